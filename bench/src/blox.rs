@@ -1,4 +1,5 @@
-//! RackBlox and its rivals: requests a CPU second of a rack of 4 servers with one P-SSD each, under YCSB A.
+//! RackBlox and its rivals: requests a CPU second of a rack of 4 servers with one P-SSD each, under
+//! YCSB A.
 
 use crate::harness::{Better, Contender, Group, cpu_seconds};
 use record::Discard;

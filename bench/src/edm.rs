@@ -1,7 +1,9 @@
-//! EDM and its rivals: messages and events a CPU second, the Hadoop run, growth with ports, memory of a long run.
+//! EDM and its rivals: messages and events a CPU second, the Hadoop run, growth with ports, memory
+//! of a long run.
 //!
-//! To compare: the authors' own simulator, optimised, finishes 8.8 k messages of 64 B a CPU second at load 0.8 with 144 nodes, and
-//! takes 100 CPU seconds for 2,000 messages of the Hadoop distribution (measured once on such a machine; not run here).
+//! To compare: the authors' own simulator, optimised, finishes 8.8 k messages of 64 B a CPU second
+//! at load 0.8 with 144 nodes, and takes 100 CPU seconds for 2,000 messages of the Hadoop
+//! distribution (measured once on such a machine; not run here).
 
 use crate::harness::{Better, Contender, Group, cpu_seconds};
 use record::Discard;
@@ -64,8 +66,8 @@ fn events_a_second(plan: &Plan) -> f64 {
     events as f64 / seconds
 }
 
-/// CPU nanoseconds a message by number of nodes, in steady state: a long run less a short one, so that building the rack
-/// does not count.
+/// CPU nanoseconds a message by number of nodes, in steady state: a long run less a short one, so
+/// that building the rack does not count.
 fn growth() -> Vec<Contender> {
     let by_nodes = |nodes: u32| {
         let (short, long) = (50_000, 450_000);
@@ -81,7 +83,8 @@ pub fn memory_child() {
     play(&plan("edm", 144, 0.8, "\"64B\"", MEMORY_MESSAGES));
 }
 
-/// The rival that keeps most of a pair, where a million messages go to a million of 16.8 million pairs.
+/// The rival that keeps most of a pair, where a million messages go to a million of 16.8 million
+/// pairs.
 pub fn rivals_memory_child() {
     play(&plan("dctcp", 4096, 0.5, "\"64B\"", 1_000_000));
 }

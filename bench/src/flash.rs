@@ -1,7 +1,9 @@
-//! One whole drive: requests a CPU second under garbage collection, and the memory of half a terabyte.
+//! One whole drive: requests a CPU second under garbage collection, and the memory of half a
+//! terabyte.
 //!
-//! To compare: MQSim executes 38 k to 104 k requests a CPU second for one device, in 2.1 GB for 512 GB (measured once on such a machine; not run
-//! here). Ours beside it: the same drive when nothing has to be collected, because it is new or only read.
+//! To compare: MQSim executes 38 k to 104 k requests a CPU second for one device, in 2.1 GB for 512
+//! GB (measured once on such a machine; not run here). Ours beside it: the same drive when nothing
+//! has to be collected, because it is new or only read.
 
 use crate::harness::{Better, Contender, Group, cpu_seconds};
 use base::{Bytes, Seed, Stream, Time};
@@ -11,9 +13,11 @@ use hardware::ssd::{
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Flash of 512 GB: P-SSD's geometry (16 channels of 8 dies of 4 planes, 256 pages of 16 KiB a block) with fewer blocks.
+/// Flash of 512 GB: P-SSD's geometry (16 channels of 8 dies of 4 planes, 256 pages of 16 KiB a
+/// block) with fewer blocks.
 const PHYSICAL: Bytes = Bytes::new(512_000_000_000);
-/// Spare space of the share that the user sees: a datacenter drive's, with which random writes are amplified about 2.5 times.
+/// Spare space of the share that the user sees: a datacenter drive's, with which random writes are
+/// amplified about 2.5 times.
 const OVER_PROVISIONING: f64 = 0.28;
 /// Requests outstanding.
 const DEPTH: usize = 64;
@@ -32,7 +36,8 @@ fn fresh() -> SolidState {
     SolidState::new(config()).expect("the configuration is a preset's")
 }
 
-/// The drive, full of data that were overwritten at random until its write amplification was steady.
+/// The drive, full of data that were overwritten at random until its write amplification was
+/// steady.
 fn used() -> SolidState {
     let mut drive = fresh();
     let steady = Steady { window: 0.1, windows: 3, tolerance: 0.05, windows_max: 40 };

@@ -1,10 +1,12 @@
-//! Contenders for the same work take turns, and the best turn of each counts: noise only ever adds CPU time.
+//! Contenders for the same work take turns, and the best turn of each counts: noise only ever adds
+//! CPU time.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What was measured, by key. A key ends with the size or the rival that it is about; its unit is in it.
+/// What was measured, by key. A key ends with the size or the rival that it is about; its unit is
+/// in it.
 pub type Figures = BTreeMap<String, f64>;
 
 /// Which of two figures is the better one.
@@ -34,7 +36,8 @@ pub struct Group {
     pub contenders: Vec<Contender>,
 }
 
-/// The CPU time that `work` costs this process, in seconds. Other processes do not count, waiting does not count.
+/// The CPU time that `work` costs this process, in seconds. Other processes do not count, waiting
+/// does not count.
 pub fn cpu_seconds(work: impl FnOnce()) -> f64 {
     let before = cpu_clock();
     work();
@@ -100,7 +103,8 @@ mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
-    /// A contender that writes its name into `log` at every turn and returns the given figures one after the other.
+    /// A contender that writes its name into `log` at every turn and returns the given figures one
+    /// after the other.
     fn scripted(key: &str, figures: &'static [f64], log: &Rc<RefCell<Vec<String>>>) -> Contender {
         let (name, log, mut figures) = (key.to_owned(), log.clone(), figures.iter().copied());
         let run = move || {

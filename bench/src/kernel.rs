@@ -1,4 +1,5 @@
-//! The event queue against the standard library's heap, by the hold model: pop the earliest, push it again later.
+//! The event queue against the standard library's heap, by the hold model: pop the earliest, push
+//! it again later.
 
 use crate::harness::{Better, Contender, Group, cpu_seconds};
 use base::{Seed, Stream, Time};
@@ -7,8 +8,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hint::black_box;
 
-/// How many increments are drawn in advance, so that drawing them is not measured: a prime, so that the same event
-/// does not meet the same increment again.
+/// How many increments are drawn in advance, so that drawing them is not measured: a prime, so that
+/// the same event does not meet the same increment again.
 const INCREMENTS: usize = 8_191;
 const SIZES: [(&str, usize); 3] = [("100", 100), ("10k", 10_000), ("1m", 1_000_000)];
 const DISTRIBUTIONS: [Distribution; 5] = [
@@ -35,7 +36,8 @@ fn exponential(stream: &mut Stream) -> u64 {
     stream.exponential(1e6) as u64
 }
 
-/// A 4096-byte packet's serialization at 100 Gb/s, a link of 500 ns, or a flash read of 50 us give or take a tenth.
+/// A 4096-byte packet's serialization at 100 Gb/s, a link of 500 ns, or a flash read of 50 us give
+/// or take a tenth.
 fn net(stream: &mut Stream) -> u64 {
     match stream.below(3) {
         0 => 327_680,
@@ -70,7 +72,8 @@ impl Pending for EventQueue<u64> {
     }
 }
 
-/// The usual event queue of the standard library: time, then a sequence number for the ties, then the payload.
+/// The usual event queue of the standard library: time, then a sequence number for the ties, then
+/// the payload.
 #[derive(Default)]
 struct Heap {
     entries: BinaryHeap<Reverse<(u64, u64, u64)>>,
@@ -101,7 +104,8 @@ fn hold(pending: &mut impl Pending, increments: &[u64], holds: usize) -> u64 {
     mixed
 }
 
-/// Fills an empty queue, as if each event had been pushed some time ago, and holds until that no longer shows.
+/// Fills an empty queue, as if each event had been pushed some time ago, and holds until that no
+/// longer shows.
 fn warm_up(pending: &mut impl Pending, distribution: Distribution, increments: &[u64], size: usize) {
     let mut elapsed = Seed(2).stream(distribution.infix);
     for (payload, increment) in (0..size as u64).zip(increments.iter().cycle()) {

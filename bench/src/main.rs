@@ -1,4 +1,5 @@
-//! `rackweave-bench`: measures Rackweave in CPU time, beside something to compare with, and writes the figures down.
+//! `rackweave-bench`: measures Rackweave in CPU time, beside something to compare with, and writes
+//! the figures down.
 
 mod blox;
 mod edm;
@@ -27,7 +28,8 @@ struct Arguments {
     /// Where the figures go.
     #[arg(long, default_value = "target/bench.json")]
     out: PathBuf,
-    /// Makes the memory run of a key and prints its peak: how this program measures a process of its own.
+    /// Makes the memory run of a key and prints its peak: how this program measures a process of
+    /// its own.
     #[arg(long, hide = true)]
     memory_child: Option<String>,
 }

@@ -16,7 +16,8 @@ const RUNS: [(&str, &str, fn()); 7] = [
     ("target", "target.memory_mb", target::memory_child),
 ];
 
-/// The figures of a module's memory runs, if it has any: their peaks, and whatever their children have printed as `key value`.
+/// The figures of a module's memory runs, if it has any: their peaks, and whatever their children
+/// have printed as `key value`.
 pub fn of(module: &str) -> anyhow::Result<Figures> {
     let mut figures = Figures::new();
     for (_, key, _) in RUNS.iter().filter(|(name, _, _)| *name == module) {

@@ -1,5 +1,6 @@
-//! The SAN: what a packet's hop costs, beside the same load on the standard library's heap; commands a CPU second of a whole switchless network
-//! with all of traffic control on, beside the same network with none of it.
+//! The SAN: what a packet's hop costs, beside the same load on the standard library's heap;
+//! commands a CPU second of a whole switchless network with all of traffic control on, beside the
+//! same network with none of it.
 
 use crate::harness::{Better, Contender, Group, cpu_seconds};
 use crate::torus_load::{Agenda, Delivered, Due, TorusLoad};
@@ -12,8 +13,8 @@ use spec::{NoFiles, Plan, parse};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A torus under constant-rate flows between all pairs, with what must come out. The figures are those of `design/kernel.md`, which other
-/// simulators gave too.
+/// A torus under constant-rate flows between all pairs, with what must come out. The figures are
+/// those of `design/kernel.md`, which other simulators gave too.
 #[derive(Clone, Copy)]
 struct Work {
     key: &'static str,
@@ -47,7 +48,8 @@ const WORKS: [Work; 2] = [
     },
 ];
 
-/// The usual event queue of the standard library: time, then a sequence number for the ties, then the event.
+/// The usual event queue of the standard library: time, then a sequence number for the ties, then
+/// the event.
 #[derive(Default)]
 struct Heap {
     entries: BinaryHeap<Reverse<(Time, u64, Due)>>,
@@ -90,7 +92,8 @@ impl Work {
     }
 }
 
-/// Commands of 4 KiB, 70 % of them reads, in a closed loop on a torus of 27 nodes with a drive and a client each.
+/// Commands of 4 KiB, 70 % of them reads, in a closed loop on a torus of 27 nodes with a drive and
+/// a client each.
 const COMMANDS: u32 = 300_000;
 
 fn plan(design: &str) -> Plan {
@@ -116,11 +119,13 @@ fn commands() -> Group {
         };
         Contender { key: key.to_owned(), run: Box::new(run) }
     });
-    // More turns than elsewhere: a command is paid for in cache misses, and what else runs on the machine takes memory away for seconds at a time.
+    // More turns than elsewhere: a command is paid for in cache misses, and what else runs on the
+    // machine takes memory away for seconds at a time.
     Group { better: Better::Higher, rounds: 9, contenders: contenders.into() }
 }
 
-/// A million commands in a cubic torus with a host and a drive at every node, each host asking every drive.
+/// A million commands in a cubic torus with a host and a drive at every node, each host asking
+/// every drive.
 pub fn memory_child(side: u32) {
     let nodes = side.pow(3);
     let text = format!(

@@ -1,4 +1,5 @@
-//! Scalio at the paper's size: 20 million keys, 160 clients, seven SSDs; operations a CPU second beside LEED's on the same keys, and the peak memory.
+//! Scalio at the paper's size: 20 million keys, 160 clients, seven SSDs; operations a CPU second
+//! beside LEED's on the same keys, and the peak memory.
 
 use crate::harness::{Better, Contender, Group, cpu_seconds};
 use base::{Seed, Span};

@@ -1,17 +1,19 @@
-//! The live target against an echo of messages of the same sizes: what this machine's TCP gives at most.
+//! The live target against an echo of messages of the same sizes: what this machine's TCP gives at
+//! most.
 //!
 //! Both are one thread over epoll on the loopback, asked by the same client in a thread of its own,
-//! which knows how long every answer is and sends a request for each answer. They take turns, and are
-//! started anew now and then; a ratio is the median over the turns of ours to that of its neighbour. The echo beside a RAM disk
-//! touches as much memory as the disk does, at random places: it keeps what is written and sends
-//! what lies there. Beside `null` it does nothing.
+//! which knows how long every answer is and sends a request for each answer. They take turns, and
+//! are started anew now and then; a ratio is the median over the turns of ours to that of its
+//! neighbour. The echo beside a RAM disk touches as much memory as the disk does, at random places:
+//! it keeps what is written and sends what lies there. Beside `null` it does nothing.
 //!
-//! `echo_ratio` compares messages a second and `echo_p50_ratio` medians of latency, both by the wall
-//! clock: they mean something on a machine with two cores to spare, of which the client has one and
-//! the servers have the other. `echo_cpu_ratio` compares messages a second of the server's own CPU
-//! time, the kernel's work for it included, without `busy_poll`: the echo sleeps too when it has
-//! nothing to do. `looking_cpu_ratio` is the same with `busy_poll` as it is without being told: where
-//! the client is slower than the target, all the time that the target looks for work counts.
+//! `echo_ratio` compares messages a second and `echo_p50_ratio` medians of latency, both by the
+//! wall clock: they mean something on a machine with two cores to spare, of which the client has
+//! one and the servers have the other. `echo_cpu_ratio` compares messages a second of the server's
+//! own CPU time, the kernel's work for it included, without `busy_poll`: the echo sleeps too when
+//! it has nothing to do. `looking_cpu_ratio` is the same with `busy_poll` as it is without being
+//! told: where the client is slower than the target, all the time that the target looks for work
+//! counts.
 
 use crate::harness::Figures;
 use anyhow::{Context, ensure};
@@ -56,14 +58,17 @@ const MESSAGES: [(usize, usize); 3] = [(1, 20_000), (32, 100_000), (128, 100_000
 const IDLE: Duration = Duration::from_secs(3);
 /// What the client reads at a time.
 const ROOM: usize = 256 << 10;
-/// How far the client's room moves with each read, and after how many bytes it is where it was. What the kernel copies by, `rep movsb`, is sixteen times
-/// slower on AMD's Zen 3 and 4 where it writes 1 to 15 bytes behind what it reads, modulo a page (measured here: 3.4 GB/s instead of 56): a room that
-/// stays where it is meets that with every read or with none, by chance, and the whole comparison hangs on it.
+/// How far the client's room moves with each read, and after how many bytes it is where it was.
+/// What the kernel copies by, `rep movsb`, is sixteen times slower on AMD's Zen 3 and 4 where it
+/// writes 1 to 15 bytes behind what it reads, modulo a page (measured here: 3.4 GB/s instead of
+/// 56): a room that stays where it is meets that with every read or with none, by chance, and the
+/// whole comparison hangs on it.
 const ROOM_STEP: usize = 64;
 const ROOM_PERIOD: usize = 4096;
 /// Messages of a turn over a file.
 const FILE_MESSAGES: usize = 50_000;
-/// Hosts of the memory run, each with a connection of 128 requests, the room of one, and its messages of either kind.
+/// Hosts of the memory run, each with a connection of 128 requests, the room of one, and its
+/// messages of either kind.
 const BUSY_HOSTS: usize = 64;
 const HOST_ROOM: usize = 16 << 10;
 const BUSY_MESSAGES: usize = 2_000;
@@ -209,8 +214,9 @@ enum Side {
     Server,
 }
 
-/// Keeps this thread, and those that it starts, on one processor, where there is one for each side: where the system puts two threads that wake each other,
-/// on one or on two, would say more than what either of them does.
+/// Keeps this thread, and those that it starts, on one processor, where there is one for each side:
+/// where the system puts two threads that wake each other, on one or on two, would say more than
+/// what either of them does.
 fn stay_on(side: Side) -> anyhow::Result<()> {
     let allowed = sched_getaffinity(None)?;
     let mut processors = (0..CpuSet::MAX_CPU).filter(|processor| allowed.is_set(*processor));
@@ -257,7 +263,8 @@ fn uring_ratio() -> anyhow::Result<f64> {
     Ok(median(measured?.iter().map(|[ring, threads]| ring.per_second / threads.per_second).collect()))
 }
 
-/// Busy hosts at full depth: what this process then takes at its peak, hosts included, is above what the target takes.
+/// Busy hosts at full depth: what this process then takes at its peak, hosts included, is above
+/// what the target takes.
 pub fn memory_child() {
     let target = Target::start("", "null").expect("it starts");
     let prepared = Kind::ALL.map(|kind| (kind, requests(kind)));
@@ -297,7 +304,8 @@ fn requests(kind: Kind) -> Vec<u8> {
     bytes
 }
 
-/// Keeps `depth` requests underway until `messages` were answered. `room` has [`ROOM_PERIOD`] bytes more than are read at a time.
+/// Keeps `depth` requests underway until `messages` were answered. `room` has [`ROOM_PERIOD`] bytes
+/// more than are read at a time.
 fn turn(
     stream: &mut TcpStream,
     kind: Kind,
@@ -344,7 +352,8 @@ fn median_us(mut spans_ns: Vec<u32>) -> f64 {
     spans_ns.get(spans_ns.len() / 2).map_or(f64::NAN, |ns| f64::from(*ns) / 1e3)
 }
 
-/// CPU time of this process but for the thread that asks: the only other one that is awake is the server's.
+/// CPU time of this process but for the thread that asks: the only other one that is awake is the
+/// server's.
 fn server_cpu() -> Duration {
     let clock = |id| {
         let spent = clock_gettime(id);

@@ -1,8 +1,11 @@
-//! Constant-rate flows between all pairs of a torus: one piece of work that every network simulator can be given, to compare what a hop costs.
+//! Constant-rate flows between all pairs of a torus: one piece of work that every network simulator
+//! can be given, to compare what a hop costs.
 //!
-//! The rules are those of T27 and T512: one flow for each ordered pair, packets of 4096 bytes, 100 Gb/s and 500 ns a link, store and forward, FIFO, no drops, dimension-order routes
-//! (x, y, z; the shorter way round, the positive one on a tie). All links would carry 60 % if the traffic were spread evenly over them. The
-//! links are [`FifoPort`]s, the routes `topology`'s, the clock is any [`Agenda`]: the simulator's own event queue or one to compare it with.
+//! The rules are those of T27 and T512: one flow for each ordered pair, packets of 4096 bytes, 100
+//! Gb/s and 500 ns a link, store and forward, FIFO, no drops, dimension-order routes (x, y, z; the
+//! shorter way round, the positive one on a tie). All links would carry 60 % if the traffic were
+//! spread evenly over them. The links are [`FifoPort`]s, the routes `topology`'s, the clock is any
+//! [`Agenda`]: the simulator's own event queue or one to compare it with.
 
 use base::{Bytes, Length, Rate, Span, Time};
 use hardware::FifoPort;
@@ -13,7 +16,8 @@ use topology::{Cabling, Config, Endpoints, Graph, Kind, Lengths, Placement, Port
 const PACKET: Bytes = Bytes::new(4_096);
 const RATE: Rate = Rate::gbps(100);
 const PROPAGATION: Span = Span::ns(500);
-/// What the flows of a node send together, times the mean distance over the number of its links: 60 Gb/s on each link.
+/// What the flows of a node send together, times the mean distance over the number of its links: 60
+/// Gb/s on each link.
 const LINK_LOAD_BPS: u128 = 60_000_000_000;
 const LINKS_A_NODE: u128 = 6;
 /// Spreads the first packets of the flows over an interval.
@@ -47,7 +51,7 @@ pub enum Due {
     Arrive {
         /// The packet's number among those in flight.
         packet: u32,
-        /// Where.
+        /// The node that the packet reaches.
         node: u32,
     },
 }
@@ -81,7 +85,8 @@ struct Step {
     node: u16,
 }
 
-/// When in each interval a flow sends. All flows have one rate, so they send in the same order in every interval, and one event is enough for all.
+/// When in each interval a flow sends. All flows have one rate, so they send in the same order in
+/// every interval, and one event is enough for all.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     phase: Span,

@@ -32,8 +32,8 @@
 //! ```
 //! use rackweave::{parse, run, NoFiles, Row, RunOptions, SpanKind, Unobserved};
 //!
-//! let text = "title = 'Queues'\ndesign.name = 'dctcp'\nfabric = { nodes = 8, rate = '100Gbps' }\nworkload.load = 0.6\n\
-//!             run.requests = 2_000";
+//! let text = "title = 'Queues'\ndesign.name = 'dctcp'\nfabric = { nodes = 8, rate = '100Gbps' }\n\
+//!             workload.load = 0.6\nrun.requests = 2_000";
 //! let plan = &parse("queues.toml", text, &NoFiles, &[])?.points(None)[0].plan;
 //! let mut rows: Vec<Row> = Vec::new();
 //! run(plan, &RunOptions::default(), &mut rows, &mut Unobserved)?;
@@ -51,8 +51,9 @@
 //! ```
 //! use rackweave::{parse, run_plan, NoFiles};
 //!
-//! let text = "title = 'Three designs'\nfabric = { nodes = 8, rate = '100Gbps' }\nworkload.load = 0.5\n\
-//!             run.requests = 1_000\n[sweep]\n'design.name' = ['edm', 'pfabric', 'cxl']";
+//! let text = "title = 'Three designs'\nfabric = { nodes = 8, rate = '100Gbps' }\n\
+//!             workload.load = 0.5\nrun.requests = 1_000\n\
+//!             [sweep]\n'design.name' = ['edm', 'pfabric', 'cxl']";
 //! let points = parse("three.toml", text, &NoFiles, &[])?.points(None);
 //! assert_eq!(points.len(), 3);
 //! for point in &points {

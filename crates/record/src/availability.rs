@@ -19,7 +19,8 @@ described! {
         /// The share that was served.
         pub fraction: f64 ["fraction"],
         /// From the first fault to the intended start of the last request that was not served; 0 if
-        /// all were. Absent if no request that was intended later was served. Over seeds the longest.
+        /// all were. Absent if no request that was intended later was served. Over seeds the
+        /// longest.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         pub recovery_ns: Option<f64> ["ns"],
     }

@@ -38,12 +38,12 @@ impl Backlog {
         }
     }
 
-    /// By how many requests the backlog grows an arrival, if it does: the share of the load that the
-    /// design cannot carry.
+    /// By how many requests the backlog grows an arrival, if it does: the share of the load that
+    /// the design cannot carry.
     ///
-    /// That is the rise from the second quarter of the arrivals to the last one; the first quarter may
-    /// still fill what a steady run keeps full. A server that can just carry Poisson arrivals changes
-    /// its backlog by some √n requests over n of them: a rise that chance explains is none.
+    /// That is the rise from the second quarter of the arrivals to the last one; the first quarter
+    /// may still fill what a steady run keeps full. A server that can just carry Poisson arrivals
+    /// changes its backlog by some √n requests over n of them: a rise that chance explains is none.
     pub fn growth(&self) -> Option<f64> {
         let quarter = self.sums.len() / 4;
         if self.sums.len() < BATCHES {
@@ -62,8 +62,8 @@ mod tests {
     use super::*;
     use base::Seed;
 
-    /// What arrivals find at one server: each of `arrivals` comes an exponential gap of mean 1 after
-    /// the last one, and takes `service`.
+    /// What arrivals find at one server: each of `arrivals` comes an exponential gap of mean 1
+    /// after the last one, and takes `service`.
     fn queue(arrivals: u64, service: f64, seed: u64) -> Backlog {
         let mut random = Seed(seed).stream("gaps");
         let (mut now, mut free_at, mut backlog) = (0.0f64, 0.0f64, Backlog::default());

@@ -1,7 +1,9 @@
-//! A checksum of a whole part, so that damage is told and not read as other numbers: Parquet's own checksums do not cover
-//! the footer, parquet 60 does not write them, and its decoders may panic on what is damaged.
+//! A checksum of a whole part, so that damage is told and not read as other numbers: Parquet's own
+//! checksums do not cover the footer, parquet 60 does not write them, and its decoders may panic on
+//! what is damaged.
 //!
-//! The checksum is the CRC-32 (ISO-HDLC, as in zip) of the part with `00000000` in the place of the checksum.
+//! The checksum is the CRC-32 (ISO-HDLC, as in zip) of the part with `00000000` in the place of the
+//! checksum.
 
 /// The metadata key of the checksum, which is written as eight hexadecimal digits.
 pub const CHECKSUM_KEY: &str = "rackweave.crc32";
@@ -9,7 +11,8 @@ pub const CHECKSUM_KEY: &str = "rackweave.crc32";
 /// Stands for the checksum until the part is whole.
 pub(crate) const PLACEHOLDER: &str = "00000000";
 
-/// Between a key and its value in the footer: the header of a Thrift compact field and the length of its string.
+/// Between a key and its value in the footer: the header of a Thrift compact field and the length
+/// of its string.
 const FRAMING: usize = 2;
 
 /// Why the bytes are not those that were written.

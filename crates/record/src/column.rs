@@ -11,8 +11,9 @@ use parquet::errors::ParquetError;
 use parquet::schema::types::{Type, TypePtr};
 use std::sync::Arc;
 
-/// Appends the values of a column, as Parquet stores them: unsigned numbers in the signed type of the same width, bit by
-/// bit. By many rows at a time, because one call a value would cost more than the rest of the writer.
+/// Appends the values of a column, as Parquet stores them: unsigned numbers in the signed type of
+/// the same width, bit by bit. By many rows at a time, because one call a value would cost more
+/// than the rest of the writer.
 pub(crate) type Gather<R, T> = fn(&[R], &mut Vec<T>);
 
 /// A [`Gather`] of one expression.

@@ -41,7 +41,8 @@ pub(crate) struct Field {
     pub doc: &'static [&'static str],
 }
 
-/// Declares a struct whose doc comments can be read by the program too: each field is followed by its unit.
+/// Declares a struct whose doc comments can be read by the program too: each field is followed by
+/// its unit.
 macro_rules! described {
     (
         $(#[$attribute:meta])*

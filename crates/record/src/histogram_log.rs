@@ -1,4 +1,5 @@
-//! Latency histograms as files that the standard HdrHistogram tools read; the format is described at `Summarizer::histograms`.
+//! Latency histograms as files that the standard HdrHistogram tools read; the format is described
+//! at `Summarizer::histograms`.
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;

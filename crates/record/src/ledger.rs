@@ -116,11 +116,11 @@ places! {
 pub struct Entry {
     /// What the time was spent on.
     pub kind: SpanKind,
-    /// Where.
+    /// The part of the rack that the request occupied or waited at.
     pub place: Place,
-    /// From when.
+    /// Start of the span.
     pub begin: Time,
-    /// Until when.
+    /// End of the span.
     pub end: Time,
     /// How much of it counts in the sum of its kind: the rest ran beside other parts.
     pub counted: Span,

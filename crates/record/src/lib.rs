@@ -1,11 +1,12 @@
-//! The record of a run: one [`Row`] a request, whose spans sum exactly to its end-to-end time, and the [`Summary`].
+//! The record of a run: one [`Row`] a request, whose spans sum exactly to its end-to-end time, and
+//! the [`Summary`].
 //!
 //! * [`Ledger`] takes the time of one request as it passes, and finds gaps and what is claimed
 //!   twice; [`Keeper`] keeps the spans of some requests in their order.
-//! * [`Sink`] takes rows; [`ParquetWriter`] is one that keeps them as a dataset of Parquet parts, readable at any time, and
-//!   [`read_part`] reads them back.
-//! * [`Summarizer`] takes the same rows and gives a [`Summary`] and latency histograms (HdrHistogram interval logs);
-//!   [`Summary::over_seeds`] puts runs together.
+//! * [`Sink`] takes rows; [`ParquetWriter`] is one that keeps them as a dataset of Parquet parts,
+//!   readable at any time, and [`read_part`] reads them back.
+//! * [`Summarizer`] takes the same rows and gives a [`Summary`] and latency histograms
+//!   (HdrHistogram interval logs); [`Summary::over_seeds`] puts runs together.
 //! * [`metric`] declares what designs count beside that, and its [`Meter`](metric::Meter) takes
 //!   readings of it.
 //! * [`columns`] documents every column and every field with its unit.

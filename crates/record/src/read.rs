@@ -89,8 +89,8 @@ fn whole(source: &impl ChunkReader) -> Result<Bytes, ParquetError> {
     source.get_bytes(0, usize::try_from(source.len())?)
 }
 
-/// Reads whole parts one after the other, in the given order: `(place, source)` each. All rows are held in memory:
-/// about 200 bytes each; take [`read_part`] for datasets that are larger than that.
+/// Reads whole parts one after the other, in the given order: `(place, source)` each. All rows are
+/// held in memory: about 200 bytes each; take [`read_part`] for datasets that are larger than that.
 pub fn read_parts<R: ChunkReader>(parts: impl IntoIterator<Item = (String, R)>) -> Result<Vec<Row>, ReadError> {
     let mut rows = Vec::new();
     for (place, source) in parts {
@@ -185,8 +185,9 @@ impl<R: Record> Column<'_, R> {
         })
     }
 
-    /// Hands every value of the column to `set`, with its row, as long as `set` knows them. The first column makes the rows, batch by batch, so that
-    /// no number in the file decides how much memory is taken.
+    /// Hands every value of the column to `set`, with its row, as long as `set` knows them. The
+    /// first column makes the rows, batch by batch, so that no number in the file decides how much
+    /// memory is taken.
     fn try_each<T: DataType>(
         &self,
         mut reader: ColumnReaderImpl<T>,

@@ -171,7 +171,8 @@ impl Row {
     pub fn latency(&self) -> Span {
         self.end - self.intended
     }
-    /// Whether the request ended no earlier than it was intended, and the spans account for every picosecond.
+    /// Whether the request ended no earlier than it was intended, and the spans account for every
+    /// picosecond.
     pub fn adds_up(&self) -> bool {
         self.end >= self.intended && self.spans.total_ps() == u128::from(self.latency().as_ps())
     }

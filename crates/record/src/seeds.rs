@@ -49,11 +49,12 @@ pub enum MergeError {
 }
 
 impl Summary {
-    /// Puts runs together that differ in their seed only, given in the order of their seeds. Counts and events are summed;
-    /// loads, means, percentiles and simulated time are averaged, over the runs that have them;
-    /// `min` and `max` are the extremes; metrics are put together as they are declared, over the
-    /// runs that have them. `mean_ci95` and `p99_ci95` are half-widths by Student's t over the runs, absent where
-    /// only one run has a value. A warning that not every run has is given with its seeds.
+    /// Puts runs together that differ in their seed only, given in the order of their seeds. Counts
+    /// and events are summed; loads, means, percentiles and simulated time are averaged, over the
+    /// runs that have them; `min` and `max` are the extremes; metrics are put together as they are
+    /// declared, over the runs that have them. `mean_ci95` and `p99_ci95` are half-widths by
+    /// Student's t over the runs, absent where only one run has a value. A warning that not every
+    /// run has is given with its seeds.
     pub fn over_seeds(runs: &[Summary]) -> Result<Summary, MergeError> {
         let first = runs.first().ok_or(MergeError::Empty)?;
         check(first, runs)?;
@@ -210,7 +211,8 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Half the width of the 95 % confidence interval of the mean, by Student's t; none for fewer than two values.
+/// Half the width of the 95 % confidence interval of the mean, by Student's t; none for fewer than
+/// two values.
 fn half_width_95(values: &[f64]) -> Option<f64> {
     let degrees = values.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
     let centre = mean(values);
@@ -219,8 +221,8 @@ fn half_width_95(values: &[f64]) -> Option<f64> {
     Some(student_t_975(degrees) * (variance / values.len() as f64).sqrt())
 }
 
-/// The 0.975 quantile of Student's t with 1 to 30 degrees of freedom. NIST/SEMATECH e-Handbook of Statistical
-/// Methods, section 1.3.6.7.2, upper critical values.
+/// The 0.975 quantile of Student's t with 1 to 30 degrees of freedom. NIST/SEMATECH e-Handbook of
+/// Statistical Methods, section 1.3.6.7.2, upper critical values.
 const STUDENT_T_975: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
     2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
@@ -234,8 +236,8 @@ fn student_t_975(degrees: usize) -> f64 {
     STUDENT_T_975.get(degrees - 1).copied().unwrap_or_else(|| student_t_975_expansion(degrees as f64))
 }
 
-/// The first terms of the expansion around the normal quantile: Abramowitz and Stegun, 26.7.5. Good to 0.001 beyond
-/// the table, where the normal quantile itself would still be 4 % low.
+/// The first terms of the expansion around the normal quantile: Abramowitz and Stegun, 26.7.5. Good
+/// to 0.001 beyond the table, where the normal quantile itself would still be 4 % low.
 fn student_t_975_expansion(degrees: f64) -> f64 {
     let z = NORMAL_975;
     let first = (z.powi(3) + z) / 4.0;

@@ -219,7 +219,8 @@ mod tests {
 
     #[test]
     fn without_its_transient_a_queue_has_the_mean_of_the_closed_form() {
-        // M/M/1: 1 us / (1 - 0.5). With 2,000 us of work at the beginning the whole run says 222 us.
+        // M/M/1: 1 us / (1 - 0.5). With 2,000 us of work at the beginning the whole run says 222
+        // us.
         let (mut without, mut whole) = (0.0, 0.0);
         for seed in 0..20 {
             let all = requests(seed, 0.5, 2_000.0, 20_000);

@@ -1,4 +1,5 @@
-//! Rows to a [`Summary`] while a run goes on, in memory that does not grow with it. The formulae are at [`Summary`].
+//! Rows to a [`Summary`] while a run goes on, in memory that does not grow with it. The formulae
+//! are at [`Summary`].
 
 use crate::availability::SinceFault;
 use crate::histogram_log::histogram_log;
@@ -17,7 +18,8 @@ use std::collections::BTreeMap;
 pub struct RunIdentity {
     /// The program's version.
     pub version: String,
-    /// SHA-256 of the resolved plan without its seed, hex: runs that differ in their seed only have the same.
+    /// SHA-256 of the resolved plan without its seed, hex: runs that differ in their seed only have
+    /// the same.
     pub plan_hash: String,
     /// The design's name.
     pub design: String,
@@ -30,7 +32,8 @@ pub struct RunIdentity {
 /// What only the driver knows, at the end of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunFacts {
-    /// Requests that the workload intended before the stop: those that have a row and those that were never issued.
+    /// Requests that the workload intended before the stop: those that have a row and those that
+    /// were never issued.
     pub offered: u64,
     /// Requests that were intended but never taken up; they have no row.
     pub not_issued: u64,
@@ -46,9 +49,11 @@ pub struct RunFacts {
     pub busiest_link: f64,
     /// Events that the simulator executed.
     pub events: u64,
-    /// The load that the plan asked for, as a fraction of the busiest link; none in a closed loop or a trace.
+    /// The load that the plan asked for, as a fraction of the busiest link; none in a closed loop
+    /// or a trace.
     pub planned_load: Option<f64>,
-    /// By how many requests the backlog of an open loop grew an arrival: [`Backlog::growth`](crate::Backlog::growth).
+    /// By how many requests the backlog of an open loop grew an arrival:
+    /// [`Backlog::growth`](crate::Backlog::growth).
     pub backlog_growth: Option<f64>,
     /// What designs and workloads count beside requests, from a [`Meter`](crate::metric::Meter).
     pub metrics: BTreeMap<String, f64>,
@@ -62,8 +67,8 @@ pub struct RunFacts {
 
 /// Takes every row of a run, in any order, and says at the end what they come to.
 ///
-/// Every issued request has exactly one row: [`row`](Self::row) for each, then [`finish`](Self::finish) and, if wanted,
-/// [`histograms`](Self::histograms).
+/// Every issued request has exactly one row: [`row`](Self::row) for each, then
+/// [`finish`](Self::finish) and, if wanted, [`histograms`](Self::histograms).
 #[derive(Clone, Debug)]
 pub struct Summarizer {
     identity: RunIdentity,
@@ -84,8 +89,8 @@ impl Summarizer {
         Summarizer::over(identity, Window::new(window_start))
     }
 
-    /// Before the first row of a run whose warm-up ends with a request rather than at a time: nothing is in the window until
-    /// [`begin`](Self::begin).
+    /// Before the first row of a run whose warm-up ends with a request rather than at a time:
+    /// nothing is in the window until [`begin`](Self::begin).
     pub fn warming_up(identity: RunIdentity) -> Self {
         Summarizer::over(identity, Window::not_begun())
     }
@@ -102,8 +107,8 @@ impl Summarizer {
         self
     }
 
-    /// Ends the warm-up of a summarizer made by [`warming_up`](Self::warming_up): requests intended from `window_start` on, none of
-    /// which has a row yet, are in the window.
+    /// Ends the warm-up of a summarizer made by [`warming_up`](Self::warming_up): requests intended
+    /// from `window_start` on, none of which has a row yet, are in the window.
     pub fn begin(&mut self, window_start: Time) {
         self.window.begin(window_start);
     }
@@ -111,8 +116,8 @@ impl Summarizer {
     /// Takes one row.
     ///
     /// # Panics
-    /// If the spans of the row do not sum to its end-to-end time, or it ends before it was intended: such a row comes
-    /// from a broken design, and no statistic of it would mean anything.
+    /// If the spans of the row do not sum to its end-to-end time, or it ends before it was
+    /// intended: such a row comes from a broken design, and no statistic of it would mean anything.
     pub fn row(&mut self, row: &Row) {
         assert!(row.adds_up(), "{}", why_not(row));
         self.rows_by_outcome[row.outcome as usize] += 1;
@@ -140,9 +145,9 @@ impl Summarizer {
     /// The summary of the rows so far, as a run with these facts.
     ///
     /// # Panics
-    /// If a request was intended after the end of the window, or the rows of a run that was not cut short are not the
-    /// offered requests without those never issued: then somebody has lost a request. If a number in the facts is infinite
-    /// or not a number.
+    /// If a request was intended after the end of the window, or the rows of a run that was not cut
+    /// short are not the offered requests without those never issued: then somebody has lost a
+    /// request. If a number in the facts is infinite or not a number.
     pub fn finish(&self, facts: &RunFacts) -> Summary {
         self.check(facts);
         let tallies = self.tallies_by_name();
@@ -175,13 +180,17 @@ impl Summarizer {
         self.course.transient()
     }
 
-    /// The latency histograms by operation and under `all`, in picoseconds, for the files `latency.<operation>.hdr`.
+    /// The latency histograms by operation and under `all`, in picoseconds, for the files
+    /// `latency.<operation>.hdr`.
     ///
     /// # Format
-    /// A file is an HdrHistogram interval log, text in lines as Java's `HistogramLogReader` defines it: comments with `#`,
-    /// then one interval from the end of the warm-up to the last end, `start s,length s,maximum,payload`, without a tag. The payload is the base64 of the histogram in HdrHistogram's V2 compressed encoding. Values are picoseconds with
-    /// three significant digits; the maximum in the line is in nanoseconds, for people. Only measured requests that
-    /// finished are in it. `HistogramLogProcessor -outputValueUnitRatio 1000` prints percentiles in nanoseconds.
+    /// A file is an HdrHistogram interval log, text in lines as Java's `HistogramLogReader` defines
+    /// it: comments with `#`, then one interval from the end of the warm-up to the last end, `start
+    /// s,length s,maximum,payload`, without a tag. The payload is the base64 of the histogram in
+    /// HdrHistogram's V2 compressed encoding. Values are picoseconds with three significant digits;
+    /// the maximum in the line is in nanoseconds, for people. Only measured requests that finished
+    /// are in it. `HistogramLogProcessor -outputValueUnitRatio 1000` prints percentiles in
+    /// nanoseconds.
     pub fn histograms(&self) -> BTreeMap<String, Vec<u8>> {
         let tallies = self.tallies_by_name();
         let span = self.window.span_of_rows();

@@ -1,4 +1,5 @@
-//! Sums and histograms of the requests of one operation. Integers throughout, so that the order of rows changes nothing.
+//! Sums and histograms of the requests of one operation. Integers throughout, so that the order of
+//! rows changes nothing.
 
 use crate::ledger::place_of;
 use crate::row::{Row, SpanKind, Spans};
@@ -7,11 +8,13 @@ use base::Span;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
-/// HdrHistogram's significant decimal digits: a value and its bucket's bounds differ by less than 0.1 %.
+/// HdrHistogram's significant decimal digits: a value and its bucket's bounds differ by less than
+/// 0.1 %.
 const SIGNIFICANT_DIGITS: u8 = 3;
 /// Steps of a ratio in its histogram.
 const RATIO_STEPS: f64 = 1000.0;
-/// Steps of a ratio in its sum: fixed-point numbers add up to the same total in any order, floating-point ones do not.
+/// Steps of a ratio in its sum: fixed-point numbers add up to the same total in any order,
+/// floating-point ones do not.
 const RATIO_SUM_STEPS: f64 = (1u64 << 32) as f64;
 
 /// The statistics of one operation so far, or of all.
@@ -37,7 +40,8 @@ pub(crate) struct Tally {
 struct SpanSums {
     /// What has been put away.
     settled_ps: [u128; SpanKind::ALL.len()],
-    /// What has come since; short numbers, which are quick to add. None is more than all of them together.
+    /// What has come since; short numbers, which are quick to add. None is more than all of them
+    /// together.
     recent_ps: [u64; SpanKind::ALL.len()],
     /// All recent spans together.
     recent_total_ps: u64,
@@ -180,7 +184,8 @@ impl Statistics {
     }
 }
 
-/// The nearest integer to a number that is not negative, a half upwards: what `f64::round` gives, without its call.
+/// The nearest integer to a number that is not negative, a half upwards: what `f64::round` gives,
+/// without its call.
 fn rounded(number: f64) -> u128 {
     /// From here on, 2^53, there are no fractions.
     const ALL_WHOLE: f64 = (1u64 << 53) as f64;
@@ -218,8 +223,8 @@ fn mean_of(sum: u128, count: u64) -> f64 {
     if count == 0 { 0.0 } else { sum as f64 / count as f64 }
 }
 
-/// Statistics of what ended. Percentiles and the largest count what is `open` too, as if it had ended with the run: they are lower bounds where it could
-/// change them.
+/// Statistics of what ended. Percentiles and the largest count what is `open` too, as if it had
+/// ended with the run: they are lower bounds where it could change them.
 fn statistics(
     ended: &Histogram<u64>,
     open: &Histogram<u64>,
@@ -258,8 +263,9 @@ fn rank(histogram: &Histogram<u64>, per_mille: u64) -> u64 {
     u64::try_from((u128::from(histogram.len()) * u128::from(per_mille)).div_ceil(1000)).expect("no more than the count")
 }
 
-/// The greatest value of the bucket that holds the value of this rank, which is at most the count. Half a rank less is asked for, because HdrHistogram
-/// rounds a product of floating-point numbers up to the next rank.
+/// The greatest value of the bucket that holds the value of this rank, which is at most the count.
+/// Half a rank less is asked for, because HdrHistogram rounds a product of floating-point numbers
+/// up to the next rank.
 fn value_of_rank(histogram: &Histogram<u64>, rank: u64) -> u64 {
     histogram.value_at_quantile((rank as f64 - 0.5) / histogram.len() as f64)
 }

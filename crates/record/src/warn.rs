@@ -7,15 +7,16 @@ use crate::summarize::{ALL_OPERATIONS, RunFacts};
 use crate::summary::{Counts, Load, Summary};
 use base::Span;
 
-/// The share of its load that an open loop may leave behind before it is called saturation: beside a
-/// load that can just be carried, the backlog of a finite run still rises a little.
+/// The share of its load that an open loop may leave behind before it is called saturation: beside
+/// a load that can just be carried, the backlog of a finite run still rises a little.
 const SATURATION: f64 = 0.02;
 /// With fewer requests, no request lies above p99.9.
 const ENOUGH_FOR_P999: u64 = 1000;
 /// The share of all latency that may be unattributed.
 const UNATTRIBUTED_MAX: f64 = 0.001;
 
-/// The warnings that a run's counts and loads give rise to. `window_ps` is the length of the window of loads.
+/// The warnings that a run's counts and loads give rise to. `window_ps` is the length of the window
+/// of loads.
 pub(crate) fn warnings(summary: &Summary, facts: &RunFacts, window_ps: u64, steadiness: Steadiness) -> Vec<String> {
     let mut warnings = Vec::new();
     warn_of_stall(&summary.counts, facts, &mut warnings);

@@ -1,4 +1,5 @@
-//! Payload offered and finished between the end of the warm-up and the end of arrivals, which is known only at the end.
+//! Payload offered and finished between the end of the warm-up and the end of arrivals, which is
+//! known only at the end.
 
 use crate::row::{Outcome, Row};
 use base::Time;
@@ -13,14 +14,16 @@ pub(crate) struct Finished {
 
 /// The running sums of the window.
 ///
-/// A request that finished no later than another was intended has finished before arrivals end, so it can be summed at
-/// once. The others wait in a list, which is about as long as the list of requests in flight.
+/// A request that finished no later than another was intended has finished before arrivals end, so
+/// it can be summed at once. The others wait in a list, which is about as long as the list of
+/// requests in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     start: Time,
     offered_bytes: u128,
     finished: Finished,
-    /// When each ended and its bytes, of requests that ended after `latest_intended` of the last sweep.
+    /// When each ended and its bytes, of requests that ended after `latest_intended` of the last
+    /// sweep.
     later: Vec<(Time, u64)>,
     /// The list is swept when it has grown to this length.
     sweep_at: usize,
@@ -32,7 +35,8 @@ pub(crate) struct Window {
 const SMALL: usize = 1024;
 
 impl Window {
-    /// A window whose start is not known yet: it is no earlier than any request intended before [`begin`](Self::begin).
+    /// A window whose start is not known yet: it is no earlier than any request intended before
+    /// [`begin`](Self::begin).
     pub fn not_begun() -> Window {
         Window::new(Time::MAX)
     }
@@ -83,7 +87,8 @@ impl Window {
         self.sweep_at = SMALL.max(2 * self.later.len());
     }
 
-    /// What finished from the start of the window to `end`, which lies at or after every intended time.
+    /// What finished from the start of the window to `end`, which lies at or after every intended
+    /// time.
     pub fn finished_by(&self, end: Time) -> Finished {
         self.later.iter().filter(|(at, _)| *at <= end).fold(self.finished, |sum, (_, bytes)| Finished {
             requests: sum.requests + 1,

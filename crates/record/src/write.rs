@@ -1,11 +1,14 @@
-//! Rows to Parquet while a run goes on, so that a killed run or a full disk loses only the last few.
+//! Rows to Parquet while a run goes on, so that a killed run or a full disk loses only the last
+//! few.
 //!
-//! A Parquet file cannot be read before its footer is written, and the footer comes last. So the records of a run are
-//! a *dataset*: part files, each complete with one row group of at most [`ParquetWriter::ROWS_PER_PART`] rows, made
-//! under a temporary name and shown by [`Parts::commit`] when whole. A run that dies loses the rows of one part.
-//! (One file with many row groups was rejected: without its footer it is unreadable.)
+//! A Parquet file cannot be read before its footer is written, and the footer comes last. So the
+//! records of a run are a *dataset*: part files, each complete with one row group of at most
+//! [`ParquetWriter::ROWS_PER_PART`] rows, made under a temporary name and shown by
+//! [`Parts::commit`] when whole. A run that dies loses the rows of one part. (One file with many
+//! row groups was rejected: without its footer it is unreadable.)
 //!
-//! Identical rows and [`Provenance`] give identical bytes: no timestamps, fixed encodings, no threads.
+//! Identical rows and [`Provenance`] give identical bytes: no timestamps, fixed encodings, no
+//! threads.
 
 use crate::checksum::{CHECKSUM_KEY, PLACEHOLDER, seal};
 use crate::column::{Cell, Record, schema};
@@ -30,14 +33,16 @@ pub trait Parts {
     type File: Write + Send;
     /// Begins part number `part` under a name that no reader takes for a part.
     fn create(&mut self, part: u32) -> io::Result<Self::File>;
-    /// Hands the whole part to the system and shows it under its [name](part_name), all or nothing: it survives the end of the
-    /// process. Whether it survives a power cut is for the implementer to decide and say.
+    /// Hands the whole part to the system and shows it under its [name](part_name), all or nothing:
+    /// it survives the end of the process. Whether it survives a power cut is for the implementer
+    /// to decide and say.
     fn commit(&mut self, part: u32, file: Self::File) -> io::Result<()>;
     /// What to call the part in an error message, for instance its path.
     fn place(&self, part: u32) -> String;
 }
 
-/// The name of a part in its dataset: `part-00000.parquet` and so on. Numbers count from 0 without gaps.
+/// The name of a part in its dataset: `part-00000.parquet` and so on. Numbers count from 0 without
+/// gaps.
 pub fn part_name(part: u32) -> String {
     format!("part-{part:05}.parquet")
 }
@@ -64,9 +69,9 @@ pub struct Written {
     pub rows: u64,
 }
 
-/// Writes rows as a dataset of Parquet parts. Call [`finish`](Self::finish) at the end, also of a run that was cut
-/// short: it writes the rows that fill no part. After an error every further row is refused with the same error;
-/// the parts committed before it stay.
+/// Writes rows as a dataset of Parquet parts. Call [`finish`](Self::finish) at the end, also of a
+/// run that was cut short: it writes the rows that fill no part. After an error every further row
+/// is refused with the same error; the parts committed before it stay.
 pub struct ParquetWriter<P, R = Row> {
     parts: P,
     labels: Vec<Label>,
@@ -94,12 +99,13 @@ enum Values {
     Flag(Vec<bool>),
 }
 
-/// Rows are split into columns by this many at a time, so that they are still in the nearest caches.
+/// Rows are split into columns by this many at a time, so that they are still in the nearest
+/// caches.
 const BLOCK: usize = 128;
 
 impl<P: Parts> ParquetWriter<P> {
-    /// Rows in a part unless [`with_rows_per_part`](Self::with_rows_per_part) says otherwise. Also the most that a
-    /// killed run loses.
+    /// Rows in a part unless [`with_rows_per_part`](Self::with_rows_per_part) says otherwise. Also
+    /// the most that a killed run loses.
     pub const ROWS_PER_PART: usize = 65_536;
 
     /// A writer of records into `parts`. Nothing is written before the first part is full.
@@ -134,7 +140,8 @@ impl<P: Parts, R: Record> ParquetWriter<P, R> {
         }
     }
 
-    /// Ends each part after `rows` rows, at least one. Fewer rows lose less when a run is killed, and make larger files.
+    /// Ends each part after `rows` rows, at least one. Fewer rows lose less when a run is killed,
+    /// and make larger files.
     pub fn with_rows_per_part(mut self, rows: usize) -> Self {
         self.rows_per_part = rows.max(1);
         self
@@ -151,8 +158,8 @@ impl<P: Parts, R: Record> ParquetWriter<P, R> {
         self
     }
 
-    /// Writes the rows that are left as the last part and says what is there now. A run without rows leaves one
-    /// part without rows, so that its dataset still has a schema.
+    /// Writes the rows that are left as the last part and says what is there now. A run without
+    /// rows leaves one part without rows, so that its dataset still has a schema.
     pub fn finish(&mut self) -> Result<Written, SinkError> {
         self.refuse_after_failure()?;
         if self.pending > 0 || self.written.parts == 0 {
@@ -171,7 +178,8 @@ impl<P: Parts, R: Record> ParquetWriter<P, R> {
         &self.parts
     }
 
-    /// Gives the parts back. Rows that fill no part are lost unless [`finish`](Self::finish) came before.
+    /// Gives the parts back. Rows that fill no part are lost unless [`finish`](Self::finish) came
+    /// before.
     pub fn into_parts(self) -> P {
         self.parts
     }
@@ -320,7 +328,8 @@ fn write_words<R>(
     Ok(indices.len())
 }
 
-/// Numbers as differences packed into bits (times rise, spans repeat), words by dictionary, all through zstd level 1.
+/// Numbers as differences packed into bits (times rise, spans repeat), words by dictionary, all
+/// through zstd level 1.
 fn properties<R: Record>(provenance: &Provenance, labels: &[Label]) -> WriterPropertiesPtr {
     let level = ZstdLevel::try_new(1).expect("zstd has a level 1");
     let metadata = [

@@ -1,9 +1,12 @@
-//! What one packet costs one hop of a 3 x 3 x 3 torus with all of traffic control on, in instructions.
+//! What one packet costs one hop of a 3 x 3 x 3 torus with all of traffic control on, in
+//! instructions.
 //!
-//! Run a case with two counts under a counter of instructions; the difference by the difference of the counts is the cost of one:
-//! `valgrind --tool=callgrind target/release/examples/hop_instructions request 100000`. Each case holds those before it:
-//! `nothing` (the loop), `request` (a read's command is routed, booked for, ranked), `response` (of that read: learns, gives back), `data` (a read's
-//! data goes back before), `queued` (eight more data, which wait at the busy port, and the wake-ups that send them).
+//! Run a case with two counts under a counter of instructions; the difference by the difference of
+//! the counts is the cost of one: `valgrind --tool=callgrind
+//! target/release/examples/hop_instructions request 100000`. Each case holds those before it:
+//! `nothing` (the loop), `request` (a read's command is routed, booked for, ranked), `response` (of
+//! that read: learns, gives back), `data` (a read's data goes back before), `queued` (eight more
+//! data, which wait at the busy port, and the wake-ups that send them).
 
 use base::{Bytes, Operation, Program, Rate, RequestId, Span, Time};
 use san::egress::{RankConfig, SchedulingConfig, Service, StorageDrivenConfig};

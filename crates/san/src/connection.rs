@@ -9,9 +9,9 @@
 //! * [`Sharing::Paced`]: RoCE with DCQCN over priority flow control.
 //!
 //! A later generation of the association is a new connection; what is left of an earlier one is
-//! dropped. Resets ([`crate::retry`]) and what hops answer in a target's place go beside the stream.
-//! A sender that nobody acknowledges after [`TIMEOUTS_MAX`] timeouts in a row gives up: the host's
-//! own timers then end the association.
+//! dropped. Resets ([`crate::retry`]) and what hops answer in a target's place go beside the
+//! stream. A sender that nobody acknowledges after [`TIMEOUTS_MAX`] timeouts in a row gives up: the
+//! host's own timers then end the association.
 
 mod paced;
 

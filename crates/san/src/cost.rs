@@ -1,10 +1,13 @@
-//! What a SAN costs: the paper's model (section 5.2), counted in ports, and the same for the parts of a graph.
+//! What a SAN costs: the paper's model (section 5.2), counted in ports, and the same for the parts
+//! of a graph.
 //!
-//! A storage node needs a certain number of ports to reach its bandwidth, whatever they are soldered to. Switched, adapters of
-//! `P` ports hold them and switches of `Q` ports stand opposite; switchless, adapters of `R` ports hold them and nothing stands
-//! opposite. The paper gives the number of switches twice, and not alike: its formula is `2 B / (B_p Q)`, which has a switch port for a
-//! storage node and another one for whoever reads from it; its example is `ceil(80 / 32)`, storage ports alone. With Table 1 that is 5 switches
-//! or 3. [`SwitchRule`] chooses, and 105,000 USD against 52,000 USD come out with the example's.
+//! A storage node needs a certain number of ports to reach its bandwidth, whatever they are
+//! soldered to. Switched, adapters of `P` ports hold them and switches of `Q` ports stand opposite;
+//! switchless, adapters of `R` ports hold them and nothing stands opposite. The paper gives the
+//! number of switches twice, and not alike: its formula is `2 B / (B_p Q)`, which has a switch port
+//! for a storage node and another one for whoever reads from it; its example is `ceil(80 / 32)`,
+//! storage ports alone. With Table 1 that is 5 switches or 3. [`SwitchRule`] chooses, and 105,000
+//! USD against 52,000 USD come out with the example's.
 
 use topology::{Bill, Graph, Hop, VertexId, VertexKind};
 
@@ -136,7 +139,8 @@ impl Comparison {
 }
 
 impl Prices {
-    /// A switched SAN whose storage nodes have `ports` ports together (the paper's B / B_p). Cables are left out: the model has no lengths.
+    /// A switched SAN whose storage nodes have `ports` ports together (the paper's B / B_p). Cables
+    /// are left out: the model has no lengths.
     pub fn switched(&self, ports: u64, rule: SwitchRule) -> Cost {
         let opposite = ports.saturating_mul(rule.factor());
         self.cost_of_switched(
@@ -155,7 +159,8 @@ impl Prices {
         Comparison { ports, switched: self.switched(ports, rule), switchless: self.switchless(ports) }
     }
 
-    /// Cost over bandwidth (paper, Figure 14): `nodes` storage nodes of 1, 2, ... `ports_per_node_max` ports each.
+    /// Cost over bandwidth (paper, Figure 14): `nodes` storage nodes of 1, 2, ...
+    /// `ports_per_node_max` ports each.
     pub fn over_bandwidth(&self, nodes: u64, ports_per_node_max: u64, rule: SwitchRule) -> Vec<Comparison> {
         (1..=ports_per_node_max).map(|ports| self.compare(nodes.saturating_mul(ports), rule)).collect()
     }
@@ -178,8 +183,8 @@ impl Prices {
         prices
     }
 
-    /// What a part's price must be multiplied with for both architectures to cost the same, everything else as it is. `None` when no price of that
-    /// part, however low or high, does that.
+    /// What a part's price must be multiplied with for both architectures to cost the same,
+    /// everything else as it is. `None` when no price of that part, however low or high, does that.
     pub fn break_even(&self, part: Part, ports: u64, rule: SwitchRule) -> Option<f64> {
         let without = self.scaled(part, 0.0).compare(ports, rule);
         let with = self.compare(ports, rule);
@@ -189,9 +194,11 @@ impl Prices {
         (slope != 0.0 && factor >= 0.0).then_some(factor)
     }
 
-    /// The parts of a graph, whole ones for each of its nodes and switches. Each link stands for `trunk` cables, of as many ports at either end. A switch with more ports than one that can be bought
-    /// counts as several, which is the paper's reading of a ToR with 80 ports (cables between them are left out). Clients' own adapters are left out as in
-    /// the paper; the ports and cables that clients take on the SAN's side are not.
+    /// The parts of a graph, whole ones for each of its nodes and switches. Each link stands for
+    /// `trunk` cables, of as many ports at either end. A switch with more ports than one that can
+    /// be bought counts as several, which is the paper's reading of a ToR with 80 ports (cables
+    /// between them are left out). Clients' own adapters are left out as in the paper; the ports
+    /// and cables that clients take on the SAN's side are not.
     pub fn of_bill(&self, bill: &Bill, trunk: u32) -> Cost {
         let trunk = u64::from(trunk);
         let parts = |kind, ports: u32| bill.parts(kind, u64::from(ports), trunk);

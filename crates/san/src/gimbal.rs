@@ -5,10 +5,12 @@
 //! * [`WriteCost`]: how many bytes of reads a written byte is worth.
 //! * [`Gimbal`]: deficit round robin over tenants that hold virtual slots, and their credits.
 //!
-//! Tenants are numbered densely, one a session. Nothing is allocated once the queues have grown to what waits in them.
+//! Tenants are numbered densely, one a session. Nothing is allocated once the queues have grown to
+//! what waits in them.
 //!
-//! Where the paper leaves it open: a tenant's queue is first in first out; the first I/O of a kind that lacks tokens holds back its kind and not
-//! the other, so that a large I/O is not starved by small ones and a drive that may take reads never idles for want of tokens of writes.
+//! Where the paper leaves it open: a tenant's queue is first in first out; the first I/O of a kind
+//! that lacks tokens holds back its kind and not the other, so that a large I/O is not starved by
+//! small ones and a drive that may take reads never idles for want of tokens of writes.
 
 mod cost;
 mod monitor;
@@ -23,7 +25,8 @@ use base::{Bytes, Rate, Span, Time};
 use std::collections::VecDeque;
 use tenant::{Tenant, Waiting};
 
-/// The constants of Gimbal. The published ones are those of SIGCOMM 2021, section 4 and the released code.
+/// The constants of Gimbal. The published ones are those of SIGCOMM 2021, section 4 and the
+/// released code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GimbalConfig {
     /// Mean latency above which the drive is overloaded; published 1,500 us.
@@ -93,14 +96,15 @@ pub struct Started {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{waiting} I/Os of tenant {tenant} wait, no more may")]
 pub struct TenantFull {
-    /// Whose.
+    /// The tenant whose queue is full.
     pub tenant: u32,
-    /// How many.
+    /// I/Os in its queue.
     pub waiting: usize,
 }
 
-/// One drive's switch. Call [`Gimbal::submit`] for what arrives and [`Gimbal::complete`] for what the drive has done, after both
-/// [`Gimbal::next`] until it gives nothing, and again at [`Gimbal::next_wakeup`].
+/// One drive's switch. Call [`Gimbal::submit`] for what arrives and [`Gimbal::complete`] for what
+/// the drive has done, after both [`Gimbal::next`] until it gives nothing, and again at
+/// [`Gimbal::next_wakeup`].
 #[derive(Clone, Debug)]
 pub struct Gimbal {
     config: GimbalConfig,
@@ -110,14 +114,16 @@ pub struct Gimbal {
     tenants: Vec<Tenant>,
     /// Tenants with waiting I/Os and room in a slot, in the order of their turns.
     turns: VecDeque<Turn>,
-    /// While a tenant may have at least so many slots, all in `turns` have room: who has a turn loses its room only when slots become fewer.
+    /// While a tenant may have at least so many slots, all in `turns` have room: who has a turn
+    /// loses its room only when slots become fewer.
     roomy_from: u32,
     /// Tenants with I/Os that wait or are at the drive.
     active: u32,
     wakeup: Option<Time>,
 }
 
-/// A tenant that stands in the order of turns, with its first I/O: many stand there when the drive is loaded, and all may be looked at to find one that may start.
+/// A tenant that stands in the order of turns, with its first I/O: many stand there when the drive
+/// is loaded, and all may be looked at to find one that may start.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     tenant: u32,
@@ -160,7 +166,8 @@ impl Gimbal {
         Ok(())
     }
 
-    /// Something of a tenant's will come or go shortly: what is kept for it can be on its way from memory meanwhile. Nothing else comes of it.
+    /// Something of a tenant's will come or go shortly: what is kept for it can be on its way from
+    /// memory meanwhile. Nothing else comes of it.
     #[inline]
     pub fn foresee(&self, tenant: u32) {
         Tenant::foresee(&self.tenants, tenant);
@@ -182,7 +189,8 @@ impl Gimbal {
                 self.lose_turn(place, tenant);
                 continue;
             }
-            // Nothing can be started any more; whoever may have lost its room is looked for all the same.
+            // Nothing can be started any more; whoever may have lost its room is looked for all the
+            // same.
             if held.iter().all(Option::is_some) {
                 if slot_limit >= self.roomy_from {
                     break;
@@ -211,7 +219,8 @@ impl Gimbal {
         self.wakeup
     }
 
-    /// The drive has done what was started, `latency` after it began. Returns the tenant's credit, for the response.
+    /// The drive has done what was started, `latency` after it began. Returns the tenant's credit,
+    /// for the response.
     pub fn complete(&mut self, now: Time, started: Started, latency: Span) -> u32 {
         let Started { io, tenant, .. } = started;
         let condition = self.monitors[io.kind as usize].record(latency);
@@ -222,7 +231,8 @@ impl Gimbal {
         self.credit(tenant)
     }
 
-    /// What was started will never be done (the drive failed): its slot is given back, nothing is learned. Returns the tenant's credit.
+    /// What was started will never be done (the drive failed): its slot is given back, nothing is
+    /// learned. Returns the tenant's credit.
     pub fn abandon(&mut self, started: Started) -> u32 {
         self.release(started);
         self.credit(started.tenant)
@@ -294,7 +304,8 @@ impl Gimbal {
         state.deficit -= weight;
         let slot = state.enter_slot(weight);
         if state.waiting.is_empty() {
-            // An empty queue saves nothing up (deficit round robin: Shreedhar and Varghese, SIGCOMM 1995).
+            // An empty queue saves nothing up (deficit round robin: Shreedhar and Varghese, SIGCOMM
+            // 1995).
             state.deficit = 0;
         }
         match state.waiting.front() {
@@ -330,8 +341,9 @@ impl Gimbal {
         self.roomy_from = self.roomy_from.max(slot_limit);
     }
 
-    /// Takes the turn of a tenant that must not open another slot, because others have become active since. It has slots that are open and full,
-    /// and gets its turn again with the first of them.
+    /// Takes the turn of a tenant that must not open another slot, because others have become
+    /// active since. It has slots that are open and full, and gets its turn again with the first of
+    /// them.
     fn lose_turn(&mut self, place: usize, tenant: u32) {
         self.tenants[tenant as usize].has_turn = false;
         self.turns.remove(place);

@@ -1,15 +1,20 @@
 //! The initiator: I/Os of its sessions go to drives as NVMe-oF commands, and end once each.
 //!
-//! An I/O waits until the session's credit (as the target's last packet told it) and the queue pair have room, goes out by the uplink that routing chooses, and ends
-//! with its response. What goes wrong, and what is done about it:
+//! An I/O waits until the session's credit (as the target's last packet told it) and the queue pair
+//! have room, goes out by the uplink that routing chooses, and ends with its response. What goes
+//! wrong, and what is done about it:
 //!
-//! * a hop refuses the bandwidth, or knows no way: the same command again after a back-off that doubles;
-//! * an answer ends and part of it is missing, or the target says so of a write's data: the same command again after a back-off
+//! * a hop refuses the bandwidth, or knows no way: the same command again after a back-off that
+//!   doubles;
+//! * an answer ends and part of it is missing, or the target says so of a write's data: the same
+//!   command again after a back-off
 //!   ([`WireConfig::fast_retransmit`](crate::wire::WireConfig::fast_retransmit));
-//! * nothing comes: the same command again after [`HostConfig::probe`], then after every [`HostConfig::timeout`], up to [`HostConfig::sends_max`] times;
-//!   then the association of its lane has failed;
+//! * nothing comes: the same command again after [`HostConfig::probe`], then after every
+//!   [`HostConfig::timeout`], up to [`HostConfig::sends_max`] times; then the association of its
+//!   lane has failed;
 //! * the link of an uplink goes down: its associations have failed;
-//! * an association has failed: its I/Os are sent again as new commands under another association, reads at once, writes when [`RetryPolicy`] allows;
+//! * an association has failed: its I/Os are sent again as new commands under another association,
+//!   reads at once, writes when [`RetryPolicy`] allows;
 //! * the target gives a command up: a new command after a back-off;
 //! * the drive has failed: the I/O ends so.
 //!
@@ -107,7 +112,8 @@ pub struct HostConfig {
     pub credit_initial: u32,
     /// I/Os of a session that may wait.
     pub waiting_max: usize,
-    /// How long nothing may come for a command that was sent once: the tail loss probe of TCP (RFC 8985, 7.2). The timeout where that is shorter.
+    /// How long nothing may come for a command that was sent once: the tail loss probe of TCP (RFC
+    /// 8985, 7.2). The timeout where that is shorter.
     pub probe: Span,
     /// How long nothing may come for a command that was sent again.
     pub timeout: Span,
@@ -142,7 +148,7 @@ pub enum Uplinks {
 pub struct HostIo {
     /// The request of the run.
     pub request: RequestId,
-    /// What.
+    /// Read, write or read-modify-write.
     pub operation: Operation,
     /// First byte on the drive.
     pub address: u64,
@@ -158,14 +164,14 @@ pub enum HostIn {
     Submit {
         /// Place of the session in the configuration.
         session: u32,
-        /// What.
+        /// The I/O to queue.
         io: HostIo,
     },
     /// A packet has come in whole.
     Packet {
         /// By which port.
         port: Port,
-        /// What.
+        /// The packet as received.
         packet: Packet,
     },
     /// A neighbour's distances.
@@ -189,7 +195,7 @@ pub enum HostOut {
     Send {
         /// Which port.
         port: Port,
-        /// What.
+        /// The packet to send.
         packet: Packet,
     },
     /// An I/O is over.
@@ -199,11 +205,12 @@ pub enum HostOut {
 /// How an I/O ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostDone {
-    /// Which.
+    /// The request that ended.
     pub request: RequestId,
     /// Place of its session.
     pub session: u32,
-    /// [`Outcome::Success`]; [`Outcome::DriveFailed`]; or [`Outcome::Aborted`], when too many of the session waited already and nothing was done.
+    /// [`Outcome::Success`]; [`Outcome::DriveFailed`]; or [`Outcome::Aborted`], when too many of
+    /// the session waited already and nothing was done.
     pub outcome: Outcome,
     /// When its first packet was sent; `None` when none was.
     pub first_sent: Option<Time>,
@@ -371,7 +378,8 @@ impl Host {
         }
     }
 
-    /// The lane for a new command: what routing says, if it is up, not suspected of silence and has room; else the first that is.
+    /// The lane for a new command: what routing says, if it is up, not suspected of silence and has
+    /// room; else the first that is.
     fn choose_lane(&mut self, now: Time, place: u32, io: IoPlace) -> Option<u8> {
         let session = &self.sessions[place];
         let chosen = match &mut self.uplinks {

@@ -6,7 +6,8 @@
 //! | [`host`] | initiator | [`session`], [`retry`], rate control by credits |
 //! | [`target`] | storage node | [`gimbal`] a drive |
 //!
-//! A [`Packet`] carries the [`Trail`] that hops write and learn from. [`oracle`] and [`cost`] look at whole networks.
+//! A [`Packet`] carries the [`Trail`] that hops write and learn from. [`oracle`] and [`cost`] look
+//! at whole networks.
 
 pub mod connection;
 pub mod cost;

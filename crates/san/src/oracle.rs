@@ -1,15 +1,21 @@
-//! The optimum that no distributed scheme can beat (paper, 4.2): who gets how much when one mind, which sees everything, divides the network.
+//! The optimum that no distributed scheme can beat (paper, 4.2): who gets how much when one mind,
+//! which sees everything, divides the network.
 //!
-//! Traffic is fluid and may split over any number of ways, hosts and targets pass nothing on, and nothing is lost to headers or queues. Two questions:
+//! Traffic is fluid and may split over any number of ways, hosts and targets pass nothing on, and
+//! nothing is lost to headers or queues. Two questions:
 //!
 //! * [`max_concurrent_flow`]: by which common factor can all demands be met? A linear program.
-//! * [`least_degradation`]: the least mean of demand over rate, the paper's `Perf_d`, where nobody gets more than was asked for. A second-order cone program, since
-//!   `t >= 1 / u` is `(t + u, t - u, 2)` in that cone.
+//! * [`least_degradation`]: the least mean of demand over rate, the paper's `Perf_d`, where nobody
+//!   gets more than was asked for. A second-order cone program, since `t >= 1 / u` is `(t + u, t -
+//!   u, 2)` in that cone.
 //!
-//! Both are solved over edges, demands of one source (or of one target, if those are fewer) taken together: 27 nodes that all send to all others have 27 commodities on 162
-//! channels instead of 702, and any such flow falls apart into paths. The solver is interior-point (`clarabel`): objectives are good to about eight digits, the rates that reach them, around which an objective is flat, to about four. A
-//! concurrent flow needs no solver where two bounds meet, as they do in symmetric networks of any size: see [`Method::Bounds`]. Where they do not and
-//! the program is large, it is approximated, with a gap that is computed: see [`Method::Approximated`].
+//! Both are solved over edges, demands of one source (or of one target, if those are fewer) taken
+//! together: 27 nodes that all send to all others have 27 commodities on 162 channels instead of
+//! 702, and any such flow falls apart into paths. The solver is interior-point (`clarabel`):
+//! objectives are good to about eight digits, the rates that reach them, around which an objective
+//! is flat, to about four. A concurrent flow needs no solver where two bounds meet, as they do in
+//! symmetric networks of any size: see [`Method::Bounds`]. Where they do not and the program is
+//! large, it is approximated, with a gap that is computed: see [`Method::Approximated`].
 
 mod approximate;
 mod bounds;
@@ -35,8 +41,9 @@ pub struct Demand {
 /// How an optimum was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Method {
-    /// Evenly split over shortest paths, demands reach what no division can exceed: the least of what ends of demands can send or take, and of all capacity over what all demands
-    /// take of it on shortest paths. Exact.
+    /// Evenly split over shortest paths, demands reach what no division can exceed: the least of
+    /// what ends of demands can send or take, and of all capacity over what all demands take of it
+    /// on shortest paths. Exact.
     Bounds,
     /// By the solver.
     Solved {
@@ -47,7 +54,8 @@ pub enum Method {
     Approximated {
         /// Its rounds over all commodities.
         rounds: u32,
-        /// How much more may be possible, of the objective: by a bound that follows from lengths of channels.
+        /// How much more may be possible, of the objective: by a bound that follows from lengths of
+        /// channels.
         gap: f64,
     },
 }
@@ -85,9 +93,9 @@ pub enum OracleError {
     /// A demand that asks for nothing, or from itself.
     #[error("demand {index} is of {rate} from {from} to {to}: it must be more than 0bps between two places")]
     EmptyDemand {
-        /// Which, from 0.
+        /// Index of the demand in the list, from 0.
         index: usize,
-        /// How much.
+        /// The demand's rate, which is zero.
         rate: Rate,
         /// The source's name.
         from: String,
@@ -128,7 +136,8 @@ pub enum OracleError {
 ///
 /// # Errors
 ///
-/// When a demand is empty or has no way, or the network is too large even to approximate and not symmetric enough for the bounds.
+/// When a demand is empty or has no way, or the network is too large even to approximate and not
+/// symmetric enough for the bounds.
 pub fn max_concurrent_flow(graph: &Graph, demands: &[Demand]) -> Result<Optimum, OracleError> {
     check(graph, demands)?;
     match bounds::tight(graph, demands) {
@@ -150,8 +159,9 @@ pub fn least_degradation(graph: &Graph, demands: &[Demand]) -> Result<Optimum, O
     program::degradation(graph, demands)
 }
 
-/// The mean of demand over rate for rates that somebody has measured, in bits a second; infinite when one got nothing. What is above a demand counts as the
-/// demand, so that no scheme is better than the optimum by giving what nobody asked for.
+/// The mean of demand over rate for rates that somebody has measured, in bits a second; infinite
+/// when one got nothing. What is above a demand counts as the demand, so that no scheme is better
+/// than the optimum by giving what nobody asked for.
 pub fn degradation(demands: &[Demand], rates_bps: &[f64]) -> f64 {
     let each = demands.iter().zip(rates_bps).map(|(demand, rate)| (demand.rate.as_bps() as f64 / rate).max(1.0));
     each.sum::<f64>() / demands.len() as f64
@@ -234,8 +244,9 @@ mod tests {
         assert!(near(by_solver.objective, expected), "{}", by_solver.objective);
     }
 
-    /// A rate over `h` hops costs `h` channels of it, so that rates go with the inverse roots of distances: of the others of a node 6 are one hop away, 12 two and 8 three, and
-    /// its 600 Gb/s are all used.
+    /// A rate over `h` hops costs `h` channels of it, so that rates go with the inverse roots of
+    /// distances: of the others of a node 6 are one hop away, 12 two and 8 three, and its 600 Gb/s
+    /// are all used.
     #[test]
     fn the_least_degradation_of_the_torus_of_27_gives_more_to_nearer_pairs() {
         let graph = built(Kind::Torus { dimensions: vec![3, 3, 3] }, 0, 0);
@@ -264,7 +275,8 @@ mod tests {
         assert!(near(optimum.objective, 100.0 / 27.0), "{}", optimum.objective);
     }
 
-    /// The sources and targets of a program lie in other places than hosts and targets do, so that bounds do not meet.
+    /// The sources and targets of a program lie in other places than hosts and targets do, so that
+    /// bounds do not meet.
     fn uneven(nodes: usize) -> (Graph, Vec<Demand>) {
         let graph = built(Kind::Torus { dimensions: vec![3, 3] }, 0, 0);
         let all = graph.nodes();
@@ -320,7 +332,8 @@ mod tests {
         assert!(near(least.objective, 2.0), "{}", least.objective);
     }
 
-    /// By Lagrange's multipliers: the least of the sum of d/r at one limit has rates as the square roots of the demands.
+    /// By Lagrange's multipliers: the least of the sum of d/r at one limit has rates as the square
+    /// roots of the demands.
     #[test]
     fn degradation_at_one_bottleneck_is_least_when_rates_go_with_the_roots_of_demands() {
         let (graph, demands) = bottleneck([Rate::gbps(100), Rate::gbps(400)]);

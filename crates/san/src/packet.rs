@@ -74,21 +74,25 @@ pub enum Outcome {
     Aborted,
 }
 
-/// One packet on a wire. In this order in memory: the trail, most of which is unused in most packets, comes last.
+/// One packet on a wire. In this order in memory: the trail, most of which is unused in most
+/// packets, comes last.
 #[repr(C)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// The request of the run that it serves: stands for the data, which nobody carries here, and is not on the wire.
+    /// The request of the run that it serves: stands for the data, which nobody carries here, and
+    /// is not on the wire.
     pub request: RequestId,
     /// First byte of the I/O on the drive.
     pub address: u64,
     /// The I/O it belongs to.
     pub tag: Tag,
-    /// Payload of the whole I/O, bytes. 0 in an admin command (the reset of an association, [`crate::retry`]) and its response.
+    /// Payload of the whole I/O, bytes. 0 in an admin command (the reset of an association,
+    /// [`crate::retry`]) and its response.
     pub bytes: u32,
     /// Payload in this packet, bytes.
     pub payload: u32,
-    /// On the wire with all headers, preamble and gap, bytes. A hop that lengthens the trail lengthens this.
+    /// On the wire with all headers, preamble and gap, bytes. A hop that lengthens the trail
+    /// lengthens this.
     pub frame: u32,
     /// The host of the I/O, in both directions.
     pub source: VertexId,
@@ -106,11 +110,13 @@ pub struct Packet {
     pub status: Outcome,
     /// Whether a hop has marked it: its queue there was long. DCTCP reads it.
     pub marked: bool,
-    /// Urgency, 0 first: written by hops into commands, copied by the target to the ready-to-transfer and by the host to its write data.
+    /// Urgency, 0 first: written by hops into commands, copied by the target to the
+    /// ready-to-transfer and by the host to its write data.
     pub rank: u8,
     /// The port by which the hop got it that has it now; of packets elsewhere it says nothing.
     pub ingress: u16,
-    /// Bytes that it takes of its connection's stream ([`crate::connection`]); TCP knows it by itself.
+    /// Bytes that it takes of its connection's stream ([`crate::connection`]); TCP knows it by
+    /// itself.
     pub length: u32,
     /// Where these begin; of an acknowledgement what is expected next.
     pub stream: u64,

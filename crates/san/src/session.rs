@@ -1,9 +1,12 @@
-//! What both ends of a session agree on: associations, their order, and how late copies of commands are recognised.
+//! What both ends of a session agree on: associations, their order, and how late copies of commands
+//! are recognised.
 //!
-//! A session reaches its drive over *lanes*, one for each uplink of the host, at most [`LANES_MAX`]. Each lane carries one association at a time
-//! (an NVMe/TCP connection and its queue pair): when it fails it is followed by the next *generation*. Within an association a command may be
-//! *sent* several times under the same identifier, as TCP repeats segments, and is executed once. Under another association it is a new command to the
-//! target, as NVMe has it: only the rules of [`crate::retry`] keep it from being executed twice with something else in between.
+//! A session reaches its drive over *lanes*, one for each uplink of the host, at most
+//! [`LANES_MAX`]. Each lane carries one association at a time (an NVMe/TCP connection and its queue
+//! pair): when it fails it is followed by the next *generation*. Within an association a command
+//! may be *sent* several times under the same identifier, as TCP repeats segments, and is executed
+//! once. Under another association it is a new command to the target, as NVMe has it: only the
+//! rules of [`crate::retry`] keep it from being executed twice with something else in between.
 
 /// Most uplinks of a host.
 pub const LANES_MAX: usize = 8;
@@ -13,8 +16,8 @@ const GENERATION_BITS: u32 = 8;
 const SEND_MASK: u16 = (1 << SEND_BITS) - 1;
 const GENERATION_MASK: u16 = (1 << GENERATION_BITS) - 1;
 
-/// Association and send of a command; [`crate::Tag::attempt`] holds it as 16 bits: lane in the upper three, then eight of generation, then five
-/// of sends.
+/// Association and send of a command; [`crate::Tag::attempt`] holds it as 16 bits: lane in the
+/// upper three, then eight of generation, then five of sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attempt {
     /// The uplink of the host that the association uses.
@@ -53,7 +56,8 @@ impl Attempt {
     }
 }
 
-/// Whether `send` is later than `other`: of wrapping numbers the one that is less than half a turn ahead.
+/// Whether `send` is later than `other`: of wrapping numbers the one that is less than half a turn
+/// ahead.
 pub const fn is_later_send(send: u8, other: u8) -> bool {
     let ahead = send.wrapping_sub(other) & SEND_MASK as u8;
     ahead != 0 && ahead <= SEND_MASK as u8 / 2
@@ -64,8 +68,8 @@ pub const fn is_earlier_generation(generation: u8, other: u8) -> bool {
     (generation.wrapping_sub(other) as i8) < 0
 }
 
-/// Whether command identifier `id` of a queue slot was given out before `other` of the same slot: [`nvme::queue::HostQueue`] counts uses of a slot in
-/// the upper bits.
+/// Whether command identifier `id` of a queue slot was given out before `other` of the same slot:
+/// [`nvme::queue::HostQueue`] counts uses of a slot in the upper bits.
 pub const fn is_earlier_command(id: u16, other: u16) -> bool {
     (id.wrapping_sub(other) as i16) < 0
 }

@@ -1,15 +1,22 @@
 //! The storage node: commands from the network go to drives, answers go back.
 //!
-//! A command takes a *flight*: it waits for its data (writes that do not carry them), then for its turn at the drive ([`crate::gimbal`], or first in
-//! first out), is at the drive, and is answered. Drives are models outside: the node says [`TargetOut::Submit`] and is told [`TargetIn::Done`].
+//! A command takes a *flight*: it waits for its data (writes that do not carry them), then for its
+//! turn at the drive ([`crate::gimbal`], or first in first out), is at the drive, and is answered.
+//! Drives are models outside: the node says [`TargetOut::Submit`] and is told [`TargetIn::Done`].
 //!
-//! * Every packet to a host carries the drive's credit for the session; an answer carries the trail of the request's last packet, turned around.
-//! * A command is known by session, lane, identifier and send. A copy that comes again is not executed again: one that is under way goes on (and is
-//!   answered along the newest copy's way), a write that is over is answered again, a copy of a command whose identifier has been used since is dropped.
-//! * A reset ([`crate::retry`]) makes sure that every command of an association, and of those before it on its lane, is done or dead, and answers then.
-//! * When a drive fails all of its commands are answered with an error at once; while it is away so are new ones.
+//! * Every packet to a host carries the drive's credit for the session; an answer carries the trail
+//!   of the request's last packet, turned around.
+//! * A command is known by session, lane, identifier and send. A copy that comes again is not
+//!   executed again: one that is under way goes on (and is answered along the newest copy's way), a
+//!   write that is over is answered again, a copy of a command whose identifier has been used since
+//!   is dropped.
+//! * A reset ([`crate::retry`]) makes sure that every command of an association, and of those
+//!   before it on its lane, is done or dead, and answers then.
+//! * When a drive fails all of its commands are answered with an error at once; while it is away so
+//!   are new ones.
 //!
-//! A command is refused ([`Outcome::Aborted`]) when flights or queues are full, and when it could not begin within its life: nothing of it was done then.
+//! A command is refused ([`Outcome::Aborted`]) when flights or queues are full, and when it could
+//! not begin within its life: nothing of it was done then.
 
 mod answer;
 mod drive;
@@ -51,7 +58,8 @@ pub enum Admission {
 /// A session that ends here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetSession {
-    /// Its name. Sessions of one target should be numbered near each other: tables reach from the least to the greatest.
+    /// Its name. Sessions of one target should be numbered near each other: tables reach from the
+    /// least to the greatest.
     pub id: SessionId,
     /// Its drive, one of the target's.
     pub drive: DriveId,
@@ -74,10 +82,12 @@ pub struct TargetConfig {
     pub lanes: u8,
     /// Commands that may be under way in all.
     pub flights_max: u32,
-    /// How long after its arrival a command may begin at the drive; a later one is aborted (the target's part of a quiesce time). `None`: no limit, and a
-    /// write whose host has given it up before its data came stays until its association is reset.
+    /// How long after its arrival a command may begin at the drive; a later one is aborted (the
+    /// target's part of a quiesce time). `None`: no limit, and a write whose host has given it up
+    /// before its data came stays until its association is reset.
     pub command_life_max: Option<Span>,
-    /// How old a packet may be when it comes, by the time that its first hop wrote; an older one is dropped. `None`: no limit.
+    /// How old a packet may be when it comes, by the time that its first hop wrote; an older one is
+    /// dropped. `None`: no limit.
     pub packet_life_max: Option<Span>,
     /// How sessions share the network, as hosts have it.
     pub stream: Option<StreamConfig>,
@@ -94,7 +104,7 @@ pub enum TargetError {
     /// A session with a drive that is not here.
     #[error("session {} is with drive {}, which is not of this target", session.0, drive.0)]
     ForeignDrive {
-        /// Whose.
+        /// The misconfigured session.
         session: SessionId,
         /// The drive.
         drive: DriveId,
@@ -121,15 +131,16 @@ pub enum TargetIn {
     Packet {
         /// By which port.
         port: Port,
-        /// What.
+        /// The packet as received.
         packet: Packet,
     },
     /// A drive has done a job.
     Done {
-        /// Which.
+        /// The completed job.
         job: JobId,
     },
-    /// A drive has failed. Its jobs are not to be reported any more, and not to be done any more: what is not done yet is lost.
+    /// A drive has failed. Its jobs are not to be reported any more, and not to be done any more:
+    /// what is not done yet is lost.
     DriveFailed(DriveId),
     /// A drive works (again).
     DriveBack(DriveId),
@@ -145,7 +156,7 @@ pub enum TargetOut {
     Send {
         /// Which port.
         port: Port,
-        /// What.
+        /// The packet to send.
         packet: Packet,
     },
     /// Give to a drive; answer with [`TargetIn::Done`] when it is done.
@@ -158,7 +169,7 @@ pub enum TargetOut {
         operation: Operation,
         /// First byte.
         address: u64,
-        /// How many.
+        /// Bytes, at least one.
         bytes: u32,
         /// The request that it serves: of a write, what to write.
         request: RequestId,
@@ -172,7 +183,8 @@ pub struct TargetCounters {
     pub commands: u64,
     /// Copies of commands and data that were not executed: of the same send, or behind a newer one.
     pub duplicates: u64,
-    /// Packets of associations that were reset, of identifiers that were used since, or past their life.
+    /// Packets of associations that were reset, of identifiers that were used since, or past their
+    /// life.
     pub late: u64,
     /// Packets of sessions or commands that nobody knows.
     pub unknown: u64,
@@ -261,7 +273,8 @@ impl Target {
         self.drives.get(drive).and_then(Drive::gimbal)
     }
 
-    /// A packet will come shortly: what is kept for its session can be on its way from memory meanwhile. Nothing else comes of it.
+    /// A packet will come shortly: what is kept for its session can be on its way from memory
+    /// meanwhile. Nothing else comes of it.
     #[inline]
     pub fn foresee(&self, packet: &Packet) {
         if let Some(seat) = self.seat(packet.tag.session).filter(|seat| seat.place != UNUSED) {
@@ -371,7 +384,8 @@ impl Target {
         }
     }
 
-    /// A command that is under way came again. A later send is answered instead of the earlier one, and its data are asked for anew.
+    /// A command that is under way came again. A later send is answered instead of the earlier one,
+    /// and its data are asked for anew.
     fn on_copy(&mut self, job: JobId, port: Port, packet: &Packet, out: &mut Vec<TargetOut>) {
         self.counters.duplicates += 1;
         let Some(flight) = self.flights.get_mut(job) else { return };
@@ -442,7 +456,8 @@ impl Target {
         }
     }
 
-    /// The last data of a write have come and others have not. Its host sends it again; the next copy finds it under way.
+    /// The last data of a write have come and others have not. Its host sends it again; the next
+    /// copy finds it under way.
     fn miss(&mut self, job: JobId, place: usize, out: &mut Vec<TargetOut>) {
         let credit = self.credit(place);
         let Some(flight) = self.flights.get_mut(job) else { return };
@@ -552,7 +567,8 @@ impl Target {
         }
     }
 
-    /// Forgets the oldest deadlines as long as their commands are over or at the drive, so that the next wake-up is of use.
+    /// Forgets the oldest deadlines as long as their commands are over or at the drive, so that the
+    /// next wake-up is of use.
     fn forget_deadlines(&mut self) {
         while let Some((_, job)) = self.deadlines.front() {
             if self.flights.get_mut(*job).is_some_and(|flight| flight.stage != Stage::AtDrive) {

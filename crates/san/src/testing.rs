@@ -8,7 +8,8 @@ use crate::trail::Trail;
 use base::{Bytes, Length, Operation, Rate, RequestId, Span};
 use topology::{Cabling, Config, Endpoints, Graph, Kind, Lengths, Placement, Ports, VertexId};
 
-/// A network of 100 Gb/s links with a target at every place of a switchless one, or `targets` of them in a switched one.
+/// A network of 100 Gb/s links with a target at every place of a switchless one, or `targets` of
+/// them in a switched one.
 pub(crate) fn network(kind: Kind, hosts: u32, targets: u32) -> Graph {
     let cables = if matches!(kind, Kind::RedundantSwitches { .. }) { 1 } else { 2 };
     let config = Config {
@@ -26,7 +27,8 @@ pub(crate) fn network(kind: Kind, hosts: u32, targets: u32) -> Graph {
     config.build().expect("the network of a test is right")
 }
 
-/// A 3 x 3 torus with a target at every adapter and `hosts` hosts. Vertices: adapters 0 to 8, targets 9 to 17, hosts.
+/// A 3 x 3 torus with a target at every adapter and `hosts` hosts. Vertices: adapters 0 to 8,
+/// targets 9 to 17, hosts.
 pub(crate) fn torus(hosts: u32) -> Graph {
     network(Kind::Torus { dimensions: vec![3, 3] }, hosts, 9)
 }
@@ -83,7 +85,8 @@ pub(crate) fn command(operation: Operation, bytes: u32, source: VertexId, target
     }
 }
 
-/// A packet of a read's answer, of session `session`, that has come out of the target's adapter with an untouched trail.
+/// A packet of a read's answer, of session `session`, that has come out of the target's adapter
+/// with an untouched trail.
 pub(crate) fn read_data(session: u32, frame: u32) -> Packet {
     Packet {
         tag: Tag { session: SessionId(session), ..Tag::default() },

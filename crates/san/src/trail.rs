@@ -1,9 +1,12 @@
-//! The ISR header (paper, 4.3, Figure 10): what the hops wrote into a packet, and which way it goes on.
+//! The ISR header (paper, 4.3, Figure 10): what the hops wrote into a packet, and which way it goes
+//! on.
 //!
-//! A hop on the way out writes itself, the time, whether its queue is long, and *the port that the packet came in by*, which is where the
-//! answer has to leave. On the way back each hop takes that port and writes there the port that the answer came in by, so that the host
-//! can send the write's data along the same way: each hop keeps one port per direction yet to come, and no state of its own. The paper's
-//! header has ids only, which do not tell two cables between the same two adapters apart.
+//! A hop on the way out writes itself, the time, whether its queue is long, and *the port that the
+//! packet came in by*, which is where the answer has to leave. On the way back each hop takes that
+//! port and writes there the port that the answer came in by, so that the host can send the write's
+//! data along the same way: each hop keeps one port per direction yet to come, and no state of its
+//! own. The paper's header has ids only, which do not tell two cables between the same two adapters
+//! apart.
 
 use crate::id::Port;
 use nvme::CodecError;
@@ -37,8 +40,9 @@ pub(crate) enum Way {
     Free,
 }
 
-/// The header. On the way out `position` hops have been passed; on the way back that many are still ahead. In this order in memory, so that what
-/// is used of it lies together with the rest of its packet.
+/// The header. On the way out `position` hops have been passed; on the way back that many are still
+/// ahead. In this order in memory, so that what is used of it lies together with the rest of its
+/// packet.
 #[repr(C)]
 #[derive(Clone, Debug, Default)]
 pub struct Trail {
@@ -85,7 +89,8 @@ impl Trail {
     pub fn position(&self) -> usize {
         usize::from(self.position)
     }
-    /// Time between the last packet of the request reaching the target and this answer leaving it, nanoseconds.
+    /// Time between the last packet of the request reaching the target and this answer leaving it,
+    /// nanoseconds.
     pub fn drive_latency_ns(&self) -> u32 {
         self.drive_latency_ns
     }
@@ -93,8 +98,8 @@ impl Trail {
     pub fn is_detour(&self) -> bool {
         self.way == Way::Detour
     }
-    /// Whether an answer goes another way than its request, by a failure or always. The hops are then those of that other way since then, and
-    /// nobody can go back or learn by them.
+    /// Whether an answer goes another way than its request, by a failure or always. The hops are
+    /// then those of that other way since then, and nobody can go back or learn by them.
     pub fn has_left(&self) -> bool {
         self.way != Way::Kept
     }
@@ -102,8 +107,8 @@ impl Trail {
     pub fn congestion_from(&self, index: usize) -> u32 {
         self.hops().iter().skip(index).filter(|hop| hop.is_marked).count() as u32
     }
-    /// For the target: the header of an answer to the packet that brought this one (the command of a read, the last data of a write), given
-    /// out `drive_latency_ns` after that packet came.
+    /// For the target: the header of an answer to the packet that brought this one (the command of
+    /// a read, the last data of a write), given out `drive_latency_ns` after that packet came.
     pub fn turned_at_target(mut self, drive_latency_ns: u32) -> Trail {
         self.turn_at_target(drive_latency_ns);
         self
@@ -140,7 +145,8 @@ impl Trail {
         self.hops().iter().any(|hop| hop.vertex == vertex.0)
     }
 
-    /// Links that a way from here may have, at most. Whoever chooses first allows `allowed` in all, and no more than fit into the header.
+    /// Links that a way from here may have, at most. Whoever chooses first allows `allowed` in all,
+    /// and no more than fit into the header.
     pub(crate) fn links_left(&mut self, allowed: u16) -> u16 {
         if self.limit == 0 {
             self.limit = allowed.saturating_add(self.position);
@@ -155,8 +161,8 @@ impl Trail {
     pub(crate) fn behind(&self) -> Option<&TrailHop> {
         self.hops().get(self.position().checked_sub(1)?)
     }
-    /// Writes a hop at the present position, on the way out, and goes on. What was there (a way that is followed) is overwritten; `None`
-    /// and no change when the trail is full.
+    /// Writes a hop at the present position, on the way out, and goes on. What was there (a way
+    /// that is followed) is overwritten; `None` and no change when the trail is full.
     pub(crate) fn pass_out(&mut self, hop: TrailHop, is_marked: bool) -> Option<()> {
         let hop = TrailHop { is_marked, ..hop };
         let position = self.position();
@@ -182,7 +188,8 @@ impl Trail {
         self.far.push(hop);
         Some(())
     }
-    /// Goes over the hop behind on the way back, and leaves there the port by which data can come out again.
+    /// Goes over the hop behind on the way back, and leaves there the port by which data can come
+    /// out again.
     pub(crate) fn pass_back(&mut self, port: Port, is_marked: bool) {
         debug_assert!(self.position > 0, "who passes back has looked behind");
         self.position -= 1;
@@ -206,7 +213,8 @@ impl Trail {
         self.position = self.position.min(self.length);
         cut
     }
-    /// Leaves the way of the request: from here on the hops are those of another. How many hops were forgotten.
+    /// Leaves the way of the request: from here on the hops are those of another. How many hops
+    /// were forgotten.
     pub(crate) fn leave(&mut self, way: Way) -> usize {
         (self.way, self.limit) = (way, 0);
         self.truncate(0)
@@ -221,17 +229,18 @@ const MARK: u16 = 1 << 15;
 /// Most ports of a hop.
 pub const PORTS_MAX: usize = MARK as usize;
 
-/// As bytes, little-endian as all of NVMe: count (2), position (2), most hops of the way (2; 0 while
-/// nobody has said), way (1; 0 kept, 1 detour, 2 free), nothing (1), drive latency (4), and per hop
-/// vertex (2), port (2; its upper bit is the ECN bit of the hop), time (4). Figure 10 of the paper
-/// shows the fields but no widths; these are ours.
+/// As bytes, little-endian as all of NVMe: count (2), position (2), most hops of the way (2; 0
+/// while nobody has said), way (1; 0 kept, 1 detour, 2 free), nothing (1), drive latency (4), and
+/// per hop vertex (2), port (2; its upper bit is the ECN bit of the hop), time (4). Figure 10 of
+/// the paper shows the fields but no widths; these are ours.
 impl Trail {
     /// Bytes of this header on the wire.
     pub fn wire_bytes(&self) -> usize {
         FIXED_BYTES + usize::from(self.length) * Trail::HOP_BYTES as usize
     }
 
-    /// Writes it to the front of `bytes` and says how many bytes it took; `None` and nothing written when they are too few.
+    /// Writes it to the front of `bytes` and says how many bytes it took; `None` and nothing
+    /// written when they are too few.
     pub fn encode(&self, bytes: &mut [u8]) -> Option<usize> {
         let bytes = bytes.get_mut(..self.wire_bytes())?;
         let (fixed, hops) = bytes.split_at_mut(FIXED_BYTES);
@@ -253,8 +262,8 @@ impl Trail {
     ///
     /// # Errors
     ///
-    /// When bytes are missing, the position is behind the last hop, the way is none of the three, or
-    /// the byte of nothing is something.
+    /// When bytes are missing, the position is behind the last hop, the way is none of the three,
+    /// or the byte of nothing is something.
     pub fn decode(bytes: &[u8]) -> Result<Trail, CodecError> {
         let fixed: &[u8; FIXED_BYTES] = leading(bytes)?;
         let [length, position, limit] = [0, 2, 4].map(|at| u16_at(fixed, at));
@@ -357,7 +366,8 @@ mod tests {
         assert_eq!(trail, full);
     }
 
-    /// 24 hops was all that a trail had once, 16 are what it keeps in itself, 32 were marks of a word.
+    /// 24 hops was all that a trail had once, 16 are what it keeps in itself, 32 were marks of a
+    /// word.
     #[test]
     fn a_way_of_any_length_is_kept_with_its_marks_and_shortened() {
         for length in [15, 16, 17, 24, 25, 32, 33, 300] {

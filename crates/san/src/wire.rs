@@ -1,9 +1,13 @@
-//! Packets as bytes: NVMe/TCP PDUs, the header of this design, and how much they are on an Ethernet wire.
+//! Packets as bytes: NVMe/TCP PDUs, the header of this design, and how much they are on an Ethernet
+//! wire.
 //!
-//! Data of an I/O go in PDUs of at most a negotiated length, and those in *segments*: what the simulator moves as one packet, which may be several
-//! Ethernet frames back to back. The header of this design ([`EXTENSION_BYTES`] of its own and the [`Trail`]) follows the PDU header of every packet.
+//! Data of an I/O go in PDUs of at most a negotiated length, and those in *segments*: what the
+//! simulator moves as one packet, which may be several Ethernet frames back to back. The header of
+//! this design ([`EXTENSION_BYTES`] of its own and the [`Trail`]) follows the PDU header of every
+//! packet.
 //!
-//! What TCP knows by itself is not in the bytes: whose connection it is (session, lane, generation), where in it, and so which request.
+//! What TCP knows by itself is not in the bytes: whose connection it is (session, lane,
+//! generation), where in it, and so which request.
 
 mod codec;
 mod volume;
@@ -42,7 +46,8 @@ pub struct WireConfig {
     pub ready_max: u32,
     /// Whether the last data of a successful read say so and no response follows (SUCCESS flag).
     pub success_flag: bool,
-    /// Whether data that are seen to be missing are asked for at once, as TCP's fast retransmit and the NAK of RoCE do; else the host's timers see to it.
+    /// Whether data that are seen to be missing are asked for at once, as TCP's fast retransmit and
+    /// the NAK of RoCE do; else the host's timers see to it.
     pub fast_retransmit: bool,
 }
 
@@ -81,8 +86,8 @@ impl WireFormat {
         &self.config
     }
 
-    /// The longest packet that a program sends, bytes on the wire: a whole segment of data, or a command
-    /// with as much as its capsule may carry, and a header of so many hops.
+    /// The longest packet that a program sends, bytes on the wire: a whole segment of data, or a
+    /// command with as much as its capsule may carry, and a header of so many hops.
     pub fn longest(&self, hops_max: u32) -> u32 {
         let data = PacketKind::WriteData { last: true };
         let segment = self.frame(data, self.config.segment_max, 0);
@@ -115,12 +120,14 @@ impl WireFormat {
         }
     }
 
-    /// The next segment of data at `offset` of `end`: as much as fits a segment and does not cross a PDU of `pdu_max` bytes.
+    /// The next segment of data at `offset` of `end`: as much as fits a segment and does not cross
+    /// a PDU of `pdu_max` bytes.
     pub fn segment(&self, offset: u32, end: u32, pdu_max: u32) -> u32 {
         (end - offset).min(self.config.segment_max).min(pdu_max - offset % pdu_max)
     }
 
-    /// Bytes on the wire of a packet whose trail has no hops yet. `offset` is where its data begin in the I/O.
+    /// Bytes on the wire of a packet whose trail has no hops yet. `offset` is where its data begin
+    /// in the I/O.
     pub fn frame(&self, kind: PacketKind, payload: u32, offset: u32) -> u32 {
         match kind {
             PacketKind::Command => self.frame_of(self.pdu_bytes(PduKind::Command, payload)),
@@ -138,7 +145,8 @@ impl WireFormat {
         }
     }
 
-    /// Bytes on the wire of a packet that carries this trail: every hop in it lengthens each packet by [`Trail::HOP_BYTES`].
+    /// Bytes on the wire of a packet that carries this trail: every hop in it lengthens each packet
+    /// by [`Trail::HOP_BYTES`].
     pub fn frame_with(&self, kind: PacketKind, payload: u32, offset: u32, trail: &Trail) -> u32 {
         let hops = if self.config.has_header { trail.hops().len() as u32 } else { 0 };
         self.frame(kind, payload, offset) + hops * Trail::HOP_BYTES

@@ -1,6 +1,7 @@
 //! Do the ends of a session allocate while they run? Counted by an allocator of this test's own.
 //!
-//! `unsafe` is allowed here, and only here: an allocator is an unsafe trait. Each call goes to the system's allocator as it came.
+//! `unsafe` is allowed here, and only here: an allocator is an unsafe trait. Each call goes to the
+//! system's allocator as it came.
 #![allow(unsafe_code)]
 
 mod net;
@@ -22,7 +23,8 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is handed on to `System` with the arguments with which it came, so its promises are `System`'s.
+// SAFETY: every call is handed on to `System` with the arguments with which it came, so its
+// promises are `System`'s.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);

@@ -387,7 +387,8 @@ mod failures {
         net.ask(US(0), 1, Operation::Write, 0, BLOCK);
         net.link_down(US(20), 0);
         net.run(Time::ms(10));
-        // At the drive at 6 us, done at 306 us; only then the reset is answered, and the write goes out again.
+        // At the drive at 6 us, done at 306 us; only then the reset is answered, and the write goes
+        // out again.
         assert_eq!(net.executed.iter().map(|(at, ..)| *at).collect::<Vec<_>>(), [US(306), US(308 + 6 + 300)]);
     }
 
@@ -505,7 +506,8 @@ fn dice(seed: u64) -> impl FnMut(u64) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
 
-    /// Whatever is lost or late, whichever links fail: every I/O ends once and well, nothing is left over, and within one association nothing is done twice.
+    /// Whatever is lost or late, whichever links fail: every I/O ends once and well, nothing is
+    /// left over, and within one association nothing is done twice.
     #[test]
     fn every_io_ends_exactly_once(
         seed: u64, loss in 0u64..20, ios in prop::collection::vec((0u64..3_000, any::<bool>(), 0u64..6, 1u32..40_000), 1..60),

@@ -103,7 +103,8 @@ proptest! {
         prop_assert_eq!((net.host.under_way(), net.target.under_way()), (0, 0));
     }
 
-    /// Whole commands are sent again: small ones, or next to none of 40 packets would ever come whole.
+    /// Whole commands are sent again: small ones, or next to none of 40 packets would ever come
+    /// whole.
     #[test]
     fn every_small_request_of_a_session_without_windows_ends(network in network(), mut load in load()) {
         let mut net = world(None, Network { loss: network.loss.min(0.15), ..network });

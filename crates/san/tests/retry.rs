@@ -1,5 +1,6 @@
-//! Does the claim hold: a careless retry over another path loses acknowledged data, and ours do not. Every schedule of a small case: one block, two writes, the second
-//! asked for when the first was acknowledged; two ways; one failure.
+//! Does the claim hold: a careless retry over another path loses acknowledged data, and ours do
+//! not. Every schedule of a small case: one block, two writes, the second asked for when the first
+//! was acknowledged; two ways; one failure.
 
 mod net;
 
@@ -122,7 +123,8 @@ fn a_reset_over_the_other_way_loses_nothing() {
     }
 }
 
-/// Why a reset is worth its messages: it takes a round trip where waiting takes the longest life of a packet.
+/// Why a reset is worth its messages: it takes a round trip where waiting takes the longest life of
+/// a packet.
 #[test]
 fn a_reset_recovers_sooner_than_waiting() {
     let schedule = Schedule { slow: 40, answer: 1, other: 1, drive: 1, fails: 2, in_capsule: true };

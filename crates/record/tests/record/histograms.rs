@@ -62,7 +62,8 @@ fn a_log_is_the_same_text_for_the_same_rows_and_carries_no_moment() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "#[Histogram log format version 1.3]");
     assert!(!text.contains("StartTime:") && !text.contains("BaseTime:"));
-    // Java's reader takes compressed payloads only; their cookie 0x1c849314 begins `HISTF` in base64.
+    // Java's reader takes compressed payloads only; their cookie 0x1c849314 begins `HISTF` in
+    // base64.
     let payload = lines.last().unwrap().rsplit(',').next().unwrap();
     assert!(payload.starts_with("HISTF"), "{payload}");
 }

@@ -17,7 +17,8 @@ fn close(got: f64, exact: f64, relative: f64, absolute: f64) -> bool {
     (got - exact).abs() <= exact.abs() * relative + absolute
 }
 
-/// Compares with a brute force over all values, of requests that ended and of those that did not, which are in no mean; percentiles may be 0.1 % and `step` off.
+/// Compares with a brute force over all values, of requests that ended and of those that did not,
+/// which are in no mean; percentiles may be 0.1 % and `step` off.
 fn check(statistics: &Statistics, ended: &[f64], open: &[f64], step: f64) {
     assert_eq!(statistics.count as usize, ended.len());
     assert_eq!(statistics.lower_bound_from.is_some(), !open.is_empty());
@@ -326,7 +327,8 @@ fn open_requests_of_a_hundredth_leave_the_median_and_make_the_99th_percentile_a_
 
 #[test]
 fn availability_counts_what_was_underway_at_the_fault_or_came_later() {
-    // One request every 10 ns that takes 100 ns; a fault at 500 ns; what is intended from 600 to 690 ns is lost.
+    // One request every 10 ns that takes 100 ns; a fault at 500 ns; what is intended from 600 to
+    // 690 ns is lost.
     let mut rows: Vec<Row> = (0..100).map(|i| read(i, Time::ns(10 * i), Span::ns(100), Span::ns(100))).collect();
     rows[60..70].iter_mut().for_each(|row| row.outcome = Outcome::Lost);
     let broken = |rows: &[Row]| {

@@ -6,7 +6,8 @@ use record::{Entry, Outcome, ParquetWriter, Parts, Place, Provenance, Row, Sink,
 use record::{RunFacts, RunIdentity, Summarizer, Summary, part_name, read_parts};
 use std::io;
 
-/// A finished, measured 64 B read that was intended at `intended` and waited in the switch all the time.
+/// A finished, measured 64 B read that was intended at `intended` and waited in the switch all the
+/// time.
 pub fn read(request: u64, intended: Time, latency: Span, unloaded: Span) -> Row {
     let mut spans = Spans::default();
     spans.add(SpanKind::SwitchQueue, latency);
@@ -75,7 +76,8 @@ fn split(picoseconds: [u64; SpanKind::ALL.len()]) -> Spans {
     spans
 }
 
-/// Rows as a sound design makes them: up to a millisecond late, spans that add up, slower than alone in the network.
+/// Rows as a sound design makes them: up to a millisecond late, spans that add up, slower than
+/// alone in the network.
 pub fn sound_row() -> impl Strategy<Value = Row> {
     let outcome = prop_oneof![9 => Just(Outcome::Finished), 1 => prop::sample::select(Outcome::ALL.to_vec())];
     let latency = prop_oneof![1_000u64..3_000_000, 1_000u64..1_000_000_000];

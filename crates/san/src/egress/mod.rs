@@ -1,8 +1,9 @@
 //! Queues of a port (paper, 4.5).
 //!
-//! [`EgressQueue`] keeps what waits at one port within its buffer and says what leaves next. Storage-driven: one queue of its own for what
-//! completes writes, the others by SP-PIFO on the rank of a packet. First in, first out: the rival, with drops at the tail; marking is the
-//! hop's business ([`crate::route::RouteConfig::ecn_threshold`]).
+//! [`EgressQueue`] keeps what waits at one port within its buffer and says what leaves next.
+//! Storage-driven: one queue of its own for what completes writes, the others by SP-PIFO on the
+//! rank of a packet. First in, first out: the rival, with drops at the tail; marking is the hop's
+//! business ([`crate::route::RouteConfig::ecn_threshold`]).
 
 mod fifo;
 mod rank;
@@ -42,11 +43,13 @@ pub struct StorageDrivenConfig {
 pub enum Service {
     /// The first that has something: SP-PIFO as published.
     Strict,
-    /// Weighted round robin, as the paper has it: packets a turn of each queue but the first, highest priority first.
+    /// Weighted round robin, as the paper has it: packets a turn of each queue but the first,
+    /// highest priority first.
     WeightedRoundRobin(Vec<u32>),
 }
 
-/// What waits at a port. In this order in memory: a packet that nothing holds up is judged by what comes first.
+/// What waits at a port. In this order in memory: a packet that nothing holds up is judged by what
+/// comes first.
 #[repr(C)]
 #[derive(Clone, Debug)]
 pub struct EgressQueue {
@@ -126,7 +129,8 @@ impl EgressQueue {
         Some(packet)
     }
 
-    /// A packet goes through without waiting, because nothing does: bounds of queues adapt as if it had.
+    /// A packet goes through without waiting, because nothing does: bounds of queues adapt as if it
+    /// had.
     #[inline]
     pub fn pass(&mut self, packet: &Packet) {
         if let Queues::StorageDriven(queues) = &mut self.queues {

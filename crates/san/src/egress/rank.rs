@@ -3,7 +3,8 @@
 use crate::packet::{Packet, PacketKind};
 use base::Operation;
 
-/// How ranks follow from credits: a step function (paper, 4.5). More credit is a lower rank is more urgent.
+/// How ranks follow from credits: a step function (paper, 4.5). More credit is a lower rank is more
+/// urgent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankConfig {
     /// A step has so many credits, at least 1.
@@ -27,7 +28,8 @@ impl RankConfig {
 /// How a packet is queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Traffic {
-    /// It completes a write, or lets its data come: small, and in the highest queue (the paper names completions only).
+    /// It completes a write, or lets its data come: small, and in the highest queue (the paper
+    /// names completions only).
     WriteCompletion,
     /// By this rank.
     Ranked(u8),

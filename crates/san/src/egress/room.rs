@@ -1,4 +1,5 @@
-//! Where packets lie while they wait: queues keep their places, so that a packet is written once and read once however it is queued.
+//! Where packets lie while they wait: queues keep their places, so that a packet is written once
+//! and read once however it is queued.
 
 use crate::packet::Packet;
 

@@ -1,8 +1,10 @@
 //! Several queues: one for what completes writes, and SP-PIFO over the others.
 //!
-//! SP-PIFO alone may put a later packet of a rank into a higher queue than an earlier one, because bounds move in between; two packets of one
-//! I/O would change places. So while packets of a rank wait, others of that rank follow them into the same queue and leave the bounds
-//! alone. The paper's rule (all packets of an I/O keep the rank of the first) then does give the order that it is for.
+//! SP-PIFO alone may put a later packet of a rank into a higher queue than an earlier one, because
+//! bounds move in between; two packets of one I/O would change places. So while packets of a rank
+//! wait, others of that rank follow them into the same queue and leave the bounds alone. The
+//! paper's rule (all packets of an I/O keep the rank of the first) then does give the order that it
+//! is for.
 
 use super::rank::Traffic;
 use super::{RankConfig, Service, StorageDrivenConfig};

@@ -1,4 +1,5 @@
-//! What a write costs (Gimbal, 4.3): bytes of reads that the drive could serve for one byte written.
+//! What a write costs (Gimbal, 4.3): bytes of reads that the drive could serve for one byte
+//! written.
 
 use super::{GimbalConfig, IoKind};
 use base::{Span, Time};
@@ -44,8 +45,10 @@ impl WriteCost {
         }
     }
 
-    /// An I/O took `latency`. At the end of a period the mean latency of its writes decides: over the lower bound of latencies the cost goes halfway
-    /// to its greatest, else it falls a step. (The released code takes another mean than it says; this is what it says.) A period without writes says nothing.
+    /// An I/O took `latency`. At the end of a period the mean latency of its writes decides: over
+    /// the lower bound of latencies the cost goes halfway to its greatest, else it falls a step.
+    /// (The released code takes another mean than it says; this is what it says.) A period without
+    /// writes says nothing.
     pub(crate) fn record(&mut self, now: Time, kind: IoKind, latency: Span) {
         if kind == IoKind::Write {
             self.latencies += latency;
@@ -98,12 +101,14 @@ impl WriteCost {
         tokens * u64::from(self.cost) / u64::from(self.cost + ONE)
     }
 
-    /// The least tokens of which `wanted` or more are those of reads: share_of_reads(t) >= w just where t * cost >= w * (cost + 1).
+    /// The least tokens of which `wanted` or more are those of reads: share_of_reads(t) >= w just
+    /// where t * cost >= w * (cost + 1).
     pub(crate) fn total_for_reads(&self, wanted: u64) -> u64 {
         (wanted * u64::from(self.cost + ONE)).div_ceil(u64::from(self.cost))
     }
 
-    /// The least tokens of which `wanted` or more are those of writes: these are t / (cost + 1) rounded up, so that t / (cost + 1) > w - 1.
+    /// The least tokens of which `wanted` or more are those of writes: these are t / (cost + 1)
+    /// rounded up, so that t / (cost + 1) > w - 1.
     pub(crate) fn total_for_writes(&self, wanted: u64) -> u64 {
         let Some(less) = wanted.checked_sub(1) else { return 0 };
         less * u64::from(self.cost + ONE) / u64::from(ONE) + 1

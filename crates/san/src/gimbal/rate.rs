@@ -35,7 +35,8 @@ impl IoKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Bucket {
     tokens: u64,
-    /// What I/Os larger than a full bucket took more than there was; paid before anything is put in.
+    /// What I/Os larger than a full bucket took more than there was; paid before anything is put
+    /// in.
     owed: u64,
 }
 
@@ -102,7 +103,8 @@ impl RateController {
         }
     }
 
-    /// Gives out the tokens since the last refill: reads get cost / (cost + 1) of them, what overflows a bucket goes to the other.
+    /// Gives out the tokens since the last refill: reads get cost / (cost + 1) of them, what
+    /// overflows a bucket goes to the other.
     pub fn refill(&mut self, now: Time, cost: WriteCost) {
         // Often asked several times at one moment: no time earns nothing.
         if now <= self.refilled {
@@ -118,7 +120,8 @@ impl RateController {
         for_writes.fill(over_reads, self.bucket_max);
     }
 
-    /// Whole tokens that a span earns. More than both buckets hold is as good as that, which keeps the product in 64 bits.
+    /// Whole tokens that a span earns. More than both buckets hold is as good as that, which keeps
+    /// the product in 64 bits.
     fn earned(&mut self, span: Span) -> u64 {
         match self.target.checked_mul(span.as_ps()).and_then(|parts| parts.checked_add(self.remainder)) {
             Some(parts) => {
@@ -132,7 +135,8 @@ impl RateController {
         }
     }
 
-    /// Whether there are tokens for an I/O; one that is larger than a bucket needs a full one and owes the rest.
+    /// Whether there are tokens for an I/O; one that is larger than a bucket needs a full one and
+    /// owes the rest.
     pub fn allows(&self, kind: IoKind, bytes: u32) -> bool {
         self.missing(kind, bytes) == 0
     }
@@ -146,13 +150,14 @@ impl RateController {
         self.buckets[kind as usize].take(u64::from(bytes));
     }
 
-    /// How long until there are tokens for an I/O, if nobody else takes any and the rate stays; at least a nanosecond. Never less than it takes, and
-    /// at most a few tokens more.
+    /// How long until there are tokens for an I/O, if nobody else takes any and the rate stays; at
+    /// least a nanosecond. Never less than it takes, and at most a few tokens more.
     pub fn wait_for(&self, kind: IoKind, bytes: u32, cost: WriteCost) -> Span {
         let missing = self.missing(kind, bytes);
         let other = self.buckets[kind.other() as usize];
         let room = self.bucket_max + other.owed - other.tokens;
-        // Tokens given out until the other bucket is full and all go here; before that only a share does.
+        // Tokens given out until the other bucket is full and all go here; before that only a share
+        // does.
         let shared = match kind {
             IoKind::Read => cost.total_for_writes(room),
             IoKind::Write => cost.total_for_reads(room),

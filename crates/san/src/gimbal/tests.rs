@@ -482,7 +482,8 @@ mod slots {
 mod turns {
     use super::*;
 
-    /// A drive that serves 4 I/Os at a time, each in a fixed time; returns the bytes of each tenant that it served within `span`.
+    /// A drive that serves 4 I/Os at a time, each in a fixed time; returns the bytes of each tenant
+    /// that it served within `span`.
     fn serve(gimbal: &mut Gimbal, queues: &[GimbalIo], service: Span, span: Span) -> Vec<u64> {
         let mut served = vec![0; queues.len()];
         let mut at_drive: VecDeque<(Time, Started)> = VecDeque::new();
@@ -558,7 +559,8 @@ mod turns {
     }
 
     proptest! {
-        /// Whatever comes: everything that was submitted is started once, nothing waits while tokens, slots and turns allow it, and waiting ends.
+        /// Whatever comes: everything that was submitted is started once, nothing waits while
+        /// tokens, slots and turns allow it, and waiting ends.
         #[test]
         fn everything_is_started_once_and_the_switch_never_idles_without_reason(
             ios in prop::collection::vec((0u32..5, any::<bool>(), 1u32..300_000), 1..120),
@@ -579,7 +581,8 @@ mod turns {
                     at_drive.push((now + latency, now, started));
                 }
                 let done = at_drive.iter().map(|(done, ..)| *done).min();
-                // Without work at the drive only tokens can be missing, and then there is a time for them.
+                // Without work at the drive only tokens can be missing, and then there is a time
+                // for them.
                 prop_assert!(done.is_some() || gimbal.next_wakeup().is_some());
                 now = [done, gimbal.next_wakeup()].into_iter().flatten().min().unwrap().max(now);
                 while let Some(place) = at_drive.iter().position(|(done, ..)| *done <= now) {

@@ -7,8 +7,8 @@ use base::{Bytes, Seed};
 use topology::VertexId;
 use transport::config::Dcqcn;
 
-/// Everything that a hop has to know. Its techniques can be turned off one by one: another [`crate::route::Policy`], no `reservation`,
-/// [`SchedulingConfig::Fifo`].
+/// Everything that a hop has to know. Its techniques can be turned off one by one: another
+/// [`crate::route::Policy`], no `reservation`, [`SchedulingConfig::Fifo`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct HopConfig {
     /// Which vertex it is, below 65,536.
@@ -29,7 +29,8 @@ pub struct HopConfig {
     pub buffer: Bytes,
     /// Priority flow control and DCQCN's marks; `None`: a full buffer drops.
     pub lossless: Option<LosslessConfig>,
-    /// What a response capsule without hops in its trail takes on the wire: hops make such responses when they refuse a command.
+    /// What a response capsule without hops in its trail takes on the wire: hops make such
+    /// responses when they refuse a command.
     pub response_frame: u32,
 }
 

@@ -13,7 +13,7 @@ pub enum HopIn {
     Packet {
         /// By which port.
         port: Port,
-        /// What.
+        /// The packet, with its trail of the hops passed so far.
         packet: Packet,
     },
     /// The time of a [`HopOut::Wake`] has come. Extra ones change nothing.
@@ -34,20 +34,22 @@ pub enum HopIn {
 /// What a hop decides.
 #[derive(Clone, Debug)]
 pub enum HopOut {
-    /// Begin to send now. The hop sends nothing more by this port until the frame has left at the port's rate, and keeps account of that
-    /// itself: the rig tells nothing back unless a [`HopOut::Wake`] asks for it.
+    /// Begin to send now. The hop sends nothing more by this port until the frame has left at the
+    /// port's rate, and keeps account of that itself: the rig tells nothing back unless a
+    /// [`HopOut::Wake`] asks for it.
     Send {
         /// By which port.
         port: Port,
-        /// What.
+        /// The packet, with this hop in its trail.
         packet: Packet,
     },
-    /// Call with [`HopIn::PortFree`] at `at`: something waits there. At most one call a port is needed at a time: an earlier `at` replaces
-    /// a later one, and a rig that delivers both does no harm.
+    /// Call with [`HopIn::PortFree`] at `at`: something waits there. At most one call a port is
+    /// needed at a time: an earlier `at` replaces a later one, and a rig that delivers both does no
+    /// harm.
     Wake {
         /// Which port.
         port: Port,
-        /// When.
+        /// The earliest time at which the port can send.
         at: Time,
     },
     /// Tell the neighbour at `port` these distances.
@@ -59,14 +61,15 @@ pub enum HopOut {
     },
     /// The packet ends here and is counted.
     Drop {
-        /// What.
+        /// The dropped packet.
         packet: Packet,
-        /// Why.
+        /// The reason, for the counters.
         reason: DropReason,
     },
 }
 
-/// What has become of a packet that was handed to [`Hop::pass`](super::Hop::pass). It may have changed.
+/// What has become of a packet that was handed to [`Hop::pass`](super::Hop::pass). It may have
+/// changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
     /// It is to be sent now, by this port: as [`HopOut::Send`].
@@ -93,7 +96,8 @@ impl Passed {
 pub enum DropReason {
     /// No buffer left at the port.
     BufferFull,
-    /// No way to the packet's end that it has not already been along. Commands are answered instead ([`crate::Outcome::Unreachable`]).
+    /// No way to the packet's end that it has not already been along. Commands are answered instead
+    /// ([`crate::Outcome::Unreachable`]).
     NoRoute,
     /// It has been at [`crate::HOPS_MAX`] hops.
     TrailFull,

@@ -1,11 +1,13 @@
 //! The program of an adapter or a switch: routing, reservation and queues put together.
 //!
-//! A packet on its way out ([`PacketKind::is_outward`]): a command chooses its port, what follows takes the port that the trail names. The hop
-//! books bandwidth for the answer, ranks the packet, writes itself into the trail and queues it. A packet on its way back takes the port
-//! that the trail names, and a response teaches what the way was like.
+//! A packet on its way out ([`PacketKind::is_outward`]): a command chooses its port, what follows
+//! takes the port that the trail names. The hop books bandwidth for the answer, ranks the packet,
+//! writes itself into the trail and queues it. A packet on its way back takes the port that the
+//! trail names, and a response teaches what the way was like.
 //!
-//! When a link goes (paper, 4.6), its bookings and what was learnt about it are forgotten, distances are told, and what waits at its port is
-//! sent another way: commands and write data choose anew from here, answers leave their way for good and take the lowest queue without
+//! When a link goes (paper, 4.6), its bookings and what was learnt about it are forgotten,
+//! distances are told, and what waits at its port is sent another way: commands and write data
+//! choose anew from here, answers leave their way for good and take the lowest queue without
 //! bandwidth control. What was on the wire is the rig's to lose.
 
 mod config;
@@ -122,7 +124,8 @@ impl Hop {
     pub fn waits_at(&self, ingress: Port) -> impl Iterator<Item = Port> {
         self.lossless.iter().flat_map(move |lossless| lossless.waits_at(ingress))
     }
-    /// What is booked on a port; zero without reservation. For tests and reports: looks at every class of sessions.
+    /// What is booked on a port; zero without reservation. For tests and reports: looks at every
+    /// class of sessions.
     pub fn booked(&self, now: Time, port: Port) -> Rate {
         match (&self.reservation, &self.ports[port.index()].booked) {
             (Some(config), Some(booked)) => booked.bookings.booked_at(config, now),
@@ -164,8 +167,8 @@ impl Hop {
         Some(egress)
     }
 
-    /// As the first half of [`HopIn::PortFree`], without moving the packet: what is to be sent now by that port, to be read where it lies.
-    /// [`port_freed`](Self::port_freed) follows.
+    /// As the first half of [`HopIn::PortFree`], without moving the packet: what is to be sent now
+    /// by that port, to be read where it lies. [`port_freed`](Self::port_freed) follows.
     pub fn next_to_send(&mut self, now: Time, port: Port) -> Option<&Packet> {
         if !self.has_port(port) {
             debug_assert!(false, "the rig names ports that the hop has");
@@ -181,7 +184,8 @@ impl Hop {
         Some(packet)
     }
 
-    /// As the second half of [`HopIn::PortFree`]: what may go behind that packet, and when to call for this port again, if nobody was told so yet.
+    /// As the second half of [`HopIn::PortFree`]: what may go behind that packet, and when to call
+    /// for this port again, if nobody was told so yet.
     pub fn port_freed(&mut self, now: Time, port: Port, out: &mut Vec<HopOut>) -> Option<Time> {
         if !self.has_port(port) {
             return None;
@@ -200,7 +204,8 @@ impl Hop {
         egress.wake_for(lossless.has_control(port) || lossless.is_open(port) && !egress.queue.is_empty())
     }
 
-    /// A packet will come in by a port shortly: what is booked for it can be on its way from memory meanwhile. Nothing else comes of it.
+    /// A packet will come in by a port shortly: what is booked for it can be on its way from memory
+    /// meanwhile. Nothing else comes of it.
     #[inline]
     pub fn foresee(&self, port: Port, packet: &Packet) {
         let Some(config) = &self.reservation else { return };
@@ -229,7 +234,8 @@ impl Hop {
         Some(Port(hop.port)).filter(|port| self.router.distances().is_up(*port))
     }
 
-    /// Chooses a port for a command, or for data whose way has gone. `books` is false for a command that has booked here already.
+    /// Chooses a port for a command, or for data whose way has gone. `books` is false for a command
+    /// that has booked here already.
     #[inline(never)]
     fn choose_way_out(
         &mut self,
@@ -387,7 +393,8 @@ impl Hop {
         Some(egress)
     }
 
-    /// Algorithm 1, `PATH_ADAPT`, and the credit of 4.5. Only what comes from the target says anything about the way to it.
+    /// Algorithm 1, `PATH_ADAPT`, and the credit of 4.5. Only what comes from the target says
+    /// anything about the way to it.
     fn learn(&mut self, now: Time, port: Port, hop: &TrailHop, packet: &Packet) {
         if matches!(packet.status, Outcome::Rejected | Outcome::Unreachable | Outcome::Incomplete) {
             return;

@@ -5,8 +5,9 @@ use crate::packet::{Packet, PacketKind};
 use crate::reserve::{Bookings, ClassId, Held, Ledger, Policer, Release, Released, ReservationConfig};
 use base::{Bytes, Operation, Rate, Serialization, Time};
 
-/// A port's egress. A packet passes the policer (answers of reads that keep to their way), then the queues, then the wire. In this order in memory: what
-/// decides whether a packet goes on at once is in the first cache line.
+/// A port's egress. A packet passes the policer (answers of reads that keep to their way), then the
+/// queues, then the wire. In this order in memory: what decides whether a packet goes on at once is
+/// in the first cache line.
 #[repr(C, align(64))]
 #[derive(Clone, Debug)]
 pub(super) struct EgressPort {
@@ -17,10 +18,12 @@ pub(super) struct EgressPort {
     wake_at: Time,
     pub queue: EgressQueue,
     pub booked: Option<Booked>,
-    /// Bytes of frames that wait in the policer, and the most that ever did. They have memory of their own and none of the buffer's: each session that
-    /// is shaped has its queue (as in DPDK's QoS scheduler, which the paper uses), and what may come into it was let in when it was booked. Were it the
-    /// buffer's, a port whose wire is idle would drop, and reservation drop what without it would pass. So a booked answer is not dropped either when the buffer
-    /// is full: it stays in the queue of its session.
+    /// Bytes of frames that wait in the policer, and the most that ever did. They have memory of
+    /// their own and none of the buffer's: each session that is shaped has its queue (as in DPDK's
+    /// QoS scheduler, which the paper uses), and what may come into it was let in when it was
+    /// booked. Were it the buffer's, a port whose wire is idle would drop, and reservation drop
+    /// what without it would pass. So a booked answer is not dropped either when the buffer is
+    /// full: it stays in the queue of its session.
     held: u64,
     held_max: u64,
     /// Whether the policer waits for room in the queue.
@@ -120,7 +123,8 @@ impl EgressPort {
         if self.queue.push(packet) { Entry::Queue } else { Entry::Refused }
     }
 
-    /// Takes one packet out of the policer that may go on, if the queue has room for it, and lets it.
+    /// Takes one packet out of the policer that may go on, if the queue has room for it, and lets
+    /// it.
     pub(super) fn release(&mut self, config: &ReservationConfig, now: Time, is_open: bool) -> Option<(Packet, Entry)> {
         let room = self.queue.room_left();
         let released = self.booked.as_mut()?.release(config, now, room);
@@ -250,7 +254,8 @@ fn ends_io(config: &ReservationConfig, packet: &Packet) -> bool {
         || config.data_end_reads && matches!(packet.kind, PacketKind::ReadData { last: true })
 }
 
-/// Whether a packet is an answer of a read that goes back the way of its request: only those were booked for.
+/// Whether a packet is an answer of a read that goes back the way of its request: only those were
+/// booked for.
 fn is_policed(packet: &Packet) -> bool {
     let is_answer = matches!(packet.kind, PacketKind::ReadData { .. } | PacketKind::Response);
     is_answer && packet.operation != Operation::Write && !packet.trail.has_left()

@@ -30,7 +30,8 @@ pub(super) enum Stage {
     Held,
 }
 
-/// In this order in memory: what a read's data touch, what its end does, and what only writes do, each in a cache line (see [`Place`]).
+/// In this order in memory: what a read's data touch, what its end does, and what only writes do,
+/// each in a cache line (see [`Place`]).
 #[repr(C)]
 #[derive(Clone, Debug)]
 pub(super) struct Io {
@@ -41,7 +42,8 @@ pub(super) struct Io {
     pub(super) stage: Stage,
     /// Sends of this command that were not answered.
     pub(super) losses: u8,
-    /// Which send of the command the data of a read answer that have come: the present one, unless an earlier one was answered late.
+    /// Which send of the command the data of a read answer that have come: the present one, unless
+    /// an earlier one was answered late.
     answered: u16,
     read: HostRead,
     /// When something last came for it.
@@ -106,7 +108,8 @@ impl Io {
         }
     }
 
-    /// Whether a packet is of the answer that is waited for. Data of a read count whichever send they answer, if nothing has come of another answer.
+    /// Whether a packet is of the answer that is waited for. Data of a read count whichever send
+    /// they answer, if nothing has come of another answer.
     pub(super) fn awaits(&mut self, packet: &Packet) -> bool {
         if let PacketKind::ReadData { .. } = packet.kind
             && self.read.received() == 0
@@ -122,7 +125,8 @@ impl Io {
         self.read.received() < self.io.bytes
     }
 
-    /// The target asks for the next data: where they begin and end; `None` when it asks for what it may not.
+    /// The target asks for the next data: where they begin and end; `None` when it asks for what it
+    /// may not.
     pub(super) fn on_ready(&mut self) -> Option<(u32, u32)> {
         if self.io.operation == Operation::Read {
             return None;
@@ -143,7 +147,8 @@ impl Io {
         self.data_max
     }
 
-    /// Data came. Whether the I/O is over by them; `None` when some are missing: the rest is of no use.
+    /// Data came. Whether the I/O is over by them; `None` when some are missing: the rest is of no
+    /// use.
     pub(super) fn on_data(&mut self, length: u32, is_last: bool) -> Option<bool> {
         let (command, offset) = (self.tag.command, self.read.received());
         let is_success = is_last && self.success_flag;

@@ -11,12 +11,14 @@ use std::ops::{Index, IndexMut};
 use std::slice;
 use topology::VertexId;
 
-/// The sessions of a host. One takes memory when it is first used: of a large network most never are.
+/// The sessions of a host. One takes memory when it is first used: of a large network most never
+/// are.
 #[derive(Clone, Debug)]
 pub(super) struct Sessions {
     plan: HostSessions,
     credit_initial: u32,
-    /// By place: where the session lies among those that were used, counted from 1; 0 while it was not.
+    /// By place: where the session lies among those that were used, counted from 1; 0 while it was
+    /// not.
     seats: Vec<u32>,
     used: Vec<Session>,
 }
@@ -35,7 +37,8 @@ pub(super) struct Session {
     pub(super) waiting: VecDeque<IoPlace>,
 }
 
-/// The lanes of all sessions that were used. In one table, so that what a packet is about to need is told by its session alone, without a look at that.
+/// The lanes of all sessions that were used. In one table, so that what a packet is about to need
+/// is told by its session alone, without a look at that.
 #[derive(Clone, Debug)]
 pub(super) struct Lanes {
     /// Session by session, and of each by uplink.
@@ -130,7 +133,8 @@ impl IndexMut<u32> for Sessions {
 impl Lanes {
     /// Of no session yet.
     pub(super) fn new(uplinks: usize, config: &HostConfig) -> Result<Self, QueueError> {
-        // Without flow control of the submission queue, as hosts over TCP ask for: responses need no head of it.
+        // Without flow control of the submission queue, as hosts over TCP ask for: responses need
+        // no head of it.
         let shape = QueueShape::new(1, config.queue_entries.saturating_sub(1), false)?;
         Ok(Lanes { lanes: Vec::new(), uplinks, shape })
     }

@@ -5,7 +5,8 @@ use crate::id::{DriveId, Port};
 use base::{Operation, Time};
 
 impl Host {
-    /// Something will be asked of the session with a drive shortly: what is kept for it can be on its way from memory meanwhile. Nothing else comes of it.
+    /// Something will be asked of the session with a drive shortly: what is kept for it can be on
+    /// its way from memory meanwhile. Nothing else comes of it.
     #[inline]
     pub fn foresee_session(&self, drive: DriveId) {
         if let Some(session) = self.sessions.with(drive) {
@@ -50,8 +51,9 @@ impl Host {
         }
     }
 
-    /// The I/O whose command the packet answers: of the present association, and of the present send. The response to a write and, where nothing newer has
-    /// come, data of a read count whichever send they answer.
+    /// The I/O whose command the packet answers: of the present association, and of the present
+    /// send. The response to a write and, where nothing newer has come, data of a read count
+    /// whichever send they answer.
     fn find(&mut self, place: u32, packet: &Packet) -> Option<IoPlace> {
         let attempt = Attempt::of_bits(packet.tag.attempt);
         let lane = self.lanes.get_mut(place, attempt.lane)?;

@@ -29,7 +29,8 @@ pub(super) enum Later {
 /// Times at which something is to be done.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timers {
-    /// First sends whose answers are waited for. All wait equally long, so that the order of sending is that of the deadlines.
+    /// First sends whose answers are waited for. All wait equally long, so that the order of
+    /// sending is that of the deadlines.
     sends: VecDeque<(Time, IoPlace, Tag)>,
     /// The rest, which is rare: by time and order of asking.
     later: BinaryHeap<Reverse<(Time, u64, Later)>>,
@@ -46,7 +47,8 @@ impl Timers {
         self.later.push(Reverse((time, self.asked, later)));
     }
 
-    /// Forgets the oldest sends as long as nobody waits for them, so that the next wake-up is that of one that is waited for.
+    /// Forgets the oldest sends as long as nobody waits for them, so that the next wake-up is that
+    /// of one that is waited for.
     pub(super) fn forget_answered(&mut self, ios: &Ios) {
         while let Some((_, place, tag)) = self.sends.front() {
             if ios.get(*place).is_some_and(|io| io.tag == *tag && io.stage == Stage::Sent) {
@@ -122,8 +124,9 @@ impl Host {
         }
     }
 
-    /// Part of an answer or of a write's data is missing, and what came behind it shows that: TCP's receiver would have told its sender by duplicate
-    /// acknowledgements. Not counted among the sends that nobody answered; the back-off doubles with each, as TCP halves its window.
+    /// Part of an answer or of a write's data is missing, and what came behind it shows that: TCP's
+    /// receiver would have told its sender by duplicate acknowledgements. Not counted among the
+    /// sends that nobody answered; the back-off doubles with each, as TCP halves its window.
     pub(super) fn on_gap(&mut self, now: Time, place: IoPlace) {
         self.counters.gaps += 1;
         if self.format.config().fast_retransmit {
@@ -154,7 +157,8 @@ impl Host {
         }
     }
 
-    /// The same command later. It keeps its identifier: an earlier copy may still be on its way, and must stay known to the target.
+    /// The same command later. It keeps its identifier: an earlier copy may still be on its way,
+    /// and must stay known to the target.
     pub(super) fn back_off(&mut self, now: Time, place: IoPlace) {
         let Some(io) = self.ios.get_mut(place) else { return };
         io.stage = Stage::BackedOff;
@@ -209,7 +213,8 @@ impl Host {
         }
     }
 
-    /// The association of a lane has failed: the next one follows, and its I/Os become new commands when that is allowed.
+    /// The association of a lane has failed: the next one follows, and its I/Os become new commands
+    /// when that is allowed.
     fn fail_lane(&mut self, now: Time, place: u32, lane: u8, out: &mut Vec<HostOut>) {
         let state = &mut self.lanes[(place, usize::from(lane))];
         let mut ios: Vec<IoPlace> = state.queue.abandon().into_iter().map(|(_, io)| io).collect();
@@ -257,7 +262,8 @@ impl Host {
         }
     }
 
-    /// Asks for the end of every association of the lane up to `dead`. A reset that is under way for earlier ones is replaced: the new one covers them.
+    /// Asks for the end of every association of the lane up to `dead`. A reset that is under way
+    /// for earlier ones is replaced: the new one covers them.
     fn begin_reset(&mut self, now: Time, place: u32, lane: u8, dead: u8, writes: Vec<IoPlace>, out: &mut Vec<HostOut>) {
         let state = &mut self.lanes[(place, usize::from(lane))];
         let mut held = state.reset.take().map_or(Vec::new(), |reset| reset.held);
@@ -267,7 +273,8 @@ impl Host {
         self.send_reset(now, place, lane, out);
     }
 
-    /// Sends the reset of a lane, if there is one, by an uplink that works: another one than the lane's, if any does. Without one it waits for a link.
+    /// Sends the reset of a lane, if there is one, by an uplink that works: another one than the
+    /// lane's, if any does. Without one it waits for a link.
     fn send_reset(&mut self, now: Time, place: u32, lane: u8, out: &mut Vec<HostOut>) {
         let own = usize::from(lane);
         let others = (0..self.ports_up.len()).filter(|port| *port != own && self.ports_up[*port]);

@@ -1,12 +1,15 @@
-//! A concurrent flow that is nearly the best one, and how near: for networks that the solver takes too long for.
+//! A concurrent flow that is nearly the best one, and how near: for networks that the solver takes
+//! too long for.
 //!
-//! All demands are routed once and the busiest channel is to be relieved. A channel is as long as its load makes it, by the
-//! exponential lengths of Shahrokhi and Matula (Journal of the ACM 37, 1990). Each demand in turn takes its shortest path
-//! among its paths, and moves flow there from its longer ones, as far as a step of Newton says: gradient projection, as
-//! traffic engineers assign cars to roads (Jayakrishnan and others, Transportation Research Record 1443, 1994).
+//! All demands are routed once and the busiest channel is to be relieved. A channel is as long as
+//! its load makes it, by the exponential lengths of Shahrokhi and Matula (Journal of the ACM 37,
+//! 1990). Each demand in turn takes its shortest path among its paths, and moves flow there from
+//! its longer ones, as far as a step of Newton says: gradient projection, as traffic engineers
+//! assign cars to roads (Jayakrishnan and others, Transportation Research Record 1443, 1994).
 //!
-//! Any lengths bound what is possible, by the duality of linear programs: no factor is above all capacity times its
-//! length, over all demands times their distances. The gap is between that bound and the flow that was found.
+//! Any lengths bound what is possible, by the duality of linear programs: no factor is above all
+//! capacity times its length, over all demands times their distances. The gap is between that bound
+//! and the flow that was found.
 
 use super::program::Network;
 use super::{Demand, Method, Optimum, OracleError};
@@ -18,7 +21,8 @@ use topology::{Graph, VertexId};
 const GAP: f64 = 0.01;
 /// Demands that are tried at all: 512 of hosts with 512 of targets, and about a gigabyte of paths.
 const DEMANDS_MAX: usize = 300_000;
-/// Commodities times channels that all rounds look at together; at least [`ROUNDS_MIN`] rounds are made. Ours: about half a minute.
+/// Commodities times channels that all rounds look at together; at least [`ROUNDS_MIN`] rounds are
+/// made. Ours: about half a minute.
 const LOOKED_AT_MAX: usize = 120_000_000;
 const ROUNDS_MIN: usize = 30;
 const ROUNDS_MAX: usize = 1_000;
@@ -65,7 +69,8 @@ struct Tree {
 struct Search {
     /// By channel, bits a second; 0 of one that does not work.
     capacity: Vec<f64>,
-    /// By vertex: channels with where they lead, in the direction in which commodities are followed.
+    /// By vertex: channels with where they lead, in the direction in which commodities are
+    /// followed.
     out: Vec<Vec<(u32, VertexId)>>,
     forwards: Vec<bool>,
     commodities: Vec<(VertexId, Vec<Leaf>)>,
@@ -73,7 +78,8 @@ struct Search {
     loads: Vec<f64>,
     /// By channel: how long it is for a bit a second.
     lengths: Vec<f64>,
-    /// How fast lengths grow with loads, and the load at which a channel is one over its capacity long.
+    /// How fast lengths grow with loads, and the load at which a channel is one over its capacity
+    /// long.
     sharpness: f64,
     busiest: f64,
     /// The least that the busiest channel had, and all loads then.
@@ -119,7 +125,8 @@ impl Search {
         if self.bound > 0.0 { (self.best.0 / self.bound - 1.0).max(0.0) } else { f64::INFINITY }
     }
 
-    /// Adds loads up anew, so that nothing is lost to rounding, and keeps them when they are the best.
+    /// Adds loads up anew, so that nothing is lost to rounding, and keeps them when they are the
+    /// best.
     fn add_up(&mut self) {
         let Search { loads, commodities, capacity, .. } = self;
         loads.fill(0.0);

@@ -23,8 +23,9 @@ pub(super) fn tight(graph: &Graph, demands: &[Demand]) -> Option<Optimum> {
     })
 }
 
-/// What each channel carries when every demand is met once, split over its shortest paths as `topology` does; and bits a second times hops of all demands.
-/// `None` when some demand has no way.
+/// What each channel carries when every demand is met once, split over its shortest paths as
+/// `topology` does; and bits a second times hops of all demands. `None` when some demand has no
+/// way.
 fn split_evenly(graph: &Graph, demands: &[Demand]) -> Option<(Vec<f64>, f64)> {
     let mut by_target: BTreeMap<VertexId, Vec<&Demand>> = BTreeMap::new();
     demands.iter().for_each(|demand| by_target.entry(demand.to).or_default().push(demand));
@@ -43,7 +44,8 @@ fn split_evenly(graph: &Graph, demands: &[Demand]) -> Option<(Vec<f64>, f64)> {
     Some((loads, travelled))
 }
 
-/// From the farthest vertices on, each hands what waits at it to its hops, by how many shortest paths each hop opens.
+/// From the farthest vertices on, each hands what waits at it to its hops, by how many shortest
+/// paths each hop opens.
 fn flow_down(graph: &Graph, toward: &Distances, mut waiting: Vec<f64>, loads: &mut [f64]) {
     let mut order: Vec<(u32, VertexId)> =
         graph.vertex_ids().filter_map(|vertex| Some((toward.to(vertex)?, vertex))).collect();

@@ -1,4 +1,5 @@
-//! The two programs, as matrices for the solver: minimise `objective · x` where `limits - rows x` lies in a product of cones.
+//! The two programs, as matrices for the solver: minimise `objective · x` where `limits - rows x`
+//! lies in a product of cones.
 
 use super::{Demand, Method, Optimum, OracleError, UNKNOWNS_MAX};
 use clarabel::algebra::CscMatrix;
@@ -41,7 +42,8 @@ pub(super) fn degradation(graph: &Graph, demands: &[Demand]) -> Result<Optimum, 
     Ok(network.optimum(objective, share, &flows, &solved))
 }
 
-/// A graph with demands that are grouped by one of their ends, the root. Rates count in `unit_bps`, so that the solver sees numbers around one.
+/// A graph with demands that are grouped by one of their ends, the root. Rates count in `unit_bps`,
+/// so that the solver sees numbers around one.
 pub(super) struct Network<'a> {
     pub(super) graph: &'a Graph,
     pub(super) demands: &'a [Demand],
@@ -114,8 +116,8 @@ impl<'a> Network<'a> {
         Ok(())
     }
 
-    /// An unknown for every commodity on every channel that it may use: out of its root or of what forwards, into what forwards or one of its leaves, and never back into
-    /// the root.
+    /// An unknown for every commodity on every channel that it may use: out of its root or of what
+    /// forwards, into what forwards or one of its leaves, and never back into the root.
     fn flows(&self, program: &mut Program) -> Flows {
         let mut unknowns = Vec::new();
         for (commodity, (root, leaves)) in self.commodities.iter().enumerate() {
@@ -141,7 +143,8 @@ impl<'a> Network<'a> {
         })
     }
 
-    /// What comes to a vertex other than the root goes on, save what its demands keep: the share of each, an unknown.
+    /// What comes to a vertex other than the root goes on, save what its demands keep: the share of
+    /// each, an unknown.
     fn conserve(&self, program: &mut Program, flows: &Flows, share: impl Fn(usize) -> usize) {
         let vertices = self.graph.vertices().len();
         let mut rows = vec![Vec::new(); self.commodities.len() * vertices];

@@ -36,7 +36,7 @@ impl Buckets for Ledger<'_> {
 /// Which booking a response gives back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// Whose.
+    /// The class that booked the rate.
     pub class: ClassId,
     /// The size of its I/O.
     pub bytes: u32,
@@ -63,15 +63,16 @@ impl Bookings {
         Rate::bps(self.booked_bps)
     }
 
-    /// What is booked in all at `now`: bookings also lapse while nothing happens. Looks at every class.
+    /// What is booked in all at `now`: bookings also lapse while nothing happens. Looks at every
+    /// class.
     pub fn booked_at(&self, config: &ReservationConfig, now: Time) -> Rate {
         let mut swept = self.clone();
         swept.lapse(config, now);
         swept.booked()
     }
 
-    /// Books for a read of `bytes`; `false` and no change when the limit would be passed. A read that would take more than the limit alone
-    /// books all of it, or it would never pass.
+    /// Books for a read of `bytes`; `false` and no change when the limit would be passed. A read
+    /// that would take more than the limit alone books all of it, or it would never pass.
     pub fn book(&mut self, config: &ReservationConfig, now: Time, class: ClassId, bytes: u32) -> bool {
         self.lapse(config, now);
         let estimated = config.estimate_bps(bytes).min(self.limit_bps);
@@ -93,8 +94,9 @@ impl Bookings {
         self.estimated_bps >= self.limit_bps
     }
 
-    /// Gives a booking back; one that has lapsed or was revoked is passed over. A factor that has changed since is made up for: of the bookings
-    /// made in the same span each gives back its share.
+    /// Gives a booking back; one that has lapsed or was revoked is passed over. A factor that has
+    /// changed since is made up for: of the bookings made in the same span each gives back its
+    /// share.
     pub fn release(&mut self, config: &ReservationConfig, now: Time, release: Release) {
         self.lapse(config, now);
         let Some(epoch) = self.live_epoch(config, release.booked_at) else { return };
@@ -135,7 +137,8 @@ impl Bookings {
         (self.booked_bps, self.estimated_bps) = (0, 0);
     }
 
-    /// The number of the span of a booking that has not lapsed. Compares instead of dividing: every answer asks.
+    /// The number of the span of a booking that has not lapsed. Compares instead of dividing: every
+    /// answer asks.
     fn live_epoch(&self, config: &ReservationConfig, booked_at: Time) -> Option<u64> {
         let (ahead, behind) = (booked_at.saturating_since(self.since), self.since.saturating_since(booked_at));
         if behind == Span::ZERO {
@@ -180,8 +183,8 @@ impl Sum {
     }
 }
 
-/// `value` x `part` / `whole`, rounded up. `part` is at most `whole`, so that the result is at most `value`. With one wide division, where
-/// `div_ceil` has two.
+/// `value` x `part` / `whole`, rounded up. `part` is at most `whole`, so that the result is at most
+/// `value`. With one wide division, where `div_ceil` has two.
 fn share_rounded_up(value: u64, part: u64, whole: u64) -> u64 {
     let product = u128::from(value) * u128::from(part);
     let quotient = (product / u128::from(whole)) as u64;

@@ -25,14 +25,17 @@ pub(super) struct Sum {
     pub booked_bps: u64,
 }
 
-/// The classes of a port: a table with open addressing (Knuth, The Art of Computer Programming 3, 6.4, algorithm L), at most three quarters full. What is
-/// counted over all of them are sums, so that the order in the table shows nowhere.
+/// The classes of a port: a table with open addressing (Knuth, The Art of Computer Programming 3,
+/// 6.4, algorithm L), at most three quarters full. What is counted over all of them are sums, so
+/// that the order in the table shows nowhere.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Classes {
-    /// A power of two of them, or none until the first class comes: most ports of a network never see a request come in.
+    /// A power of two of them, or none until the first class comes: most ports of a network never
+    /// see a request come in.
     entries: Vec<Entry>,
     count: usize,
-    /// Those that have something booked, or had and are not settled, by place; places are used again.
+    /// Those that have something booked, or had and are not settled, by place; places are used
+    /// again.
     live: Vec<Class>,
     free: Vec<u32>,
 }
@@ -117,7 +120,8 @@ impl Classes {
         self.entries[entry].place = place;
     }
 
-    /// Keeps of a class what its bucket holds alone, if it has nothing booked and its bucket does not fill.
+    /// Keeps of a class what its bucket holds alone, if it has nothing booked and its bucket does
+    /// not fill.
     pub fn settle(&mut self, class: ClassId) {
         let Some(entry) = self.known(class) else { return };
         let place = self.entries[entry].place;
@@ -151,7 +155,8 @@ impl Classes {
         }
     }
 
-    /// All that have something booked, and others that have nothing, in no order that means anything.
+    /// All that have something booked, and others that have nothing, in no order that means
+    /// anything.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Class> {
         self.live.iter_mut()
     }
@@ -174,8 +179,8 @@ impl Class {
     }
 }
 
-/// What sessions may take who booked `booked` of `estimated`: the estimate over the factor, which is
-/// the one over the other. A booking that was rounded down to nothing sets no bound of its own.
+/// What sessions may take who booked `booked` of `estimated`: the estimate over the factor, which
+/// is the one over the other. A booking that was rounded down to nothing sets no bound of its own.
 fn over_committed(estimated: u64, booked: u64) -> u64 {
     match booked {
         all if all == estimated => estimated,

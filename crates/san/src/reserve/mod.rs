@@ -1,17 +1,19 @@
 //! Bandwidth for answers, booked when the request passes (paper, 4.4).
 //!
-//! A read that comes in by a port books, on that port's egress, the bandwidth that its answer is expected to take; a token bucket a session
-//! lets the answers out at the sum of what their session has booked; the response gives the booking back. [`Bookings`] counts, one
-//! [`Policer`] a port holds packets back.
+//! A read that comes in by a port books, on that port's egress, the bandwidth that its answer is
+//! expected to take; a token bucket a session lets the answers out at the sum of what their session
+//! has booked; the response gives the booking back. [`Bookings`] counts, one [`Policer`] a port
+//! holds packets back.
 //!
 //! What reads under way are expected to take leaves *headroom*, and the over-commitment follows it:
 //! on an idle port a read books next to nothing and its answer is not held back, on a full one it
-//! books much of its estimate and is held near to it. A port is *over-subscribed* when the estimates
-//! of its reads leave none.
+//! books much of its estimate and is held near to it. A port is *over-subscribed* when the
+//! estimates of its reads leave none.
 //!
-//! A booking is a number, not a record: what one response gives back is found from the size of its I/O and the time that the hop
-//! itself wrote into the trail. Bookings are kept in two spans ("this" and "the last"); what is older, because its response was lost
-//! or took another way, lapses. So memory does not grow with I/Os in flight and nothing leaks.
+//! A booking is a number, not a record: what one response gives back is found from the size of its
+//! I/O and the time that the hop itself wrote into the trail. Bookings are kept in two spans
+//! ("this" and "the last"); what is older, because its response was lost or took another way,
+//! lapses. So memory does not grow with I/Os in flight and nothing leaks.
 
 mod booking;
 mod class;
@@ -24,11 +26,12 @@ pub use policer::{Buckets, Held, Policer, Released};
 use crate::id::SessionId;
 use base::{Bytes, Rate, Span};
 
-/// Parameters of eager bandwidth reservation. The paper measures the first two and prints neither (4.4).
+/// Parameters of eager bandwidth reservation. The paper measures the first two and prints neither
+/// (4.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationConfig {
-    /// Bandwidth that a read is expected to take, by its size: the first entry whose size is at least the I/O's, else the last. From
-    /// profiles, sizes rising, not empty.
+    /// Bandwidth that a read is expected to take, by its size: the first entry whose size is at
+    /// least the I/O's, else the last. From profiles, sizes rising, not empty.
     pub estimates: Vec<Estimate>,
     /// The over-commitment factor by the headroom of the port: the first step whose `headroom_min`
     /// (of 1,024) is there, else the last. Not empty.
@@ -43,11 +46,14 @@ pub struct ReservationConfig {
     pub fills_at_booked: bool,
     /// What a session may send at once: the bucket's size. At least an MTU.
     pub burst: Bytes,
-    /// Sessions are policed in this many classes (session modulo classes): as many as sessions polices each alone.
+    /// Sessions are policed in this many classes (session modulo classes): as many as sessions
+    /// polices each alone.
     pub classes: u32,
-    /// A booking whose response has not come within one to two of these lapses. Whole nanoseconds, as trails tell times.
+    /// A booking whose response has not come within one to two of these lapses. Whole nanoseconds,
+    /// as trails tell times.
     pub lapse: Span,
-    /// Whether the last data of a read end it and no response follows: [`crate::wire::WireConfig::success_flag`].
+    /// Whether the last data of a read end it and no response follows:
+    /// [`crate::wire::WireConfig::success_flag`].
     pub data_end_reads: bool,
     /// Whether a rejected command goes on to its target, where it does nothing, beside the answer
     /// that goes back: the stream of its connection has no hole then ([`crate::connection`]).

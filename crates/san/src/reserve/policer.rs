@@ -7,13 +7,15 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use transport::TokenBucket;
 
-/// The policer of one port's egress. Each class has a bucket, which its [`Buckets`] keep, and a queue of its own, so that a class that waits holds no
-/// other up.
+/// The policer of one port's egress. Each class has a bucket, which its [`Buckets`] keep, and a
+/// queue of its own, so that a class that waits holds no other up.
 #[derive(Clone, Debug, Default)]
 pub struct Policer {
-    /// By class, those of which anything has ever waited: few, and none where the bookings are as the estimates say.
+    /// By class, those of which anything has ever waited: few, and none where the bookings are as
+    /// the estimates say.
     queues: BTreeMap<ClassId, Queue>,
-    /// When the head of a class may leave. Entries that no longer agree with [`Queue::due`] are stale.
+    /// When the head of a class may leave. Entries that no longer agree with [`Queue::due`] are
+    /// stale.
     due: BinaryHeap<Reverse<(Time, ClassId)>>,
     held: usize,
 }
@@ -69,8 +71,9 @@ impl Policer {
         self.due.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Takes a packet to hold it, or lets it go on. It goes on when nothing of its session waits, there is `room` where it goes, and the bucket of its class has
-    /// its bytes or its class has booked nothing (the bucket does not fill).
+    /// Takes a packet to hold it, or lets it go on. It goes on when nothing of its session waits,
+    /// there is `room` where it goes, and the bucket of its class has its bytes or its class has
+    /// booked nothing (the bucket does not fill).
     #[inline]
     pub fn offer(&mut self, now: Time, class: ClassId, bucket: &mut TokenBucket, packet: &Packet, room: Bytes) -> Held {
         let has_room = u64::from(packet.frame) <= room.count();
@@ -105,8 +108,8 @@ impl Policer {
         }
     }
 
-    /// Takes one packet of at most `room` that may go on at `now`, the longest due first. Buckets are asked anew: bookings lapse while packets wait, and then
-    /// nothing holds those any more.
+    /// Takes one packet of at most `room` that may go on at `now`, the longest due first. Buckets
+    /// are asked anew: bookings lapse while packets wait, and then nothing holds those any more.
     pub fn release(&mut self, now: Time, room: Bytes, buckets: &mut impl Buckets) -> Released {
         while let Some(Reverse((at, class))) = self.due.peek().copied().filter(|Reverse((at, _))| *at <= now) {
             let queue = self.queues.get_mut(&class).expect("a class that is due has waited");
@@ -144,7 +147,8 @@ impl Queue {
         Queue { packets: VecDeque::new(), due: Time::MAX }
     }
 
-    /// Notes when the first packet may leave; what is to be added to the dues of the policer, if that has changed.
+    /// Notes when the first packet may leave; what is to be added to the dues of the policer, if
+    /// that has changed.
     fn plan(&mut self, now: Time, class: ClassId, bucket: &mut TokenBucket) -> Option<Reverse<(Time, ClassId)>> {
         let Some(first) = self.packets.front() else {
             self.due = Time::MAX;

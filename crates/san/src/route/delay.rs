@@ -1,9 +1,11 @@
 //! What answers taught about ways (paper, 4.3, Algorithm 1, `PATH_ADAPT`).
 //!
-//! Two tables, as in the paper: an average per (port, congestion level), and per (destination, port) a copy of the average that the last
-//! answer from there went into. The first is shared by all destinations behind a port. The paper leaves open what has never been tried and
-//! what has not been tried for long. Here, among the shortest ways, the former counts as no delay at all, so that it is tried, and the latter
-//! halves with time; a longer way that is one or the other is unknown, and who chooses may try it with one I/O.
+//! Two tables, as in the paper: an average per (port, congestion level), and per (destination,
+//! port) a copy of the average that the last answer from there went into. The first is shared by
+//! all destinations behind a port. The paper leaves open what has never been tried and what has not
+//! been tried for long. Here, among the shortest ways, the former counts as no delay at all, so
+//! that it is tried, and the latter halves with time; a longer way that is one or the other is
+//! unknown, and who chooses may try it with one I/O.
 
 use crate::id::Port;
 use base::{Span, Time};
@@ -29,7 +31,8 @@ pub struct DelayTables {
     stale_after: Span,
     /// The span in which something was learnt last: its number, and when it began.
     latest: (u32, Time),
-    /// By congestion level, which is the number of hops that were marked, then port; as far as any was seen.
+    /// By congestion level, which is the number of hops that were marked, then port; as far as any
+    /// was seen.
     by_level: Vec<Learnt>,
     /// By destination: its row, counted from 1; 0 of those of which nothing was learnt.
     rows: Vec<u16>,
@@ -52,8 +55,8 @@ impl DelayTables {
         }
     }
 
-    /// The number of the span that `now` is in, as [`estimate`](Self::estimate) takes it. Divides only where the span is another than that in which
-    /// something was learnt last.
+    /// The number of the span that `now` is in, as [`estimate`](Self::estimate) takes it. Divides
+    /// only where the span is another than that in which something was learnt last.
     #[inline]
     pub fn epoch(&self, now: Time) -> u32 {
         let (latest, since) = self.latest;
@@ -113,7 +116,8 @@ impl DelayTables {
         }
     }
 
-    /// A way that is unknown is being tried: until an answer says better it counts as `delay_ns`, so that one I/O tries it and not all.
+    /// A way that is unknown is being tried: until an answer says better it counts as `delay_ns`,
+    /// so that one I/O tries it and not all.
     pub(super) fn suppose(&mut self, epoch: u32, destination: VertexId, port: Port, delay_ns: u32) {
         if let Some(place) = self.place(destination, port) {
             *place = Learnt { delay_ns, since: epoch << 1 };

@@ -1,9 +1,11 @@
-//! Distance-vector routing (paper, 3.2): every neighbour's distances are kept per port, and the best few ports to each vertex.
+//! Distance-vector routing (paper, 3.2): every neighbour's distances are kept per port, and the
+//! best few ports to each vertex.
 //!
-//! States of a port: *up* (its neighbour is one hop away, and what it told counts), *silent* (up, but a forwarding neighbour has not
-//! been heard for the hold time: nothing counts), *down*. Any change of a best distance or of the neighbour that it leads to is told
-//! at once, but not more often than the gap; everything is told once a period. Distances at or over the bound are infinite, so that two
-//! parts that have lost each other stop counting there.
+//! States of a port: *up* (its neighbour is one hop away, and what it told counts), *silent* (up,
+//! but a forwarding neighbour has not been heard for the hold time: nothing counts), *down*. Any
+//! change of a best distance or of the neighbour that it leads to is told at once, but not more
+//! often than the gap; everything is told once a period. Distances at or over the bound are
+//! infinite, so that two parts that have lost each other stop counting there.
 
 use super::Neighbour;
 use crate::id::Port;
@@ -22,7 +24,8 @@ pub struct Advertisement {
 pub enum Horizon {
     /// That there are none: split horizon with poisoned reverse.
     PoisonedReverse,
-    /// The best way that does not begin with it. Ours: gives every hop a second way at once, and more candidates.
+    /// The best way that does not begin with it. Ours: gives every hop a second way at once, and
+    /// more candidates.
     BestOther,
 }
 
@@ -192,8 +195,8 @@ impl DistanceVector {
         }
     }
 
-    /// The nearest ports to `vertex`, nearest first, ties by port; ports that lead nowhere are not among them. Of a vertex
-    /// that was [`prepare`](Self::prepare)d.
+    /// The nearest ports to `vertex`, nearest first, ties by port; ports that lead nowhere are not
+    /// among them. Of a vertex that was [`prepare`](Self::prepare)d.
     #[inline]
     pub fn candidates(&self, vertex: VertexId) -> &[Candidate] {
         self.nearest.of(vertex)
@@ -250,7 +253,8 @@ impl DistanceVector {
         self.trigger(now);
     }
 
-    /// A neighbour tells its distances. Vertices that it leaves out have no way; what is too much is passed over.
+    /// A neighbour tells its distances. Vertices that it leaves out have no way; what is too much
+    /// is passed over.
     pub fn on_advertisement(&mut self, now: Time, port: Port, advertisement: &Advertisement) {
         if !self.is_up(port) || !self.ports[port.index()].neighbour.forwards {
             return;
@@ -343,8 +347,8 @@ impl DistanceVector {
         }
     }
 
-    /// Notes what a neighbour told, at most infinite. Where it is news the nearest ports are found anew, and it is told when the
-    /// best way has changed.
+    /// Notes what a neighbour told, at most infinite. Where it is news the nearest ports are found
+    /// anew, and it is told when the best way has changed.
     #[inline]
     fn set(&mut self, now: Time, vertex: VertexId, port: Port, told: u16) {
         let place = vertex.index() * self.ports.len() + port.index();
@@ -408,7 +412,8 @@ impl DistanceVector {
     }
 }
 
-/// Puts `candidate` where it belongs in a sorted list of fixed length; the farthest falls out. Equal distances stay in order of coming.
+/// Puts `candidate` where it belongs in a sorted list of fixed length; the farthest falls out.
+/// Equal distances stay in order of coming.
 fn insert(nearest: &mut [Candidate], candidate: Candidate) {
     let Some(at) = nearest.iter().position(|other| candidate.distance < other.distance) else { return };
     nearest[at..].rotate_right(1);

@@ -6,7 +6,8 @@ use crate::id::{Port, Tag};
 use crate::trail::Trail;
 use topology::VertexId;
 
-/// Of the nearest ports that lead to no hop of the trail, the one that `hash` points at; hash 0 is the lowest port.
+/// Of the nearest ports that lead to no hop of the trail, the one that `hash` points at; hash 0 is
+/// the lowest port.
 pub(super) fn choose(distances: &DistanceVector, destination: VertexId, trail: &Trail, hash: u32) -> Option<Port> {
     let candidates = distances.candidates(destination);
     let nearest = candidates.first()?.distance;
@@ -18,7 +19,8 @@ pub(super) fn choose(distances: &DistanceVector, destination: VertexId, trail: &
     }
 }
 
-/// A hash of what a way is kept for, different at each place so that choices in a row are independent.
+/// A hash of what a way is kept for, different at each place so that choices in a row are
+/// independent.
 pub(super) fn hash(of: EcmpHash, tag: Tag, here: VertexId) -> u32 {
     let command = match of {
         EcmpHash::Session => 0,
@@ -29,7 +31,8 @@ pub(super) fn hash(of: EcmpHash, tag: Tag, here: VertexId) -> u32 {
     (mix(key ^ mix(u64::from(here.0) + 1)) >> 32) as u32
 }
 
-/// The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA'14): every bit of the input reaches every bit of the output.
+/// The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA'14): every bit of the input reaches
+/// every bit of the output.
 fn mix(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

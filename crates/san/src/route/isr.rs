@@ -7,14 +7,16 @@ use crate::trail::Trail;
 use base::Time;
 use topology::VertexId;
 
-/// The port with the least delay, ties to fewer hops, never to a hop of the trail, on a way that is as a whole at most `stretch_max` hops longer
-/// than the shortest one of whoever chose first: hops so far and those ahead count. A neighbour that *is* the destination is not passed by.
+/// The port with the least delay, ties to fewer hops, never to a hop of the trail, on a way that is
+/// as a whole at most `stretch_max` hops longer than the shortest one of whoever chose first: hops
+/// so far and those ahead count. A neighbour that *is* the destination is not passed by.
 ///
-/// The paper has no bound. Up to a stretch of 2 no way can meet itself: coming back to a hop takes three hops at least, so that a port
-/// behind which the nearest way leads over a hop of the trail is never within the bound, and there is always one that is.
+/// The paper has no bound. Up to a stretch of 2 no way can meet itself: coming back to a hop takes
+/// three hops at least, so that a port behind which the nearest way leads over a hop of the trail
+/// is never within the bound, and there is always one that is.
 ///
-/// Longer ways are unknown at first and after a while without news. What the paper leaves open is when they are tried. Ours: when the best
-/// of the ways known was marked as congested, by one I/O.
+/// Longer ways are unknown at first and after a while without news. What the paper leaves open is
+/// when they are tried. Ours: when the best of the ways known was marked as congested, by one I/O.
 pub(super) fn choose(
     distances: &DistanceVector,
     delays: &mut DelayTables,
@@ -89,7 +91,8 @@ fn any_unvisited(distances: &DistanceVector, destination: VertexId, trail: &Trai
     near.min().map(|candidate| candidate.port)
 }
 
-/// Algorithm 1 to the letter, ports in their order, except that hops of the trail are passed over, as the text has it.
+/// Algorithm 1 to the letter, ports in their order, except that hops of the trail are passed over,
+/// as the text has it.
 pub(super) fn choose_as_printed(
     distances: &DistanceVector,
     delays: &DelayTables,

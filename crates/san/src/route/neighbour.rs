@@ -17,7 +17,8 @@ pub struct Neighbour {
     pub rate: Rate,
 }
 
-/// The neighbours of `vertex` by port. The graph is the whole one, without failures. Hosts listen where `hosts_listen`.
+/// The neighbours of `vertex` by port. The graph is the whole one, without failures. Hosts listen
+/// where `hosts_listen`.
 pub fn neighbours(graph: &Graph, vertex: VertexId, hosts_listen: bool) -> Vec<Neighbour> {
     let of = |hop: &topology::Hop| {
         let kind = graph.vertex(hop.to).kind;

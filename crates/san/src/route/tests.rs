@@ -53,7 +53,8 @@ impl<'a> Net<'a> {
         }
     }
 
-    /// Runs until nobody has anything to tell before `until`; the highest finite distance that anybody ever held.
+    /// Runs until nobody has anything to tell before `until`; the highest finite distance that
+    /// anybody ever held.
     fn run(&mut self, until: Time) -> u16 {
         let mut highest = 0;
         loop {
@@ -265,7 +266,8 @@ fn choose(router: &mut Router, destination: VertexId, trail: &Trail) -> Option<P
     router.choose(Time::ZERO, destination, Tag::default(), &mut trail.clone())
 }
 
-/// From adapter 0 of a ring of five to the target behind adapter 2: by adapter 1 in 3 hops, by adapter 4 in 4.
+/// From adapter 0 of a ring of five to the target behind adapter 2: by adapter 1 in 3 hops, by
+/// adapter 4 in 4.
 fn ring() -> (Graph, VertexId, [Port; 2]) {
     let graph = network(Kind::Ring { nodes: 5 }, 1, 5);
     let port =

@@ -15,7 +15,8 @@ pub(super) fn ready(format: &WireFormat, flight: &Flight, credit: u32, out: &mut
     answer.push(format, &flight.packet, kind, 0, flight.received(), out);
 }
 
-/// Everything that a flight that is over is answered with: data of a read that succeeded, and a response unless the last data say success.
+/// Everything that a flight that is over is answered with: data of a read that succeeded, and a
+/// response unless the last data say success.
 pub(super) fn all(
     format: &WireFormat,
     now: Time,
@@ -72,7 +73,8 @@ impl Answer {
         read.needs_response()
     }
 
-    /// A packet of the answer to `request`, which is copied once, to where it lies among the others.
+    /// A packet of the answer to `request`, which is copied once, to where it lies among the
+    /// others.
     fn push(
         &self,
         format: &WireFormat,

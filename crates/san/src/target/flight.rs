@@ -10,7 +10,8 @@ use nvme::transfer::{ReadyPlan, TargetWrite};
 use prefetch_index::prefetch_index;
 use std::slice;
 
-/// A job of a drive: the place of its flight, and a count of uses of that place, so that a late report is recognised.
+/// A job of a drive: the place of its flight, and a count of uses of that place, so that a late
+/// report is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JobId(u64);
 
@@ -39,8 +40,8 @@ pub(super) enum Stage {
     AtDrive,
 }
 
-/// In this order in memory: what every step touches is in the first cache line (see [`Place`]), the packet in the two behind it, and what only writes
-/// with data of their own need comes last.
+/// In this order in memory: what every step touches is in the first cache line (see [`Place`]), the
+/// packet in the two behind it, and what only writes with data of their own need comes last.
 #[repr(C)]
 #[derive(Clone, Debug)]
 pub(super) struct Flight {
@@ -286,7 +287,8 @@ pub(super) struct Session {
 struct Resets {
     /// The first association that was not reset.
     live_from: [Option<u8>; LANES_MAX],
-    /// The reset that waits for the last command of the dead associations, and the port that it came by.
+    /// The reset that waits for the last command of the dead associations, and the port that it
+    /// came by.
     waiting: [Option<(Port, Packet)>; LANES_MAX],
 }
 
@@ -294,7 +296,8 @@ const _: () = assert!(size_of::<Session>() == 64);
 
 impl Session {
     pub(super) fn new(drive: usize, tenant: u32, lanes: u8, queue_entries: u16) -> Self {
-        // As nvme::queue::HostQueue numbers its slots: one entry less than the queue has, in the low bits of an identifier.
+        // As nvme::queue::HostQueue numbers its slots: one entry less than the queue has, in the
+        // low bits of an identifier.
         let slot_bits = (queue_entries - 2).checked_ilog2().map_or(0, |bits| bits + 1);
         Session { drive, tenant, lanes, slot_bits, slots: Vec::new(), resets: None }
     }
@@ -308,7 +311,8 @@ impl Session {
         live_from.is_some_and(|live| is_earlier_generation(attempt.generation, live))
     }
 
-    /// Everything up to this association of its lane is dead from now on. The reset that says so, which came by `port`, is to be answered.
+    /// Everything up to this association of its lane is dead from now on. The reset that says so,
+    /// which came by `port`, is to be answered.
     pub(super) fn reset(&mut self, attempt: Attempt, port: Port, packet: &Packet) {
         let next = attempt.generation.wrapping_add(1);
         let resets = self.resets.get_or_insert_default();

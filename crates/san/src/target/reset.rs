@@ -7,8 +7,9 @@ use crate::packet::{Outcome, Packet};
 use crate::session::{Attempt, is_earlier_generation};
 
 impl Target {
-    /// A reset came, by another lane or by a later association: packets of the dead associations are refused from now on, commands that are not at the drive
-    /// die, those at the drive are waited for. Coming again changes nothing but the way of the answer.
+    /// A reset came, by another lane or by a later association: packets of the dead associations
+    /// are refused from now on, commands that are not at the drive die, those at the drive are
+    /// waited for. Coming again changes nothing but the way of the answer.
     pub(super) fn on_reset(&mut self, place: usize, port: Port, packet: &Packet, out: &mut Vec<TargetOut>) {
         let attempt = Attempt::of_bits(packet.tag.attempt);
         self.sessions[place].reset(attempt, port, packet);
@@ -20,7 +21,8 @@ impl Target {
         self.answer_reset(place, attempt.lane, out);
     }
 
-    /// The flights of dead associations that are not at the drive. Those that are lose their answer.
+    /// The flights of dead associations that are not at the drive. Those that are lose their
+    /// answer.
     fn waiting_of(&mut self, place: usize, attempt: Attempt) -> Vec<JobId> {
         let dead = self
             .flights

@@ -10,12 +10,13 @@ use nvme::pdu::{
 };
 use nvme::{Access, AccessFlags, Body, CodecError, Command, CommandError, Io, QueueKind, Sgl, Status};
 
-/// Bytes between the PDU header and the trail: attempt (2), rank (1), kind and flags (1), credit (4), little-endian.
+/// Bytes between the PDU header and the trail: attempt (2), rank (1), kind and flags (1), credit
+/// (4), little-endian.
 pub const EXTENSION_BYTES: usize = 8;
 /// Bytes of a logical block: addresses on the wire count these.
 const BLOCK: u64 = 512;
-/// Opcode of the admin command that resets an association, of those left to vendors; the registered one of Cross-Controller Reset takes the
-/// identity of a controller, which nobody has here.
+/// Opcode of the admin command that resets an association, of those left to vendors; the registered
+/// one of Cross-Controller Reset takes the identity of a controller, which nobody has here.
 const RESET_OPCODE: u8 = 0xc5;
 const LAST: u8 = 1;
 const READ_MODIFY_WRITE: u8 = 2;
@@ -33,7 +34,8 @@ pub enum WireError {
     /// The header of this design is wrong.
     #[error(transparent)]
     Header(#[from] CodecError),
-    /// The address is no multiple of a block, or is the number of a block whose address has more than 64 bits.
+    /// The address is no multiple of a block, or is the number of a block whose address has more
+    /// than 64 bits.
     #[error("address {got} is no multiple of a block of 512 B, or the number of a block beyond 64 bits of bytes")]
     Address {
         /// Bytes, or the block.
@@ -70,7 +72,8 @@ pub enum WireError {
     },
 }
 
-/// Appends the headers of `packet`, whose data begin at `offset` of its I/O. Data themselves are not written: nobody has them.
+/// Appends the headers of `packet`, whose data begin at `offset` of its I/O. Data themselves are
+/// not written: nobody has them.
 pub fn encode(format: &WireFormat, packet: &Packet, offset: u32, bytes: &mut Vec<u8>) -> Result<(), WireError> {
     format.config.framing.append_header(&header_of(format, packet, offset)?, bytes);
     let is_last = matches!(packet.kind, PacketKind::WriteData { last: true } | PacketKind::ReadData { last: true });
@@ -127,11 +130,13 @@ fn entry_of(format: &WireFormat, packet: &Packet) -> Result<nvme::Sqe, WireError
     Ok(Command { namespace: 1, data, ..Command::new(id, Body::Io(body)) }.encode())
 }
 
-/// Reads what [`encode`] wrote. `known` is what the connection says and, of packets behind a command, what that command said; its tag must name the
-/// same command. `frame` and `payload` of the result are those that the bytes stand for.
+/// Reads what [`encode`] wrote. `known` is what the connection says and, of packets behind a
+/// command, what that command said; its tag must name the same command. `frame` and `payload` of
+/// the result are those that the bytes stand for.
 ///
 /// # Errors
-/// When the bytes are cut short, break a rule of NVMe/TCP or of the header, or name another command.
+/// When the bytes are cut short, break a rule of NVMe/TCP or of the header, or name another
+/// command.
 pub fn decode(format: &WireFormat, known: &Packet, bytes: &[u8]) -> Result<Packet, WireError> {
     let mut rest = bytes;
     let header = read_header(format, known.kind.is_outward(), &mut rest)?;
@@ -245,7 +250,8 @@ pub(super) const fn status_of(outcome: Outcome) -> Status {
     }
 }
 
-/// The outcome that a status stands for; one that no target of ours sends is an abort: the command is over and may be sent again.
+/// The outcome that a status stands for; one that no target of ours sends is an abort: the command
+/// is over and may be sent again.
 fn outcome_of(status: Status) -> Outcome {
     let all = [Outcome::Success, Outcome::Rejected, Outcome::Unreachable, Outcome::Incomplete, Outcome::DriveFailed];
     all.into_iter().find(|outcome| status_of(*outcome) == status).unwrap_or(Outcome::Aborted)

@@ -52,7 +52,8 @@ fn packet(kind: PacketKind) -> Packet {
 mod frames {
     use super::*;
 
-    /// 38 B of Ethernet, 20 of IPv4, 32 of TCP with timestamps: 90 B around each PDU of 72, 24 and 24 B.
+    /// 38 B of Ethernet, 20 of IPv4, 32 of TCP with timestamps: 90 B around each PDU of 72, 24 and
+    /// 24 B.
     #[test]
     fn small_packets_are_their_pdu_and_ninety_bytes() {
         let format = format(9000);
@@ -242,7 +243,8 @@ mod volumes {
         volume.ingress / volume.egress
     }
 
-    /// 66 B of Ethernet, IP and TCP around each PDU: the command is 138 B; 4 KiB in three segments 4,318 B and the response 90 B.
+    /// 66 B of Ethernet, IP and TCP around each PDU: the command is 138 B; 4 KiB in three segments
+    /// 4,318 B and the response 90 B.
     #[test]
     fn a_read_of_four_kibibytes_alone() {
         let volume = Volume::of(&config(1500), Operation::Read, 4096, ALONE).unwrap();
@@ -266,9 +268,10 @@ mod volumes {
         assert_eq!(volume.ingress, 138.0 + 45.5 * 66.0);
     }
 
-    /// Means over queue depths of 1, 8 and 32, at which the target's small PDUs, but not the host's commands, share segments. The published ratios scale
-    /// with the I/O's size, so that no acknowledgements can be in them; 110 B a read leave 38 B of headers for a command, 54 B a write no more than 6 B for
-    /// an R2T and a response: they shared.
+    /// Means over queue depths of 1, 8 and 32, at which the target's small PDUs, but not the host's
+    /// commands, share segments. The published ratios scale with the I/O's size, so that no
+    /// acknowledgements can be in them; 110 B a read leave 38 B of headers for a command, 54 B a
+    /// write no more than 6 B for an R2T and a response: they shared.
     fn mean_over_depths(ratio: impl Fn(VolumeModel) -> f64) -> f64 {
         [1, 8, 32].map(|depth| ratio(VolumeModel { answers_together: depth, ..ALONE })).iter().sum::<f64>() / 3.0
     }

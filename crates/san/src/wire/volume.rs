@@ -8,14 +8,16 @@ use nvme::wire::{MtuError, Packets};
 /// What is counted, and how small PDUs share packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VolumeModel {
-    /// Whether preamble, start delimiter, FCS and gap count: a wire does, counters of network cards mostly do not.
+    /// Whether preamble, start delimiter, FCS and gap count: a wire does, counters of network cards
+    /// mostly do not.
     pub counts_around: bool,
     /// Commands of different I/Os that share a TCP segment: 1 where the host sends each at once.
     pub commands_together: u32,
-    /// R2Ts and responses of different I/Os that share a TCP segment: 1 at queue depth 1, more in a deep queue of a target that polls.
+    /// R2Ts and responses of different I/Os that share a TCP segment: 1 at queue depth 1, more in a
+    /// deep queue of a target that polls.
     pub answers_together: u32,
-    /// Full segments of data that one bare acknowledgement answers: 2 by RFC 9293, more with receive offload; `None` to leave acknowledgements
-    /// out.
+    /// Full segments of data that one bare acknowledgement answers: 2 by RFC 9293, more with
+    /// receive offload; `None` to leave acknowledgements out.
     pub acknowledged: Option<u32>,
 }
 

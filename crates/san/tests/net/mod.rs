@@ -1,4 +1,5 @@
-//! A host with two uplinks, a target with one drive, and between them two ways of which a test says what they do to each packet.
+//! A host with two uplinks, a target with one drive, and between them two ways of which a test says
+//! what they do to each packet.
 #![allow(dead_code)]
 
 use base::{Bytes, Operation, Program, RequestId, Seed, Span, Stream, Time};

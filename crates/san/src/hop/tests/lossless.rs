@@ -37,8 +37,8 @@ fn pauses(net: &Net) -> u64 {
     net.hops.iter().flatten().map(|hop| hop.counts().pauses).sum()
 }
 
-/// Sixteen reads of 128 KiB at once, of a near and a far target on board links of 400 Gb/s, over links
-/// of 100: what is dropped without flow control waits before the hop that both pass, and the
+/// Sixteen reads of 128 KiB at once, of a near and a far target on board links of 400 Gb/s, over
+/// links of 100: what is dropped without flow control waits before the hop that both pass, and the
 /// bottleneck never idles.
 #[test]
 fn a_full_hop_pauses_the_one_before_it_and_nothing_is_dropped() {

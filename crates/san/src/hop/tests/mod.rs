@@ -89,7 +89,8 @@ fn a_read_goes_out_and_back_over_the_same_hops_which_learn_and_give_back() {
     let by = at_target.trail.hops()[1].vertex;
     let port = net.graph.hops(VertexId(first)).iter().position(|hop| hop.to.0 == by).expect("a neighbour");
     let learnt = net.hop(first).router().delays().estimate(0, target(far), Port(port as u16));
-    // Two links out and back at 100 Gb/s and one at 400, 200 ns each way each, and both data packets before the response.
+    // Two links out and back at 100 Gb/s and one at 400, 200 ns each way each, and both data
+    // packets before the response.
     assert!((1_800..3_500).contains(&learnt), "{learnt} ns");
 }
 
@@ -163,8 +164,9 @@ fn a_session_that_booked_little_is_held_back_and_its_neighbour_is_not() {
     assert!(small_held < small, "{small:?} {small_held:?}");
 }
 
-/// Ten reads of 128 KiB come in by a link of 100 Gb/s, one after the other, and leave by another: there is no queue beyond what the faster board link makes of one.
-/// Each has booked 10 Gb/s, so that nine tenths of it wait for tokens, while the wire is idle for the most part of the first.
+/// Ten reads of 128 KiB come in by a link of 100 Gb/s, one after the other, and leave by another:
+/// there is no queue beyond what the faster board link makes of one. Each has booked 10 Gb/s, so
+/// that nine tenths of it wait for tokens, while the wire is idle for the most part of the first.
 #[test]
 fn what_the_policer_holds_takes_none_of_the_buffer() {
     let buffer = Bytes::kib(160);
@@ -195,7 +197,8 @@ fn what_the_policer_holds_takes_none_of_the_buffer() {
     let plain = read_all(None);
     assert_eq!(held_max(&plain), Some(Bytes::ZERO));
     let shaped = read_all(Some(reservation()));
-    // The k-th of ten overlapping reads has k tenths of its data still held when the last has come: five and a half reads, less what bursts let through.
+    // The k-th of ten overlapping reads has k tenths of its data still held when the last has come:
+    // five and a half reads, less what bursts let through.
     let all = 32 * 4_200 * 11 / 2;
     let held = held_max(&shaped).expect("hops have ports").count();
     assert!(held > buffer.count() * 3 && (all * 3 / 4..=all).contains(&held), "{held} of {all}");
@@ -204,7 +207,8 @@ fn what_the_policer_holds_takes_none_of_the_buffer() {
     assert!(last >= Time::ZERO + alone && last < Time::ZERO + alone + Span::us(40), "{last:?} {alone:?}");
 }
 
-/// Sixteen reads of 128 KiB at once, out of a board link of 400 Gb/s into one of 100, whose buffer holds 64 KiB. Each fills at 10 Gb/s, 160 in all.
+/// Sixteen reads of 128 KiB at once, out of a board link of 400 Gb/s into one of 100, whose buffer
+/// holds 64 KiB. Each fills at 10 Gb/s, 160 in all.
 #[test]
 fn what_was_booked_is_not_dropped_where_the_buffer_is_full() {
     let over_commitment = vec![OverCommitment { headroom_min: 0, factor: 512 }];
@@ -223,7 +227,8 @@ fn what_was_booked_is_not_dropped_where_the_buffer_is_full() {
     let net = read_all(Some(booked));
     assert_eq!((net.dropped.len(), net.refused), (0, 0));
     assert_eq!(net.responses().count(), 16);
-    // 16 reads at 100 Gb/s behind the drive's 10 us; fewer than ten, in the end, do not fill the link.
+    // 16 reads at 100 Gb/s behind the drive's 10 us; fewer than ten, in the end, do not fill the
+    // link.
     let all = Rate::gbps(100).span_of(Bytes::new(16 * 32 * 4_216));
     let last = net.at_hosts.last().expect("all were answered").0;
     assert!(last >= Time::us(10) + all && last < Time::us(15) + all * 6 / 5, "{last:?} {all:?}");

@@ -1,4 +1,5 @@
-//! A small network of hops with the simplest hosts and targets: enough to see what hops do to packets.
+//! A small network of hops with the simplest hosts and targets: enough to see what hops do to
+//! packets.
 
 use crate::hop::{Hop, HopConfig, HopIn, HopOut, LosslessConfig};
 use crate::id::{Port, SessionId, Tag};
@@ -64,7 +65,8 @@ fn with_headrooms(lossless: LosslessConfig, graph: &Graph, vertex: VertexId) -> 
 }
 
 impl Net {
-    /// All up and converged. `settings` gets the place-specific parts of the configuration filled in.
+    /// All up and converged. `settings` gets the place-specific parts of the configuration filled
+    /// in.
     pub fn new(graph: Graph, settings: &HopConfig) -> Net {
         let hop = |vertex: VertexId| {
             let vertices = graph.vertices().len();
@@ -162,7 +164,8 @@ impl Net {
         let is_up = self.broken.remove(&link);
         if !is_up {
             self.broken.insert(link);
-            // What is on the wire is gone, even if the link comes back before it would have arrived.
+            // What is on the wire is gone, even if the link comes back before it would have
+            // arrived.
             let on_wire = |event: &Event| matches!(event, Event::Arrive { link: of, .. } if *of == link);
             let keys: Vec<_> = self.events.iter().filter(|(_, event)| on_wire(event)).map(|(key, _)| *key).collect();
             for key in keys {
