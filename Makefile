@@ -45,7 +45,7 @@ test: openssl rust ## every check and every test
 without-tls: rust ## the live target and its commands, built and tested as without OpenSSL
 	$(CARGO) test --workspace --no-default-features --test serving --test documents --test security --test sessions
 
-dependencies: rust ## licences, sources and use of all dependencies, by cargo-deny and cargo-shear
+dependencies: rust ## licences, sources and use of all dependencies, by cargo-deny, cargo-shear and reuse
 	tools/check-dependencies.sh
 
 least-rust: rust ## type-check the program with the least Rust version that Cargo.toml names
