@@ -17,7 +17,7 @@ export RACKWEAVE_REQUIRE_CHROMIUM := 1
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build book demo paper test tidy bench dependencies fit-coverage fuzz interop least-rust models soak clean rust openssl without-tls
+.PHONY: help build book demo paper test tidy bench dependencies fit-coverage fuzz guides interop least-rust models soak clean rust openssl without-tls
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -50,6 +50,9 @@ dependencies: rust ## licences, sources and use of all dependencies, by cargo-de
 
 least-rust: rust ## type-check the program with the least Rust version that Cargo.toml names
 	tools/check-least-rust.sh $(TLS)
+
+guides: build ## run the commands of the guides, and compare their output with what the guides show
+	tests/guide/check.py
 
 book: rust ## the documents as a book, in target/book; installs mdbook below target/ if it is missing
 	PATH="$$(tools/setup-tools.sh):$$PATH" mdbook build docs
