@@ -35,6 +35,7 @@ use base::{Operation, Program, Rate, RequestId, Span, Time};
 use drive::Drive;
 use flight::{Flights, Reception, Session, Stage};
 use nvme::wire::MtuError;
+use prefetch_index::prefetch_index;
 use std::collections::VecDeque;
 
 pub use flight::JobId;
@@ -279,6 +280,14 @@ impl Target {
     pub fn foresee(&self, packet: &Packet) {
         if let Some(seat) = self.seat(packet.tag.session).filter(|seat| seat.place != UNUSED) {
             self.drives[seat.drive as usize].foresee(seat.tenant);
+            prefetch_index(&self.sessions, seat.place as usize);
+        }
+    }
+
+    /// Prefetches the slot of the packet that arrives next, after [`foresee`](Self::foresee).
+    #[inline]
+    pub fn foresee_next(&self, packet: &Packet) {
+        if let Some(seat) = self.seat(packet.tag.session).filter(|seat| seat.place != UNUSED) {
             self.sessions[seat.place as usize].foresee(packet);
         }
     }

@@ -10,6 +10,7 @@
 
 use crate::id::Port;
 use nvme::CodecError;
+use prefetch_index::prefetch_index;
 use topology::VertexId;
 
 /// Most hops that a header can count. No way of a network has more.
@@ -139,6 +140,11 @@ impl Trail {
         } else {
             self.far.clone_from(&other.far);
         }
+    }
+    /// Prefetches the last of the hops that most ways have.
+    #[inline]
+    pub fn foresee_hops(&self) {
+        prefetch_index(&self.near, HOPS_USUAL - 1);
     }
     /// Whether `vertex` is among the hops.
     pub fn has_visited(&self, vertex: VertexId) -> bool {

@@ -9,8 +9,10 @@ pub struct HostQueue<T> {
     shape: QueueShape,
     /// Those that were ever used: of most queues a few are.
     slots: Vec<Slot<T>>,
-    /// Used slots that are free again.
-    free: Vec<u16>,
+    /// The slot that was freed last, [`NONE`] without one, and how many are free again. Free slots
+    /// form a list, so that a command touches its slot and no other memory.
+    free: u32,
+    free_count: u32,
     /// Low bits of an id that are its slot; the others change with every use of the slot.
     slot_bits: u32,
     /// Commands that were sent, and those of them that the controller is known to have taken, since
@@ -24,22 +26,36 @@ pub struct HostQueue<T> {
 #[derive(Clone, Debug)]
 struct Slot<T> {
     id: u16,
+    /// Free slot that was freed before this one, or [`NONE`].
+    next_free: u32,
     /// Commands that were sent before it.
     place: u64,
     command: Option<T>,
 }
+
+/// No slot: a queue has fewer.
+const NONE: u32 = u32::MAX;
 
 impl<T> HostQueue<T> {
     /// An empty queue. Takes memory for a slot when that is first used.
     pub fn new(shape: QueueShape) -> Self {
         // One entry stays free, or full would look like empty (3.3.1.5); without flow control the bound is the same (NVMe over Fabrics).
         let slot_bits = (shape.size() - 2).checked_ilog2().map_or(0, |bits| bits + 1);
-        HostQueue { shape, slots: Vec::new(), free: Vec::new(), slot_bits, sent: 0, taken: 0, had_odd_head: false }
+        HostQueue {
+            shape,
+            slots: Vec::new(),
+            free: NONE,
+            free_count: 0,
+            slot_bits,
+            sent: 0,
+            taken: 0,
+            had_odd_head: false,
+        }
     }
 
     /// How many commands are outstanding.
     pub fn outstanding(&self) -> u32 {
-        (self.slots.len() - self.free.len()) as u32
+        self.slots.len() as u32 - self.free_count
     }
 
     /// Whether a command may be sent now.
@@ -68,18 +84,21 @@ impl<T> HostQueue<T> {
         if !self.has_room() {
             return Err((command, full));
         }
-        let index = self.free.pop().unwrap_or_else(|| self.add_slot());
-        let slot = &mut self.slots[usize::from(index)];
+        if self.free == NONE {
+            self.add_slot();
+        }
+        let slot = &mut self.slots[self.free as usize];
+        (self.free, self.free_count) = (slot.next_free, self.free_count - 1);
         (slot.command, slot.place) = (Some(command), self.sent);
         self.sent += 1;
         Ok(slot.id)
     }
 
-    /// A slot that was never used; there is one while there is room and none is free again.
-    fn add_slot(&mut self) -> u16 {
-        let index = self.slots.len() as u16;
-        self.slots.push(Slot { id: index, place: 0, command: None });
-        index
+    /// Frees a slot that was never used; there is one while there is room and none is free again.
+    fn add_slot(&mut self) {
+        let index = self.slots.len() as u32;
+        self.slots.push(Slot { id: index as u16, next_free: NONE, place: 0, command: None });
+        (self.free, self.free_count) = (index, 1);
     }
 
     /// What is kept for the outstanding command `id`, to look at.
@@ -153,7 +172,8 @@ impl<T> HostQueue<T> {
         let command = slot.command.take().ok_or(QueueError::Unknown { id })?;
         slot.id = slot.id.wrapping_add((1u32 << self.slot_bits) as u16);
         self.taken = self.taken.max(slot.place + 1);
-        self.free.push(index as u16);
+        slot.next_free = self.free;
+        (self.free, self.free_count) = (index as u32, self.free_count + 1);
         Ok(command)
     }
 }

@@ -21,7 +21,7 @@ pub use message::{DropReason, HopIn, HopOut, Passed};
 use crate::egress::{RankConfig, SchedulingConfig};
 use crate::id::{DriveId, Port};
 use crate::packet::{Outcome, Packet, PacketKind};
-use crate::reserve::ReservationConfig;
+use crate::reserve::{ClassId, ReservationConfig};
 use crate::route::{RouteConfig, Router};
 use crate::trail::{Trail, TrailHop, Way};
 use base::{Bytes, Operation, Program, Rate, Time};
@@ -204,21 +204,30 @@ impl Hop {
         egress.wake_for(lossless.has_control(port) || lossless.is_open(port) && !egress.queue.is_empty())
     }
 
-    /// A packet will come in by a port shortly: what is booked for it can be on its way from memory
-    /// meanwhile. Nothing else comes of it.
+    /// Prefetches where the bookings of a packet lie that will arrive shortly. Changes nothing else.
     #[inline]
     pub fn foresee(&self, port: Port, packet: &Packet) {
-        let Some(config) = &self.reservation else { return };
-        if packet.operation == Operation::Write {
-            return;
+        if let Some((booked, class)) = self.booked_for(port, packet) {
+            booked.foresee(class);
         }
+    }
+
+    /// Prefetches the bookings of the packet that arrives next, after [`foresee`](Self::foresee).
+    #[inline]
+    pub fn foresee_next(&self, port: Port, packet: &Packet) {
+        if let Some((booked, class)) = self.booked_for(port, packet) {
+            booked.foresee_live(class);
+        }
+    }
+
+    /// Returns the bookings that a packet changes, and its class there.
+    #[inline]
+    fn booked_for(&self, port: Port, packet: &Packet) -> Option<(&port::Booked, ClassId)> {
+        let config = self.reservation.as_ref().filter(|_| packet.operation != Operation::Write)?;
         // A request is booked for where it comes in, and its answer leaves there.
-        let booked =
-            if packet.kind.is_outward() { Some(port) } else { packet.trail.behind().map(|hop| Port(hop.port)) };
-        let egress = booked.and_then(|port| self.ports.get(port.index()));
-        if let Some(booked) = egress.and_then(|egress| egress.booked.as_ref()) {
-            booked.foresee(config.class_of(packet.tag.session));
-        }
+        let port = if packet.kind.is_outward() { port } else { Port(packet.trail.behind()?.port) };
+        let booked = self.ports.get(port.index())?.booked.as_ref()?;
+        Some((booked, config.class_of(packet.tag.session)))
     }
 
     /// The way out: known to what follows a command, chosen otherwise.

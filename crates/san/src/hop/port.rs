@@ -201,6 +201,12 @@ impl Booked {
         self.bookings.foresee(class);
     }
 
+    /// Prefetches the class after [`foresee`](Self::foresee).
+    #[inline]
+    pub(super) fn foresee_live(&self, class: ClassId) {
+        self.bookings.foresee_live(class);
+    }
+
     /// Books for a read; from now on its session's bucket fills faster.
     pub(super) fn book(&mut self, config: &ReservationConfig, now: Time, packet: &Packet) -> bool {
         let class = config.class_of(packet.tag.session);

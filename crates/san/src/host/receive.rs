@@ -20,6 +20,13 @@ impl Host {
     pub fn foresee(&self, packet: &Packet) {
         let Some(session) = self.sessions.with(packet.drive) else { return };
         self.sessions.foresee(session);
+        self.lanes.foresee(session, Attempt::of_bits(packet.tag.attempt).lane);
+    }
+
+    /// Prefetches the I/O of the packet that arrives next, after [`foresee`](Self::foresee).
+    #[inline]
+    pub fn foresee_next(&self, packet: &Packet) {
+        let Some(session) = self.sessions.with(packet.drive) else { return };
         let lane = self.lanes.get(session, Attempt::of_bits(packet.tag.attempt).lane);
         if let Some(io) = lane.and_then(|lane| lane.queue.get(packet.tag.command).ok()) {
             self.ios.foresee(*io);

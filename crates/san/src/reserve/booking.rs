@@ -113,6 +113,12 @@ impl Bookings {
         self.classes.foresee(class);
     }
 
+    /// Prefetches what [`foresee`](Self::foresee) found the place of.
+    #[inline]
+    pub(crate) fn foresee_live(&self, class: ClassId) {
+        self.classes.foresee_live(class);
+    }
+
     /// What the bucket of a class fills at; zero when it has booked nothing.
     pub fn fill_rate(&self, config: &ReservationConfig, class: ClassId) -> Rate {
         self.classes.get(class).map_or(Rate::bps(0), |class| class.fill_rate(config))

@@ -166,6 +166,14 @@ impl Classes {
     pub fn foresee(&self, class: ClassId) {
         prefetch_index(&self.entries, self.home(class));
     }
+
+    /// Prefetches the live state of a class, whose table entry [`foresee`](Self::foresee) fetched.
+    #[inline]
+    pub fn foresee_live(&self, class: ClassId) {
+        if let Some(entry) = self.known(class) {
+            prefetch_index(&self.live, self.entries[entry].place as usize);
+        }
+    }
 }
 
 impl Class {

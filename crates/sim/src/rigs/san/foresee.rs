@@ -16,6 +16,10 @@ impl SanRig {
                 None
             }
             (SanEvent::Arrive(flight), Soon::Shortly) => self.foresee_arrival(flight),
+            (SanEvent::Arrive(flight), Soon::Next) => {
+                self.foresee_next(flight);
+                None
+            }
             (SanEvent::DriveDone(work), Soon::Later) => {
                 self.working.foresee(work);
                 None
@@ -69,5 +73,19 @@ impl SanRig {
             }
         }
         None
+    }
+
+    /// Prefetches what the first look at a packet's vertex, in [`foresee_arrival`], leads to.
+    ///
+    /// [`foresee_arrival`]: Self::foresee_arrival
+    #[inline]
+    fn foresee_next(&self, flight: u32) {
+        let Some(flight) = self.carrier.flights.get(flight) else { return };
+        let (vertex, port) = self.carrier.wires.end(flight.leaving.channel);
+        match self.places[vertex.index()] {
+            Place::Hop(hop) => self.hops[hop as usize].foresee_next(port, &flight.packet),
+            Place::Target(target) => self.targets[target as usize].foresee_next(&flight.packet),
+            Place::Host(host) => self.hosts[host as usize].foresee_next(&flight.packet),
+        }
     }
 }
