@@ -1,6 +1,6 @@
 //! Routing: the choice of a packet's port.
 //!
-//! [`DistanceVector`] stores every neighbour's distances and the nearest ports to each vertex;
+//! [`DistanceVector`] stores every neighbour's distances and the nearest ports to destinations;
 //! [`DelayTables`] store the delays learned from answers; a [`Policy`] selects. [`Router`] combines
 //! the three, for hops and for hosts with several uplinks alike (paper, 4.3: in a switched network
 //! the host selects, in a switchless one every adapter does).
