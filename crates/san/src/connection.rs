@@ -69,7 +69,7 @@ pub struct PacedConfig {
     /// DCQCN and priority flow control. Its `mtu` is the payload of a packet.
     pub dcqcn: Dcqcn,
     /// Time for which a gap in the stream may stay open before its sender goes back to it. Zero
-    /// where the packets of a connection keep their order: a gap is then a loss.
+    /// where the packets of a connection stay in order: a gap is then a loss.
     pub hole_patience: Span,
 }
 
@@ -445,7 +445,7 @@ enum Reply {
     Notification,
 }
 
-/// Creates a reply that takes the way of `packet` back.
+/// Creates a reply that returns along the path of `packet`.
 fn reply_to(packet: &Packet, expected: u64, reply: Reply, frame: u32) -> Packet {
     let to_target = !packet.kind.is_outward();
     let mut trail = Trail::default();

@@ -30,7 +30,7 @@ use topology::{Graph, VertexId};
 /// Unknowns of the largest program that is solved; the module `program` documents its solve times.
 pub const UNKNOWNS_MAX: usize = 24_000;
 
-/// Traffic between two vertices; a read's goes from target to host.
+/// Traffic between two vertices; that of a read is from target to host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// The source.

@@ -8,12 +8,12 @@ use topology::VertexId;
 /// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketKind {
-    /// A command capsule, host to target. The first packet of an I/O: its routing sets the way of
+    /// A command capsule, host to target. The first packet of an I/O: its routing sets the path of
     /// the others.
     Command,
     /// A request for the data of a write, target to host.
     ReadyToTransfer,
-    /// Data of a write, host to target, along the command's way.
+    /// Data of a write, host to target, along the command's path.
     WriteData {
         /// Whether this is the last data of the I/O.
         last: bool,
@@ -28,12 +28,12 @@ pub enum PacketKind {
     Response,
     /// Acknowledges everything before [`Packet::stream`] ([`crate::connection`]).
     Acknowledgement {
-        /// Whether it acknowledges packets of a target, and goes to that target.
+        /// Whether it acknowledges packets of a target, and is sent to that target.
         to_target: bool,
     },
     /// A congestion notification of RoCE: packets of the connection arrive marked.
     Notification {
-        /// Whether the marked packets are a target's, and this one goes to that target.
+        /// Whether the marked packets are a target's, and this one is sent to that target.
         to_target: bool,
     },
     /// Priority flow control: stops or resumes the neighbour. Valid on one link only.
@@ -44,7 +44,7 @@ pub enum PacketKind {
 }
 
 impl PacketKind {
-    /// Returns whether the packet goes from the host to the target.
+    /// Returns whether the packet travels from the host to the target.
     pub const fn is_outward(self) -> bool {
         use PacketKind::{Acknowledgement, Command, Notification, WriteData};
         let has_data = matches!(self, Command | WriteData { .. });

@@ -8,7 +8,7 @@
 //! * Every packet to a host carries the drive's credit for the session. An answer carries the trail
 //!   of the request's last packet, turned around.
 //! * A command is identified by session, lane, identifier and send. A copy is not executed again.
-//!   If the command is in progress, it continues, and is answered along the newest copy's way. If
+//!   If the command is in progress, it continues, and is answered along the newest copy's path. If
 //!   it is a finished write, it is answered again. If its identifier has been reused since, the
 //!   copy is dropped.
 //! * A reset ([`crate::retry`]) waits until every command of an association, and of earlier ones on

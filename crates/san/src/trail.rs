@@ -1,12 +1,12 @@
 //! The ISR header (paper, 4.3, Figure 10): the entries that hops wrote into a packet, and the rest
-//! of its way.
+//! of its path.
 //!
-//! A hop on the way out writes its identifier, the time, and a mark if its queue is long. It also
-//! writes *the ingress port of the packet*, by which the answer has to leave. On the way back each
-//! hop leaves by that port and replaces it with the ingress port of the answer. The host can thus
-//! send the write's data along the same way. Each entry holds the one port of the next direction,
-//! so hops need no per-I/O state. The paper's header has identifiers only, which cannot distinguish
-//! two cables between the same two adapters.
+//! A hop on the outward path writes its identifier, the time, and a mark if its queue is long. It
+//! also writes *the ingress port of the packet*, by which the answer has to leave. On the return
+//! path each hop sends the answer to that port and replaces the entry with the ingress port of the
+//! answer. The host can thus send the write's data along the same path. Each entry holds the one
+//! port of the next direction, so hops need no per-I/O state. The paper's header has identifiers
+//! only, which cannot distinguish two cables between the same two adapters.
 
 use crate::id::Port;
 use nvme::CodecError;
@@ -20,7 +20,7 @@ pub const HOPS_MAX: usize = u16::MAX as usize;
 pub struct TrailHop {
     /// The hop's vertex.
     pub vertex: u32,
-    /// When the last packet on the way out passed, in nanoseconds, wrapping.
+    /// When the last outward packet passed, in nanoseconds, wrapping.
     pub time_ns: u32,
     /// The egress port at this hop of a packet in the opposite direction.
     pub port: u16,
@@ -28,7 +28,7 @@ pub struct TrailHop {
     pub is_marked: bool,
 }
 
-/// Whether an answer returns along the way of its request.
+/// Whether an answer returns along the path of its request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Way {
     /// It does, or the packet is no answer.
@@ -40,7 +40,7 @@ pub(crate) enum Way {
     Free,
 }
 
-/// The header. On the way out, `position` is the number of hops passed; on the way back, the number
+/// The header. In outward packets, `position` is the number of hops passed; in answers, the number
 /// of hops ahead. The memory order is fixed, so that the used part is adjacent to the rest of the
 /// packet.
 #[repr(C)]
@@ -49,7 +49,7 @@ pub struct Trail {
     pub(crate) drive_latency_ns: u32,
     pub(crate) length: u16,
     pub(crate) position: u16,
-    /// Maximum number of hops of the whole way, set by the first hop that routes the packet; 0
+    /// Maximum number of hops of the whole path, set by the first hop that routes the packet; 0
     /// until then.
     pub(crate) limit: u16,
     pub(crate) way: Way,
@@ -86,7 +86,7 @@ impl Trail {
         let length = usize::from(self.length);
         if length <= HOPS_NEAR { &mut self.near[..length] } else { &mut self.far }
     }
-    /// Returns the number of hops passed on the way out, or of hops ahead on the way back.
+    /// Returns the number of hops passed by an outward packet, or of hops ahead of an answer.
     pub fn position(&self) -> usize {
         usize::from(self.position)
     }
@@ -95,17 +95,17 @@ impl Trail {
     pub fn drive_latency_ns(&self) -> u32 {
         self.drive_latency_ns
     }
-    /// Returns whether an answer has left its request's way because of a failure.
+    /// Returns whether an answer has left its request's path because of a failure.
     pub fn is_detour(&self) -> bool {
         self.way == Way::Detour
     }
-    /// Returns whether an answer takes another way than its request, by a failure or always. The
-    /// hops are then those of the other way since it was left; nothing can return along them or
-    /// learn from them.
+    /// Returns whether an answer takes another path than its request, after a failure or always.
+    /// The hops are then those of the other path, from the hop at which the answer left. They are
+    /// useless for returning packets and for learning delays.
     pub fn has_left(&self) -> bool {
         self.way != Way::Kept
     }
-    /// Counts the marks of the hops from `index` on: the congestion level of that part of the way.
+    /// Counts the marks of the hops from `index` on: the congestion level of that part of the path.
     pub fn congestion_from(&self, index: usize) -> u32 {
         self.hops().iter().skip(index).filter(|hop| hop.is_marked).count() as u32
     }
@@ -149,7 +149,7 @@ impl Trail {
     }
 
     /// Returns the maximum number of links that a route from here may have. The first caller sets
-    /// the limit of the whole way to `allowed` links from here, and to no more than fit into the
+    /// the limit of the whole path to `allowed` links from here, and to no more than fit into the
     /// header.
     pub(crate) fn links_left(&mut self, allowed: u16) -> u16 {
         if self.limit == 0 {
@@ -157,16 +157,16 @@ impl Trail {
         }
         self.limit.saturating_sub(self.position)
     }
-    /// Returns the next hop on the way out, if the way is known.
+    /// Returns the next hop of an outward packet, if its path is known.
     pub(crate) fn ahead(&self) -> Option<&TrailHop> {
         self.hops().get(self.position())
     }
-    /// Returns the next hop on the way back.
+    /// Returns the next hop of an answer.
     pub(crate) fn behind(&self) -> Option<&TrailHop> {
         self.hops().get(self.position().checked_sub(1)?)
     }
-    /// Writes a hop at the present position, on the way out, and advances. An existing entry (of a
-    /// way that is followed) is overwritten. Returns `None` without a change if the trail is full.
+    /// Writes a hop at the present position, and advances. An existing entry (of a path that is
+    /// followed) is overwritten. Returns `None` without a change if the trail is full.
     pub(crate) fn pass_out(&mut self, hop: TrailHop, is_marked: bool) -> Option<()> {
         let hop = TrailHop { is_marked, ..hop };
         let position = self.position();
@@ -192,8 +192,7 @@ impl Trail {
         self.far.push(hop);
         Some(())
     }
-    /// Passes the next hop on the way back, and records there the port by which data can leave
-    /// again.
+    /// Passes the next hop of an answer, and records there the egress port for later data.
     pub(crate) fn pass_back(&mut self, port: Port, is_marked: bool) {
         debug_assert!(self.position > 0, "who passes back has looked behind");
         self.position -= 1;
@@ -217,7 +216,7 @@ impl Trail {
         self.position = self.position.min(self.length);
         cut
     }
-    /// Leaves the way of the request: from here on the hops are those of another way. Returns the
+    /// Leaves the path of the request: from here on the hops are those of another path. Returns the
     /// number of removed hops.
     pub(crate) fn leave(&mut self, way: Way) -> usize {
         (self.way, self.limit) = (way, 0);
@@ -234,7 +233,7 @@ const MARK: u16 = 1 << 15;
 pub const PORTS_MAX: usize = MARK as usize;
 
 /// The encoding, little-endian like all of NVMe: count (2 bytes), position (2), maximum of hops of
-/// the way (2; 0 if not set), way (1; 0 kept, 1 detour, 2 free), reserved (1), drive latency (4).
+/// the path (2; 0 if not set), way (1; 0 kept, 1 detour, 2 free), reserved (1), drive latency (4).
 /// Then for each hop: vertex (2), port (2; its upper bit is the ECN bit of the hop), time (4).
 /// Figure 10 of the paper shows the fields but no widths; these are our choice.
 impl Trail {

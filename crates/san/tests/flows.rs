@@ -1,4 +1,4 @@
-//! Scenarios of one host, one drive and two ways between them.
+//! Scenarios of one host, one drive and two paths between them.
 
 mod net;
 
@@ -46,7 +46,7 @@ mod transfers {
             kinds(&net),
             [Command, ReadData { last: false }, ReadData { last: false }, ReadData { last: true }, Response]
         );
-        // Two ways of 2 us and 10 us at the drive.
+        // Two transits of 2 us, and 10 us at the drive.
         assert_eq!(net.done_at(1), Some(US(14)));
         let done = net.done[0].1;
         assert_eq!((done.outcome, done.sends, done.drive_latency_ns), (Outcome::Success, 1, 10_000));

@@ -12,7 +12,7 @@ use transport::config::{Dcqcn, Pause, Reaction};
 
 const WINDOW: StreamConfig =
     stream(Sharing::Window(WindowConfig { initial: 14_600, max: 256 << 10, obeys_marks: true }));
-/// One goes back to a gap at once, the other tolerates reordered packets.
+/// The first returns to a gap at once, the second tolerates reordered packets.
 const PACED: [StreamConfig; 2] = [paced(Span::ZERO), paced(Span::us(50))];
 
 const fn stream(sharing: Sharing) -> StreamConfig {
@@ -52,7 +52,7 @@ struct Network {
     seed: u64,
 }
 
-/// Builds a session between a host and a target over two ways that lose and delay packets.
+/// Builds a session between a host and a target over two paths that lose and delay packets.
 fn world(stream: Option<StreamConfig>, network: Network) -> Net {
     let mut host = host_config(RetryPolicy::CrossControllerReset);
     let mut target = target_config();

@@ -1,5 +1,5 @@
 //! Tests of the claim that a naive retry over another path loses acknowledged data, and the safe
-//! policies do not. Covers every schedule of a small case: one block, two ways, one failure, and
+//! policies do not. Covers every schedule of a small case: one block, two paths, one failure, and
 //! two writes, the second submitted when the first was acknowledged.
 
 mod net;
@@ -12,14 +12,14 @@ use san::retry::{RetryPolicy, quiesce_wait};
 /// One schedule, times in microseconds.
 #[derive(Clone, Copy, Debug)]
 struct Schedule {
-    /// Delay of outward packets on way 0.
+    /// Delay of outward packets on path 0.
     slow: u64,
-    /// Delay of answers on way 0.
+    /// Delay of answers on path 0.
     answer: u64,
-    /// Delay of all packets on way 1.
+    /// Delay of all packets on path 1.
     other: u64,
     drive: u64,
-    /// When the link of way 0 goes down.
+    /// When the link of path 0 goes down.
     fails: u64,
     in_capsule: bool,
 }

@@ -33,7 +33,7 @@ pub enum Traffic {
     WriteCompletion,
     /// Queued by this rank.
     Ranked(u8),
-    /// Completes a read and has left its request's way: in the lowest queue (paper, 4.6).
+    /// Completes a read and has left its request's path: in the lowest queue (paper, 4.6).
     Stray,
 }
 

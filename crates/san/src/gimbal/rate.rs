@@ -103,7 +103,7 @@ impl RateController {
     }
 
     /// Distributes the tokens earned since the last refill. Reads get cost / (cost + 1) of them;
-    /// the overflow of a bucket goes to the other.
+    /// the overflow of a bucket is added to the other.
     pub fn refill(&mut self, now: Time, cost: WriteCost) {
         // Often called several times at the same time, when there is nothing to earn.
         if now <= self.refilled {

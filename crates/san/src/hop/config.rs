@@ -39,7 +39,7 @@ pub struct HopConfig {
 pub struct LosslessConfig {
     /// The thresholds at which ports are paused and packets are marked.
     pub dcqcn: Dcqcn,
-    /// By port: what may still arrive after its neighbour was told to pause.
+    /// By port: maximum bytes that arrive after a pause was sent to its neighbour.
     pub headrooms: Vec<Bytes>,
     /// The seed of random marking.
     pub seed: Seed,
@@ -60,7 +60,7 @@ pub struct HopCounts {
     pub rejected: u64,
     /// Commands answered for lack of a route.
     pub unreachable: u64,
-    /// Answers that left the way of their request here.
+    /// Answers that left the path of their request here.
     pub detoured: u64,
     /// Packets marked.
     pub marked: u64,

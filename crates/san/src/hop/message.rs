@@ -16,7 +16,7 @@ pub enum HopIn {
         /// The packet, with its trail of the hops passed so far.
         packet: Packet,
     },
-    /// The time of a [`HopOut::Wake`] has come. Extra calls have no effect.
+    /// The time of a [`HopOut::Wake`] was reached. Extra calls have no effect.
     PortFree(Port),
     /// A neighbour's distance advertisement.
     Advertisement {

@@ -1,14 +1,14 @@
 //! The program of an adapter or a switch: routing, reservation and queues combined.
 //!
-//! On the way out ([`PacketKind::is_outward`]), a command is routed, and later packets take the
+//! Of outward packets ([`PacketKind::is_outward`]), a command is routed, and later packets take the
 //! port in the trail. The hop books bandwidth for the answer, ranks the packet, writes itself into
-//! the trail and queues the packet. On the way back, a packet takes the port in the trail, and a
-//! response updates the delays of its way.
+//! the trail and queues the packet. A packet of an answer takes the port in the trail, and a
+//! response updates the delays of its path.
 //!
 //! When a link fails (paper, 4.6), its bookings and learned delays are dropped and distances are
 //! advertised. Packets that wait at its port are rerouted: commands and write data are routed again
-//! from here. Answers leave their way for good and take the lowest queue without bandwidth control.
-//! The rig drops the packets that were on the wire.
+//! from here. Answers leave their path permanently and take the lowest queue without bandwidth
+//! control. The rig drops the packets that were on the wire.
 
 mod config;
 mod lossless;
@@ -220,7 +220,7 @@ impl Hop {
         }
     }
 
-    /// Returns the port on the way out: taken from the trail if known, otherwise routed.
+    /// Returns the egress port of an outward packet: from the trail if known, otherwise routed.
     fn on_outward(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
         match self.known_way_out(packet) {
             Some(egress) => self.depart(now, port, egress, packet, out),
@@ -233,7 +233,7 @@ impl Hop {
         Some(Port(hop.port)).filter(|port| self.router.distances().is_up(*port))
     }
 
-    /// Routes a command, or data whose way has failed. `books` is false for a command that has
+    /// Routes a command, or data whose path has failed. `books` is false for a command that has
     /// already booked here.
     #[inline(never)]
     fn choose_way_out(
@@ -361,8 +361,8 @@ impl Hop {
         has_room
     }
 
-    /// Returns the port on the way back: along the trail, unless that way has failed, or answers
-    /// are routed independently.
+    /// Returns the egress port of an answer: from the trail, unless that path has failed, or
+    /// answers are routed independently.
     #[inline(always)]
     fn on_answer(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
         let known = if self.route.is_symmetric && !packet.trail.has_left() { packet.trail.behind() } else { None };
@@ -393,8 +393,8 @@ impl Hop {
         Some(egress)
     }
 
-    /// Learns from a response: Algorithm 1, `PATH_ADAPT`, and the credit of 4.5. Only responses of
-    /// the target tell about the way to it.
+    /// Updates delays and credit from a response: Algorithm 1, `PATH_ADAPT`, and the credit of 4.5.
+    /// Only responses of the target itself measure the path to it.
     fn learn(&mut self, now: Time, port: Port, hop: &TrailHop, packet: &Packet) {
         if matches!(packet.status, Outcome::Rejected | Outcome::Unreachable | Outcome::Incomplete) {
             return;
@@ -409,7 +409,7 @@ impl Hop {
         }
     }
 
-    /// Routes an answer without a known way back like a request.
+    /// Routes an answer without a known return path like a request.
     #[inline(never)]
     fn stray(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
         if !packet.trail.has_left() {
@@ -436,7 +436,7 @@ impl Hop {
         }
     }
 
-    /// Removes an abandoned way from the trail.
+    /// Removes an abandoned path from the trail.
     fn cut(&self, packet: &mut Packet, position: usize) {
         let cut = packet.trail.truncate(position);
         self.shorten(packet, cut);

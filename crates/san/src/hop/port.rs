@@ -5,9 +5,9 @@ use crate::packet::{Packet, PacketKind};
 use crate::reserve::{Bookings, ClassId, Held, Ledger, Policer, Release, Released, ReservationConfig};
 use base::{Bytes, Operation, Rate, Serialization, Time};
 
-/// A port's egress. A packet passes the policer (answers of reads that keep to their way), then the
-/// queues, then the wire. The memory order is fixed: the first cache line decides whether a packet
-/// passes at once.
+/// A port's egress. A packet passes the policer (answers of reads on the path of their request),
+/// then the queues, then the wire. The memory order is fixed: the first cache line decides whether
+/// a packet passes at once.
 #[repr(C, align(64))]
 #[derive(Clone, Debug)]
 pub(super) struct EgressPort {
@@ -255,7 +255,7 @@ fn ends_io(config: &ReservationConfig, packet: &Packet) -> bool {
         || config.data_end_reads && matches!(packet.kind, PacketKind::ReadData { last: true })
 }
 
-/// Returns whether a packet is an answer of a read on the way of its request: only those were
+/// Returns whether a packet is an answer of a read on the path of its request: only those were
 /// booked.
 fn is_policed(packet: &Packet) -> bool {
     let is_answer = matches!(packet.kind, PacketKind::ReadData { .. } | PacketKind::Response);

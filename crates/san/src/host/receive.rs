@@ -124,7 +124,7 @@ impl Host {
         }
     }
 
-    /// Learns from an answer about the way that it came, if the host has several uplinks.
+    /// Updates the router from an answer, if the host has several uplinks.
     fn learn(&mut self, now: Time, place: IoPlace, port: Port, packet: &Packet) {
         let Uplinks::Routed(router) = &mut self.uplinks else { return };
         let Some(io) = self.ios.get(place) else { return };

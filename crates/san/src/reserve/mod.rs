@@ -13,7 +13,7 @@
 //! A booking is a number, not a record. The amount that a response releases follows from the size
 //! of its I/O and the time that the hop itself wrote into the trail. Bookings are kept for two
 //! intervals (the current and the previous one). Older ones, whose response was lost or took
-//! another way, lapse. So memory does not grow with I/Os in flight and nothing leaks.
+//! another path, lapse. So memory does not grow with I/Os in flight and nothing leaks.
 
 mod booking;
 mod class;

@@ -96,7 +96,7 @@ impl DelayTables {
         self.by_destination.get_mut(place)
     }
 
-    /// Learns from one answer; an unknown port or destination is ignored.
+    /// Updates the delays from one answer; an unknown port or destination is ignored.
     pub fn learn(&mut self, now: Time, port: Port, destination: VertexId, level: u32, delay_ns: u32) {
         let epoch = self.epoch(now);
         if epoch != self.latest.0 {

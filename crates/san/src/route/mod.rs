@@ -51,7 +51,7 @@ pub enum EcmpHash {
 pub struct RouteConfig {
     /// The selection of a port.
     pub policy: Policy,
-    /// Whether answers return along the way of their request. ISR and reservation require it;
+    /// Whether answers return along the path of their request. ISR and reservation require it;
     /// otherwise the policy routes answers too.
     pub is_symmetric: bool,
     /// Whether packets carry the ISR header, so that every hop lengthens them by
@@ -122,15 +122,15 @@ impl Router {
         }
     }
 
-    /// Returns the port for packets of an I/O that have lost its way: the same for all of them
-    /// while distances do not change.
+    /// Returns the port for packets of an I/O whose path has failed: the same for all of them while
+    /// distances do not change.
     pub fn choose_steady(&mut self, destination: VertexId, tag: Tag, trail: &Trail) -> Option<Port> {
         self.distances.prepare(destination);
         ecmp::choose(&self.distances, destination, trail, ecmp::hash(EcmpHash::Io, tag, self.here))
     }
 
-    /// Learns from an answer of `destination` on `port`, with `level` marked hops on the way. It
-    /// arrived `delay_ns` after its request left, without the time at the drive.
+    /// Updates the delays from an answer of `destination` on `port`, with `level` marked hops on
+    /// its path. It arrived `delay_ns` after its request left, without the time at the drive.
     pub fn learn(&mut self, now: Time, port: Port, destination: VertexId, level: u32, delay_ns: u32) {
         self.delays.learn(now, port, destination, level, delay_ns);
     }

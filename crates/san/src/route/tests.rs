@@ -352,7 +352,8 @@ fn what_the_hops_before_have_wasted_is_no_longer_to_be_had() {
     }
 }
 
-/// Returns the vertices on the way of a command from the hop `from`, while hops have a route.
+/// Returns the vertices on the path of a command from the hop `from`, up to the target or the first
+/// hop without a route.
 fn way(graph: &Graph, routers: &mut [Option<Router>], now: Time, from: VertexId, target: VertexId) -> Vec<VertexId> {
     let (mut here, mut trail, mut way) = (from, Trail::default(), vec![from]);
     while let Some(router) = &mut routers[here.index()] {

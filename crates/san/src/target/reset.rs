@@ -9,7 +9,7 @@ use crate::session::{Attempt, is_earlier_generation};
 impl Target {
     /// Handles a reset, received on another lane or a later association. Packets of the dead
     /// associations are refused from now on; commands that are not at the drive die; those at the
-    /// drive are awaited. A repeated reset only changes the way of the answer.
+    /// drive are awaited. A repeated reset only changes the path of the answer.
     pub(super) fn on_reset(&mut self, place: usize, port: Port, packet: &Packet, out: &mut Vec<TargetOut>) {
         let attempt = Attempt::of_bits(packet.tag.attempt);
         self.sessions[place].reset(attempt, port, packet);

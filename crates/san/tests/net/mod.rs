@@ -1,5 +1,5 @@
-//! A host with two uplinks, a target with one drive, and two ways between them whose effect on each
-//! packet a test defines.
+//! A host with two uplinks, a target with one drive, and two paths between them, whose effect on
+//! each packet is defined by a test.
 #![allow(dead_code)]
 
 use base::{Bytes, Operation, Program, RequestId, Seed, Span, Stream, Time};
@@ -15,7 +15,7 @@ use topology::VertexId;
 
 pub const BLOCK: u32 = 4096;
 
-/// The effect of a way on a packet: its delay, or `None` if the packet is lost.
+/// The effect of a path on a packet: its delay, or `None` if the packet is lost.
 pub type Way = Box<dyn FnMut(Time, Port, &Packet) -> Option<Span>>;
 
 enum Event {
@@ -27,7 +27,7 @@ enum Event {
     LinkUp(Port),
     DriveFailed,
     DriveBack,
-    /// Priority flow control of a way: at the target if set, else at the host.
+    /// Priority flow control of a path: at the target if set, else at the host.
     Pause(bool, Packet),
 }
 
@@ -51,7 +51,7 @@ pub struct Net {
     jobs: Vec<(JobId, Operation, u64, RequestId)>,
     events: BTreeMap<(Time, u64), Event>,
     count: u64,
-    /// By way and direction: when the last packet arrives; a connection keeps order.
+    /// By path and direction: when the last packet arrives; a connection keeps order.
     arrivals: [[Time; 2]; 2],
     /// The fraction of packets that the network marks.
     marks: (f64, Stream),
