@@ -280,7 +280,7 @@ impl Connections {
 
     fn acknowledged(&mut self, now: Time, place: usize, packet: &Packet, out: &mut Vec<Flow>) {
         let Some(end) = &mut self.ends[place] else { return };
-        // An acknowledgement cannot exceed what was submitted.
+        // An acknowledgement cannot exceed the submitted bytes.
         let offset = packet.stream.min(end.submitted);
         if end.kept.front().is_some_and(|(behind, _)| *behind <= offset) {
             end.timeouts = 0;

@@ -7,7 +7,7 @@
 //!
 //! | policy | waits for | source |
 //! | --- | --- | --- |
-//! | [`RetryPolicy::Naive`] | nothing: the baseline, and what NVMe hosts did before | spdk/spdk issue 3593 describes the corruption |
+//! | [`RetryPolicy::Naive`] | nothing: the baseline, and the former behaviour of NVMe hosts | spdk/spdk issue 3593 describes the corruption |
 //! | [`RetryPolicy::Quiesce`] | time: until no copy can be in the network, and none begins or continues at the target | NVMe TP4129 (KATO Corrections and Clarifications): the controller reports its Command Quiesce Time, the host waits for it and for the keep-alive timeouts until the controller has surely noticed; NVMe Base 2.1, 9.6 |
 //! | [`RetryPolicy::CrossControllerReset`] | an answer: another association of the same subsystem has ended the failed one | NVMe TP8028 (Rapid Path Failure Recovery): the host requests the reset of the impacted controller from one that it still reaches, and is notified when no command of it remains |
 //!

@@ -42,7 +42,7 @@ const fn paced(hole_patience: Span) -> StreamConfig {
 fn streams() -> impl Strategy<Value = StreamConfig> {
     prop_oneof![Just(WINDOW), Just(PACED[0]), Just(PACED[1])]
 }
-/// Far beyond what any of these loads needs, with every timer at its maximum.
+/// Far beyond the need of any of these loads, with every timer at its maximum.
 const END: Time = Time::secs(600);
 
 #[derive(Clone, Copy, Debug)]

@@ -72,7 +72,7 @@ impl Outgoing {
         let payload = limit.count().min(bytes - offset) as u32;
         (bytes > 0).then_some(Piece { message, sequence, bytes, offset, payload })
     }
-    /// Removes and returns what [`peek`](Self::peek) returns.
+    /// Removes and returns the piece of [`peek`](Self::peek).
     pub(crate) fn take(&mut self, limit: Bytes) -> Option<Piece> {
         let piece = self.peek(limit)?;
         self.first.sent += u64::from(piece.payload);

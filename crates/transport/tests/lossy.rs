@@ -18,7 +18,7 @@ const NODES: u32 = 4;
 const DELAY: Span = Span::us(1);
 /// Transmission time of a byte at 100 Gb/s.
 const BYTE: Span = Span::ps(80);
-/// Far beyond what any of these loads needs.
+/// Far beyond the need of any of these loads.
 const EVENTS_MAX: u64 = 20_000_000;
 
 #[derive(Clone, Copy, Debug)]

@@ -40,8 +40,9 @@ pub(super) enum Stage {
     AtDrive,
 }
 
-/// The memory order is fixed: the first cache line holds what every step uses (see [`Place`]), the
-/// two behind it the packet, and the end what only writes without in-capsule data need.
+/// The memory order is fixed: the first cache line holds the fields that every step uses (see
+/// [`Place`]), the two behind it the packet, and the end the fields only for writes without
+/// in-capsule data.
 #[repr(C)]
 #[derive(Clone, Debug)]
 pub(super) struct Flight {
@@ -202,7 +203,7 @@ impl Flights {
         place.is(job).then_some(&mut place.flight)
     }
 
-    /// Prefetches three cache lines: the packet with its trail, and what precedes it.
+    /// Prefetches three cache lines: the packet with its trail, and the fields before it.
     #[inline]
     pub(super) fn foresee(&self, job: JobId) {
         let Some(Place { flight, .. }) = self.places.get(job.place() as usize) else { return };

@@ -198,7 +198,7 @@ fn what_the_policer_holds_takes_none_of_the_buffer() {
     assert_eq!(held_max(&plain), Some(Bytes::ZERO));
     let shaped = read_all(Some(reservation()));
     // The k-th of ten overlapping reads has k tenths of its data still held when the last one
-    // arrives: five and a half reads, less what bursts let pass.
+    // arrives: five and a half reads, less the bursts.
     let all = 32 * 4_200 * 11 / 2;
     let held = held_max(&shaped).expect("hops have ports").count();
     assert!(held > buffer.count() * 3 && (all * 3 / 4..=all).contains(&held), "{held} of {all}");

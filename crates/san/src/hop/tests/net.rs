@@ -1,4 +1,5 @@
-//! A small network of hops with minimal hosts and targets, to observe what hops do to packets.
+//! A small network of hops with minimal hosts and targets, to observe the effect of hops on
+//! packets.
 
 use crate::hop::{Hop, HopConfig, HopIn, HopOut, LosslessConfig};
 use crate::id::{Port, SessionId, Tag};
@@ -51,8 +52,8 @@ pub(super) struct Net {
     pub out: Vec<HopOut>,
 }
 
-/// Fills in the headrooms: between hops, what a link and its ends hold; from endpoints, which
-/// ignore pauses, all that they send.
+/// Fills in the headrooms: between hops, the bytes that a link and its ends hold; from endpoints,
+/// which ignore pauses, all that they send.
 fn with_headrooms(lossless: LosslessConfig, graph: &Graph, vertex: VertexId) -> LosslessConfig {
     let headroom = |hop: &topology::Hop| {
         let rate = graph.link(hop.channel.link()).rate;
