@@ -81,7 +81,7 @@ pub enum Soon {
 
 /// Receives events before they are due.
 pub trait Foresight<E> {
-    /// Called for an event that will pop soon, unless an earlier one is pushed.
+    /// Called for an event that will be popped soon, unless an earlier one is pushed.
     fn foresee(&self, soon: Soon, event: &E);
 }
 
@@ -90,8 +90,8 @@ const NEVER: u64 = u64::MAX;
 
 /// Number of events that a prefetching driver keeps ready.
 const AHEAD: usize = 5;
-/// Maximum distance of a slot that is made ready for that: events pushed before it would have to be
-/// inserted.
+/// Maximum distance, in slots, of a slot that is made ready for that: events pushed before it would
+/// have to be inserted.
 const CLOSE: u64 = 8;
 
 /// Counters of a queue, to explain its speed.

@@ -1,6 +1,6 @@
 //! An idealised receiver-driven protocol, the "IRD" of EDM (ASPLOS'25), 4.3.
 //!
-//! It combines the best of its kind, and one part is idealised:
+//! It combines the best mechanisms of such protocols, and one part is idealised:
 //! * A receiver learns of a message at the time of its submission, off the wire (the idealisation;
 //!   the rig forwards [`HostOut::Announce`]).
 //! * The receiver grants credits, one per packet, to the message with the least bytes left to grant
