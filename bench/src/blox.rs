@@ -1,5 +1,5 @@
-//! RackBlox and its rivals: requests a CPU second of a rack of 4 servers with one P-SSD each, under
-//! YCSB A.
+//! RackBlox and its rivals: requests per CPU second of a rack of 4 servers with one P-SSD each,
+//! under YCSB A.
 
 use crate::harness::{Better, Contender, Group, cpu_seconds};
 use record::Discard;
@@ -10,7 +10,8 @@ use spec::{NoFiles, Plan, parse};
 const DESIGNS: [&str; 3] = ["rackblox", "rackblox-software", "vdc"];
 const REQUESTS: u32 = 200_000;
 
-/// Small drives in proportion, so that they collect: see `experiments/blox/fig9`.
+/// Builds a plan with proportionally smaller drives, so that they collect garbage: see
+/// `experiments/blox/fig9`.
 fn plan(design: &str) -> Plan {
     let text = format!(
         "title = \"bench\"\ndesign.name = \"{design}\"\nflash.pages_per_block = 64\nvssd.capacity = \"256MiB\"\n\
@@ -20,7 +21,7 @@ fn plan(design: &str) -> Plan {
     experiment.points(None).remove(0).plan
 }
 
-/// Every design under the same load.
+/// Returns every design under the same load.
 pub fn benchmarks() -> Vec<Group> {
     let contenders = DESIGNS.map(|design| {
         let plan = plan(design);

@@ -1,8 +1,8 @@
-//! EDM and its rivals: messages and events a CPU second, the Hadoop run, growth with ports, memory
-//! of a long run.
+//! EDM and its rivals: messages and events per CPU second, the Hadoop run, growth with ports,
+//! memory of a long run.
 //!
-//! To compare: the authors' own simulator, optimised, finishes 8.8 k messages of 64 B a CPU second
-//! at load 0.8 with 144 nodes, and takes 100 CPU seconds for 2,000 messages of the Hadoop
+//! For comparison: the authors' own simulator, optimised, finishes 8.8 k messages of 64 B per CPU
+//! second at load 0.8 with 144 nodes. It takes 100 CPU seconds for 2,000 messages of the Hadoop
 //! distribution (measured once on such a machine; not run here).
 
 use crate::harness::{Better, Contender, Group, cpu_seconds};
@@ -14,7 +14,7 @@ use spec::{NoFiles, Plan, parse};
 const DESIGNS: [&str; 7] = ["edm", "receiver-driven", "pfabric", "dcqcn", "dctcp", "cxl", "fastpass"];
 const MEMORY_MESSAGES: u64 = 10_000_000;
 
-/// 64 B reads and writes, all to all, or messages of an application.
+/// Builds a plan of 64 B reads and writes, all to all, or of the messages of an application.
 fn plan(design: &str, nodes: u32, load: f64, size: &str, requests: u64) -> Plan {
     let text = format!(
         "title = \"bench\"\nfabric = {{ nodes = {nodes}, rate = \"100Gbps\" }}\ndesign.name = \"{design}\"\n\
@@ -24,7 +24,7 @@ fn plan(design: &str, nodes: u32, load: f64, size: &str, requests: u64) -> Plan 
     experiment.points(None).remove(0).plan
 }
 
-/// CPU seconds and events of one run.
+/// Runs a plan. Returns its CPU seconds and its number of events.
 fn play(plan: &Plan) -> (f64, u64) {
     let mut events = 0;
     let seconds = cpu_seconds(|| {
@@ -38,7 +38,7 @@ fn contender(key: String, run: impl FnMut() -> f64 + 'static) -> Contender {
     Contender { key, run: Box::new(run) }
 }
 
-/// Small messages and the Hadoop run, ours beside the rivals; EDM at 144 and 512 nodes.
+/// Returns small messages and the Hadoop run, EDM against its rivals; EDM at 144 and 512 nodes.
 pub fn benchmarks() -> Vec<Group> {
     let per_design = |suffix: &str, figure: fn(&Plan) -> f64, size: &'static str, load: f64, requests: u64| {
         let contenders = DESIGNS.iter().map(|design| {
@@ -66,8 +66,8 @@ fn events_a_second(plan: &Plan) -> f64 {
     events as f64 / seconds
 }
 
-/// CPU nanoseconds a message by number of nodes, in steady state: a long run less a short one, so
-/// that building the rack does not count.
+/// Returns CPU nanoseconds per message by number of nodes, in steady state: the difference of a
+/// long and a short run excludes the construction of the rack.
 fn growth() -> Vec<Contender> {
     let by_nodes = |nodes: u32| {
         let (short, long) = (50_000, 450_000);
@@ -83,8 +83,8 @@ pub fn memory_child() {
     play(&plan("edm", 144, 0.8, "\"64B\"", MEMORY_MESSAGES));
 }
 
-/// The rival that keeps most of a pair, where a million messages go to a million of 16.8 million
-/// pairs.
+/// Simulates the rival with the most state per pair, for a million messages to a million of 16.8
+/// million pairs.
 pub fn rivals_memory_child() {
     play(&plan("dctcp", 4096, 0.5, "\"64B\"", 1_000_000));
 }

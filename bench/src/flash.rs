@@ -1,9 +1,9 @@
-//! One whole drive: requests a CPU second under garbage collection, and the memory of half a
+//! One whole drive: requests per CPU second under garbage collection, and the memory for half a
 //! terabyte.
 //!
-//! To compare: MQSim executes 38 k to 104 k requests a CPU second for one device, in 2.1 GB for 512
-//! GB (measured once on such a machine; not run here). Ours beside it: the same drive when nothing
-//! has to be collected, because it is new or only read.
+//! For comparison: MQSim executes 38 k to 104 k requests per CPU second for one device, in 2.1 GB
+//! for 512 GB (measured once on such a machine; not run here). The other contenders are the same
+//! drive without garbage collection, because it is new or only read.
 
 use crate::harness::{Better, Contender, Group, cpu_seconds};
 use base::{Bytes, Seed, Stream, Time};
@@ -13,17 +13,17 @@ use hardware::ssd::{
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Flash of 512 GB: P-SSD's geometry (16 channels of 8 dies of 4 planes, 256 pages of 16 KiB a
+/// Flash of 512 GB: P-SSD's geometry (16 channels of 8 dies of 4 planes, 256 pages of 16 KiB per
 /// block) with fewer blocks.
 const PHYSICAL: Bytes = Bytes::new(512_000_000_000);
-/// Spare space of the share that the user sees: a datacenter drive's, with which random writes are
-/// amplified about 2.5 times.
+/// Spare space relative to the user-visible space: that of a datacenter drive, with which random
+/// writes are amplified about 2.5 times.
 const OVER_PROVISIONING: f64 = 0.28;
-/// Requests outstanding.
+/// Outstanding requests.
 const DEPTH: usize = 64;
 const REQUESTS: usize = 1_000_000;
 
-/// A drive of 512 GB whose pages are mapped whole.
+/// Returns the configuration of a drive of 512 GB that maps whole pages.
 fn config() -> SolidStateConfig {
     let config = presets::p_ssd(Seed(1));
     let geometry = Geometry { unit: config.geometry.page, ..config.geometry };
@@ -36,8 +36,8 @@ fn fresh() -> SolidState {
     SolidState::new(config()).expect("the configuration is a preset's")
 }
 
-/// The drive, full of data that were overwritten at random until its write amplification was
-/// steady.
+/// Returns the drive, full of data that were overwritten at random until its write amplification
+/// was steady.
 fn used() -> SolidState {
     let mut drive = fresh();
     let steady = Steady { window: 0.1, windows: 3, tolerance: 0.05, windows_max: 40 };
@@ -46,11 +46,11 @@ fn used() -> SolidState {
     drive
 }
 
-/// A drive under a closed loop of single-page requests at random addresses.
+/// A drive under a closed loop of single-page requests to random addresses.
 struct Load {
     drive: SolidState,
     addresses: Stream,
-    /// When the last request of each slot ends.
+    /// The end of the last request of each slot.
     ends: [Time; DEPTH],
     slot: usize,
     now: Time,
@@ -62,7 +62,7 @@ impl Load {
         Load { drive, addresses, ends: [Time::ZERO; DEPTH], slot: 0, now: Time::ZERO }
     }
 
-    /// CPU seconds of some requests.
+    /// Executes [`REQUESTS`] requests. Returns their CPU seconds.
     fn play(&mut self, kind: CommandKind) -> f64 {
         cpu_seconds(|| {
             for _ in 0..REQUESTS {
@@ -86,10 +86,10 @@ impl Load {
     }
 }
 
-/// A load that is made when it is needed first.
+/// A load that is created at its first use.
 type Shared = Rc<RefCell<Option<Load>>>;
 
-/// Random writes under collection, beside random writes of a new drive and random reads.
+/// Returns random writes with garbage collection, random writes to a new drive, and random reads.
 pub fn benchmarks() -> Vec<Group> {
     let (on_used, on_fresh) = (Shared::default(), Shared::default());
     let contender = |key: &str, load: &Shared, drive: fn() -> SolidState, kind: CommandKind| {
@@ -105,7 +105,7 @@ pub fn benchmarks() -> Vec<Group> {
     vec![Group { better: Better::Higher, rounds: 3, contenders }]
 }
 
-/// What a process of its own needs for the drive, and how hard the drive has to collect.
+/// Runs the drive in a separate process, to measure its memory; prints its write amplification.
 pub fn memory_child() {
     let mut load = Load::new(used());
     load.drive.restart_report();

@@ -5,39 +5,39 @@ use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What was measured, by key. A key ends with the size or the rival that it is about; its unit is
-/// in it.
+/// Measurements by key. A key contains its unit, and ends with the size or the rival that it
+/// measures.
 pub type Figures = BTreeMap<String, f64>;
 
-/// Which of two figures is the better one.
+/// The direction in which a figure improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
-    /// A cost.
+    /// For costs.
     Lower,
-    /// A rate.
+    /// For rates.
     Higher,
 }
 
-/// One way of doing the work of a [`Group`].
+/// One implementation of the work of a [`Group`].
 pub struct Contender {
     /// Its key in the figures.
     pub key: String,
-    /// Prepares, does the work and returns the figure: see [`cpu_seconds`].
+    /// Prepares, executes the work and returns the figure: see [`cpu_seconds`].
     pub run: Box<dyn FnMut() -> f64>,
 }
 
 /// Contenders for the same work; the first is ours.
 pub struct Group {
-    /// Which figure wins.
+    /// The direction in which figures improve.
     pub better: Better,
-    /// How often each takes its turn; at least once.
+    /// Number of turns of each contender; at least one.
     pub rounds: usize,
-    /// Who takes part, ours first.
+    /// The contenders, ours first.
     pub contenders: Vec<Contender>,
 }
 
-/// The CPU time that `work` costs this process, in seconds. Other processes do not count, waiting
-/// does not count.
+/// Returns the CPU time that `work` costs this process, in seconds. Other processes and waiting do
+/// not count.
 pub fn cpu_seconds(work: impl FnOnce()) -> f64 {
     let before = cpu_clock();
     work();
@@ -56,7 +56,7 @@ impl Better {
             Better::Higher => a.max(b),
         }
     }
-    /// How many times better `ours` is than `theirs`.
+    /// Returns how many times better `ours` is than `theirs`.
     fn ratio(self, ours: f64, theirs: f64) -> f64 {
         match self {
             Better::Lower => theirs / ours,
@@ -66,7 +66,8 @@ impl Better {
 }
 
 impl Group {
-    /// Those contenders whose keys start with `key`, if there are any.
+    /// Returns the group with only the contenders whose keys start with `key`, or `None` if there
+    /// are none.
     pub fn only(mut self, key: &str) -> Option<Group> {
         self.contenders.retain(|contender| contender.key.starts_with(key));
         (!self.contenders.is_empty()).then_some(self)
@@ -79,7 +80,7 @@ impl Group {
         }
         self.contenders.into_iter().map(|contender| contender.key).zip(best).collect()
     }
-    /// The best figure of each contender.
+    /// Returns the best figure of each contender.
     fn measure(&mut self) -> Vec<f64> {
         let mut best: Vec<f64> = self.turn();
         for _ in 1..self.rounds {
@@ -103,8 +104,8 @@ mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
-    /// A contender that writes its name into `log` at every turn and returns the given figures one
-    /// after the other.
+    /// Creates a contender that appends its name to `log` at every turn and returns the given
+    /// figures in order.
     fn scripted(key: &str, figures: &'static [f64], log: &Rc<RefCell<Vec<String>>>) -> Contender {
         let (name, log, mut figures) = (key.to_owned(), log.clone(), figures.iter().copied());
         let run = move || {

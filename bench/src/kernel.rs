@@ -1,5 +1,5 @@
-//! The event queue against the standard library's heap, by the hold model: pop the earliest, push
-//! it again later.
+//! The event queue against the standard library's heap, by the hold model: pop the earliest event,
+//! and push it again later.
 
 use crate::harness::{Better, Contender, Group, cpu_seconds};
 use base::{Seed, Stream, Time};
@@ -8,8 +8,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hint::black_box;
 
-/// How many increments are drawn in advance, so that drawing them is not measured: a prime, so that
-/// the same event does not meet the same increment again.
+/// Number of increments drawn in advance, so that drawing is not measured. A prime, so that an
+/// event does not meet the same increment again.
 const INCREMENTS: usize = 8_191;
 const SIZES: [(&str, usize); 3] = [("100", 100), ("10k", 10_000), ("1m", 1_000_000)];
 const DISTRIBUTIONS: [Distribution; 5] = [
@@ -20,24 +20,24 @@ const DISTRIBUTIONS: [Distribution; 5] = [
     Distribution { infix: "_timers", draw: timers, ties: false },
 ];
 
-/// By how much an event is put off.
+/// A distribution of the time by which an event is postponed.
 #[derive(Clone, Copy)]
 struct Distribution {
-    /// What its keys have between `hold` and `_ns`.
+    /// The part of its keys between `hold` and `_ns`.
     infix: &'static str,
-    /// One increment in picoseconds.
+    /// Draws one increment in picoseconds.
     draw: fn(&mut Stream) -> u64,
-    /// All events start at the same time, and so stay together for ever.
+    /// Whether all events start at the same time, and so stay together forever.
     ties: bool,
 }
 
-/// Mean 1 us.
+/// Draws an increment with a mean of 1 us.
 fn exponential(stream: &mut Stream) -> u64 {
     stream.exponential(1e6) as u64
 }
 
-/// A 4096-byte packet's serialization at 100 Gb/s, a link of 500 ns, or a flash read of 50 us give
-/// or take a tenth.
+/// Draws the serialization of a 4096-byte packet at 100 Gb/s, a link delay of 500 ns, or a flash
+/// read of 50 us plus or minus a tenth.
 fn net(stream: &mut Stream) -> u64 {
     match stream.below(3) {
         0 => 327_680,
@@ -46,7 +46,8 @@ fn net(stream: &mut Stream) -> u64 {
     }
 }
 
-/// One event in a hundred is a timer of 1 to 2 ms, the others are exponential with a mean of 1 us.
+/// Draws a timer of 1 to 2 ms for one event in a hundred, else an exponential increment with a mean
+/// of 1 us.
 fn timers(stream: &mut Stream) -> u64 {
     match stream.below(100) {
         0 => 1_000_000_000 + stream.below(1_000_000_000),
@@ -54,7 +55,7 @@ fn timers(stream: &mut Stream) -> u64 {
     }
 }
 
-/// Both contenders behind one face. Ties are first-in first-out.
+/// The common interface of both contenders. Ties are first in, first out.
 trait Pending {
     fn push(&mut self, at: u64, payload: u64);
     fn pop(&mut self) -> (u64, u64);
@@ -72,8 +73,8 @@ impl Pending for EventQueue<u64> {
     }
 }
 
-/// The usual event queue of the standard library: time, then a sequence number for the ties, then
-/// the payload.
+/// The usual event queue of the standard library: time, then a sequence number for ties, then the
+/// payload.
 #[derive(Default)]
 struct Heap {
     entries: BinaryHeap<Reverse<(u64, u64, u64)>>,
@@ -93,7 +94,7 @@ impl Pending for Heap {
     }
 }
 
-/// Pops and pushes again; the result depends on every time and payload and on their order.
+/// Pops and pushes events; the result depends on every time and payload and on their order.
 fn hold(pending: &mut impl Pending, increments: &[u64], holds: usize) -> u64 {
     let mut mixed = 0u64;
     for increment in increments.iter().cycle().take(holds) {
@@ -104,8 +105,8 @@ fn hold(pending: &mut impl Pending, increments: &[u64], holds: usize) -> u64 {
     mixed
 }
 
-/// Fills an empty queue, as if each event had been pushed some time ago, and holds until that no
-/// longer shows.
+/// Fills an empty queue as if each event had been pushed some time ago, and holds until the initial
+/// state has no effect.
 fn warm_up(pending: &mut impl Pending, distribution: Distribution, increments: &[u64], size: usize) {
     let mut elapsed = Seed(2).stream(distribution.infix);
     for (payload, increment) in (0..size as u64).zip(increments.iter().cycle()) {
@@ -120,7 +121,7 @@ fn increments(distribution: Distribution) -> Vec<u64> {
     (0..INCREMENTS).map(|_| (distribution.draw)(&mut stream)).collect()
 }
 
-/// One contender: nanoseconds of CPU time a hold.
+/// Creates a contender: nanoseconds of CPU time per hold.
 fn contender<P: Pending + Default>(key: String, distribution: Distribution, size: usize) -> Contender {
     let increments = increments(distribution);
     let holds = size.max(1_000_000);
@@ -142,7 +143,7 @@ fn group(distribution: Distribution, (name, size): (&str, usize)) -> Group {
     Group { better: Better::Lower, rounds: if size < 1_000_000 { 5 } else { 3 }, contenders: vec![ours, theirs] }
 }
 
-/// Every distribution at every size.
+/// Returns every distribution at every size.
 pub fn benchmarks() -> Vec<Group> {
     let groups_of = |distribution| SIZES.into_iter().map(move |size| group(distribution, size));
     DISTRIBUTIONS.into_iter().flat_map(groups_of).collect()

@@ -1,5 +1,5 @@
-//! `rackweave-bench`: measures Rackweave in CPU time, beside something to compare with, and writes
-//! the figures down.
+//! `rackweave-bench`: measures the CPU time of Rackweave against references, and writes the figures
+//! to a file.
 
 mod blox;
 mod edm;
@@ -34,16 +34,16 @@ struct Arguments {
     memory_child: Option<String>,
 }
 
-/// Measures what a module can measure of the keys that start so, and prints it.
+/// Measures and prints the figures of a module whose keys start with this.
 type Measure = fn(&str) -> anyhow::Result<Figures>;
 
-/// Every module; a new one is one line here.
+/// Every module; a new module adds one line.
 const MODULES: &[(&str, Measure)] = &[
     ("blox", |only| Ok(measured(blox::benchmarks(), only))),
     ("edm", |only| Ok(measured(edm::benchmarks(), only))),
     ("flash", |only| Ok(measured(flash::benchmarks(), only))),
     ("kernel", |only| Ok(measured(kernel::benchmarks(), only))),
-    // Their speed is among EDM's.
+    // Their speed is measured with EDM's.
     ("rivals", |_| Ok(Figures::new())),
     ("san", |only| Ok(measured(san::benchmarks(), only))),
     ("scalio", |only| Ok(measured(scalio::benchmarks(), only))),
@@ -54,7 +54,7 @@ fn measured(groups: Vec<Group>, only: &str) -> Figures {
     groups.into_iter().filter_map(|group| group.only(only)).flat_map(Group::measure_and_print).collect()
 }
 
-/// The live target is measured as a whole, so that its figures are ratios of one run.
+/// Measures the live target as a whole, so that its figures are ratios of one run.
 fn target_figures(only: &str) -> anyhow::Result<Figures> {
     let wanted = only.is_empty() || only.starts_with("target");
     let mut figures = if wanted { target::figures()? } else { Figures::new() };

@@ -1,11 +1,11 @@
-//! The peak memory of some work, which a child of this program does alone.
+//! The peak memory of some work, executed by a child process of this program.
 
 use crate::harness::Figures;
 use crate::{edm, flash, san, scalio, target};
 use anyhow::Context;
 use std::process::Command;
 
-/// A module, the key of its peak in MB, and the work.
+/// Runs: a module, the key of its peak in MB, and the work.
 const RUNS: [(&str, &str, fn()); 7] = [
     ("edm", "edm.peak_mb_10m_messages", edm::memory_child),
     ("flash", "flash.mb_per_512gb", flash::memory_child),
@@ -16,8 +16,8 @@ const RUNS: [(&str, &str, fn()); 7] = [
     ("target", "target.memory_mb", target::memory_child),
 ];
 
-/// The figures of a module's memory runs, if it has any: their peaks, and whatever their children
-/// have printed as `key value`.
+/// Returns the figures of a module's memory runs, if it has any: their peaks, and the `key value`
+/// lines printed by their children.
 pub fn of(module: &str) -> anyhow::Result<Figures> {
     let mut figures = Figures::new();
     for (_, key, _) in RUNS.iter().filter(|(name, _, _)| *name == module) {
@@ -41,7 +41,7 @@ fn figure(line: &str) -> Option<(String, f64)> {
     Some((key.to_owned(), value.parse().ok()?))
 }
 
-/// Does the work of a run and prints the peak of this process.
+/// Executes a run and prints the peak memory of this process.
 pub fn child(key: &str) -> anyhow::Result<()> {
     let found = RUNS.iter().find(|(_, name, _)| *name == key);
     let (_, _, work) = found.with_context(|| format!("there is no memory run {key}"))?;

@@ -1,6 +1,6 @@
-//! The SAN: what a packet's hop costs, beside the same load on the standard library's heap;
-//! commands a CPU second of a whole switchless network with all of traffic control on, beside the
-//! same network with none of it.
+//! The SAN: the CPU time per packet and hop, against the same load on the standard library's heap.
+//! Also commands per CPU second of a whole switchless network with all traffic control enabled,
+//! against the same network without any.
 
 use crate::harness::{Better, Contender, Group, cpu_seconds};
 use crate::torus_load::{Agenda, Delivered, Due, TorusLoad};
@@ -13,7 +13,7 @@ use spec::{NoFiles, Plan, parse};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A torus under constant-rate flows between all pairs, with what must come out. The figures are
+/// A torus under constant-rate flows between all pairs, with the expected results. The results are
 /// those of `design/kernel.md`, which other simulators gave too.
 #[derive(Clone, Copy)]
 struct Work {
@@ -22,7 +22,7 @@ struct Work {
     until: Time,
     packets: u64,
     hops: u64,
-    /// The sum of arrival times, where simulators agree on it.
+    /// The sum of arrival times, if simulators agree on it.
     sum: Option<u64>,
     rounds: usize,
 }
@@ -48,8 +48,8 @@ const WORKS: [Work; 2] = [
     },
 ];
 
-/// The usual event queue of the standard library: time, then a sequence number for the ties, then
-/// the event.
+/// The usual event queue of the standard library: time, then a sequence number for ties, then the
+/// event.
 #[derive(Default)]
 struct Heap {
     entries: BinaryHeap<Reverse<(Time, u64, Due)>>,
@@ -69,12 +69,12 @@ impl Agenda for Heap {
 }
 
 impl Work {
-    /// A figure for work that was not done right would be worth nothing.
+    /// Asserts the expected results: figures of other work would be useless.
     fn check(&self, delivered: Delivered) {
         let right = Delivered { packets: self.packets, hops: self.hops, sum: self.sum.unwrap_or(delivered.sum) };
         assert_eq!(delivered, right, "{} was not the work that it is called", self.key);
     }
-    /// Nanoseconds of CPU time a hop.
+    /// Creates a contender: nanoseconds of CPU time per hop.
     fn contender<A: Agenda + 'static>(self, key: String) -> Contender {
         let load = TorusLoad::new(self.side).expect("a whole torus has all its routes");
         let run = move || {
@@ -119,13 +119,13 @@ fn commands() -> Group {
         };
         Contender { key: key.to_owned(), run: Box::new(run) }
     });
-    // More turns than elsewhere: a command is paid for in cache misses, and what else runs on the
-    // machine takes memory away for seconds at a time.
+    // More turns than elsewhere: cache misses dominate the cost of a command, and other processes
+    // take memory bandwidth for seconds at a time.
     Group { better: Better::Higher, rounds: 9, contenders: contenders.into() }
 }
 
-/// A million commands in a cubic torus with a host and a drive at every node, each host asking
-/// every drive.
+/// Simulates a million commands in a cubic torus with a host and a drive at every node; each host
+/// accesses every drive.
 pub fn memory_child(side: u32) {
     let nodes = side.pow(3);
     let text = format!(
@@ -140,7 +140,7 @@ pub fn memory_child(side: u32) {
     assert_eq!(finished, 1_000_000, "every command is served");
 }
 
-/// The hops of two tori, and a whole network.
+/// Returns the hops of two tori, and a whole network.
 pub fn benchmarks() -> Vec<Group> {
     WORKS.map(Work::group).into_iter().chain([commands()]).collect()
 }

@@ -1,5 +1,5 @@
-//! Scalio at the paper's size: 20 million keys, 160 clients, seven SSDs; operations a CPU second
-//! beside LEED's on the same keys, and the peak memory.
+//! Scalio at the paper's size: 20 million keys, 160 clients, seven SSDs. Measures operations per
+//! CPU second against LEED on the same keys, and the peak memory.
 
 use crate::harness::{Better, Contender, Group, cpu_seconds};
 use base::{Seed, Span};
@@ -21,7 +21,7 @@ fn plan(design: &str) -> Scalio {
     }
 }
 
-/// Plays the load on a store that is loaded and warm; CPU seconds of the load alone.
+/// Runs the load on a preloaded, warm store. Returns the CPU seconds of the load alone.
 fn play(plan: &Scalio) -> f64 {
     let mut rig = sim::rigs::scalio::build(plan, Seed(1), false, false).expect("the rack can be built");
     let mut source = workload::storage::Generator::new(&plan.io, Seed(1));
@@ -48,7 +48,7 @@ fn play(plan: &Scalio) -> f64 {
     })
 }
 
-/// Operations a CPU second.
+/// Returns operations per CPU second.
 pub fn benchmarks() -> Vec<Group> {
     let contenders = [("scalio", "scalio.operations_per_cpu_s"), ("leed", "scalio_leed.operations_per_cpu_s")];
     let contenders = contenders.map(|(design, key)| {
@@ -58,7 +58,7 @@ pub fn benchmarks() -> Vec<Group> {
     vec![Group { better: Better::Higher, rounds: 3, contenders: contenders.into() }]
 }
 
-/// The same, for its memory.
+/// Runs Scalio's load, to measure its memory.
 pub fn memory_child() {
     play(&plan("scalio"));
 }

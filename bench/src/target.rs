@@ -1,19 +1,20 @@
-//! The live target against an echo of messages of the same sizes: what this machine's TCP gives at
-//! most.
+//! The live target against an echo server with messages of the same sizes, which is the maximum for
+//! this machine's TCP.
 //!
-//! Both are one thread over epoll on the loopback, asked by the same client in a thread of its own,
-//! which knows how long every answer is and sends a request for each answer. They take turns, and
-//! are started anew now and then; a ratio is the median over the turns of ours to that of its
-//! neighbour. The echo beside a RAM disk touches as much memory as the disk does, at random places:
-//! it keeps what is written and sends what lies there. Beside `null` it does nothing.
+//! Each server is one thread over epoll on the loopback. The same client, in a separate thread,
+//! drives both. It knows the length of every answer and sends a request for each. The servers take
+//! turns, and are restarted now and then; a ratio is the median over the turns of the target's
+//! figure to the echo's. The echo beside a RAM disk touches as much memory as the disk does, at
+//! random places: it stores written data and sends stored data. Beside `null` it touches none.
 //!
-//! `echo_ratio` compares messages a second and `echo_p50_ratio` medians of latency, both by the
-//! wall clock: they mean something on a machine with two cores to spare, of which the client has
-//! one and the servers have the other. `echo_cpu_ratio` compares messages a second of the server's
-//! own CPU time, the kernel's work for it included, without `busy_poll`: the echo sleeps too when
-//! it has nothing to do. `looking_cpu_ratio` is the same with `busy_poll` as it is without being
-//! told: where the client is slower than the target, all the time that the target looks for work
-//! counts.
+//! `echo_ratio` compares messages per second and `echo_p50_ratio` medians of latency, both by the
+//! wall clock. They are meaningful on a machine with two spare cores, one for the client and one
+//! for the servers.
+//!
+//! `echo_cpu_ratio` compares messages per second of the server's own CPU time, including the
+//! kernel's work for it, without `busy_poll`: the echo also sleeps when idle. `looking_cpu_ratio`
+//! is the same with the default `busy_poll`: if the client is slower than the target, all polling
+//! time of the target counts.
 
 use crate::harness::Figures;
 use anyhow::{Context, ensure};
@@ -33,49 +34,50 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What the target is called.
+/// The target's qualified name.
 const NQN: &str = "nqn.2026-11.io.rackweave:disk";
 /// Bytes of a request's data.
 const BYTES: usize = 4096;
 /// Blocks of such a request, of 512 B.
 const BLOCKS: u16 = 8;
-/// Prepared requests, with ids and addresses of their own: more than are ever underway.
+/// Number of prepared requests, with distinct ids and addresses: more than are ever outstanding.
 const PREPARED: u16 = 4096;
-/// CapsuleCmd, and what precedes data, and CapsuleResp (TCP Transport 1.0, 3.6.2).
+/// Bytes of a CapsuleCmd; bytes of the header of data, and of a CapsuleResp (TCP Transport 1.0,
+/// 3.6.2).
 const COMMAND: usize = 72;
 const HEADER: usize = 24;
-/// Bytes of a RAM disk, and of the memory of the echo beside it. A step between its blocks that
-/// meets all of them.
+/// Bytes of a RAM disk, and of the memory of the echo beside it. The step between its blocks visits
+/// all of them.
 const MEMORY: usize = 64 << 20;
 const BLOCK_STEP: usize = 7_919;
-/// How often the contenders are started anew, since where their buffers lie makes up to a third of
-/// the speed of the kernel's copies, and turns of each start.
+/// Number of restarts of the contenders, and turns per start. The placement of their buffers
+/// changes the speed of the kernel's copies by up to a third.
 const STARTS: usize = 5;
 const ROUNDS: usize = 3;
-/// Messages of a turn.
+/// Queue depths, and messages per turn.
 const MESSAGES: [(usize, usize); 3] = [(1, 20_000), (32, 100_000), (128, 100_000)];
-/// How long nothing happens when idling is measured.
+/// Duration of the idle measurement.
 const IDLE: Duration = Duration::from_secs(3);
-/// What the client reads at a time.
+/// Bytes that the client reads at a time.
 const ROOM: usize = 256 << 10;
-/// How far the client's room moves with each read, and after how many bytes it is where it was.
-/// What the kernel copies by, `rep movsb`, is sixteen times slower on AMD's Zen 3 and 4 where it
-/// writes 1 to 15 bytes behind what it reads, modulo a page (measured here: 3.4 GB/s instead of
-/// 56): a room that stays where it is meets that with every read or with none, by chance, and the
-/// whole comparison hangs on it.
+/// Step of the client's buffer with each read, and the number of bytes after which it wraps. The
+/// kernel copies with `rep movsb`. On AMD's Zen 3 and 4 this is sixteen times slower if it writes 1
+/// to 15 bytes behind its source, modulo a page (measured: 3.4 GB/s instead of 56). A buffer at a
+/// fixed address has this offset with every read or with none, by chance, which would dominate the
+/// comparison.
 const ROOM_STEP: usize = 64;
 const ROOM_PERIOD: usize = 4096;
-/// Messages of a turn over a file.
+/// Messages per turn over a file.
 const FILE_MESSAGES: usize = 50_000;
-/// Hosts of the memory run, each with a connection of 128 requests, the room of one, and its
+/// Hosts of the memory run, each with a connection of 128 requests; the buffer of each, and its
 /// messages of either kind.
 const BUSY_HOSTS: usize = 64;
 const HOST_ROOM: usize = 16 << 10;
 const BUSY_MESSAGES: usize = 2_000;
-/// Hosts that are connected meanwhile, each with two connections.
+/// Hosts that are connected while idle, each with two connections.
 const IDLE_HOSTS: usize = 32;
 
-/// What is asked for.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Read,
@@ -99,32 +101,32 @@ impl Kind {
     }
 }
 
-/// What a turn came to.
+/// The result of a turn.
 #[derive(Clone, Copy, Debug, Default)]
 struct Turn {
-    /// Messages a second.
+    /// Messages per second.
     per_second: f64,
-    /// Messages a second of the server's CPU time.
+    /// Messages per second of the server's CPU time.
     per_cpu_second: f64,
-    /// Median of the time of a message, microseconds of the wall clock.
+    /// Median time of a message, microseconds of the wall clock.
     p50_us: f64,
 }
 
-/// Who takes turns.
+/// The contenders: target with `busy_poll`, target without, and echo.
 const CONTENDERS: usize = 3;
 const LOOKING: usize = 0;
 const SLEEPING: usize = 1;
 const ECHO: usize = 2;
 
-/// The turns of everybody, in the order in which they were.
+/// The turns of all contenders, in order.
 struct Turns(Vec<[Turn; CONTENDERS]>);
 
 impl Turns {
-    /// The median over the turns of what one contender has, in what its neighbour has.
+    /// Returns the median over the turns of the ratio of two contenders.
     fn ratio(&self, ours: usize, theirs: usize, of: impl Fn(&Turn) -> f64) -> f64 {
         median(self.0.iter().map(|turns| of(&turns[ours]) / of(&turns[theirs])).collect())
     }
-    /// The median of what a contender has.
+    /// Returns the median over the turns of one contender.
     fn median(&self, whose: usize, of: impl Fn(&Turn) -> f64) -> f64 {
         median(self.0.iter().map(|turns| of(&turns[whose])).collect())
     }
@@ -135,7 +137,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
 }
 
-/// All figures.
+/// Measures and returns all figures.
 pub fn figures() -> anyhow::Result<Figures> {
     let mut figures = Figures::new();
     for (depth, messages) in MESSAGES {
@@ -163,7 +165,7 @@ fn insert_medians(turns: &Turns, name: &str, figures: &mut Figures) {
     }
 }
 
-/// The worst of the four counts.
+/// Inserts the worst of the four ratios.
 fn insert_ratios(all: &[Turns], depth: usize, figures: &mut Figures) {
     let least =
         |ours, of: fn(&Turn) -> f64| all.iter().map(|turns| turns.ratio(ours, ECHO, of)).fold(f64::INFINITY, f64::min);
@@ -193,7 +195,7 @@ fn compare(backend: &str, kind: Kind, depth: usize, messages: usize) -> anyhow::
     Ok(Turns(turns))
 }
 
-/// The same, where client and servers have their processors.
+/// Does the same, with client and servers pinned to their processors.
 fn compare_here(
     [looking, sleeping]: &[Target; 2],
     echo: &Echo,
@@ -207,16 +209,16 @@ fn compare_here(
     take_turns([&mut looking, &mut sleeping, &mut theirs], kind, depth, messages)
 }
 
-/// Who has a processor to itself.
+/// The side that is pinned to a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Client,
     Server,
 }
 
-/// Keeps this thread, and those that it starts, on one processor, where there is one for each side:
-/// where the system puts two threads that wake each other, on one or on two, would say more than
-/// what either of them does.
+/// Pins this thread, and those that it starts, to one processor, if there is one for each side.
+/// Otherwise the scheduler's placement of two threads that wake each other would affect the result
+/// more than their work.
 fn stay_on(side: Side) -> anyhow::Result<()> {
     let allowed = sched_getaffinity(None)?;
     let mut processors = (0..CpuSet::MAX_CPU).filter(|processor| allowed.is_set(*processor));
@@ -229,7 +231,7 @@ fn stay_on(side: Side) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The turns of some connections, one after the other, again and again.
+/// Runs the turns of some connections round robin.
 fn take_turns<const N: usize>(
     mut streams: [&mut TcpStream; N],
     kind: Kind,
@@ -249,7 +251,8 @@ fn take_turns<const N: usize>(
     Ok(all)
 }
 
-/// Random reads of a file in the page cache: messages a second by io_uring, in those by threads.
+/// Returns the ratio of messages per second by io_uring to those by threads, for random reads of a
+/// file in the page cache.
 fn uring_ratio() -> anyhow::Result<f64> {
     let path = |name: &str| format!("target/bench-{name}-{}.disk", std::process::id());
     let start = |io: &str| Target::start("", &format!("file', path = '{}', io = '{io}", path(io)));
@@ -263,8 +266,8 @@ fn uring_ratio() -> anyhow::Result<f64> {
     Ok(median(measured?.iter().map(|[ring, threads]| ring.per_second / threads.per_second).collect()))
 }
 
-/// Busy hosts at full depth: what this process then takes at its peak, hosts included, is above
-/// what the target takes.
+/// Runs busy hosts at full depth. The peak of this process includes the hosts, so it is above that
+/// of the target.
 pub fn memory_child() {
     let target = Target::start("", "null").expect("it starts");
     let prepared = Kind::ALL.map(|kind| (kind, requests(kind)));
@@ -281,7 +284,7 @@ pub fn memory_child() {
     });
 }
 
-/// Requests with random addresses, one behind the other.
+/// Builds consecutive requests with random addresses.
 fn requests(kind: Kind) -> Vec<u8> {
     let mut stream: Stream = Seed(1).stream("bench/target");
     let framing = Framing { digests: Digests { header: false, data: false }, alignment: 0 };
@@ -304,8 +307,8 @@ fn requests(kind: Kind) -> Vec<u8> {
     bytes
 }
 
-/// Keeps `depth` requests underway until `messages` were answered. `room` has [`ROOM_PERIOD`] bytes
-/// more than are read at a time.
+/// Keeps `depth` requests outstanding until `messages` were answered. `room` is [`ROOM_PERIOD`]
+/// bytes longer than a read.
 fn turn(
     stream: &mut TcpStream,
     kind: Kind,
@@ -346,14 +349,14 @@ fn turn(
     Ok(Turn { per_second, per_cpu_second, p50_us: median_us(spans_ns) })
 }
 
-/// Not a number when there are none.
+/// Returns the median, or NaN without values.
 fn median_us(mut spans_ns: Vec<u32>) -> f64 {
     spans_ns.sort_unstable();
     spans_ns.get(spans_ns.len() / 2).map_or(f64::NAN, |ns| f64::from(*ns) / 1e3)
 }
 
-/// CPU time of this process but for the thread that asks: the only other one that is awake is the
-/// server's.
+/// Returns the CPU time of this process without the calling thread: the server's is the only other
+/// active one.
 fn server_cpu() -> Duration {
     let clock = |id| {
         let spent = clock_gettime(id);
@@ -380,7 +383,7 @@ impl Target {
         Ok(Target { address, stopper })
     }
 
-    /// A connected host, and the connection of its I/O queue, which nobody else uses.
+    /// Returns a connected host, and the connection of its I/O queue for exclusive use.
     fn connect(&self) -> anyhow::Result<(Host, TcpStream)> {
         let mut host = Host::connect(&self.address, config()?)?;
         let stream = host.detach(1).context("it has an I/O queue")??;
@@ -413,8 +416,8 @@ fn config() -> anyhow::Result<InitiatorConfig> {
     })
 }
 
-/// A thread that answers every message of one size with one of another, as plainly as epoll allows:
-/// read all that is there, write all answers.
+/// A thread that answers every message of one size with one of another, as simply as epoll allows:
+/// it reads everything available, and writes all answers.
 struct Echo {
     address: String,
     stop: Arc<AtomicBool>,
@@ -434,7 +437,7 @@ impl Echo {
 impl Drop for Echo {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        // It looks at the flag when something happens.
+        // The thread checks the flag when an event arrives.
         let _ = TcpStream::connect(&self.address);
     }
 }
@@ -463,12 +466,12 @@ fn echo(mut listener: TcpListener, stop: &AtomicBool, kind: Kind, answers: &mut 
     Ok(())
 }
 
-/// What the echo owes, and the memory that it has beside a RAM disk.
+/// The pending answers of the echo, and its memory beside a RAM disk.
 struct Answers {
     kind: Kind,
-    /// Bytes that are not sent yet.
+    /// Bytes still to be sent.
     owed: usize,
-    /// What answers consist of where there is no memory, and their headers where there is.
+    /// The content of answers without memory, and the headers of answers with memory.
     plain: Vec<u8>,
     memory: Vec<u8>,
     block: usize,
@@ -484,7 +487,7 @@ impl Answers {
         Answers { kind, owed: 0, plain, memory, block: 0 }
     }
 
-    /// `count` requests came, of which the last lie in `room`.
+    /// Handles `count` requests, the last of which are in `room`.
     fn ask(&mut self, count: usize, room: &[u8]) {
         self.owed += count * self.kind.answer_bytes();
         if self.kind == Kind::Write && !self.memory.is_empty() {
@@ -495,14 +498,15 @@ impl Answers {
         }
     }
 
-    /// Where a block begins: all of them have their turn, and none lies near the one before.
+    /// Returns the offset of the next block: each block has its turn, and consecutive ones are far
+    /// apart.
     fn next_block(&mut self) -> usize {
         let blocks = self.memory.len() / BYTES;
         self.block = (self.block + BLOCK_STEP) % blocks;
         self.block * BYTES
     }
 
-    /// Sends what is owed as far as the system takes it.
+    /// Sends pending bytes until the socket would block.
     fn send(&mut self, stream: &mut Socket) -> io::Result<()> {
         while self.owed > 0 {
             let sent = match self.memory.is_empty() || self.kind == Kind::Write {
@@ -532,7 +536,7 @@ impl Answers {
     }
 }
 
-/// Reads all that is there; how much it was.
+/// Reads everything available; returns the number of bytes.
 fn take_all(stream: &mut Socket, room: &mut [u8]) -> io::Result<usize> {
     let mut total = 0;
     loop {
@@ -542,21 +546,21 @@ fn take_all(stream: &mut Socket, room: &mut [u8]) -> io::Result<usize> {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(total),
             Err(error) => return Err(error),
         }
-        // A read that did not fill its room has emptied the stream, as in the target.
+        // A read that did not fill its buffer has emptied the stream, as in the target.
         if !total.is_multiple_of(room.len()) {
             return Ok(total);
         }
     }
 }
 
-/// CPU of a target with hosts that do nothing, in percent of a core.
+/// Returns the CPU use of a target with idle hosts, in percent of a core.
 fn idle_percent() -> anyhow::Result<f64> {
     let target = Target::start("", "ram")?;
     let hosts: Vec<Host> =
         (0..IDLE_HOSTS).map(|_| Ok(Host::connect(&target.address, config()?)?)).collect::<anyhow::Result<_>>()?;
     let before = server_cpu();
     thread::sleep(IDLE);
-    // The two clocks of `server_cpu` are not read at the same moment.
+    // The two clocks of `server_cpu` are not read at the same time.
     let spent = server_cpu().saturating_sub(before);
     drop(hosts);
     Ok(spent.as_secs_f64() / IDLE.as_secs_f64() * 100.0)

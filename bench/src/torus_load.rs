@@ -1,11 +1,11 @@
-//! Constant-rate flows between all pairs of a torus: one piece of work that every network simulator
-//! can be given, to compare what a hop costs.
+//! Constant-rate flows between all pairs of a torus: a load that every network simulator can run,
+//! to compare the cost per hop.
 //!
-//! The rules are those of T27 and T512: one flow for each ordered pair, packets of 4096 bytes, 100
-//! Gb/s and 500 ns a link, store and forward, FIFO, no drops, dimension-order routes (x, y, z; the
-//! shorter way round, the positive one on a tie). All links would carry 60 % if the traffic were
-//! spread evenly over them. The links are [`FifoPort`]s, the routes `topology`'s, the clock is any
-//! [`Agenda`]: the simulator's own event queue or one to compare it with.
+//! The rules are those of T27 and T512: one flow for each ordered pair, packets of 4096 bytes,
+//! links of 100 Gb/s and 500 ns, store and forward, FIFO, no drops. Routes are in dimension order
+//! (x, y, z; the shorter way round, the positive one on a tie). All links would carry 60 % if the
+//! traffic were spread evenly. The links are [`FifoPort`]s, the routes those of `topology`. The
+//! clock is any [`Agenda`]: the simulator's own event queue or a reference.
 
 use base::{Bytes, Length, Rate, Span, Time};
 use hardware::FifoPort;
@@ -16,18 +16,18 @@ use topology::{Cabling, Config, Endpoints, Graph, Kind, Lengths, Placement, Port
 const PACKET: Bytes = Bytes::new(4_096);
 const RATE: Rate = Rate::gbps(100);
 const PROPAGATION: Span = Span::ns(500);
-/// What the flows of a node send together, times the mean distance over the number of its links: 60
-/// Gb/s on each link.
+/// The target load of each link: the rate of a node's flows together, times the mean distance, over
+/// the number of its links. 60 Gb/s.
 const LINK_LOAD_BPS: u128 = 60_000_000_000;
 const LINKS_A_NODE: u128 = 6;
 /// Spreads the first packets of the flows over an interval.
 const PHASE_STEP: u128 = 7_919;
 
-/// Pending events in order of time, ties in the order in which they came.
+/// Pending events in order of time, ties in order of insertion.
 pub trait Agenda: Default {
     /// Adds `event` at `at`.
     fn push(&mut self, at: Time, event: Due);
-    /// Takes the earliest one.
+    /// Removes the earliest event.
     fn pop(&mut self) -> Option<(Time, Due)>;
 }
 
@@ -42,12 +42,12 @@ impl Agenda for EventQueue<Due> {
     }
 }
 
-/// What happens in such a network.
+/// An event of such a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Due {
-    /// The next packet of the flow whose turn it is starts.
+    /// The next flow in turn starts a packet.
     Start,
-    /// All of a packet is at a node.
+    /// A whole packet has arrived at a node.
     Arrive {
         /// The packet's number among those in flight.
         packet: u32,
@@ -56,22 +56,22 @@ pub enum Due {
     },
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delivered {
     /// Packets that arrived at their destination.
     pub packets: u64,
-    /// Links that they took.
+    /// Links that they used.
     pub hops: u64,
     /// The sum of the times of arrival in picoseconds, wrapping.
     pub sum: u64,
 }
 
-/// A torus with its routes and flows, ready to be run any number of times.
+/// A torus with its routes and flows, ready for any number of runs.
 #[derive(Clone, Debug)]
 pub struct TorusLoad {
     nodes: u32,
-    /// By `at * nodes + destination`: the channel to take, and the node that it leads to.
+    /// By `at * nodes + destination`: the channel to take, and the node at its end.
     next: Vec<Step>,
     channels: usize,
     interval: Span,
@@ -85,8 +85,8 @@ struct Step {
     node: u16,
 }
 
-/// When in each interval a flow sends. All flows have one rate, so they send in the same order in
-/// every interval, and one event is enough for all.
+/// The time in each interval at which a flow sends. All flows have the same rate, so they send in
+/// the same order in every interval, and one event suffices for all.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     phase: Span,
@@ -95,7 +95,7 @@ struct Turn {
 }
 
 impl TorusLoad {
-    /// A torus of `side` nodes a dimension, at most 16.
+    /// Builds a torus of `side` nodes per dimension, at most 16.
     ///
     /// # Errors
     /// Never for a whole torus; the error is the router's.
@@ -111,7 +111,8 @@ impl TorusLoad {
         Ok(TorusLoad { nodes, next, channels: graph.channel_count(), interval, turns: turns(nodes, interval) })
     }
 
-    /// Lets every flow send while the time is below `until`, and all packets arrive.
+    /// Starts packets of every flow while the time is below `until`, and runs until all packets
+    /// have arrived.
     pub fn run<A: Agenda>(&self, until: Time) -> Delivered {
         let mut agenda = A::default();
         let mut ports = vec![FifoPort::new(RATE, PROPAGATION); self.channels];
@@ -146,7 +147,7 @@ impl TorusLoad {
     }
 }
 
-/// Whose turn it is.
+/// The next flow in turn.
 struct Flows<'a> {
     load: &'a TorusLoad,
     turn: usize,
@@ -193,12 +194,12 @@ fn routes(graph: &Graph, nodes: u32) -> Result<Vec<Step>, RouteError> {
     Ok(next)
 }
 
-/// Ordered pairs of different nodes, the source in the outer loop.
+/// Returns the ordered pairs of different nodes, the source in the outer loop.
 fn pairs(nodes: u32) -> impl Iterator<Item = (u32, u32)> {
     (0..nodes).flat_map(move |source| (0..nodes).map(move |other| (source, other))).filter(|(a, b)| a != b)
 }
 
-/// Between two packets of a flow.
+/// Returns the time between two packets of a flow.
 fn interval(graph: &Graph, nodes: u32) -> Span {
     let distances = graph.distances_from(VertexId(0));
     let sum: u128 = (1..nodes).filter_map(|node| distances.to(VertexId(node))).map(u128::from).sum();
@@ -214,7 +215,7 @@ fn turns(nodes: u32, interval: Span) -> Vec<Turn> {
         .zip(0..)
         .map(|((source, destination), flow)| Turn { phase: phase(flow), source, destination })
         .collect();
-    // Stable: flows of one phase send in the order of their numbers.
+    // Stable: flows of the same phase send in the order of their numbers.
     turns.sort_by_key(|turn| turn.phase);
     turns
 }

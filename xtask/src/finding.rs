@@ -1,17 +1,17 @@
-//! What breaks a rule, and the list of all that does.
+//! Findings, and the report of all of them.
 
 use std::fmt;
 
-/// Whether a finding fails the check.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// To be looked at.
+    /// To be reviewed.
     Warning,
     /// Fails the check.
     Error,
 }
 
-/// One breach of one rule.
+/// One violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     /// Whether it fails the check.
@@ -20,12 +20,12 @@ pub struct Finding {
     pub file: String,
     /// The line, from 1; 0 for the file as a whole.
     pub line: usize,
-    /// What is wrong, and what would be right.
+    /// The violation, and what is allowed.
     pub message: String,
 }
 
 impl Finding {
-    /// An error at a place.
+    /// Creates an error at a line.
     pub(crate) fn error(file: impl Into<String>, line: usize, message: String) -> Finding {
         Finding { severity: Severity::Error, file: file.into(), line, message }
     }
@@ -39,7 +39,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Everything that was looked at and found.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     crates: usize,
@@ -48,17 +48,17 @@ pub struct Report {
 }
 
 impl Report {
-    /// Sorts the findings: warnings first, so that errors stand next to the last line, then by
-    /// place.
+    /// Creates a report. Sorts the findings: warnings first, so that errors are next to the last
+    /// line, then by location.
     pub(crate) fn new(crates: usize, files: usize, mut findings: Vec<Finding>) -> Report {
         findings.sort();
         Report { crates, files, findings }
     }
-    /// What was found, in the order of the printed report.
+    /// Returns the findings, in the order of the printed report.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
-    /// Whether the check has failed.
+    /// Returns whether the check has failed.
     pub fn has_errors(&self) -> bool {
         self.findings.iter().any(|finding| finding.severity == Severity::Error)
     }

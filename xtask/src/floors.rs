@@ -1,4 +1,4 @@
-//! Dependencies between crates: downward only, and not all of those.
+//! Dependencies between crates: only to lower floors, and not all of those.
 
 use crate::finding::Finding;
 use crate::layers::{ImportRule, Layers};
@@ -27,7 +27,7 @@ fn check_crate(layers: &Layers, one: &Crate) -> Vec<Finding> {
         .collect()
 }
 
-/// Why `name` on `floor` must not import `import`; nothing when it may.
+/// Returns the reasons why `name` on `floor` must not import `import`; none if it may.
 fn breaches<'a>(layers: &'a Layers, name: &'a str, floor: usize, import: &'a str) -> impl Iterator<Item = String> + 'a {
     let by_floor = match layers.floor_of(import) {
         Some(below) if below < floor => None,

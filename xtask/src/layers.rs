@@ -1,11 +1,11 @@
-//! The rules as `layers.toml` writes them.
+//! The rules of `layers.toml`.
 
 use std::collections::BTreeMap;
 
 use anyhow::ensure;
 use serde::Deserialize;
 
-/// The whole rule file.
+/// The rule file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layers {
@@ -19,20 +19,20 @@ pub struct Layers {
     /// Names that product code may mention in few places only.
     #[serde(default)]
     pub(crate) name: Vec<NameRule>,
-    /// How large functions and files may be.
+    /// Size limits of functions and files.
     pub(crate) limits: Limits,
-    /// How texts read.
+    /// Rules about documents and comments.
     #[serde(default)]
     pub(crate) text: Text,
 }
 
-/// One floor. Its number is its place in the file.
+/// One floor. Its number is its index in the file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Floor {
-    /// What [`ImportRule::of`] may call it.
+    /// The name, which [`ImportRule::of`] may use.
     pub name: String,
-    /// Its crates, those that are only planned too.
+    /// Its crates, including planned ones.
     pub crates: Vec<String>,
 }
 
@@ -44,7 +44,8 @@ pub(crate) struct Outside {
     pub crates: Vec<String>,
 }
 
-/// What a crate, or every crate of a floor, may not import although it lies lower.
+/// Restrictions on the imports of a crate, or of every crate of a floor, although the imported
+/// crate is on a lower floor.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ImportRule {
@@ -55,7 +56,7 @@ pub(crate) struct ImportRule {
     pub never: Vec<String>,
     /// The only crates of the workspace that it imports.
     pub only: Option<Vec<String>>,
-    /// Why; printed with each breach.
+    /// The reason, printed with each violation.
     pub reason: String,
 }
 
@@ -63,10 +64,10 @@ pub(crate) struct ImportRule {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NameRule {
-    /// What the names stand for, in a word or two.
+    /// The meaning of the names, in a word or two.
     pub what: String,
-    /// Paths such as `std::time::Instant`; each stands for everything below it. The keyword
-    /// `unsafe` is one too.
+    /// Paths such as `std::time::Instant`; each includes everything below it. The keyword `unsafe`
+    /// is also a path.
     pub paths: Vec<String>,
     /// Crates that may mention them.
     #[serde(default)]
@@ -74,12 +75,12 @@ pub(crate) struct NameRule {
     /// Files that may mention them, each with its reason.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
-    /// Why; printed with each breach.
+    /// The reason, printed with each violation.
     pub reason: String,
 }
 
-/// Sizes in lines, of code that is not marked `#[cfg(test)]` for files. Above the first a warning,
-/// above the second an error.
+/// Sizes in lines; for files, without code marked `#[cfg(test)]`. Above the first a warning, above
+/// the second an error.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Limits {
@@ -95,24 +96,23 @@ pub(crate) struct Limits {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Text {
-    /// Columns of a line of prose or of a comment; tables and code may be wider.
+    /// Maximum columns of a line of prose or of a comment; tables and code may be wider.
     pub columns: usize,
-    /// Words of a sentence in a document.
+    /// Maximum words of a sentence in a document.
     pub words: usize,
     /// Markdown files, and folders of them.
     pub documents: Vec<String>,
     /// Crates whose comments are checked.
     pub crates: Vec<String>,
-    /// Whole doc lines that say nothing.
+    /// Doc lines without information.
     pub stubs: Vec<String>,
 }
 
 impl Layers {
-    /// Reads a rule file.
+    /// Parses a rule file.
     ///
     /// # Errors
-    /// When it is not of this form, names a crate twice, or has a rule about a crate that stands
-    /// nowhere.
+    /// When it is not of this form, names a crate twice, or has a rule about an unknown crate.
     pub fn parse(text: &str) -> anyhow::Result<Layers> {
         let layers: Layers = toml::from_str(text)?;
         layers.check_crates()?;
@@ -131,17 +131,17 @@ impl Layers {
         Ok(layers)
     }
 
-    /// The floor of a crate, `None` outside the house and for crates that stand nowhere.
+    /// Returns the floor of a crate; `None` for crates outside the floors and for unknown crates.
     pub(crate) fn floor_of(&self, name: &str) -> Option<usize> {
         self.floor.iter().position(|floor| floor.crates.iter().any(|other| other == name))
     }
 
-    /// Whether a crate stands outside the house.
+    /// Returns whether a crate is outside the floors.
     pub(crate) fn is_outside(&self, name: &str) -> bool {
         self.outside.crates.iter().any(|other| other == name)
     }
 
-    /// The rules about the imports of a crate.
+    /// Returns the rules about the imports of a crate.
     pub(crate) fn import_rules(&self, name: &str) -> impl Iterator<Item = &ImportRule> {
         let floor = self.floor_of(name).map(|number| self.floor[number].name.as_str());
         self.import.iter().filter(move |rule| rule.of == name || Some(rule.of.as_str()) == floor)

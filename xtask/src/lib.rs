@@ -1,13 +1,14 @@
-//! What `cargo xtask tidy` checks: that the workspace keeps the rules of `layers.toml`.
+//! The check of `cargo xtask tidy`: that the workspace keeps the rules of `layers.toml`.
 //!
-//! * [`Layers`] is the rule file; a rule without a reason, and an exception that excepts nothing,
-//!   are errors too.
-//! * `workspace` asks cargo which crates there are, what they depend on, and lists their sources.
-//! * `floors` checks dependencies, `names` what product code mentions, `sizes` functions and files.
-//! * `words` checks documents and comments: columns, words of a sentence, docs that say nothing.
+//! * [`Layers`] is the rule file; a rule without a reason, and an unused exception, are errors too.
+//! * `workspace` reads the crates and their dependencies from cargo; `source` parses their sources.
+//! * `floors` checks dependencies, `names` the paths used by product code, `sizes` functions and
+//!   files.
+//! * `words` checks documents and comments: columns, words of a sentence, doc lines without
+//!   information.
 //!
-//! Product code is `src/` without what `#[cfg(test)]` marks: tests, examples and benchmarks may
-//! open files and read clocks.
+//! Product code is `src/` without the code marked `#[cfg(test)]`: tests, examples and benchmarks
+//! may open files and read clocks.
 
 mod finding;
 mod floors;
@@ -27,11 +28,11 @@ use anyhow::Context;
 pub use finding::{Finding, Report, Severity};
 pub use layers::Layers;
 
-/// Checks the workspace at `root` by the `layers.toml` that lies there.
+/// Checks the workspace at `root` by its `layers.toml`.
 ///
 /// # Errors
-/// When the workspace or its rules cannot be read. What breaks a rule is a [`Finding`] and not an
-/// error.
+/// When the workspace or its rules cannot be read. A violation of a rule is a [`Finding`] and not
+/// an error.
 pub fn tidy(root: &Path) -> anyhow::Result<Report> {
     let file = root.join("layers.toml");
     let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;

@@ -1,4 +1,5 @@
-//! `cargo xtask CHORE`: the chores of the workspace that are more than one command of cargo.
+//! `cargo xtask CHORE`: maintenance commands of the workspace that need more than one command of
+//! cargo.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
-//! What product code mentions: clocks, sockets, files, threads, unordered maps, `unsafe`.
+//! The paths used by product code: clocks, sockets, files, threads, unordered maps, `unsafe`.
 //!
-//! Works on syntax alone: a name is what the file's own `use` lines make of it. Inside macros,
-//! where there is no syntax to go by, every run of `a::b::c` counts. Comments, documentation and
+//! The check uses syntax alone: a name is resolved by the `use` lines of its file. Inside macros,
+//! which have no known syntax, every sequence like `a::b::c` counts. Comments, documentation and
 //! strings do not.
 
 mod mentions;
@@ -13,11 +13,10 @@ use crate::layers::{Layers, NameRule};
 use crate::source::Source;
 use mentions::{Mention, mentions};
 
-/// Where `paths` holds a rule's path, as often as it is mentioned: one finding a file, not one a
-/// mention.
+/// The lines that mention each path of a rule: one finding per file and path, not one per mention.
 type Breaches<'a> = BTreeMap<&'a str, Vec<usize>>;
 
-/// Checks all product code, and that every file that is excepted from a rule needs it.
+/// Checks all product code, and that every exception for a file is needed.
 pub(crate) fn check(layers: &Layers, sources: &[Source]) -> Vec<Finding> {
     let mentioned: Vec<(&Source, Vec<Mention>)> =
         sources.iter().filter(|source| source.is_product).map(|source| (source, mentions(&source.syntax))).collect();

@@ -1,10 +1,10 @@
-//! What is product code and what only tests compile.
+//! Separates product code from code that is compiled for tests only.
 
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Attribute, ImplItem, Item, Meta};
 
-/// Whether something is compiled for tests only: `#[cfg(test)]`, or a `#[test]`.
+/// Returns whether an item is compiled for tests only: `#[cfg(test)]`, or a `#[test]`.
 pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         Meta::List(list) => list.path.is_ident("cfg") && list.tokens.to_string() == "test",
@@ -13,7 +13,7 @@ pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// The attributes of an item, of any kind that can hold code.
+/// Returns the attributes of an item of any kind that can contain code.
 pub(crate) fn attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Const(item) => &item.attrs,
@@ -31,7 +31,7 @@ pub(crate) fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// The attributes of a part of an `impl`.
+/// Returns the attributes of a part of an `impl`.
 pub(crate) fn attributes_of_part(item: &ImplItem) -> &[Attribute] {
     match item {
         ImplItem::Const(item) => &item.attrs,
@@ -42,7 +42,7 @@ pub(crate) fn attributes_of_part(item: &ImplItem) -> &[Attribute] {
     }
 }
 
-/// How many lines of a file are of items that only tests compile.
+/// Returns the number of lines in items that are compiled for tests only.
 pub(crate) fn lines_of_tests(syntax: &syn::File) -> usize {
     let mut counter = TestLines(0);
     counter.visit_file(syntax);

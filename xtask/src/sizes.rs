@@ -1,4 +1,4 @@
-//! How large functions and files are.
+//! The sizes of functions and files.
 
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
@@ -8,7 +8,8 @@ use crate::finding::{Finding, Severity};
 use crate::layers::Limits;
 use crate::source::{Source, line_of};
 
-/// Checks the functions of a file, those of tests too, and the file itself if it is product code.
+/// Checks the functions of a file, including those of tests, and the file itself if it is product
+/// code.
 pub(crate) fn check(limits: &Limits, source: &Source) -> Vec<Finding> {
     let mut functions = Functions { limits, source, findings: Vec::new() };
     functions.visit_file(&source.syntax);
@@ -22,7 +23,7 @@ pub(crate) fn check(limits: &Limits, source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// How bad a size is, and what is allowed; `None` when it is fine.
+/// Returns the severity of a size and the allowed size, or `None` if it is allowed.
 fn judge(lines: usize, [warn_above, fail_above]: [usize; 2]) -> Option<(Severity, usize)> {
     match lines {
         _ if lines > fail_above => Some((Severity::Error, warn_above)),
@@ -49,7 +50,7 @@ impl Functions<'_> {
     }
 }
 
-/// Whether a body is nothing but one `match` with short arms.
+/// Returns whether a body consists of one `match` with short arms.
 fn dispatches(body: &Block, arm_lines_max: usize) -> bool {
     let [Stmt::Expr(Expr::Match(dispatch), _)] = &body.stmts[..] else { return false };
     dispatch.arms.iter().all(|arm| arm.body.span().end().line + 1 - line_of(&arm.body) <= arm_lines_max)

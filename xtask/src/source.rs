@@ -11,19 +11,19 @@ use crate::workspace::{Crate, relative};
 
 /// One file of one crate.
 pub(crate) struct Source {
-    /// The crate that it belongs to.
+    /// The crate of the file.
     pub crate_name: String,
     /// The file, from the root of the workspace.
     pub file: String,
-    /// Whether it is product code: under `src/`, and no module that only tests compile.
+    /// Whether it is product code: under `src/`, and no module that is compiled for tests only.
     pub is_product: bool,
-    /// Its lines without those that `#[cfg(test)]` marks.
+    /// Number of its lines, without those in items that are compiled for tests only.
     pub product_lines: usize,
-    /// What it says.
+    /// The parsed file.
     pub syntax: syn::File,
 }
 
-/// Every Rust file of a crate, in the order of the paths.
+/// Parses every Rust file of a crate, in the order of the paths.
 pub(crate) fn read_all(root: &Path, one: &Crate) -> anyhow::Result<Vec<Source>> {
     let build = one.folder.join("build.rs");
     let mut files: Vec<PathBuf> = build.is_file().then_some(build).into_iter().collect();
@@ -47,7 +47,8 @@ pub(crate) fn read_all(root: &Path, one: &Crate) -> anyhow::Result<Vec<Source>> 
     Ok(sources.collect())
 }
 
-/// Every file below `path` with this extension, in the order of the paths, or `path` itself.
+/// Returns every file below `path` with this extension, in the order of the paths, or `path`
+/// itself.
 pub(crate) fn files(path: &Path, extension: &str) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     if path.is_file() {
@@ -82,8 +83,8 @@ fn parse(root: &Path, path: PathBuf) -> anyhow::Result<(PathBuf, usize, syn::Fil
     Ok((path, text.lines().count(), syntax))
 }
 
-/// The files of modules that only tests compile (`#[cfg(test)] mod tests;`), without their
-/// extension.
+/// Returns the files of modules that are compiled for tests only (`#[cfg(test)] mod tests;`),
+/// without their extension.
 fn test_modules(path: &Path, syntax: &syn::File) -> Vec<PathBuf> {
     let own_folder = match path.file_stem().and_then(|stem| stem.to_str()) {
         Some("lib" | "main" | "mod") => path.parent().unwrap_or(path).to_owned(),
@@ -96,7 +97,7 @@ fn test_modules(path: &Path, syntax: &syn::File) -> Vec<PathBuf> {
     modules.map(|module| own_folder.join(module.ident.to_string())).collect()
 }
 
-/// The first line of something.
+/// Returns the first line of a syntax node.
 pub(crate) fn line_of(something: &impl Spanned) -> usize {
     something.span().start().line
 }

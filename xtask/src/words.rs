@@ -1,4 +1,5 @@
-//! How texts read: columns of comments and Markdown, words of a sentence, docs that say nothing.
+//! The style of texts: columns of comments and Markdown, words of a sentence, doc lines without
+//! information.
 
 use std::path::Path;
 
@@ -27,7 +28,8 @@ pub(crate) fn check(rules: &Text, root: &Path, crates: &[Crate]) -> anyhow::Resu
     Ok(findings)
 }
 
-/// Checks one document. Pages that are made from the schema are as wide as its texts.
+/// Checks one document. Pages generated from the schema are exempt, as they are as wide as its
+/// texts.
 fn check_document(rules: &Text, file: &str, text: &str) -> Vec<Finding> {
     if text.contains("\nMade from the schema") {
         return Vec::new();
@@ -62,7 +64,7 @@ fn check_comments(rules: &Text, file: &str, text: &str) -> Vec<Finding> {
     lines.filter_map(finding).collect()
 }
 
-/// Returns the columns of a line that has too many and could be broken. Rows of tables cannot be.
+/// Returns the columns of a line that is too wide and could be broken. Rows of tables could not.
 fn too_wide(rules: &Text, line: &str) -> Option<usize> {
     let text = line.trim_start().trim_start_matches(['/', '!', '-', ' ']);
     let columns = line.chars().count();

@@ -1,4 +1,4 @@
-//! Which crates there are, as cargo says it.
+//! The crates of the workspace, read from cargo.
 
 use std::path::{Path, PathBuf};
 
@@ -15,20 +15,20 @@ pub(crate) struct Crate {
     pub manifest: String,
     /// The manifest's text, to find lines in.
     pub manifest_text: String,
-    /// The members of the workspace that it depends on in any way, for tests and builds too.
+    /// The members of the workspace on which it depends, including dependencies of tests and
+    /// builds.
     pub imports: Vec<String>,
 }
 
 impl Crate {
-    /// The line of the manifest on which a dependency stands; 0 when it is written in an unusual
-    /// way.
+    /// Returns the line of a dependency in the manifest; 0 if it is written in an unusual way.
     pub(crate) fn line_of(&self, import: &str) -> usize {
         let names_it = |line: &str| line.split(['.', '=', ' ', ']']).next().is_some_and(|word| word == import);
         self.manifest_text.lines().position(names_it).map_or(0, |index| index + 1)
     }
 }
 
-/// Every member, by name.
+/// Returns every member, sorted by name.
 pub(crate) fn crates(root: &Path) -> anyhow::Result<Vec<Crate>> {
     let mut command = MetadataCommand::new();
     command.manifest_path(root.join("Cargo.toml")).no_deps().features(CargoOpt::AllFeatures);
@@ -55,7 +55,7 @@ fn member(root: &Path, package: &Package, is_member: impl Fn(&str) -> bool) -> a
     })
 }
 
-/// A path from the root of the workspace, with `/` on every system.
+/// Returns a path relative to the root of the workspace, with `/` on every system.
 pub(crate) fn relative(root: &Path, path: &Path) -> String {
     let path = path.strip_prefix(root).unwrap_or(path);
     path.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")

@@ -14,7 +14,7 @@ fn root() -> PathBuf {
 }
 
 /// Returns every file below `folder` with `extension`, and its text. Skips the output of cargo and
-/// of runs, and files of others.
+/// of runs, and vendored files.
 fn files(folder: &Path, extension: &str) -> Vec<(PathBuf, String)> {
     let mut folders = vec![folder.to_owned()];
     let mut files = Vec::new();
@@ -37,7 +37,7 @@ fn documents() -> Vec<(PathBuf, String)> {
     files(&root(), "md")
 }
 
-/// Returns the targets of Markdown links, without the web.
+/// Returns the targets of Markdown links, without web links.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     targets.filter(|target| !target.contains("://") && !target.contains(char::is_whitespace))
@@ -184,7 +184,8 @@ fn literals() -> BTreeSet<Vec<String>> {
     literals
 }
 
-/// Whether a name of a document, with capitals for its variable parts, is an instance of a literal.
+/// Returns whether a name of a document, with capitals for its variable parts, is an instance of a
+/// literal.
 fn is_instance(name: &str, literal: &[String]) -> bool {
     let [first, holes @ ..] = literal else { return false };
     let Some(mut rest) = name.strip_prefix(first.as_str()) else { return false };
@@ -217,7 +218,7 @@ fn every_metric_and_span_of_the_documents_exists() {
         let is_declared = metric::find(&name.to_ascii_lowercase()).is_some();
         is_declared || [name, alone].iter().any(|name| literals.iter().any(|literal| is_instance(name, literal)))
     };
-    // That page is made from the declarations.
+    // That page is generated from the declarations.
     let is_generated = |path: &Path| path.ends_with("reference/metrics.md");
     let (mut metrics, mut spans, mut lacking) = (0, 0, Vec::new());
     for (path, text) in files(&root().join("docs"), "md").into_iter().filter(|(path, _)| !is_generated(path)) {

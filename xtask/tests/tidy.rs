@@ -1,4 +1,4 @@
-//! Small workspaces that keep the rules, and for each rule one that breaks it.
+//! Tests with small workspaces that keep the rules, and with one that breaks each rule.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ paths = ["unsafe"]
 reason = "nothing needs it"
 "#;
 
-/// A workspace in a folder of its own, with the one file that `LAYERS` excepts.
+/// A workspace in a temporary folder, with the one file that `LAYERS` excepts.
 struct Tree(TempDir);
 
 impl Tree {
@@ -51,8 +51,8 @@ impl Tree {
         std::fs::write(path, text).unwrap();
         self
     }
-    /// A crate with dependencies on others, each a whole line of the manifest or the name of a
-    /// sibling.
+    /// Adds a crate with dependencies on others, each given as a whole line of the manifest or as
+    /// the name of a sibling.
     fn member(self, name: &str, imports: &[&str], code: &str) -> Tree {
         let line = |import: &&str| match import.contains('=') {
             true => format!("{import}\n"),
@@ -65,7 +65,7 @@ impl Tree {
     fn tidy(&self) -> Report {
         tidy(self.0.path()).unwrap_or_else(|error| panic!("{error:#}"))
     }
-    /// The one finding of a tree that breaks one rule, as printed.
+    /// Returns the only finding of a tree that breaks one rule, as printed.
     fn only_finding(&self) -> String {
         let report = self.tidy();
         assert_eq!(report.findings().len(), 1, "{report}");
@@ -75,7 +75,7 @@ impl Tree {
         let report = self.tidy();
         assert!(report.findings().is_empty(), "{report}");
     }
-    /// The finding about a crate `edm` with this code, which must be the only one.
+    /// Returns the finding about a crate `edm` with this code, which must be the only one.
     fn finding_in(code: &str) -> String {
         Tree::new().member("edm", &[], code).only_finding()
     }
@@ -84,7 +84,7 @@ impl Tree {
     }
 }
 
-/// A function of this many lines.
+/// Returns a function of this many lines.
 fn function(lines: usize) -> String {
     format!("fn long() {{\n{}}}\n", "    work();\n".repeat(lines - 2))
 }
@@ -316,7 +316,7 @@ crates = ["edm"]
 stubs = ["How many."]
 "#;
 
-/// A tree with rules about texts.
+/// Builds a tree with rules about texts.
 fn texts(document: &str, code: &str) -> Tree {
     let layers = LAYERS.to_owned() + TEXT;
     Tree::new().file("layers.toml", &layers).file("docs/page.md", document).member("edm", &[], code)

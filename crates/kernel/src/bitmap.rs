@@ -1,14 +1,14 @@
-//! Which slots hold something: one bit a slot and one bit for each word of those.
+//! The set of occupied slots: one bit per slot and one summary bit per word of these.
 
-/// A set of small integers that finds its next member quickly.
+/// A set of small integers with a fast successor search.
 pub(crate) struct Bitmap {
     words: Vec<u64>,
-    /// Bit `w` is set when `words[w]` is not zero.
+    /// Bit `w` is set if `words[w]` is not zero.
     summary: Vec<u64>,
 }
 
 impl Bitmap {
-    /// The empty set over `0..bits`.
+    /// Creates the empty set over `0..bits`.
     pub(crate) fn new(bits: usize) -> Self {
         let words = bits.div_ceil(64);
         Bitmap { words: vec![0; words], summary: vec![0; words.div_ceil(64)] }
@@ -27,7 +27,7 @@ impl Bitmap {
             self.summary[word / 64] &= !(1 << (word % 64));
         }
     }
-    /// The first member at or after `from`, which must be below the number of bits.
+    /// Returns the first member at or after `from`, which must be below the number of bits.
     #[inline]
     pub(crate) fn next(&self, from: usize) -> Option<usize> {
         let word = from / 64;
@@ -63,7 +63,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// Every member, in order.
+    /// Returns every member, in order.
     fn members(bitmap: &Bitmap) -> impl Iterator<Item = usize> + '_ {
         let bits = bitmap.words.len() * 64;
         let after = move |bit: &usize| (bit + 1 < bits).then(|| bitmap.next(bit + 1)).flatten();

@@ -1,17 +1,17 @@
-//! Where the events of the far future wait: queues of whole chunks out of one store, so that events
-//! which wander from queue to queue are copied from stream to stream and need no more room than
-//! there ever were events.
+//! Storage for the events of the far future: queues of whole chunks from one store. Events that
+//! move from queue to queue are thus copied sequentially, and need no more room than the highest
+//! number of pending events.
 
 use crate::slab::{Due, NONE};
 
-/// Events a chunk. Enough to read in a stream, few enough that a half-empty one costs little.
+/// Events per chunk. Enough for sequential reads, few enough that a half-empty chunk costs little.
 const CHUNK: usize = 32;
 
-/// All chunks, those in use and those that are free.
+/// All chunks, used and free.
 pub(crate) struct Chunks<E> {
     /// Chunk `c` is `events[c * CHUNK..][..CHUNK]`.
     events: Vec<Due<E>>,
-    /// The chunk after each chunk, in its queue or among the free ones.
+    /// The chunk after each chunk, in its queue or in the free list.
     next: Vec<u32>,
     free: u32,
 }
@@ -21,9 +21,9 @@ pub(crate) struct Chunks<E> {
 pub(crate) struct Queue {
     first: u32,
     last: u32,
-    /// How much of the first chunk is gone.
+    /// Number of events removed from the first chunk.
     start: usize,
-    /// How much of the last chunk is filled.
+    /// Number of events in the last chunk.
     end: usize,
 }
 
@@ -81,13 +81,13 @@ impl<E: Copy> Chunks<E> {
         }
         Some(due)
     }
-    /// Frees a queue's first chunk and returns the one after it.
+    /// Frees a queue's first chunk and returns the next one.
     fn free_first(&mut self, queue: &Queue) -> u32 {
         let next = std::mem::replace(&mut self.next[queue.first as usize], self.free);
         self.free = queue.first;
         next
     }
-    /// The times of all events of a queue.
+    /// Returns the times of all events of a queue.
     pub(crate) fn times(&self, queue: &Queue) -> impl Iterator<Item = u64> {
         let (first, last, start, end) = (queue.first, queue.last, queue.start, queue.end);
         let chunks = std::iter::successors((first != NONE).then_some(first), move |chunk| {

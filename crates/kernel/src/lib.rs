@@ -1,29 +1,30 @@
 //! The deterministic event queue of the simulator.
 //!
-//! # How it works
+//! # Design
 //!
-//! Three places, by how soon an event is due; each hands over to the one before it.
+//! Events are in one of three stages, by how soon they are due; each stage feeds the one before it.
 //!
-//! * **ready**: the slot that was reached last, sorted. Pops come from here.
-//! * **wheel**: the near future, a ring of slots of `2^k` picoseconds with about two events each, a
-//!   bitmap to find the next one in use, and for each a link to its events, in bundles of a cache
-//!   line.
+//! * **ready**: the slot reached last, sorted. Pops take events from here.
+//! * **wheel**: the near future, a ring of slots of `2^k` picoseconds with about four different
+//!   times each. A bitmap finds the next occupied slot. Each slot links to its events, in bundles
+//!   of a cache line.
 //! * **far**: everything beyond the ring, a radix heap by blocks of slots.
 //!
-//! Bundles on the wheel are in one table and linked by index, events beyond it in chunks that are
-//! used again: a queue that has reached its size allocates nothing. Every place keeps events of
-//! equal time in the order in which they came. No event carries a sequence number for that; only a
-//! slot too full to sort or insert into in place gives some out.
+//! Bundles on the wheel are in one table and linked by index; events beyond it are in reused
+//! chunks. A queue that has reached its size therefore allocates nothing. Every stage keeps events
+//! of equal time in order of insertion. Events carry no sequence number for that; only a slot too
+//! full to sort or insert in place assigns some.
 //!
-//! The width of a slot follows the events: it is guessed from a sample when the queue outgrows its
-//! ring, and corrected when slots turn out too full or too empty. It changes how fast the queue is
-//! and never what it answers.
+//! The width of a slot adapts to the events. It is estimated from a sample when the queue outgrows
+//! its ring, and corrected when slots are too full or too empty. It affects the speed of the queue,
+//! never its results.
 //!
-//! # What was rejected
+//! # Rejected alternatives
 //!
-//! A binary heap (79 ns a hold at 10,000 pending, 817 ns at a million), a 4-ary heap (60, 492), a
-//! radix heap alone (48, 60) and a calendar queue (51, 169): see `bench` for the figures of this
-//! one. A wheel of fixed width is as quick, but only at the time scale it was made for.
+//! `bench` has the figures of this queue. Per hold, a binary heap took 79 ns at 10,000 pending
+//! events and 817 ns at a million. A 4-ary heap took 60 and 492 ns, a radix heap alone 48 and 60
+//! ns, and a calendar queue 51 and 169 ns. A wheel of fixed width is as fast, but only at the time
+//! scale for which it was made.
 
 mod bitmap;
 mod chunks;
@@ -40,26 +41,27 @@ use slab::{Due, Slab};
 use tuning::Occupancy;
 use wheel::{BLOCKS, Geometry, Wheel};
 
-/// Pending events in order of time; ties come out in the order in which they went in.
+/// Pending events in order of time; ties in order of insertion.
 ///
 /// Events are copied in and out, so they should be small: an index or a few words. Any time from
 /// [`now`](Self::now) to [`Time::MAX`] may be used.
 pub struct EventQueue<E> {
     now: Time,
-    /// The first slot that was not reached yet; events in earlier ones are ready.
+    /// The first slot not reached yet; events in earlier ones are ready.
     cursor: u64,
     ready: Ready<E>,
     wheel: Wheel,
     far: Far<E>,
     slab: Slab<E>,
-    /// One event beside all others: see [`push_aside`](Self::push_aside).
+    /// One event kept separately: see [`push_aside`](Self::push_aside).
     aside: Option<E>,
-    /// When it is due; [`NEVER`] if there is none.
+    /// Its time; [`NEVER`] if there is none.
     aside_at: u64,
-    /// Empty, save while the ring changes its shape; kept so that this allocates nothing either.
+    /// Empty except while the ring is reshaped; kept so that reshaping does not allocate either.
     in_transit: Vec<Due<E>>,
     occupancy: Occupancy,
-    /// With more pending events than this, the ring is too small and its slots are likely too wide.
+    /// If more events than this are pending, the ring is too small and its slots are likely too
+    /// wide.
     roomy_up_to: usize,
     pushed: u64,
     popped: u64,
@@ -69,37 +71,37 @@ pub struct EventQueue<E> {
 /// How soon an event will be popped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Soon {
-    /// In a few events.
+    /// After a few other events.
     Later,
-    /// After the next two.
+    /// After two other events.
     Shortly,
-    /// Next, unless something earlier comes in.
+    /// Next, unless an earlier one is pushed.
     Next,
 }
 
-/// Is shown events before they are due.
+/// Receives events before they are due.
 pub trait Foresight<E> {
-    /// An event will pop soon, unless an earlier one is pushed.
+    /// Called for an event that will be popped soon, unless an earlier one is pushed.
     fn foresee(&self, soon: Soon, event: &E);
 }
 
-/// Later than every prefetched event.
+/// Later than the time of any separate event.
 const NEVER: u64 = u64::MAX;
 
 /// Number of events that a prefetching driver keeps ready.
 const AHEAD: usize = 5;
-/// ... but for that no slot is made ready that is further away: what is pushed between would have
-/// to be sorted in.
+/// Maximum distance, in slots, of a slot that is made ready for that: events pushed before it would
+/// have to be inserted.
 const CLOSE: u64 = 8;
 
 /// Counters of a queue, to explain its speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statistics {
-    /// Events that were pushed.
+    /// Number of pushed events.
     pub pushed: u64,
-    /// Events that were popped.
+    /// Number of popped events.
     pub popped: u64,
-    /// How often all pending events were sorted into slots of another width or number.
+    /// Number of times that all pending events were sorted into slots of another width or number.
     pub retunes: u64,
     /// The present width of a slot.
     pub slot_width: Span,
@@ -114,12 +116,11 @@ impl<E: Copy> Default for EventQueue<E> {
 }
 
 impl<E: Copy> EventQueue<E> {
-    /// An empty queue at time zero.
+    /// Creates an empty queue at time zero.
     pub fn new() -> Self {
         Self::with_capacity(0)
     }
-    /// An empty queue at time zero with room for `pending` events; it grows beyond that when it
-    /// must.
+    /// Creates an empty queue at time zero with room for `pending` events; it grows if necessary.
     pub fn with_capacity(pending: usize) -> Self {
         let geometry = Geometry { shift: tuning::FIRST_SHIFT, slots_log: tuning::wanted_slots_log(pending) };
         EventQueue {
@@ -142,21 +143,21 @@ impl<E: Copy> EventQueue<E> {
     /// Adds `event` at `at`, behind all events that are pending for the same time.
     ///
     /// # Panics
-    /// When `at` lies before [`now`](Self::now): an effect would come before its cause.
+    /// When `at` is before [`now`](Self::now): an effect would precede its cause.
     pub fn push(&mut self, at: Time, event: E) {
         if at < self.now {
             scheduled_in_the_past(at, self.now);
         }
-        // What was put aside came first.
+        // The separate event was pushed first.
         if at.as_ps() == self.aside_at {
             self.file_aside();
         }
         self.pushed += 1;
         self.file(at.as_ps(), event);
     }
-    /// Like [`push`](Self::push), and comes out in the same order; for one event that is nearly
-    /// always pending, such as the next arrival of a load. It is kept beside all others, as long as
-    /// it can be, which is cheaper. One at a time has room there: while another has it, and at
+    /// Adds an event like [`push`](Self::push), in the same order. For one event that is nearly
+    /// always pending, such as the next arrival of a load. It is kept separately as long as
+    /// possible, which is cheaper. Only one event can be separate: while there is one, and at
     /// [`Time::MAX`], this is [`push`](Self::push).
     ///
     /// # Panics
@@ -169,8 +170,8 @@ impl<E: Copy> EventQueue<E> {
         self.pushed += 1;
         (self.aside, self.aside_at) = (Some(event), at.as_ps());
     }
-    /// Puts the event that is aside among the others: behind those of its time that are there, for
-    /// they came before it.
+    /// Inserts the separate event among the others, behind those of the same time, which were
+    /// pushed before it.
     #[cold]
     #[inline(never)]
     fn file_aside(&mut self) {
@@ -183,7 +184,7 @@ impl<E: Copy> EventQueue<E> {
         let at = std::mem::replace(&mut self.aside_at, NEVER);
         self.aside.take().map(|event| Due { at, event })
     }
-    /// Puts an event where it belongs.
+    /// Inserts an event into its stage.
     #[inline(always)]
     fn file(&mut self, at: u64, event: E) {
         if self.wheel.geometry().slot(at) < self.cursor {
@@ -200,12 +201,12 @@ impl<E: Copy> EventQueue<E> {
             self.push_far(at, event);
         }
     }
-    /// Apart, so that the usual push stays short.
+    /// Separate, so that the common case of a push stays short.
     #[inline(never)]
     fn push_far(&mut self, at: u64, event: E) {
         self.far.push(self.wheel.geometry(), Due { at, event });
     }
-    /// Adds to the slot that is being worked off, unless that turns out far too wide.
+    /// Adds an event to the ready slot, and narrows slots if they prove far too wide.
     #[inline(never)]
     fn push_ready(&mut self, at: u64, event: E) {
         let is_new_time = self.ready.push(at, event) && at > self.now.as_ps();
@@ -216,7 +217,7 @@ impl<E: Copy> EventQueue<E> {
             }
         }
     }
-    /// Takes the earliest event and moves [`now`](Self::now) to its time.
+    /// Removes the earliest event and advances [`now`](Self::now) to its time.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, E)> {
         let entry = match self.ready.pop_until(self.aside_at) {
@@ -227,9 +228,9 @@ impl<E: Copy> EventQueue<E> {
         self.popped += 1;
         Some((self.now, entry.event))
     }
-    /// Like [`pop`](Self::pop), and shows `foresight` events that will pop soon, so that the caller
-    /// can prefetch their memory. It shows most events once in each state of [`Soon`]. Late events
-    /// and events with an instant of their own appear in fewer states.
+    /// Pops like [`pop`](Self::pop), and shows `foresight` events that will pop soon, so that the
+    /// caller can prefetch their memory. It shows most events once in each state of [`Soon`]. Late
+    /// and isolated events appear in fewer states.
     #[inline]
     pub fn pop_foreseeing(&mut self, foresight: &impl Foresight<E>) -> Option<(Time, E)> {
         if self.ready.left() < AHEAD {
@@ -244,7 +245,7 @@ impl<E: Copy> EventQueue<E> {
         }
         Some(popped)
     }
-    /// Makes one more slot ready, if the next one in use is close and something is ready still.
+    /// Makes one more slot ready, if the next occupied one is close and events are still ready.
     #[inline(never)]
     fn reach_further(&mut self, foresight: &impl Foresight<E>) {
         if self.ready.left() == 0 {
@@ -262,7 +263,7 @@ impl<E: Copy> EventQueue<E> {
             }
         }
     }
-    /// The time of the earliest event, which stays pending.
+    /// Returns the time of the earliest event, which stays pending.
     pub fn peek_time(&self) -> Option<Time> {
         let earliest = self.ready.earliest().or_else(|| self.earliest_on_wheel());
         let earliest = earliest.or_else(|| self.far.earliest().map(|(_, at)| at));
@@ -273,7 +274,7 @@ impl<E: Copy> EventQueue<E> {
         let slot = self.wheel.next_occupied(self.cursor)?;
         self.slab.times(self.wheel.chain(slot), self.wheel.geometry().start(slot)).min()
     }
-    /// The time of the last event taken.
+    /// Returns the time of the last popped event.
     #[inline]
     pub fn now(&self) -> Time {
         self.now
@@ -283,7 +284,7 @@ impl<E: Copy> EventQueue<E> {
     pub fn len(&self) -> usize {
         (self.pushed - self.popped) as usize
     }
-    /// Returns whether none is pending.
+    /// Returns whether no event is pending.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.pushed == self.popped
@@ -300,7 +301,7 @@ impl<E: Copy> EventQueue<E> {
         (self.now, self.cursor, self.roomy_up_to) = (Time::ZERO, 0, 0);
         (self.pushed, self.popped, self.retunes) = (0, 0, 0);
     }
-    /// What the queue has done so far.
+    /// Returns the counters of the queue.
     pub fn statistics(&self) -> Statistics {
         Statistics {
             pushed: self.pushed,
@@ -318,10 +319,10 @@ fn scheduled_in_the_past(at: Time, now: Time) -> ! {
     panic!("an event was scheduled in the past: at {} ps, but it is {} ps already", at.as_ps(), now.as_ps());
 }
 
-/// How the ring turns.
+/// Advancing the ring.
 impl<E: Copy> EventQueue<E> {
-    /// Takes the earliest event when it is aside or nothing is ready; `None` when nothing is
-    /// pending.
+    /// Removes the earliest event if it is the separate one or no event is ready. Returns `None` if
+    /// none is pending.
     fn pop_next(&mut self) -> Option<Due<E>> {
         if self.aside.is_some() && self.aside_is_next() {
             return self.take_aside();
@@ -329,9 +330,8 @@ impl<E: Copy> EventQueue<E> {
         self.reach_next_slot()?;
         self.ready.pop_until(self.aside_at).or_else(|| self.take_aside())
     }
-    /// Returns whether the event that is aside comes before all others, none of which is ready and
-    /// due before it. If it lies beyond the wheel, so that nobody knows, it is put among the
-    /// others.
+    /// Returns whether the separate event precedes all others. No ready event may be due before it.
+    /// If it is beyond the wheel, where the order is unknown, it is inserted among the others.
     fn aside_is_next(&mut self) -> bool {
         let geometry = self.wheel.geometry();
         let slot = geometry.slot(self.aside_at);
@@ -344,7 +344,7 @@ impl<E: Copy> EventQueue<E> {
         self.file_aside();
         false
     }
-    /// Makes the earliest slot ready; `None` when nothing is pending.
+    /// Makes the earliest slot ready, or returns `None` if no event is pending.
     fn reach_next_slot(&mut self) -> Option<()> {
         if self.is_empty() {
             return None;
@@ -354,7 +354,7 @@ impl<E: Copy> EventQueue<E> {
         self.reach(slot);
         Some(())
     }
-    /// Fills the empty wheel from the far future, and returns its first slot in use.
+    /// Refills the empty wheel from the far future, and returns its first occupied slot.
     fn bring_far_slot(&mut self) -> Option<u64> {
         let geometry = self.wheel.geometry();
         let block = self.far.skip_empty_blocks(geometry)?;
@@ -369,7 +369,7 @@ impl<E: Copy> EventQueue<E> {
         self.cursor = slot + 1;
         self.look_ahead();
     }
-    /// Moves all events less than one turn ahead to the wheel. Each block arrives before any event
+    /// Moves all events less than one turn ahead to the wheel. Each block is moved before any event
     /// is pushed to it directly, so far events, which were pushed earlier, stay in front.
     #[inline]
     fn look_ahead(&mut self) {
@@ -380,7 +380,7 @@ impl<E: Copy> EventQueue<E> {
     }
 }
 
-/// How the ring changes its shape.
+/// Reshaping the ring.
 impl<E: Copy> EventQueue<E> {
     fn retune_if_due(&mut self) {
         if self.len() > self.roomy_up_to {
@@ -397,8 +397,8 @@ impl<E: Copy> EventQueue<E> {
             self.reshape(Some(shift));
         }
     }
-    /// Sorts all pending events into slots of width `2^shift`, or of a width guessed from a sample
-    /// of them.
+    /// Sorts all pending events into slots of width `2^shift`, or of a width estimated from a
+    /// sample of them.
     fn reshape(&mut self, shift: Option<u32>) {
         self.take_all();
         let shift = shift.or_else(|| tuning::guessed_shift(&self.in_transit, self.now.as_ps()));
@@ -414,7 +414,7 @@ impl<E: Copy> EventQueue<E> {
         self.roomy_up_to = self.len().saturating_mul(4);
         self.retunes += 1;
     }
-    /// Brings all pending events in transit, those of equal time in their order.
+    /// Moves all pending events to `in_transit`; those of equal time keep their order.
     fn take_all(&mut self) {
         self.ready.take_all(&mut self.in_transit);
         self.wheel.take_all(&mut self.slab, self.cursor, &mut self.in_transit);

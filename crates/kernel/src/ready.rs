@@ -1,12 +1,12 @@
-//! The present: the events of the slot that was reached last, in their final order.
+//! The present: the events of the slot reached last, in their final order.
 
 use crate::slab::{Chain, Due, Slab};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// A batch no longer than this is sorted, and takes late arrivals, by insertion.
+/// Batches up to this length are sorted by insertion, and late events are inserted into them.
 const SHORT: usize = 24;
-/// An event that differs from others of its time only in its order of insertion.
+/// An event with its order of insertion, which breaks ties.
 #[derive(Clone, Copy)]
 struct Entry<E> {
     at: u64,
@@ -14,19 +14,18 @@ struct Entry<E> {
     event: E,
 }
 
-/// A sorted batch, and a heap for events that arrive late for it when it is too long to insert
-/// into.
+/// A sorted batch, and a heap for late events if the batch is too long to insert into.
 pub(crate) struct Ready<E> {
     batch: Vec<Due<E>>,
-    /// How much of the batch is gone.
+    /// Number of events removed from the batch.
     taken: usize,
-    /// Where the slot that was reached last begins in the batch, until more events come in.
+    /// Start of the slot reached last in the batch, until more events are pushed.
     last_slot: usize,
-    /// While this is not empty, every new event is inserted here, so at equal times the batch's
-    /// events stay first.
+    /// While this is not empty, every new event is inserted here, so the batch's events precede it
+    /// at equal times.
     late: BinaryHeap<Entry<E>>,
     late_order: u64,
-    /// Empty, save while a long batch is sorted.
+    /// Empty except while a long batch is sorted.
     sorting: Vec<Entry<E>>,
 }
 
@@ -35,7 +34,7 @@ impl<E: Copy> Ready<E> {
         let (batch, late, sorting) = (Vec::with_capacity(64), BinaryHeap::with_capacity(64), Vec::with_capacity(64));
         Ready { batch, taken: 0, last_slot: 0, late, late_order: 0, sorting }
     }
-    /// The earliest event, if it is due at `limit` at the latest.
+    /// Removes the earliest event if it is due at `limit` or earlier.
     #[inline(always)]
     pub(crate) fn pop_until(&mut self, limit: u64) -> Option<Due<E>> {
         if !self.late.is_empty() {
@@ -67,28 +66,28 @@ impl<E: Copy> Ready<E> {
     pub(crate) fn is_empty(&self) -> bool {
         self.left() == 0 && self.late.is_empty()
     }
-    /// Events of the batch that are not gone.
+    /// Returns the number of remaining events of the batch.
     #[inline]
     pub(crate) fn left(&self) -> usize {
         self.batch.len() - self.taken
     }
-    /// The event of the batch after `between` others.
+    /// Returns the event of the batch after `between` others.
     #[inline]
     pub(crate) fn ahead(&self, between: usize) -> Option<&E> {
         self.batch.get(self.taken + between).map(|due| &due.event)
     }
-    /// The events of the slot that was reached last.
+    /// Returns the events of the slot reached last.
     #[inline]
     pub(crate) fn newest_batch(&self) -> impl Iterator<Item = &E> {
         self.batch[self.last_slot..].iter().map(|due| &due.event)
     }
-    /// The time of the earliest event here.
+    /// Returns the time of the earliest ready event.
     pub(crate) fn earliest(&self) -> Option<u64> {
         let times = [self.batch.get(self.taken).map(|due| due.at), self.late.peek().map(|entry| entry.at)];
         times.into_iter().flatten().min()
     }
-    /// Takes the chain of a slot, which starts at `slot_start`, out of the slab and adds it to the
-    /// batch, all of which is earlier. Returns how many different times are in the chain.
+    /// Moves the chain of a slot, which starts at `slot_start`, from the slab to the end of the
+    /// batch, whose other events are earlier. Returns the number of different times in the chain.
     #[inline]
     pub(crate) fn fill(&mut self, slab: &mut Slab<E>, chain: Chain, slot_start: u64) -> usize {
         self.drop_taken();
@@ -105,7 +104,7 @@ impl<E: Copy> Ready<E> {
             _ => self.sort(),
         }
     }
-    /// Sorts the last slot, which came newest first.
+    /// Sorts the last slot, whose events are newest first.
     fn sort(&mut self) -> usize {
         let slot = &mut self.batch[self.last_slot..];
         if let Some(times) = sort_few(slot) {
@@ -125,8 +124,7 @@ impl<E: Copy> Ready<E> {
         }
         times(slot)
     }
-    /// Adds an event to the slot that is being worked off; false when its time is known to be there
-    /// already.
+    /// Adds an event to the ready slot; returns `false` if its time is known to be present already.
     pub(crate) fn push(&mut self, at: u64, event: E) -> bool {
         if !self.late.is_empty() {
             return self.push_late(at, event);
@@ -137,7 +135,7 @@ impl<E: Copy> Ready<E> {
         }
         self.insert(at, event)
     }
-    /// Puts an event into the batch, from behind.
+    /// Inserts an event into the batch, searching from the end.
     fn insert(&mut self, at: u64, event: E) -> bool {
         let later = self.batch[self.taken..].iter().rev().take_while(|other| other.at > at).count();
         let place = self.batch.len() - later;
@@ -150,7 +148,7 @@ impl<E: Copy> Ready<E> {
         self.late_order += 1;
         true
     }
-    /// Keeps the batch from growing for ever while events come in as fast as they go out.
+    /// Keeps the batch from growing forever while events are pushed as fast as they are popped.
     fn drop_taken(&mut self) {
         if self.taken == self.batch.len() {
             self.batch.clear();
@@ -171,13 +169,13 @@ impl<E: Copy> Ready<E> {
     }
 }
 
-/// Returns how many different times are in a slot, which is sorted and not empty.
+/// Returns the number of different times in a slot, which is sorted and not empty.
 fn times<E>(slot: &[Due<E>]) -> usize {
     1 + slot.windows(2).filter(|pair| pair[0].at != pair[1].at).count()
 }
 
-/// Sorts a slot of a few events that came newest first, and returns how many different times are in
-/// it; `None` if they are more.
+/// Sorts a slot of a few events that are newest first, and returns the number of different times in
+/// it, or `None` if there are more events.
 fn sort_few<E: Copy>(slot: &mut [Due<E>]) -> Option<usize> {
     Some(match slot.len() {
         3 => sort_by_rank::<3, E>(slot),
@@ -190,8 +188,8 @@ fn sort_few<E: Copy>(slot: &mut [Due<E>]) -> Option<usize> {
     })
 }
 
-/// Each event's place is the number of those before it: more comparisons than needed, but no branch
-/// that depends on the times.
+/// Computes each event's position as the number of those before it: more comparisons than
+/// necessary, but no branch that depends on the times.
 fn sort_by_rank<const LEN: usize, E: Copy>(slot: &mut [Due<E>]) -> usize {
     let newest_first: [Due<E>; LEN] = std::array::from_fn(|index| slot[index]);
     let mut ranks = [0; LEN];
@@ -208,7 +206,7 @@ fn sort_by_rank<const LEN: usize, E: Copy>(slot: &mut [Due<E>]) -> usize {
     times(&slot[..LEN])
 }
 
-/// Stable, in place, and quick for the two or three events that a slot usually holds.
+/// Stable, in place, and fast for the few events that a slot usually holds.
 fn insertion_sort<E: Copy>(batch: &mut [Due<E>]) {
     for end in 1..batch.len() {
         let entry = batch[end];
@@ -222,7 +220,7 @@ fn insertion_sort<E: Copy>(batch: &mut [Due<E>]) {
 }
 
 impl<E> Ord for Entry<E> {
-    /// Reversed: the standard heap gives its greatest element first.
+    /// Reversed: the standard heap returns its greatest element first.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.order).cmp(&(self.at, self.order))
     }

@@ -6,8 +6,8 @@ use crate::slab::{Chain, Due, Slab};
 /// Number of refills from the far future per turn. The wheel thus covers at least 7/8 turn ahead.
 pub(crate) const BLOCKS: u64 = 8;
 
-/// How picoseconds map to slots and blocks of slots. Slot and block numbers count from time zero,
-/// not round the ring.
+/// The mapping of picoseconds to slots and blocks of slots. Slot and block numbers count from time
+/// zero, not around the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
     /// A slot is `2^shift` picoseconds wide.
@@ -25,7 +25,7 @@ impl Geometry {
     pub(crate) fn block(self, at: u64) -> u64 {
         at >> (self.shift + self.slots_log - BLOCKS.ilog2())
     }
-    /// The block that a slot lies in.
+    /// Returns the block of a slot.
     #[inline]
     pub(crate) fn block_of_slot(self, slot: u64) -> u64 {
         slot >> (self.slots_log - BLOCKS.ilog2())
@@ -33,7 +33,7 @@ impl Geometry {
     pub(crate) fn first_slot(self, block: u64) -> u64 {
         block << (self.slots_log - BLOCKS.ilog2())
     }
-    /// When a slot starts, in picoseconds.
+    /// Returns the start of a slot, in picoseconds.
     #[inline]
     pub(crate) fn start(self, slot: u64) -> u64 {
         slot << self.shift
@@ -43,7 +43,7 @@ impl Geometry {
     }
 }
 
-/// The ring. It holds less than one turn at any time, so each place belongs to one slot number.
+/// The ring. It covers less than one turn at any time, so each entry belongs to one slot number.
 pub(crate) struct Wheel {
     geometry: Geometry,
     /// The events of each slot.
@@ -70,20 +70,19 @@ impl Wheel {
         let chain = &mut self.chains[place];
         let before = *chain;
         *chain = slab.store(at, event, before);
-        // A chain that takes one more into its newest bundle is known to hold something.
+        // If the newest bundle had room, the slot is known to be occupied.
         if before.is_full() {
             self.occupied.insert(place);
         }
     }
-    /// The first slot that holds something, at or after `cursor`, no event being in a slot before
-    /// it.
+    /// Returns the first occupied slot at or after `cursor`; no event may be in a slot before it.
     #[inline]
     pub(crate) fn next_occupied(&self, cursor: u64) -> Option<u64> {
         let start = self.place(cursor);
         let found = self.occupied.next(start).or_else(|| self.occupied.next(0))?;
         Some(cursor + (found.wrapping_sub(start) & (self.chains.len() - 1)) as u64)
     }
-    /// The events of a slot.
+    /// Returns the events of a slot.
     #[inline]
     pub(crate) fn chain(&self, slot: u64) -> Chain {
         self.chains[self.place(slot)]
@@ -95,8 +94,8 @@ impl Wheel {
         self.occupied.remove(place);
         std::mem::replace(&mut self.chains[place], Chain::EMPTY)
     }
-    /// Moves all events to the end of `all`, none of which is in a slot before `cursor`. Those of
-    /// equal time stay in the order in which they came.
+    /// Moves all events to the end of `all`; none may be in a slot before `cursor`. Events of equal
+    /// time keep their order.
     pub(crate) fn take_all<E: Copy>(&mut self, slab: &mut Slab<E>, cursor: u64, all: &mut Vec<Due<E>>) {
         let mut from = cursor;
         while let Some(slot) = self.next_occupied(from) {

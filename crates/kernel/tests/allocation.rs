@@ -1,6 +1,6 @@
-//! A queue that has reached its size allocates nothing: counted by the allocator itself.
+//! A queue that has reached its size does not allocate, as counted by the allocator.
 //!
-//! One test alone in this file: the count is of the whole process.
+//! The only test in this file, because the count covers the whole process.
 #![expect(unsafe_code, reason = "a global allocator can only be written with it; it hands every call to the system's")]
 
 use base::{Seed, Span, Stream, Time};
@@ -12,8 +12,8 @@ static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
 struct Counting;
 
-// SAFETY: every call goes to the system's allocator with the caller's own arguments; counting
-// touches no memory of theirs.
+// SAFETY: every call is passed to the system's allocator with the caller's own arguments; counting
+// touches none of its memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
@@ -31,7 +31,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Mostly a microsecond, sometimes at once, sometimes a timer of a millisecond.
+/// Draws mostly a microsecond, sometimes zero, sometimes a timer of a millisecond.
 fn delay(stream: &mut Stream) -> Span {
     match stream.below(50) {
         0 => Span::ms(1),

@@ -1,5 +1,4 @@
-//! The queue answers what a sorted map of (time, order of arrival) answers, whatever the
-//! interleaving.
+//! The queue returns the same as a sorted map of (time, order of insertion), for any interleaving.
 
 use base::{Seed, Span, Time};
 use kernel::{EventQueue, Foresight, Soon};
@@ -7,18 +6,18 @@ use proptest::prelude::*;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The queue beside its model; every answer is compared.
+/// The queue and its model; every result is compared.
 #[derive(Default)]
 struct Pair {
     queue: EventQueue<u64>,
     model: BTreeMap<(Time, u64), ()>,
     pending: BTreeSet<u64>,
     pushed: u64,
-    /// Whether events are foreseen.
+    /// Whether pops show events ahead of time.
     foresees: bool,
 }
 
-/// Whether all events that were shown are pending.
+/// Checks that all events shown are pending.
 struct Pending<'a> {
     events: &'a BTreeSet<u64>,
     all: Cell<bool>,
@@ -30,22 +29,22 @@ impl Foresight<u64> for Pending<'_> {
     }
 }
 
-/// What may be done to a queue. Delays are in picoseconds.
+/// An operation on a queue. Delays are in picoseconds.
 #[derive(Clone, Debug)]
 enum Step {
-    /// One event after this delay.
+    /// Pushes one event after this delay.
     Push(u64),
-    /// That many times: put an event aside, due after the first delay, push another after the
-    /// second, and pop.
+    /// Repeats: push a separate event due after the first delay, push another after the second, and
+    /// pop.
     Aside { count: usize, delays: [u64; 2] },
-    /// That many events, the first after `delay`, each `gap` after the one before; a gap of zero
-    /// makes ties.
+    /// Pushes `count` events, the first after `delay`, each `gap` after the previous one; a gap of
+    /// zero makes ties.
     Burst { count: u64, delay: u64, gap: u64 },
-    /// That many pops.
+    /// Pops this many times.
     Pop(usize),
-    /// That many times: pop, and push two events after these delays while `grow` is set, else one.
+    /// Repeats: pop, and push two events after these delays while `grow` is set, else one.
     Hold { count: usize, delays: [u64; 2], grow: bool },
-    /// Pops until nothing is left.
+    /// Pops until the queue is empty.
     Drain,
 }
 
@@ -63,7 +62,7 @@ impl Pair {
         self.pending.insert(self.pushed);
         self.pushed += 1;
     }
-    /// Past the end of time nothing can be pushed: such an event comes at the last moment.
+    /// Nothing can be pushed past the end of time: such an event is pushed at the last moment.
     fn push_after(&mut self, delay: u64) {
         self.push(self.after(delay));
     }
@@ -123,7 +122,7 @@ impl Pair {
     }
 }
 
-/// Delays of every scale: none, a few picoseconds, and every power of two up to the whole of time.
+/// Delays of every scale: zero, a few picoseconds, and every power of two up to the whole range.
 fn delay() -> impl Strategy<Value = u64> {
     prop_oneof![
         2 => Just(0),
@@ -158,8 +157,7 @@ proptest! {
         pair.step(Step::Drain)?;
     }
 
-    /// A small seedbed of times, so that most events tie, spread so that ties sit on every level of
-    /// the queue.
+    /// Times from a small set, so that most events tie, with ties in every stage of the queue.
     #[test]
     fn ties_stay_in_order_on_every_level(
         times in prop::collection::vec(delay(), 1..6),
@@ -275,7 +273,7 @@ fn a_cleared_queue_is_as_good_as_new() {
     assert!(drain(&mut queue).into_iter().eq((0..5_000).rev()));
 }
 
-/// A thousand events held for a while: on average one is due every thousandth of the mean delay.
+/// A thousand events on hold: on average one is due every thousandth of the mean delay.
 #[test]
 fn the_width_of_a_slot_follows_the_events_to_any_time_scale() {
     let mut queue = EventQueue::new();

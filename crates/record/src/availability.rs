@@ -1,4 +1,4 @@
-//! What of the data could be had after something broke.
+//! The availability of data after a fault.
 
 use crate::describe::described;
 use crate::row::{Outcome, Row};
@@ -42,7 +42,7 @@ impl SinceFault {
     }
 
     pub fn add(&mut self, row: &Row) {
-        // What the run itself cut off says nothing about faults.
+        // Requests that the end of the run cut off are no evidence of faults.
         if row.end < self.first_fault || row.outcome == Outcome::Unfinished {
             return;
         }
@@ -57,7 +57,7 @@ impl SinceFault {
         *last = (*last).max(Some(row.intended.max(self.first_fault)));
     }
 
-    /// Nothing if no request was there.
+    /// Returns the availability, or `None` without requests.
     pub fn availability(&self) -> Option<Availability> {
         let SinceFault { first_fault, requests, unserved, last_unserved, last_served } = *self;
         let recovery = match (last_unserved, last_served) {
@@ -78,8 +78,8 @@ impl SinceFault {
 }
 
 impl Availability {
-    /// Of several seeds: requests are summed, the recovery is the longest, and there is none where
-    /// one run has none.
+    /// Merges several seeds: requests are summed, and the recovery is the longest, or absent if one
+    /// run has none.
     pub(crate) fn over_seeds<'a>(runs: impl Iterator<Item = &'a Availability>) -> Option<Availability> {
         let longer = |one: Option<f64>, other: Option<f64>| Some(one?.max(other?));
         let sum = runs.copied().reduce(|sum, run| Availability {

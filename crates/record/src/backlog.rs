@@ -1,15 +1,15 @@
-//! Whether the requests underway become ever more: what saturation is.
+//! Detection of saturation: a growing number of requests underway.
 
-/// Batches kept, and as many again before neighbours merge; fewer say nothing.
+/// Minimum number of batches; at twice as many, neighbours merge. Fewer allow no conclusion.
 const BATCHES: usize = 64;
 /// Standard deviations that a rise must exceed: one stable run in 2,000 does.
 const DEVIATIONS: f64 = 3.29;
 
-/// The requests underway in an open loop, as its arrivals find them, in batches of equal numbers of
-/// arrivals. When there are twice as many batches as needed, neighbours become one.
+/// The requests underway in an open loop, as seen by its arrivals, in batches with equal numbers of
+/// arrivals. When there are twice as many batches as needed, neighbours merge.
 #[derive(Clone, Debug)]
 pub struct Backlog {
-    /// Sums over whole batches.
+    /// Sums over complete batches.
     sums: Vec<u64>,
     per_batch: u64,
     sum: u64,
@@ -23,7 +23,7 @@ impl Default for Backlog {
 }
 
 impl Backlog {
-    /// An arrival finds so many requests underway.
+    /// Records that an arrival finds `underway` requests.
     pub fn add(&mut self, underway: u64) {
         self.sum += underway;
         self.count += 1;
@@ -38,12 +38,13 @@ impl Backlog {
         }
     }
 
-    /// By how many requests the backlog grows an arrival, if it does: the share of the load that
-    /// the design cannot carry.
+    /// Returns the growth of the backlog in requests per arrival, if it grows: the share of the
+    /// load that the design cannot carry.
     ///
-    /// That is the rise from the second quarter of the arrivals to the last one; the first quarter
-    /// may still fill what a steady run keeps full. A server that can just carry Poisson arrivals
-    /// changes its backlog by some √n requests over n of them: a rise that chance explains is none.
+    /// The growth is the rise from the second quarter of the arrivals to the last one; the first
+    /// quarter may still fill what a steady run keeps full. Under critical load with Poisson
+    /// arrivals the backlog changes by about √n requests over n arrivals. A rise that chance
+    /// explains does not count.
     pub fn growth(&self) -> Option<f64> {
         let quarter = self.sums.len() / 4;
         if self.sums.len() < BATCHES {
@@ -62,8 +63,8 @@ mod tests {
     use super::*;
     use base::Seed;
 
-    /// What arrivals find at one server: each of `arrivals` comes an exponential gap of mean 1
-    /// after the last one, and takes `service`.
+    /// Simulates the arrivals at one server: each of `arrivals` follows the last one after an
+    /// exponential gap of mean 1, and takes `service`.
     fn queue(arrivals: u64, service: f64, seed: u64) -> Backlog {
         let mut random = Seed(seed).stream("gaps");
         let (mut now, mut free_at, mut backlog) = (0.0f64, 0.0f64, Backlog::default());
@@ -75,7 +76,7 @@ mod tests {
         backlog
     }
 
-    /// Of a load of 1.1 the server carries 1, so a share of 1 - 1 / 1.1 of the arrivals stays.
+    /// The server carries 1 of a load of 1.1, so 1 - 1 / 1.1 of the arrivals accumulate.
     #[test]
     fn beyond_saturation_the_growth_is_the_share_that_is_not_carried() {
         for arrivals in [5_000, 30_000, 1_000_000] {
@@ -94,7 +95,7 @@ mod tests {
         }
     }
 
-    /// A closed pipeline fills at first and then keeps what it holds.
+    /// A closed pipeline fills at first and then keeps its content.
     #[test]
     fn what_only_fills_at_first_does_not_grow() {
         let mut backlog = Backlog::default();

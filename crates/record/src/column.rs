@@ -1,5 +1,5 @@
-//! The columns of the records and of the spans: the tables from which schema, writer, reader and
-//! documentation come.
+//! The columns of the records and of the spans: schema, writer, reader and documentation are
+//! derived from these tables.
 
 use crate::keep::SpanRow;
 use crate::label::Label;
@@ -11,27 +11,27 @@ use parquet::errors::ParquetError;
 use parquet::schema::types::{Type, TypePtr};
 use std::sync::Arc;
 
-/// Appends the values of a column, as Parquet stores them: unsigned numbers in the signed type of
-/// the same width, bit by bit. By many rows at a time, because one call a value would cost more
-/// than the rest of the writer.
+/// Appends the values of a column for several rows, as Parquet stores them: unsigned numbers in the
+/// signed type of the same width, bit by bit. One call per value would cost more than the rest of
+/// the writer.
 pub(crate) type Gather<R, T> = fn(&[R], &mut Vec<T>);
 
-/// A [`Gather`] of one expression.
+/// Makes a [`Gather`] of an expression.
 macro_rules! gather {
     ($row:ident => $value:expr) => {
         |rows, values| values.extend(rows.iter().map(|$row| $value))
     };
 }
 
-/// How to take a column out of a row and to put it back.
+/// How to read a column from a row and to write it back.
 pub(crate) enum Cell<R: 'static> {
     /// An unsigned 64-bit number.
     Wide { gather: Gather<R, i64>, set: fn(&mut R, u64) },
     /// An unsigned 32-bit number.
     Narrow { gather: Gather<R, i32>, set: fn(&mut R, u32) },
-    /// One of a few words, by its index.
+    /// One of a few words, stored by index.
     Word { words: &'static [&'static str], gather: Gather<R, u8>, set: fn(&mut R, usize) },
-    /// Yes or no.
+    /// A truth value.
     Flag { gather: Gather<R, bool>, set: fn(&mut R, bool) },
 }
 
@@ -43,22 +43,21 @@ pub(crate) struct Definition<R: 'static> {
     pub cell: Cell<R>,
 }
 
-/// What a dataset of Parquet parts holds a row of.
+/// A row type of a dataset of Parquet parts.
 pub(crate) trait Record: Copy + 'static {
-    /// What the schema calls a row.
+    /// The name of a row in the schema.
     const NAME: &'static str;
     /// Every column, in the order of the file.
     const COLUMNS: &'static [Definition<Self>];
-    /// A row of zeros, for the reader to fill in.
+    /// Returns a row of zeros, for the reader to fill in.
     fn blank() -> Self;
-    /// The column and the allowed values of the first of some rows that no run writes, with its
-    /// place.
+    /// Returns the first value among the rows that no run writes, with the allowed values.
     fn first_wrong(rows: &[Self]) -> Option<Wrong>;
 }
 
 /// A value that no run writes.
 pub(crate) struct Wrong {
-    /// The place of its row.
+    /// The index of its row.
     pub row: usize,
     pub column: &'static str,
     pub got: String,
@@ -67,7 +66,8 @@ pub(crate) struct Wrong {
 
 /// The operations that a row can have.
 const OPERATIONS: [Operation; 3] = [Operation::Read, Operation::Write, Operation::ReadModifyWrite];
-/// The place of an operation in [`OPERATIONS`]. A new operation does not compile until it has one.
+/// Returns the index of an operation in [`OPERATIONS`]. A new operation does not compile without
+/// one.
 const fn operation_word(operation: Operation) -> u8 {
     match operation {
         Operation::Read => 0,
@@ -92,7 +92,7 @@ const fn time<R>(name: &'static str, doc: &'static str, gather: Gather<R, i64>, 
     column(name, "ps", doc, Cell::Wide { gather, set })
 }
 
-/// The sum of one kind of span.
+/// Defines the column with the sum of one kind of span.
 macro_rules! span {
     ($name:literal, $kind:ident) => {
         time(
@@ -178,7 +178,7 @@ const ROW_COLUMNS: [Definition<Row>; 13 + SpanKind::ALL.len()] = [
         gather!(row => row.end.as_ps() as i64),
         |row, value| row.end = Time::ps(value),
     ),
-    // Derived: the reader takes it from `end_ps` and `intended_ps`.
+    // Derived: `end_ps` and `intended_ps` determine it, so the reader ignores it.
     time(
         "latency_ps",
         "End to end: end_ps - intended_ps, and the sum of all span columns.",
@@ -319,8 +319,8 @@ impl Record for Row {
         }
     }
 
-    /// Latency is a difference of times: a part in which a request ends before it begins must not
-    /// get further.
+    /// Latency is a difference of times: a part in which a request ends before its intended start
+    /// is rejected.
     fn first_wrong(rows: &[Row]) -> Option<Wrong> {
         let row = rows.iter().position(|row| row.end < row.intended)?;
         let (got, least) = (rows[row].end.as_ps(), rows[row].intended.as_ps());
@@ -346,7 +346,7 @@ impl Record for SpanRow {
 }
 
 impl<R> Definition<R> {
-    /// The type's name in the documentation.
+    /// Returns the type's name in the documentation.
     pub fn type_name(&self) -> &'static str {
         match self.cell {
             Cell::Wide { .. } => "u64",
@@ -370,10 +370,10 @@ impl<R> Definition<R> {
     }
 }
 
-/// The schema of a part.
+/// Returns the schema of a part.
 ///
 /// # Panics
-/// If two labels have one name, or that of a column.
+/// If two labels have the same name, or one has that of a column.
 pub(crate) fn schema<R: Record>(labels: &[Label]) -> TypePtr {
     for (index, label) in labels.iter().enumerate() {
         let is_new = labels[..index].iter().all(|other| other.name != label.name);

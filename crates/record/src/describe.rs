@@ -1,4 +1,5 @@
-//! What every column of the records and every field of a summary means, for `rackweave describe`.
+//! The descriptions of every column of the records and every field of a summary, for `rackweave
+//! describe`.
 
 use crate::availability::Availability;
 use crate::column::{OPERATION_WORDS, Record};
@@ -12,26 +13,25 @@ use crate::summary::{Counts, Load, Statistics, Summary};
 /// One column of the records or of the spans, or one field of a summary.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Column {
-    /// Where it is: `records`, `spans` or `summary`.
+    /// The table: `records`, `spans` or `summary`.
     pub table: &'static str,
-    /// Its name; in a summary the path to it, with
-    /// `<operation>`, `<axis>` and others for what varies.
+    /// Its name; in a summary the path to it, with `<operation>`, `<axis>` and other placeholders.
     pub name: String,
-    /// Its unit, `none` for what has no unit.
+    /// Its unit, or `none`.
     pub unit: &'static str,
     /// Its type.
     pub r#type: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub doc: String,
-    /// Of a metric: how runs of several seeds are put together.
+    /// For a metric, how the values of several seeds are merged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seeds: Option<&'static str>,
-    /// Of a metric: which part of a run it covers.
+    /// For a metric, the part of a run that it covers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
 }
 
-/// A field of one of the structs that make up a summary: what [`described!`] leaves of it.
+/// The description of a field of a summary's structs, as [`described!`] generates it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field {
     pub name: &'static str,
@@ -41,8 +41,7 @@ pub(crate) struct Field {
     pub doc: &'static [&'static str],
 }
 
-/// Declares a struct whose doc comments can be read by the program too: each field is followed by
-/// its unit.
+/// Declares a struct whose doc comments the program can read: each field is followed by its unit.
 macro_rules! described {
     (
         $(#[$attribute:meta])*
@@ -78,15 +77,15 @@ macro_rules! described {
 }
 pub(crate) use described;
 
-/// Every column of the records and of the spans, in the order of the files, and then every field of
-/// a summary, in the order of the JSON.
+/// Returns every column of the records and of the spans, in the order of the files, and then every
+/// field of a summary, in the order of the JSON.
 pub fn columns() -> Vec<Column> {
     let summary = Summary::FIELDS.iter().flat_map(summary_field);
     table::<Row>("records").chain(table::<SpanRow>("spans")).chain(summary).collect()
 }
 
-/// The dotted paths of all numbers that a summary can have. In families of metrics `<stream>` and
-/// its like stand for what varies.
+/// Returns the dotted paths of all numbers that a summary can have. Names of metric families
+/// contain placeholders such as `<stream>`.
 pub fn number_paths() -> Vec<String> {
     let operations = || OPERATION_WORDS.into_iter().chain([ALL_OPERATIONS]);
     let numbers = Summary::FIELDS.iter().flat_map(summary_field).filter(|column| is_number(column.r#type));
@@ -97,7 +96,7 @@ pub fn number_paths() -> Vec<String> {
     paths.collect()
 }
 
-/// Whether a summary can have a number under this dotted path.
+/// Returns whether a summary can have a number at this dotted path.
 pub fn has_number(path: &str) -> bool {
     match path.strip_prefix("metrics.") {
         Some(name) => metric::find(name).is_some(),
@@ -131,7 +130,7 @@ fn table<R: Record>(table: &'static str) -> impl Iterator<Item = Column> {
     columns.chain(labels)
 }
 
-/// The leaves under one field of a summary.
+/// Returns the leaves under one field of a summary.
 fn summary_field(field: &Field) -> Vec<Column> {
     let name = field.name;
     match name {
@@ -180,7 +179,7 @@ fn text(lines: &[&str]) -> String {
     lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
 }
 
-/// What a leaf of this Rust type is in JSON; of a map, its values.
+/// Returns the JSON type of a leaf of this Rust type; for a map, that of its values.
 fn json_type(rust_type: &str) -> &'static str {
     let plain: String = rust_type.chars().filter(|character| !character.is_whitespace()).collect();
     match plain.as_str() {

@@ -1,15 +1,15 @@
-//! Latency histograms as files that the standard HdrHistogram tools read; the format is described
-//! at `Summarizer::histograms`.
+//! Latency histograms as files for the standard HdrHistogram tools; `Summarizer::histograms`
+//! describes the format.
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
 use std::time::Duration;
 
-/// Values are picoseconds, the maximum in a line is in nanoseconds.
+/// Values are in picoseconds; the maximum in a line is in nanoseconds.
 const PICOSECONDS_IN_A_NANOSECOND: f64 = 1e3;
 
-/// The whole file for one operation's histogram, over `(start, length)` of virtual time.
+/// Returns the whole file of one operation's histogram, over `(start, length)` of virtual time.
 pub(crate) fn histogram_log(
     operation: &str,
     histogram: &Histogram<u64>,

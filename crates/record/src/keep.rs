@@ -1,4 +1,4 @@
-//! The spans of a request in their order, for those requests of which they are asked.
+//! The ordered spans of selected requests.
 
 use crate::ledger::{Entry, Place};
 use crate::row::{Row, Sink, SinkError, SpanKind};
@@ -15,12 +15,12 @@ pub struct SpanRow {
     pub request: RequestId,
     /// The span's number in its request, from 0 in the order in which spans were claimed.
     pub number: u32,
-    /// What it was.
+    /// The claim.
     pub entry: Entry,
 }
 
 impl SpanRow {
-    /// For the reader to fill in.
+    /// An empty row, for the reader to fill in.
     pub(crate) const BLANK: SpanRow = SpanRow {
         request: RequestId(0),
         number: 0,
@@ -34,21 +34,21 @@ impl SpanRow {
     };
 }
 
-/// Whose spans are kept in their order.
+/// The requests whose ordered spans are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keep {
-    /// Nobody's.
+    /// No request.
     #[default]
     Nothing,
-    /// Those of the requests with the longest latency, so many.
+    /// This many requests with the longest latency.
     Slowest(u32),
-    /// Those of every so manieth request.
+    /// Every n-th request.
     Every(u64),
-    /// Those of all requests.
+    /// All requests.
     All,
 }
 
-/// Why a text does not say whose spans are kept.
+/// A text that is no valid selection of requests.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` does not say whose spans are kept; allowed are none, slowest:K, every:N and all, K and N from 1")]
 pub struct KeepError(String);
@@ -79,22 +79,22 @@ impl fmt::Display for Keep {
     }
 }
 
-/// Chooses requests whose spans are kept, and hands these to a sink: at once, or those of the
-/// slowest at the end.
+/// Selects the requests whose spans are kept, and passes their spans to a sink: at once, or at the
+/// end for the slowest.
 #[derive(Clone, Debug, Default)]
 pub struct Keeper {
     keep: Keep,
-    /// By latency, and among equals the earliest last.
+    /// By latency; of equal latencies, the earliest request comes last.
     slowest: BTreeMap<(Span, Reverse<RequestId>), Vec<SpanRow>>,
 }
 
 impl Keeper {
-    /// Before the first request.
+    /// Creates a keeper before the first request.
     pub fn new(keep: Keep) -> Keeper {
         Keeper { keep, slowest: BTreeMap::new() }
     }
 
-    /// Whether the spans of a request may be wanted.
+    /// Returns whether the spans of a request may be kept.
     #[inline]
     pub fn wants(&self, request: RequestId) -> bool {
         match self.keep {
@@ -104,7 +104,7 @@ impl Keeper {
         }
     }
 
-    /// A request has ended.
+    /// Handles the end of a request.
     pub fn take(&mut self, row: &Row, entries: Vec<Entry>, sink: &mut dyn Sink) -> Result<(), SinkError> {
         if entries.is_empty() {
             return Ok(());
@@ -120,7 +120,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Hands over what was kept until the end, the slowest first.
+    /// Passes on the spans kept until the end, the slowest first.
     pub fn finish(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
         std::mem::take(&mut self.slowest).into_values().rev().try_for_each(|spans| sink.spans(&spans))
     }
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// The requests whose spans are kept, of requests with these latencies.
+    /// Returns the requests whose spans are kept, given the latencies of all requests.
     fn kept(keep: &str, latencies: &[u64]) -> Vec<u64> {
         let (mut keeper, mut sink) = (Keeper::new(keep.parse().unwrap()), Spans::default());
         for (latency, request) in latencies.iter().zip(0..) {

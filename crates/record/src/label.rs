@@ -1,5 +1,5 @@
-//! What tells the rows of one run from those of another: constant columns behind those of the
-//! table, so that parts of many runs can be read together.
+//! Labels that distinguish the rows of different runs: constant columns behind those of the table,
+//! so that parts of many runs can be read together.
 
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::column::writer::ColumnWriterImpl;
@@ -12,13 +12,14 @@ use std::io::Write;
 /// A column with one value in all rows of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Label {
-    /// The column: [`Label::DESIGN`], [`Label::SEED`], or what begins with [`Label::PREFIX`].
+    /// The column: [`Label::DESIGN`], [`Label::SEED`], or a name that begins with
+    /// [`Label::PREFIX`].
     pub name: String,
     /// Its type and its value.
     pub value: LabelValue,
 }
 
-/// The value of a label; none where the run has no such label and others have.
+/// The value of a label; `None` if the run does not have the label and others do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LabelValue {
     /// A text.
@@ -27,7 +28,7 @@ pub enum LabelValue {
     Integer(Option<i64>),
     /// A number.
     Number(Option<f64>),
-    /// Yes or no.
+    /// A truth value.
     Truth(Option<bool>),
 }
 
@@ -36,9 +37,9 @@ impl Label {
     pub const DESIGN: &'static str = "design";
     /// The column of the seed.
     pub const SEED: &'static str = "seed";
-    /// How columns of the axes of a sweep begin.
+    /// The prefix of the columns of a sweep's axes.
     pub const PREFIX: &'static str = "label_";
-    /// Which columns there are, for the documentation: name, type, meaning.
+    /// The possible columns, for the documentation: name, type, meaning.
     pub(crate) const COLUMNS: [(&'static str, &'static str, &'static str); 3] = [
         ("design", "string", "The name of the design; absent in the records of a live target."),
         ("seed", "i64", "The seed of the run; absent in the records of a live target."),
@@ -51,7 +52,7 @@ impl Label {
         ),
     ];
 
-    /// Whether a column of this name is a label.
+    /// Returns whether a column of this name is a label.
     pub(crate) fn is_one(name: &str) -> bool {
         name == Label::DESIGN || name == Label::SEED || name.starts_with(Label::PREFIX)
     }
@@ -67,7 +68,7 @@ impl Label {
         column.with_repetition(Repetition::OPTIONAL).with_logical_type(logical).build()
     }
 
-    /// Writes the column of a row group of so many rows.
+    /// Writes the column of a row group with `rows` rows.
     pub(crate) fn write<W: Write + Send>(
         &self,
         rows: usize,
@@ -87,7 +88,7 @@ impl Label {
     }
 }
 
-/// Rows that are written at a time.
+/// Rows written at a time.
 const BLOCK: usize = 1_024;
 
 fn repeat<T: DataType>(

@@ -1,21 +1,21 @@
-//! Where the time of a request goes: every instant is claimed by one span, when it happens.
+//! The time ledger of a request: every instant is claimed by one span, when it happens.
 //!
-//! A ledger has a mark: up to it, every instant is accounted for. A claim names its own begin and
-//! end. What lies between the mark and a claim's begin was claimed by nobody and becomes
-//! [`SpanKind::Unattributed`]; what a claim shares with earlier ones was claimed twice and is
-//! counted as an error of the design. So the measurement can fail, and says where.
+//! A ledger has a mark: every instant before it is accounted for. A claim states its own begin and
+//! end. Time between the mark and the begin of a claim is a gap, and becomes
+//! [`SpanKind::Unattributed`]. Time that a claim shares with earlier ones is claimed twice, and is
+//! counted as an error of the design. So the measurement can fail, and it reports where.
 //!
-//! Parts of one request may run beside each other: chunks, copies, attempts. From
-//! [`fork`](Ledger::fork) on claims may overlap, and each instant counts for the claim that ended
-//! first. Each part has to claim its own time without gaps.
+//! Parts of one request may run in parallel: chunks, copies, attempts. After [`fork`](Ledger::fork)
+//! claims may overlap, and each instant counts for the claim made first. Each part has to claim its
+//! own time without gaps.
 
 use crate::row::{SpanKind, Spans};
 use base::{Span, Time};
 
 const KINDS: usize = SpanKind::ALL.len();
 
-/// Kinds in the order in which a ledger keeps them: those that every link of a network takes come
-/// first, and lie in the cache line of the mark.
+/// The order of kinds in a ledger: those that every link of a network uses come first, in the cache
+/// line of the mark.
 const ORDER: [SpanKind; KINDS] = [
     SpanKind::Serialization,
     SpanKind::Propagation,
@@ -39,11 +39,11 @@ const ORDER: [SpanKind; KINDS] = [
     SpanKind::Unattributed,
 ];
 
-/// So many of them may lie in the cache line of the mark. The others are left alone where nothing
-/// is added to them.
+/// Number of kinds in the cache line of the mark. The others are not accessed if nothing is added
+/// to them.
 const NEAR: usize = 4;
 
-/// The place of each kind in [`ORDER`].
+/// The index of each kind in [`ORDER`].
 const PLACE: [u8; KINDS] = {
     let mut place = [u8::MAX; KINDS];
     let mut index = 0;
@@ -55,19 +55,19 @@ const PLACE: [u8; KINDS] = {
     place
 };
 
-/// Where the sum of a kind lies in a ledger and in [`Spans`].
+/// Returns the index of a kind's sum in a ledger and in [`Spans`].
 #[inline]
 pub(crate) fn place_of(kind: SpanKind) -> usize {
     usize::from(PLACE[kind as usize])
 }
 
-/// Writes the places, their names and their documentation from one table.
+/// Generates the places, their names and their documentation from one table.
 macro_rules! places {
     ($($kind:ident $name:literal $doc:literal;)+) => {
-        /// Where a request was during a span.
+        /// The location of a request during a span.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Place {
-            /// Nowhere in particular, or not known.
+            /// Not located, or unknown.
             Nowhere,
             $(#[doc = $doc] $kind(u32),)+
         }
@@ -75,7 +75,7 @@ macro_rules! places {
         impl Place {
             /// The names of all kinds of place, in the order of their numbers.
             pub const NAMES: [&str; 1 + [$($name),+].len()] = ["nowhere", $($name),+];
-            /// The number of its kind, and its own among its like.
+            /// Returns the number of the kind, and the index of the place within it.
             pub fn numbers(self) -> (u8, u32) {
                 let mut kind = 0;
                 if self == Place::Nowhere {
@@ -89,7 +89,7 @@ macro_rules! places {
                 )+
                 unreachable!("every place has been compared with")
             }
-            /// The place with these numbers, if there is one.
+            /// Returns the place with these numbers, if there is one.
             pub fn of(kind: u8, index: u32) -> Option<Place> {
                 let places = [Place::Nowhere, $(Place::$kind(index)),+];
                 places.get(usize::from(kind)).copied()
@@ -114,7 +114,7 @@ places! {
 /// One claimed span of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What the time was spent on.
+    /// The kind of the span.
     pub kind: SpanKind,
     /// The part of the rack that the request occupied or waited at.
     pub place: Place,
@@ -122,44 +122,45 @@ pub struct Entry {
     pub begin: Time,
     /// End of the span.
     pub end: Time,
-    /// How much of it counts in the sum of its kind: the rest ran beside other parts.
+    /// Duration that counts in the sum of its kind; the rest ran in parallel with other parts.
     pub counted: Span,
 }
 
-/// The ledger of one request. In this order: what every claim touches is in the first cache line.
+/// The ledger of one request. The memory order is fixed: the first cache line has what every claim
+/// uses.
 #[repr(C)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::box_collection, reason = "a single word where no entries are kept")]
 pub struct Ledger {
-    /// Everything before is accounted for.
+    /// Everything before it is accounted for.
     mark: Time,
-    /// The claims in their order, where they are kept.
+    /// The claims in order, if they are kept.
     entries: Option<Box<Vec<Entry>>>,
     /// In the order of [`place_of`].
     sums: [Span; KINDS],
-    /// Time that was claimed twice.
+    /// Time claimed twice.
     twice: Span,
-    /// What followed the longest gap; the end of the request if nothing.
+    /// The span that followed the longest gap; `None` for the end of the request.
     gap_before: Option<SpanKind>,
     longest_gap: Span,
     is_forked: bool,
 }
 
-/// What has become of the time of a request that has ended.
+/// The time account of a request that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settled {
-    /// The sums by kind: exactly the time from the opening to the end.
+    /// The sums by kind: exactly the time from the start to the end.
     pub spans: Spans,
-    /// Time that was claimed twice, or beyond the end: an error of the design.
+    /// Time claimed twice, or claimed beyond the end: an error of the design.
     pub twice: Span,
-    /// What followed the longest gap; `None` if that was the end of the request.
+    /// The span that followed the longest gap; `None` if it was the end of the request.
     pub gap_before: Option<SpanKind>,
-    /// The claims in their order, if they were kept.
+    /// The claims in order, if they were kept.
     pub entries: Vec<Entry>,
 }
 
 impl Ledger {
-    /// The ledger of a request that begins now. Keeps its claims in order if that is asked for.
+    /// Opens the ledger of a request that starts now. Keeps its claims in order if `keeps_entries`.
     #[inline]
     pub fn open(now: Time, keeps_entries: bool) -> Ledger {
         Ledger {
@@ -187,7 +188,7 @@ impl Ledger {
         }
     }
 
-    /// Claims parts that follow each other from `begin` on.
+    /// Claims consecutive parts from `begin` on.
     #[inline(always)]
     pub fn claim_parts<const PARTS: usize>(&mut self, begin: Time, place: Place, parts: [(SpanKind, Span); PARTS]) {
         if begin != self.mark || self.entries.is_some() {
@@ -202,8 +203,7 @@ impl Ledger {
         }
     }
 
-    /// The sums so far in an order of its own, to have them fetched from memory before they are
-    /// needed.
+    /// Returns the sums so far in internal order, to prefetch them.
     pub fn sums(&self) -> &[Span] {
         &self.sums
     }
@@ -217,12 +217,12 @@ impl Ledger {
         }
     }
 
-    /// From now on parts of the request run beside each other: their claims may overlap.
+    /// Allows overlapping claims: from now on, parts of the request run in parallel.
     pub fn fork(&mut self) {
         self.is_forked = true;
     }
 
-    /// A claim begins elsewhere than at the mark: a gap before it, or time that is claimed already.
+    /// Handles a claim that does not begin at the mark: a gap before it, or time claimed already.
     #[cold]
     fn meet(&mut self, kind: Option<SpanKind>, begin: Time, end: Time) {
         let gap = begin.saturating_since(self.mark);
@@ -247,9 +247,8 @@ impl Ledger {
         }
     }
 
-    /// Ends the request. Time up to `end` that nobody has claimed is a gap. A ledger with claims
-    /// beyond `end` is void: all of its time is unattributed, and the excess counts as claimed
-    /// twice.
+    /// Ends the request. Unclaimed time up to `end` is a gap. A ledger with claims beyond `end` is
+    /// void: all of its time is unattributed, and the excess counts as claimed twice.
     #[inline]
     pub fn settle(&mut self, end: Time) -> Settled {
         let beyond = self.mark.saturating_since(end);
@@ -275,21 +274,20 @@ impl Ledger {
     }
 }
 
-/// What was wrong with the ledgers of a run: by what followed the gaps, and by what was claimed
-/// twice.
+/// The errors in the ledgers of a run: gaps by the span that followed them, and time claimed twice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Audit {
-    /// Unattributed time of requests in the statistics, by what followed their longest gap; last
-    /// those whose end did.
+    /// Unattributed time of requests in the statistics, by the span that followed their longest
+    /// gap. The last entry is for gaps before the end of a request.
     gaps: [Span; KINDS + 1],
     /// Requests with time that was claimed twice.
     pub requests_twice: u64,
-    /// All of that time.
+    /// Total time claimed twice.
     pub twice: Span,
 }
 
 impl Audit {
-    /// Takes the ledger of a request; `counts` if it is in the statistics.
+    /// Adds the ledger of a request; `counts` if the request is in the statistics.
     #[inline]
     pub fn add(&mut self, settled: &Settled, counts: bool) {
         let unattributed = settled.spans.get(SpanKind::Unattributed);
@@ -302,7 +300,7 @@ impl Audit {
         }
     }
 
-    /// What followed most of the unattributed time: a span, or the end of the request.
+    /// Returns the span that followed most of the unattributed time, or the end of the request.
     pub(crate) fn worst_gap(&self) -> &'static str {
         let worst = (0..self.gaps.len()).max_by_key(|kind| self.gaps[*kind]);
         worst.and_then(|kind| SpanKind::ALL.get(kind)).map_or("the end", |kind| kind.name())

@@ -1,14 +1,14 @@
-//! The record of a run: one [`Row`] a request, whose spans sum exactly to its end-to-end time, and
-//! the [`Summary`].
+//! The record of a run: one [`Row`] per request, whose spans sum exactly to its end-to-end time,
+//! and the [`Summary`].
 //!
-//! * [`Ledger`] takes the time of one request as it passes, and finds gaps and what is claimed
-//!   twice; [`Keeper`] keeps the spans of some requests in their order.
-//! * [`Sink`] takes rows; [`ParquetWriter`] is one that keeps them as a dataset of Parquet parts,
-//!   readable at any time, and [`read_part`] reads them back.
-//! * [`Summarizer`] takes the same rows and gives a [`Summary`] and latency histograms
-//!   (HdrHistogram interval logs); [`Summary::over_seeds`] puts runs together.
-//! * [`metric`] declares what designs count beside that, and its [`Meter`](metric::Meter) takes
-//!   readings of it.
+//! * [`Ledger`] accounts for the time of one request, and detects gaps and time claimed twice;
+//!   [`Keeper`] keeps the ordered spans of selected requests.
+//! * [`Sink`] receives rows; [`ParquetWriter`] stores them as a dataset of Parquet parts, readable
+//!   at any time, and [`read_part`] reads them back.
+//! * [`Summarizer`] computes a [`Summary`] and latency histograms (HdrHistogram interval logs) from
+//!   the same rows; [`Summary::over_seeds`] merges runs.
+//! * [`metric`] declares the metrics of designs, and its [`Meter`](metric::Meter) collects readings
+//!   of them.
 //! * [`columns`] documents every column and every field with its unit.
 
 mod availability;

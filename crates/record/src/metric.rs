@@ -1,11 +1,12 @@
-//! The registry of metrics: what designs and workloads count beside the statistics of requests.
+//! The registry of metrics: measurements of designs and workloads beyond the statistics of
+//! requests.
 //!
-//! A metric is declared once, in one of the tables below: its name, its unit, what it means, how
-//! runs of several seeds are put together, and which part of the run it covers. A [`Meter`] takes
+//! A metric is declared once, in one of the tables below: its name, its unit, its meaning, how the
+//! values of several seeds are merged, and which part of the run it covers. A [`Meter`] accepts
 //! readings under declared names only. `rackweave describe`, docs/reference/metrics.md and the
-//! checks of paths in claims and figures come from the same tables.
+//! checks of paths in claims and figures use the same tables.
 //!
-//! [`find`] gives the declaration of a name.
+//! [`find`] returns the declaration of a name.
 
 #![expect(non_upper_case_globals, reason = "a metric is spelled in code as it is in a summary")]
 
@@ -32,39 +33,39 @@ pub use wear::*;
 use std::fmt::Display;
 use std::marker::PhantomData;
 
-/// How a metric is read, and with that how it covers the window and is put together over seeds.
+/// The form of a metric: how it is read, which determines its window and how seeds are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// A running total: its growth in the window. Sum over seeds.
+    /// The growth of a running total in the window. Sum over seeds.
     Count,
-    /// A quotient of two running totals: that of their growths. Mean over seeds.
+    /// The quotient of the growths of two running totals. Mean over seeds.
     Ratio,
-    /// The largest value of the window. Maximum over seeds.
+    /// The largest value in the window. Maximum over seeds.
     Highest,
-    /// The smallest value of the window. Minimum over seeds.
+    /// The smallest value in the window. Minimum over seeds.
     Lowest,
-    /// A number that is computed from the window, such as a percentile. Mean over seeds.
+    /// A number computed from the window, such as a percentile. Mean over seeds.
     Sample,
-    /// What is the case at the end of the run. Mean over seeds.
+    /// The state at the end of the run. Mean over seeds.
     State,
-    /// What follows from the plan. Mean over seeds, which agree.
+    /// A value that follows from the plan. Mean over seeds, which agree.
     Fixed,
 }
 
-/// How values of several seeds become one.
+/// How the values of several seeds are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merge {
-    /// All together.
+    /// The sum of the values.
     Sum,
     /// The arithmetic mean of the runs that have the metric.
     Mean,
-    /// The largest.
+    /// The largest value.
     Max,
-    /// The smallest.
+    /// The smallest value.
     Min,
 }
 
-/// Which part of a run a metric covers.
+/// The part of a run that a metric covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
     /// From the end of the warm-up to the end of the run.
@@ -73,36 +74,36 @@ pub enum Window {
     Whole(&'static str),
     /// The end of the run.
     End,
-    /// None: the plan decides it.
+    /// None: the plan determines the value.
     Plan,
 }
 
-/// One declared metric, or a family of them whose names differ in places such as `{stream}`.
+/// One declared metric, or a family of metrics whose names have placeholders such as `{stream}`.
 #[derive(Clone, Copy, Debug)]
 pub struct Definition {
     /// The name in summaries, claims and figures.
     pub name: &'static str,
-    /// How it is read.
+    /// The form of its readings.
     pub form: Form,
-    /// The unit, `none` for what has no unit.
+    /// The unit, or `none`.
     pub unit: &'static str,
-    /// Which part of a run it covers.
+    /// The part of a run that it covers.
     pub window: Window,
     doc: &'static [&'static str],
 }
 
-/// Metrics that belong together.
+/// A group of related metrics.
 #[derive(Clone, Copy, Debug)]
 pub struct Section {
     /// The heading.
     pub title: &'static str,
-    /// Which runs have them.
+    /// The runs that have them.
     pub intro: &'static str,
-    /// In the order of the documentation.
+    /// The metrics, in the order of the documentation.
     pub metrics: &'static [&'static Definition],
 }
 
-/// All metrics, by the design that has them.
+/// All metrics, by design.
 pub const SECTIONS: [Section; 7] =
     [common::SECTION, edm::SECTION, blox::SECTION, wear::SECTION, san::SECTION, sdirect::SECTION, scalio::SECTION];
 
@@ -117,7 +118,7 @@ impl Form {
 }
 
 impl Merge {
-    /// The name in documentation.
+    /// Returns the name in documentation.
     pub const fn name(self) -> &'static str {
         match self {
             Merge::Sum => "sum",
@@ -127,7 +128,7 @@ impl Merge {
         }
     }
 
-    /// Puts the values of some seeds together, of which there is at least one.
+    /// Merges the values of at least one seed.
     pub(crate) fn apply(self, values: &[f64]) -> f64 {
         let sum = || values.iter().sum::<f64>();
         match self {
@@ -140,7 +141,7 @@ impl Merge {
 }
 
 impl Window {
-    /// As documentation has it.
+    /// Returns the text for documentation.
     pub fn text(self) -> String {
         match self {
             Window::Measured => "after warm-up".into(),
@@ -152,12 +153,12 @@ impl Window {
 }
 
 impl Definition {
-    /// What it means, in a sentence.
+    /// Returns the meaning, in a sentence.
     pub fn doc(&self) -> String {
         self.doc.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
     }
 
-    /// How seeds are put together.
+    /// Returns how seeds are merged.
     pub const fn merge(&self) -> Merge {
         match self.form {
             Form::Count => Merge::Sum,
@@ -167,23 +168,23 @@ impl Definition {
         }
     }
 
-    /// Whether this is the declaration of `name`.
+    /// Returns whether this is the declaration of `name`.
     pub fn covers(&self, name: &str) -> bool {
         covers(self.name, name)
     }
 }
 
-/// The declaration of `name`, if there is one.
+/// Returns the declaration of `name`, if there is one.
 pub fn find(name: &str) -> Option<&'static Definition> {
     all().find(|definition| definition.covers(name))
 }
 
-/// Every declaration, in the order of [`SECTIONS`].
+/// Returns every declaration, in the order of [`SECTIONS`].
 pub fn all() -> impl Iterator<Item = &'static Definition> {
     SECTIONS.into_iter().flat_map(|section| section.metrics.iter().copied())
 }
 
-/// What may stand in the place of a name.
+/// The allowed values of a placeholder.
 enum Fill {
     Digits,
     /// Letters, digits, `-` and `_`.
@@ -191,7 +192,7 @@ enum Fill {
     OneOf(&'static [&'static str]),
 }
 
-/// The places of families.
+/// The placeholders of families.
 const PLACES: [(&str, Fill); 7] = [
     ("server", Fill::Digits),
     ("ssd", Fill::Digits),
@@ -213,7 +214,7 @@ impl Fill {
     }
 }
 
-/// Whether `name` is `pattern` with its places filled.
+/// Returns whether `name` is `pattern` with its placeholders filled.
 fn covers(pattern: &str, name: &str) -> bool {
     let Some((before, rest)) = pattern.split_once('{') else { return pattern == name };
     let (place, after) = rest.split_once('}').expect("a place ends");
@@ -224,15 +225,15 @@ fn covers(pattern: &str, name: &str) -> bool {
     ends.into_iter().any(|end| fill.takes(&name[..end]) && covers(after, &name[end..]))
 }
 
-/// A declared metric that is read in the form `F`.
+/// A declared metric with readings of the form `F`.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric<F>(&'static Definition, PhantomData<F>);
 
-/// A declared family of metrics that are read in the form `F`.
+/// A declared family of metrics with readings of the form `F`.
 #[derive(Clone, Copy, Debug)]
 pub struct Family<F>(&'static Definition, PhantomData<F>);
 
-/// The whole name of a metric.
+/// The full name of a metric.
 #[derive(Clone, Debug)]
 pub struct Key<F> {
     definition: &'static Definition,
@@ -245,7 +246,7 @@ impl<F> Metric<F> {
         Metric(definition, PhantomData)
     }
 
-    /// The name in summaries.
+    /// Returns the name in summaries.
     pub const fn name(&self) -> &'static str {
         self.0.name
     }
@@ -256,10 +257,10 @@ impl<F> Family<F> {
         Family(definition, PhantomData)
     }
 
-    /// The metric with these places, in the order of the name.
+    /// Returns the metric with these values of the placeholders, in the order of the name.
     ///
     /// # Panics
-    /// If the declaration does not cover the name that this gives.
+    /// If the declaration does not cover the resulting name.
     pub fn at(self, places: &[&dyn Display]) -> Key<F> {
         let mut name = String::new();
         let mut places = places.iter();
@@ -300,8 +301,9 @@ impl Computed for Sample {}
 impl Computed for State {}
 impl Computed for Fixed {}
 
-/// Declares the metrics of a section. A line is a name, for a family the pattern of its names, the
-/// form, the unit, and if it is not the form's own the window; what it means is its doc comment.
+/// Declares the metrics of a section. A line has a name, the pattern of the names if it is a
+/// family, the form, the unit, and the window if it differs from the form's. The doc comment is the
+/// meaning.
 macro_rules! metrics {
     ($title:literal $intro:literal $(
         $(#[doc = $doc:literal])+
@@ -324,7 +326,7 @@ macro_rules! metrics {
     };
 }
 
-/// The declaration of one metric.
+/// Makes the declaration of one metric.
 macro_rules! definition {
     ($name:ident = $pattern:literal: $form:ident [$unit:literal] $($window:ident $reason:literal)? ($($doc:literal),+)) => {
         super::definition!(@ $pattern, $form [$unit] $($window $reason)? ($($doc),+))
@@ -349,7 +351,7 @@ macro_rules! definition {
     };
 }
 
-/// The type of a metric, or of a family if there is a pattern.
+/// Selects the type of a metric, or of a family if there is a pattern.
 macro_rules! metric_type {
     ($form:ident) => { super::Metric<super::$form> };
     ($form:ident $pattern:literal) => { super::Family<super::$form> };

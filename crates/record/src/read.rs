@@ -1,4 +1,4 @@
-//! Parts back to rows, for reports and tests. What is damaged on its way is an error.
+//! Reads parts back into rows, for reports and tests. Damaged parts are errors.
 
 use crate::checksum::verify;
 use crate::column::{Cell, Definition, Record, Wrong, schema};
@@ -17,25 +17,25 @@ use parquet::file::serialized_reader::SerializedFileReader;
 /// One part of a dataset, read back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part<R = Row> {
-    /// What made it; fields are empty where the file does not say.
+    /// The provenance; fields are empty if the file lacks them.
     pub provenance: Provenance,
-    /// Its rows, in the order in which they were written.
+    /// The rows, in the order of writing.
     pub rows: Vec<R>,
 }
 
-/// Why a part cannot be read.
+/// An error of reading a part.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// It is not a whole Parquet file.
+    /// The part is not a complete Parquet file.
     #[error("{place}: not a readable Parquet part: {reason}")]
     Parquet {
         /// The part.
         place: String,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
-    /// It is a Parquet file with other columns.
+    /// The part is a Parquet file with other columns.
     #[error("{place}: not a part of these records: {reason}")]
     Schema {
         /// The part.
@@ -48,24 +48,25 @@ pub enum ReadError {
     Value {
         /// The part.
         place: String,
-        /// The row in the part, from 0.
+        /// The index of the row in the part, from 0.
         row: usize,
         /// The column.
         column: &'static str,
-        /// What it holds.
+        /// The value.
         got: String,
-        /// What it may hold.
+        /// The allowed values.
         allowed: String,
     },
 }
 
-/// Reads one whole part of records, whose bytes are held in memory meanwhile (some twenty a row).
-/// `place` names it in errors. A part that is truncated or damaged in a single bit is an error.
+/// Reads one whole part of records; its bytes are held in memory meanwhile (about twenty per row).
+/// `place` identifies it in errors. A part that is truncated or damaged in a single bit is an
+/// error.
 pub fn read_part(place: &str, source: &impl ChunkReader) -> Result<Part, ReadError> {
     read(place, source)
 }
 
-/// The same for a part of spans.
+/// Reads one whole part of spans, like [`read_part`].
 pub fn read_spans(place: &str, source: &impl ChunkReader) -> Result<Part<SpanRow>, ReadError> {
     read(place, source)
 }
@@ -89,8 +90,8 @@ fn whole(source: &impl ChunkReader) -> Result<Bytes, ParquetError> {
     source.get_bytes(0, usize::try_from(source.len())?)
 }
 
-/// Reads whole parts one after the other, in the given order: `(place, source)` each. All rows are
-/// held in memory: about 200 bytes each; take [`read_part`] for datasets that are larger than that.
+/// Reads whole parts, given as `(place, source)`, in the given order. All rows are held in memory,
+/// about 200 bytes each; use [`read_part`] for larger datasets.
 pub fn read_parts<R: ChunkReader>(parts: impl IntoIterator<Item = (String, R)>) -> Result<Vec<Row>, ReadError> {
     let mut rows = Vec::new();
     for (place, source) in parts {
@@ -135,7 +136,7 @@ fn read_row_group<R: Record>(place: &str, group: &dyn RowGroupReader, rows: &mut
     check_values(place, first, rows)
 }
 
-/// A value that no run writes must not get further.
+/// Rejects values that no run writes.
 fn check_values<R: Record>(place: &str, first: usize, rows: &[R]) -> Result<(), ReadError> {
     match R::first_wrong(&rows[first..]) {
         None => Ok(()),
@@ -145,13 +146,13 @@ fn check_values<R: Record>(place: &str, first: usize, rows: &[R]) -> Result<(), 
     }
 }
 
-/// One column of one row group on its way into rows.
+/// The decoder of one column of one row group.
 struct Column<'a, R: 'static> {
     place: &'a str,
     definition: &'static Definition<R>,
-    /// Whether it is the first of its row group.
+    /// Whether the column is the first of its row group.
     makes_rows: bool,
-    /// Where in the rows the row group begins.
+    /// The index of the row group's first row.
     first: usize,
 }
 
@@ -172,7 +173,7 @@ impl<R: Record> Column<'_, R> {
         }
     }
 
-    /// Hands every value of the column to `set`, with its row.
+    /// Passes every value of the column to `set`, with its row.
     fn each<T: DataType>(
         &self,
         reader: ColumnReaderImpl<T>,
@@ -185,9 +186,8 @@ impl<R: Record> Column<'_, R> {
         })
     }
 
-    /// Hands every value of the column to `set`, with its row, as long as `set` knows them. The
-    /// first column makes the rows, batch by batch, so that no number in the file decides how much
-    /// memory is taken.
+    /// Passes every value of the column to `set`, with its row, until `set` fails. The first column
+    /// creates the rows, batch by batch, so that no number in the file determines the memory use.
     fn try_each<T: DataType>(
         &self,
         mut reader: ColumnReaderImpl<T>,
@@ -210,7 +210,7 @@ impl<R: Record> Column<'_, R> {
         if at == rows.len() { Ok(()) } else { Err(self.uneven()) }
     }
 
-    /// Reads some values into the empty `values`; false at the end of the column.
+    /// Reads a batch into the empty `values`; returns `false` at the end of the column.
     fn next_batch<T: DataType>(
         &self,
         reader: &mut ColumnReaderImpl<T>,
@@ -234,10 +234,10 @@ impl<R: Record> Column<'_, R> {
     }
 }
 
-/// Values taken from a column at a time.
+/// Values read from a column at a time.
 const BATCH: usize = 4096;
 
-/// A word that its column does not have.
+/// A word that its column does not allow.
 struct Unknown {
     got: String,
     words: &'static [&'static str],
@@ -257,7 +257,7 @@ mod tests {
     use parquet::file::writer::SerializedFileWriter;
     use parquet::schema::parser::parse_message_type;
 
-    /// A whole part of a program that kept other columns.
+    /// Builds a complete part with the columns of another program.
     fn part_with_columns(columns: &str) -> Bytes {
         let schema = parse_message_type(&format!("message other {{ {columns} }}")).unwrap();
         let mut bytes = Vec::new();

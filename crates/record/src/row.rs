@@ -1,23 +1,23 @@
-//! One row a request. The spans of a row sum exactly to its end-to-end time.
+//! One row per request. The spans of a row sum exactly to its end-to-end time.
 
 use crate::keep::SpanRow;
 use crate::ledger::place_of;
 use base::{Bytes, NodeId, Operation, RequestId, Span, Time};
 
-/// How a request ended.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// Answered, or its data has arrived.
     Finished,
-    /// Answered with nothing by a timer, because its target or the way to it died.
+    /// Answered with nothing by a timer, because its target or the path to it failed.
     Null,
-    /// Given up: its data was lost and nobody will send it again.
+    /// Abandoned: its data was lost and will not be resent.
     Lost,
-    /// Still on its way when the run stopped; `end` is the time of the stop.
+    /// Still in flight when the run stopped; `end` is the time of the stop.
     Unfinished,
-    /// The same after a fault, when it had been waited for as long as the run says: its data could
-    /// not be had.
+    /// Still in flight after a fault, at the end of the run's waiting time: its data was
+    /// unavailable.
     Unavailable,
 }
 
@@ -25,7 +25,7 @@ impl Outcome {
     /// Every outcome.
     pub const ALL: [Outcome; 5] =
         [Outcome::Finished, Outcome::Null, Outcome::Lost, Outcome::Unfinished, Outcome::Unavailable];
-    /// The name used in files and records.
+    /// Returns the name used in files and records.
     pub const fn name(self) -> &'static str {
         match self {
             Outcome::Finished => "finished",
@@ -37,10 +37,10 @@ impl Outcome {
     }
 }
 
-/// Writes the enum, its names and its documentation from one table.
+/// Generates the enum, its names and its documentation from one table.
 macro_rules! span_kinds {
     ($($kind:ident $name:literal $doc:literal;)+) => {
-        /// Where the time of a request went. A design uses those that it has; the others stay zero.
+        /// The kinds of spans. A design uses those that apply to it; the others stay zero.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum SpanKind {
             $(#[doc = $doc] $kind,)+
@@ -49,11 +49,11 @@ macro_rules! span_kinds {
         impl SpanKind {
             /// Every kind, in the order of the columns.
             pub const ALL: [SpanKind; [$($name),+].len()] = [$(SpanKind::$kind),+];
-            /// The name in columns and summaries.
+            /// Returns the name in columns and summaries.
             pub const fn name(self) -> &'static str {
                 match self { $(SpanKind::$kind => $name,)+ }
             }
-            /// What the time was spent on.
+            /// Returns the activity that takes the time.
             pub const fn doc(self) -> &'static str {
                 match self { $(SpanKind::$kind => $doc,)+ }
             }
@@ -84,17 +84,17 @@ span_kinds! {
     Unattributed "unattributed" "Time that no span was claimed for. A run with more than 0.1 % of it warns.";
 }
 
-/// A request's time, split.
+/// A request's time by kind of span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spans {
-    /// In the order of [`place_of`], which is that of ledgers: no request pays for another order.
+    /// In the order of [`place_of`], like ledgers, so that nothing is reordered per request.
     placed: [Span; SpanKind::ALL.len()],
-    /// All of them together, or the longest span if they are more than that.
+    /// The total of all kinds, saturating.
     total: Span,
 }
 
 impl Spans {
-    /// Of sums by kind, in the order of [`place_of`].
+    /// Creates spans from sums by kind, in the order of [`place_of`].
     #[inline]
     pub(crate) fn of(placed: [Span; SpanKind::ALL.len()]) -> Spans {
         let total = placed.iter().fold(0_u64, |sum, span| sum.saturating_add(span.as_ps()));
@@ -105,23 +105,23 @@ impl Spans {
         self.placed[place_of(kind)] += span;
         self.total = Span::ps(self.total.as_ps().saturating_add(span.as_ps()));
     }
-    /// The time spent in `kind`.
+    /// Returns the time spent in `kind`.
     pub fn get(&self, kind: SpanKind) -> Span {
         self.placed[place_of(kind)]
     }
-    /// All kinds together.
+    /// Returns the total of all kinds.
     pub fn total(&self) -> Span {
         self.total
     }
-    /// Every kind with its time, in the order of the columns.
+    /// Returns every kind with its time, in the order of the columns.
     pub fn iter(&self) -> impl Iterator<Item = (SpanKind, Span)> + '_ {
         SpanKind::ALL.iter().map(|kind| (*kind, self.get(*kind)))
     }
-    /// Every time, in the order of [`place_of`].
+    /// Returns every time, in the order of [`place_of`].
     pub(crate) fn placed(&self) -> &[Span; SpanKind::ALL.len()] {
         &self.placed
     }
-    /// All kinds together in picoseconds, wide enough for any values.
+    /// Returns the total of all kinds in picoseconds, without overflow.
     #[inline]
     pub(crate) fn total_ps(&self) -> u128 {
         match self.total.as_ps() {
@@ -135,74 +135,74 @@ impl Spans {
     }
 }
 
-/// One request, whole.
+/// The record of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// Its number in the run.
     pub request: RequestId,
-    /// What it asked.
+    /// The requested operation.
     pub operation: Operation,
-    /// Who asked.
+    /// The requesting node.
     pub source: NodeId,
-    /// Whose memory or storage it was about.
+    /// The node of the memory or storage.
     pub target: NodeId,
-    /// The first byte there; 0 where the workload makes no addresses.
+    /// The first byte at the target; 0 if the workload has no addresses.
     pub address: u64,
-    /// The payload.
+    /// The payload, in bytes.
     pub bytes: Bytes,
-    /// How it ended.
+    /// The result.
     pub outcome: Outcome,
-    /// When the workload wanted it to start. Latency counts from here.
+    /// The start time that the workload intended. Latency counts from here.
     pub intended: Time,
-    /// When the source took it up.
+    /// When the source started it.
     pub start: Time,
     /// When it ended.
     pub end: Time,
-    /// The end-to-end time of the same request alone in the same network; zero when not known.
+    /// The end-to-end time of the same request alone in the same network; zero if unknown.
     pub unloaded: Span,
-    /// Whether it was intended after the warm-up, so that it counts in statistics.
+    /// Whether its intended start is after the warm-up, so that it counts in statistics.
     pub measured: bool,
-    /// Where the time went: sums to `end - intended`.
+    /// The time by kind of span; sums to `end - intended`.
     pub spans: Spans,
 }
 
 impl Row {
-    /// End to end, from the intended start.
+    /// Returns the end-to-end time, from the intended start.
     pub fn latency(&self) -> Span {
         self.end - self.intended
     }
-    /// Whether the request ended no earlier than it was intended, and the spans account for every
-    /// picosecond.
+    /// Returns whether the request ended no earlier than its intended start, and the spans account
+    /// for every picosecond.
     pub fn adds_up(&self) -> bool {
         self.end >= self.intended && self.spans.total_ps() == u128::from(self.latency().as_ps())
     }
-    /// Whether the request goes into statistics: intended after the warm-up, and finished.
+    /// Returns whether the request counts in statistics: intended after the warm-up, and finished.
     pub fn counts(&self) -> bool {
         self.measured && self.outcome == Outcome::Finished
     }
 }
 
-/// Takes the rows of a run as they come.
+/// Receives the rows of a run as requests end.
 pub trait Sink {
-    /// Takes one row, in the order in which requests end.
+    /// Receives one row, in the order in which requests end.
     fn row(&mut self, row: &Row) -> Result<(), SinkError>;
-    /// Takes the spans of one request in their order, where the run keeps them.
+    /// Receives the ordered spans of one request, if the run keeps them.
     fn spans(&mut self, _: &[SpanRow]) -> Result<(), SinkError> {
         Ok(())
     }
 }
 
-/// Why rows can no longer be taken. Rows accepted so far stay readable.
+/// An error after which no more rows are accepted. Rows accepted so far stay readable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("records cannot be written to {place}: {reason}")]
 pub struct SinkError {
     /// The file or part.
     pub place: String,
-    /// What the system said.
+    /// The system's error message.
     pub reason: String,
 }
 
-/// Keeps nothing: for benchmarks and warm-ups.
+/// Discards everything: for benchmarks and warm-ups.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Discard;
 

@@ -1,27 +1,27 @@
-//! One summary of several runs that differ in their seed only.
+//! One summary of several runs that differ only in their seed.
 
 use crate::availability::Availability;
 use crate::metric;
 use crate::summary::{Counts, Load, Statistics, Summary};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why summaries cannot be put together.
+/// An error of merging summaries.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MergeError {
-    /// There was none.
+    /// No summary was given.
     #[error("no summary was given, at least one is needed")]
     Empty,
-    /// One is not of a single run: the mean of means would give its seeds too little weight.
+    /// A summary is not of a single run: the mean of means would give its seeds too little weight.
     #[error("a summary of the seeds {seeds:?} was given; only summaries of one seed can be put together")]
     NotSingle {
-        /// The seeds that it has.
+        /// The seeds of the summary.
         seeds: Vec<u64>,
     },
-    /// A seed twice, or out of order: floating-point means depend on the order.
+    /// A seed is repeated or out of order: floating-point means depend on the order.
     #[error("seed {seed} came after seed {previous}; seeds must rise")]
     Order {
-        /// The seed before.
+        /// The previous seed.
         previous: u64,
         /// The seed that should have been greater.
         seed: u64,
@@ -29,32 +29,33 @@ pub enum MergeError {
     /// A summary has a metric that is not declared.
     #[error("the metric {name} is not declared, so that it has no value over seeds")]
     Metric {
-        /// Its name.
+        /// The metric's name.
         name: String,
     },
     /// Two runs differ in more than their seed.
     #[error("the runs of seeds {first_seed} and {seed} differ in {field}: {first} and {got}")]
     Different {
-        /// What they differ in.
+        /// The differing field.
         field: &'static str,
         /// The seed of the first run.
         first_seed: u64,
         /// The seed of the run that differs from it.
         seed: u64,
-        /// What the first run has.
+        /// The value in the first run.
         first: String,
-        /// What the other has.
+        /// The value in the other run.
         got: String,
     },
 }
 
 impl Summary {
-    /// Puts runs together that differ in their seed only, given in the order of their seeds. Counts
-    /// and events are summed; loads, means, percentiles and simulated time are averaged, over the
-    /// runs that have them; `min` and `max` are the extremes; metrics are put together as they are
-    /// declared, over the runs that have them. `mean_ci95` and `p99_ci95` are half-widths by
-    /// Student's t over the runs, absent where only one run has a value. A warning that not every
-    /// run has is given with its seeds.
+    /// Merges runs that differ only in their seed, given in the order of their seeds.
+    ///
+    /// Counts and events are summed. Loads, means, percentiles and simulated time are averaged over
+    /// the runs that have them. `min` and `max` are the extremes. Metrics are merged as declared,
+    /// over the runs that have them. `mean_ci95` and `p99_ci95` are half-widths by Student's t over
+    /// the runs, absent if only one run has a value. A warning that some runs lack is prefixed with
+    /// its seeds.
     pub fn over_seeds(runs: &[Summary]) -> Result<Summary, MergeError> {
         let first = runs.first().ok_or(MergeError::Empty)?;
         check(first, runs)?;
@@ -164,7 +165,7 @@ impl Statistics {
     }
 }
 
-/// Puts together what the maps hold under each key, over the maps that have it.
+/// Merges the values of the maps under each key, over the maps that have it.
 fn by_key<T>(maps: &[&BTreeMap<String, T>], merge: impl Fn(&[&T]) -> T) -> BTreeMap<String, T> {
     let keys: BTreeSet<&String> = maps.iter().flat_map(|map| map.keys()).collect();
     let merged = |key: &String| merge(&maps.iter().filter_map(|map| map.get(key)).collect::<Vec<_>>());
@@ -175,7 +176,7 @@ fn mean_by_key(maps: &[&BTreeMap<String, f64>]) -> BTreeMap<String, f64> {
     by_key(maps, |values| mean(&values.iter().map(|value| **value).collect::<Vec<_>>()))
 }
 
-/// Metrics, each put together as it is declared.
+/// Merges metrics, each as declared.
 fn merged_metrics(maps: &[&BTreeMap<String, f64>]) -> Result<BTreeMap<String, f64>, MergeError> {
     let names: BTreeSet<&String> = maps.iter().flat_map(|map| map.keys()).collect();
     let merged = |name: &String| {
@@ -186,7 +187,8 @@ fn merged_metrics(maps: &[&BTreeMap<String, f64>]) -> Result<BTreeMap<String, f6
     names.into_iter().map(merged).collect()
 }
 
-/// Each warning once, in the order of the seeds; with its seeds unless every run has it.
+/// Returns each warning once, in the order of the seeds; prefixed with its seeds unless every run
+/// has it.
 fn warnings(runs: &[Summary]) -> Vec<String> {
     let mut seeds_of: Vec<(&String, Vec<String>)> = Vec::new();
     for run in runs {
@@ -206,13 +208,13 @@ fn warnings(runs: &[Summary]) -> Vec<String> {
     seeds_of.into_iter().map(text).collect()
 }
 
-/// Of at least one value.
+/// Returns the mean of at least one value.
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Half the width of the 95 % confidence interval of the mean, by Student's t; none for fewer than
-/// two values.
+/// Returns half the width of the 95 % confidence interval of the mean, by Student's t; `None` for
+/// fewer than two values.
 fn half_width_95(values: &[f64]) -> Option<f64> {
     let degrees = values.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
     let centre = mean(values);
@@ -231,13 +233,14 @@ const STUDENT_T_975: [f64; 30] = [
 /// The 0.975 quantile of the normal distribution.
 const NORMAL_975: f64 = 1.959_964;
 
-/// The 0.975 quantile of Student's t with `degrees` (at least one) degrees of freedom.
+/// Returns the 0.975 quantile of Student's t with `degrees` (at least one) degrees of freedom.
 fn student_t_975(degrees: usize) -> f64 {
     STUDENT_T_975.get(degrees - 1).copied().unwrap_or_else(|| student_t_975_expansion(degrees as f64))
 }
 
-/// The first terms of the expansion around the normal quantile: Abramowitz and Stegun, 26.7.5. Good
-/// to 0.001 beyond the table, where the normal quantile itself would still be 4 % low.
+/// Returns the first terms of the expansion around the normal quantile: Abramowitz and Stegun,
+/// 26.7.5. Accurate to 0.001 beyond the table, where the normal quantile itself would still be 4 %
+/// low.
 fn student_t_975_expansion(degrees: f64) -> f64 {
     let z = NORMAL_975;
     let first = (z.powi(3) + z) / 4.0;
@@ -253,7 +256,7 @@ mod tests {
     fn students_t_falls_towards_the_normal_quantile_on_both_sides_of_the_table() {
         assert_eq!(student_t_975(1), 12.706);
         assert_eq!(student_t_975(30), 2.042);
-        // From tables that go further: 2.0395, 2.0003 and 1.9840.
+        // From larger tables: 2.0395, 2.0003 and 1.9840.
         for (degrees, published) in [(31, 2.0395), (60, 2.0003), (100, 1.9840)] {
             assert!((student_t_975(degrees) - published).abs() < 0.001, "{degrees}");
         }

@@ -1,26 +1,27 @@
-//! Whether latency is steady over the measured part of a run.
+//! Detection of a steady state in the measured part of a run.
 //!
 //! The rule is MSER (White, "An effective truncation heuristic for bias reduction in simulation
-//! output", Simulation 1997; White, Cobb and Spratt, WSC 2000): of the means of `n` batches the
-//! first `d` are a transient, with the `d` that makes the standard error of the mean of the rest
-//! least, `sum (y - mean)^2 / (n - d)^2`. A `d` beyond the half says that the run has not become
-//! steady. MSER-5 takes batches of five observations; ours are spans of time, of which a run of any
-//! length has as many, and which do not hang on the order of rows.
+//! output", Simulation 1997; White, Cobb and Spratt, WSC 2000). Of the means of `n` batches the
+//! first `d` are a transient. `d` minimises the standard error of the mean of the rest, `sum (y -
+//! mean)^2 / (n - d)^2`. A `d` beyond the half means that the run has not become steady.
+//!
+//! MSER-5 uses batches of five observations. Here batches are intervals of time: their number does
+//! not depend on the length of the run, and they do not depend on the order of rows.
 
 use base::{Span, Time};
 
-/// Spans of time kept; when a run has more, neighbours become one.
+/// Maximum number of intervals; when a run has more, neighbours merge.
 const BATCHES_MAX: usize = 128;
-/// Fewer batches, or fewer requests in each on average, say nothing.
+/// Fewer batches, or fewer requests in each on average, allow no conclusion.
 const BATCHES_MIN: usize = 24;
 const REQUESTS_MIN: u64 = 8;
-/// By how much the transient must change the mean to be worth a word. Ours.
+/// Minimum relative effect of the transient on the mean for a warning. Our choice.
 const SHIFT_MIN: f64 = 0.05;
-/// Standard deviations of a batch by which the transient must lie beside the rest: heavy tails move
-/// single batches, and MSER may cut there. Ours.
+/// Minimum distance of the transient from the rest, in standard deviations of a batch. Heavy tails
+/// move single batches, and MSER may cut there. Our choice.
 const DEVIATIONS: f64 = 2.0;
 
-/// Sums of latency by the time at which requests were intended.
+/// Sums of latency by intended start.
 #[derive(Clone, Debug)]
 pub(crate) struct Course {
     /// A batch is `1 << shift` picoseconds long.
@@ -34,26 +35,26 @@ struct Batch {
     count: u64,
 }
 
-/// What a course says.
+/// The result of the test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Steadiness {
-    /// Nothing speaks against it, or there are too few requests to tell.
+    /// There is no evidence of a transient, or too few requests to tell.
     Steady,
-    /// The requests intended before this time, in picoseconds, are a transient. `shift` is by how
-    /// much they change the mean latency, as a share of that of the rest.
+    /// The requests intended before this time, in picoseconds, are a transient. `shift` is their
+    /// effect on the mean latency, relative to the mean of the rest.
     From { ps: u64, shift: f64 },
-    /// It did not become steady in the first half of what was measured.
+    /// The run did not become steady in the first half of its measured part.
     Never,
 }
 
-/// What of a run that was measured from its beginning is a transient.
+/// The transient of a run that was measured from its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transient {
     /// Too few requests to tell.
     Unknown,
-    /// The requests intended before this time: at least a hundredth of the run, or so.
+    /// The requests intended before this time: about a hundredth of the run or more.
     Until(Time),
-    /// More than the half, which ends at this time.
+    /// More than half, which ends at this time.
     MoreThan(Time),
 }
 
@@ -61,7 +62,7 @@ impl Course {
     pub fn new() -> Course {
         Course { shift: 0, batches: Vec::new() }
     }
-    /// Takes a request that counts.
+    /// Adds a request that counts.
     pub fn add(&mut self, intended: Time, latency: Span) {
         let intended_ps = intended.as_ps();
         while (intended_ps >> self.shift) as usize >= BATCHES_MAX {
@@ -75,7 +76,7 @@ impl Course {
         batch.latency_ps += u128::from(latency.as_ps());
         batch.count += 1;
     }
-    /// Whether what was measured is steady.
+    /// Returns whether the measured part is steady.
     pub fn steadiness(&self) -> Steadiness {
         let means = self.means();
         if means.len() < BATCHES_MIN {
@@ -95,7 +96,7 @@ impl Course {
         }
     }
 
-    /// What MSER calls a transient. A cut in the second half that chance explains is none.
+    /// Returns the transient by MSER. A cut in the second half that chance explains does not count.
     pub fn transient(&self) -> Transient {
         let means = self.means();
         if means.len() < BATCHES_MIN {
@@ -118,8 +119,8 @@ impl Course {
         self.batches = self.batches.chunks(2).map(sum).collect();
         self.shift += 1;
     }
-    /// The begin and the mean of every batch with requests, without the first and the last, which
-    /// are measured in part only. None if there are too few requests.
+    /// Returns the begin and the mean of every batch with requests. The first and the last are left
+    /// out, as they are measured only in part. Empty if there are too few requests.
     fn means(&self) -> Vec<(u64, f64)> {
         let filled: Vec<(u64, Batch)> =
             (0..).zip(&self.batches).filter(|(_, batch)| batch.count > 0).map(|(at, batch)| (at, *batch)).collect();
@@ -132,8 +133,8 @@ impl Course {
     }
 }
 
-/// How many of the first values are a transient. Not more than three quarters: the fewer are left,
-/// the oftener chance makes them alike.
+/// Returns the number of initial values that are a transient. At most three quarters: the fewer
+/// values remain, the more often they are alike by chance.
 fn truncation(values: &[f64]) -> usize {
     let error_of_mean = |cut: usize| {
         let (_, deviation) = moments(&values[cut..]);
@@ -171,8 +172,8 @@ mod tests {
     fn exponential(stream: &mut Stream, mean: f64) -> f64 {
         -mean * (1.0 - stream.unit()).ln()
     }
-    /// When requests came to an M/M/1 queue of load `load` and a service of 1 us that begins with
-    /// `backlog` us of work, and how long they took, in microseconds.
+    /// Simulates an M/M/1 queue of load `load` with a service time of 1 us that starts with
+    /// `backlog` us of work. Returns the arrival and the latency of each request, in microseconds.
     fn requests(seed: u64, load: f64, backlog: f64, count: usize) -> Vec<(f64, f64)> {
         let mut stream = Seed(seed).stream("queue");
         let (mut now, mut free_at) = (0.0, backlog);
@@ -198,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_starts_full_is_a_transient_until_it_has_drained() {
-        // Work leaves at 1 - 0.5: 2,000 us of it are gone after 4,000 us.
+        // The backlog shrinks at a rate of 1 - 0.5: 2,000 us of work are gone after 4,000 us.
         let full = queue(3, 0.5, 2_000.0, 20_000);
         let Steadiness::From { ps, .. } = full.steadiness() else { panic!("{:?}", full.steadiness()) };
         assert!((3_000e6..5_000e6).contains(&(ps as f64)), "{ps}");
@@ -219,7 +220,7 @@ mod tests {
 
     #[test]
     fn without_its_transient_a_queue_has_the_mean_of_the_closed_form() {
-        // M/M/1: 1 us / (1 - 0.5). With 2,000 us of work at the beginning the whole run says 222
+        // M/M/1: 1 us / (1 - 0.5). With 2,000 us of initial work the mean of the whole run is 222
         // us.
         let (mut without, mut whole) = (0.0, 0.0);
         for seed in 0..20 {

@@ -1,5 +1,5 @@
-//! Rows to a [`Summary`] while a run goes on, in memory that does not grow with it. The formulae
-//! are at [`Summary`].
+//! Computes a [`Summary`] from rows during a run, in memory that does not grow with the run. The
+//! formulae are at [`Summary`].
 
 use crate::availability::SinceFault;
 use crate::histogram_log::histogram_log;
@@ -13,33 +13,33 @@ use crate::window::Window;
 use base::{Bytes, Operation, Time};
 use std::collections::BTreeMap;
 
-/// Which run it is.
+/// The identity of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunIdentity {
     /// The program's version.
     pub version: String,
-    /// SHA-256 of the resolved plan without its seed, hex: runs that differ in their seed only have
-    /// the same.
+    /// SHA-256 of the resolved plan without its seed, hex: equal for runs that differ only in their
+    /// seed.
     pub plan_hash: String,
     /// The design's name.
     pub design: String,
     /// The seed.
     pub seed: u64,
-    /// Where this point lies in its sweep: axis name to value, as written in the experiment file.
+    /// The point in the sweep: axis name to value, as written in the experiment file.
     pub labels: BTreeMap<String, String>,
 }
 
-/// What only the driver knows, at the end of a run.
+/// Facts that only the driver knows, at the end of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunFacts {
     /// Requests that the workload intended before the stop: those that have a row and those that
     /// were never issued.
     pub offered: u64,
-    /// Requests that were intended but never taken up; they have no row.
+    /// Requests that were intended but never started; they have no row.
     pub not_issued: u64,
-    /// The payload of those of them that were intended within the window.
+    /// The payload of the requests never issued that were intended within the window.
     pub not_issued_bytes_in_window: Bytes,
-    /// Packets or messages that full buffers dropped.
+    /// Packets or messages dropped by full buffers.
     pub dropped_packets: u64,
     /// The end of the window of loads: when arrivals ended. No request was intended later.
     pub window_end: Time,
@@ -49,26 +49,26 @@ pub struct RunFacts {
     pub busiest_link: f64,
     /// Events that the simulator executed.
     pub events: u64,
-    /// The load that the plan asked for, as a fraction of the busiest link; none in a closed loop
-    /// or a trace.
+    /// The planned load, as a fraction of the busiest link; `None` in a closed loop or a trace.
     pub planned_load: Option<f64>,
-    /// By how many requests the backlog of an open loop grew an arrival:
+    /// Growth of the backlog of an open loop, in requests per arrival:
     /// [`Backlog::growth`](crate::Backlog::growth).
     pub backlog_growth: Option<f64>,
-    /// What designs and workloads count beside requests, from a [`Meter`](crate::metric::Meter).
+    /// Metrics of designs and workloads, from a [`Meter`](crate::metric::Meter).
     pub metrics: BTreeMap<String, f64>,
-    /// What was wrong with the spans of its requests.
+    /// Errors in the spans of its requests.
     pub audit: Audit,
     /// Whether the run was cut short (Ctrl-C, full disk).
     pub partial: bool,
-    /// Whether a closed loop waited for requests that did not end: not all of the load was offered.
+    /// Whether a closed loop waited for requests that did not end: part of the load was not
+    /// offered.
     pub stalled: bool,
 }
 
-/// Takes every row of a run, in any order, and says at the end what they come to.
+/// Collects every row of a run, in any order, and computes the summary at the end.
 ///
-/// Every issued request has exactly one row: [`row`](Self::row) for each, then
-/// [`finish`](Self::finish) and, if wanted, [`histograms`](Self::histograms).
+/// Every issued request has exactly one row: call [`row`](Self::row) for each, then
+/// [`finish`](Self::finish) and, if needed, [`histograms`](Self::histograms).
 #[derive(Clone, Debug)]
 pub struct Summarizer {
     identity: RunIdentity,
@@ -80,17 +80,17 @@ pub struct Summarizer {
     since_fault: Option<SinceFault>,
 }
 
-/// The name under which the requests of every operation are put together.
+/// The name for the requests of all operations together.
 pub const ALL_OPERATIONS: &str = "all";
 
 impl Summarizer {
-    /// Before the first row. `window_start` is the end of the warm-up.
+    /// Creates a summarizer before the first row. `window_start` is the end of the warm-up.
     pub fn new(identity: RunIdentity, window_start: Time) -> Self {
         Summarizer::over(identity, Window::new(window_start))
     }
 
-    /// Before the first row of a run whose warm-up ends with a request rather than at a time:
-    /// nothing is in the window until [`begin`](Self::begin).
+    /// Creates a summarizer before the first row of a run whose warm-up ends with a request instead
+    /// of a time. The window is empty until [`begin`](Self::begin).
     pub fn warming_up(identity: RunIdentity) -> Self {
         Summarizer::over(identity, Window::not_begun())
     }
@@ -100,7 +100,7 @@ impl Summarizer {
         Summarizer { identity, window, rows_by_outcome, tallies: Vec::new(), course: Course::new(), since_fault: None }
     }
 
-    /// Something breaks at `first_fault` for the first time: what can be had afterwards is counted.
+    /// Counts the availability of data after `first_fault`, the time of the first fault.
     #[must_use]
     pub fn with_first_fault(mut self, first_fault: Time) -> Self {
         self.since_fault = Some(SinceFault::new(first_fault));
@@ -113,11 +113,11 @@ impl Summarizer {
         self.window.begin(window_start);
     }
 
-    /// Takes one row.
+    /// Adds one row.
     ///
     /// # Panics
-    /// If the spans of the row do not sum to its end-to-end time, or it ends before it was
-    /// intended: such a row comes from a broken design, and no statistic of it would mean anything.
+    /// If the spans of the row do not sum to its end-to-end time, or it ends before its intended
+    /// start: such a row comes from a broken design, and its statistics would be meaningless.
     pub fn row(&mut self, row: &Row) {
         assert!(row.adds_up(), "{}", why_not(row));
         self.rows_by_outcome[row.outcome as usize] += 1;
@@ -142,12 +142,12 @@ impl Summarizer {
         &mut self.tallies[index].1
     }
 
-    /// The summary of the rows so far, as a run with these facts.
+    /// Returns the summary of the rows so far, as a run with these facts.
     ///
     /// # Panics
-    /// If a request was intended after the end of the window, or the rows of a run that was not cut
-    /// short are not the offered requests without those never issued: then somebody has lost a
-    /// request. If a number in the facts is infinite or not a number.
+    /// If a request was intended after the end of the window. If the run was not cut short and its
+    /// rows are not the offered requests without those never issued: a request was lost. If a
+    /// number in the facts is infinite or not a number.
     pub fn finish(&self, facts: &RunFacts) -> Summary {
         self.check(facts);
         let tallies = self.tallies_by_name();
@@ -175,22 +175,23 @@ impl Summarizer {
         summary
     }
 
-    /// What of the rows so far is a transient, if they were measured from the beginning.
+    /// Returns the transient of the rows so far, provided that they were measured from the
+    /// beginning.
     pub fn transient(&self) -> Transient {
         self.course.transient()
     }
 
-    /// The latency histograms by operation and under `all`, in picoseconds, for the files
+    /// Returns the latency histograms by operation and under `all`, in picoseconds, for the files
     /// `latency.<operation>.hdr`.
     ///
     /// # Format
     /// A file is an HdrHistogram interval log, text in lines as Java's `HistogramLogReader` defines
-    /// it: comments with `#`, then one interval from the end of the warm-up to the last end, `start
-    /// s,length s,maximum,payload`, without a tag. The payload is the base64 of the histogram in
-    /// HdrHistogram's V2 compressed encoding. Values are picoseconds with three significant digits;
-    /// the maximum in the line is in nanoseconds, for people. Only measured requests that finished
-    /// are in it. `HistogramLogProcessor -outputValueUnitRatio 1000` prints percentiles in
-    /// nanoseconds.
+    /// it. It has comments with `#`, then one interval from the end of the warm-up to the last end,
+    /// `start s,length s,maximum,payload`, without a tag. The payload is the base64 of the
+    /// histogram in HdrHistogram's V2 compressed encoding. Values are picoseconds with three
+    /// significant digits; the maximum in the line is in nanoseconds, for readability. Only
+    /// measured requests that finished are included. `HistogramLogProcessor -outputValueUnitRatio
+    /// 1000` prints percentiles in nanoseconds.
     pub fn histograms(&self) -> BTreeMap<String, Vec<u8>> {
         let tallies = self.tallies_by_name();
         let span = self.window.span_of_rows();
@@ -249,7 +250,7 @@ impl Summarizer {
         }
     }
 
-    /// By name, with `all` if there is any.
+    /// Returns the tallies by name, with `all` if there are any.
     fn tallies_by_name(&self) -> BTreeMap<&'static str, Tally> {
         let mut by_name: BTreeMap<_, _> =
             self.tallies.iter().map(|(operation, tally)| (operation.name(), tally.clone())).collect();
@@ -272,7 +273,7 @@ fn why_not(row: &Row) -> String {
     )
 }
 
-/// A value of every tally that has something to say.
+/// Returns a value of every tally with a nonzero count.
 fn each<T>(
     tallies: &BTreeMap<&'static str, Tally>,
     count: fn(&Tally) -> u64,
@@ -283,11 +284,11 @@ fn each<T>(
 }
 
 fn gigabits_per_second(bytes: u128, length_ps: u64) -> f64 {
-    // Bits a picosecond are terabits a second.
+    // Bits per picosecond are terabits per second.
     per_picosecond(bytes as f64 * 8.0, length_ps) * 1e3
 }
 
-/// Zero in an empty window: JSON has no infinity, and a warning says so.
+/// Returns zero for an empty window: JSON has no infinity, and a warning reports the empty window.
 fn per_picosecond(amount: f64, length_ps: u64) -> f64 {
     if length_ps == 0 { 0.0 } else { amount / length_ps as f64 }
 }

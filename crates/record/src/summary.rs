@@ -1,4 +1,4 @@
-//! What a run comes to: counts, loads, latency statistics, mean spans. One definition for every
+//! The summary of a run: counts, loads, latency statistics, mean spans. One definition for every
 //! design.
 
 use crate::availability::Availability;
@@ -164,8 +164,8 @@ described! {
     }
 }
 
-/// The summary as JSON for people and programs: indented, keys in a fixed order, a newline at the
-/// end. Equal summaries give equal text.
+/// Returns the summary as JSON for people and programs: indented, keys in a fixed order, a newline
+/// at the end. Equal summaries give equal text.
 pub fn summary_json(summary: &Summary) -> String {
     let text = serde_json::to_string_pretty(summary).expect("a summary has string keys and plain values only");
     text + "\n"

@@ -1,5 +1,5 @@
-//! Sums and histograms of the requests of one operation. Integers throughout, so that the order of
-//! rows changes nothing.
+//! Sums and histograms of the requests of one operation. All sums are integers, so the order of
+//! rows does not matter.
 
 use crate::ledger::place_of;
 use crate::row::{Row, SpanKind, Spans};
@@ -8,24 +8,24 @@ use base::Span;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
-/// HdrHistogram's significant decimal digits: a value and its bucket's bounds differ by less than
-/// 0.1 %.
+/// HdrHistogram's significant decimal digits: a value and the bounds of its bucket differ by less
+/// than 0.1 %.
 const SIGNIFICANT_DIGITS: u8 = 3;
 /// Steps of a ratio in its histogram.
 const RATIO_STEPS: f64 = 1000.0;
-/// Steps of a ratio in its sum: fixed-point numbers add up to the same total in any order,
-/// floating-point ones do not.
+/// Steps of a ratio in its sum: fixed-point numbers have the same sum in any order, floating-point
+/// ones do not.
 const RATIO_SUM_STEPS: f64 = (1u64 << 32) as f64;
 
-/// The statistics of one operation so far, or of all.
+/// The statistics so far of one operation, or of all.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
     /// In picoseconds.
     pub latency: Histogram<u64>,
     slowdown: Histogram<u64>,
-    /// Ages at the end of the run of requests that had not ended: their latencies are no less.
+    /// Ages at the end of the run of requests that had not ended: lower bounds of their latencies.
     open: Histogram<u64>,
-    /// The same over the latency of the request alone.
+    /// The same relative to the unloaded latency of the request.
     open_slowdown: Histogram<u64>,
     latency_sum_ps: u128,
     latency_range_ps: (u64, u64),
@@ -38,12 +38,11 @@ pub(crate) struct Tally {
 /// Sums by kind of span, in the order of [`place_of`].
 #[derive(Clone, Debug)]
 struct SpanSums {
-    /// What has been put away.
+    /// Sums moved here by [`settle`](Self::settle).
     settled_ps: [u128; SpanKind::ALL.len()],
-    /// What has come since; short numbers, which are quick to add. None is more than all of them
-    /// together.
+    /// Sums since then, in numbers that are cheap to add. None exceeds their total.
     recent_ps: [u64; SpanKind::ALL.len()],
-    /// All recent spans together.
+    /// Total of all recent spans.
     recent_total_ps: u64,
 }
 
@@ -52,7 +51,7 @@ impl SpanSums {
         SpanSums { settled_ps: [0; SpanKind::ALL.len()], recent_ps: [0; SpanKind::ALL.len()], recent_total_ps: 0 }
     }
 
-    /// Adds spans that come to `total` together.
+    /// Adds spans with the sum `total`.
     fn add(&mut self, spans: &Spans, total: Span) {
         let Some(recent_total_ps) = self.recent_total_ps.checked_add(total.as_ps()) else {
             self.settle();
@@ -71,7 +70,7 @@ impl SpanSums {
         self.recent_total_ps = 0;
     }
 
-    /// The sums so far.
+    /// Returns the sums so far.
     fn sums_ps(&self) -> [u128; SpanKind::ALL.len()] {
         std::array::from_fn(|place| self.settled_ps[place] + u128::from(self.recent_ps[place]))
     }
@@ -104,7 +103,7 @@ impl Tally {
         }
     }
 
-    /// Adds the row of a request that had not ended when the run did.
+    /// Adds the row of a request that had not ended at the end of the run.
     pub fn add_open(&mut self, row: &Row) {
         record(&mut self.open, row.latency().as_ps());
         if row.unloaded > Span::ZERO {
@@ -120,7 +119,7 @@ impl Tally {
         self.unloaded_sum_ps += u128::from(unloaded.as_ps());
     }
 
-    /// Adds what another tally holds.
+    /// Adds the content of another tally.
     pub fn add(&mut self, other: &Tally) {
         merge(&mut self.latency, &other.latency);
         merge(&mut self.slowdown, &other.slowdown);
@@ -136,12 +135,12 @@ impl Tally {
         }
     }
 
-    /// Requests in the statistics.
+    /// Returns the number of requests in the statistics.
     pub fn count(&self) -> u64 {
         self.latency.len()
     }
 
-    /// Those of them whose unloaded latency is known.
+    /// Returns the number of those requests with a known unloaded latency.
     pub fn compared(&self) -> u64 {
         self.slowdown.len()
     }
@@ -169,7 +168,7 @@ impl Tally {
 }
 
 impl Statistics {
-    /// Every value divided by `steps`.
+    /// Returns the statistics with every value divided by `steps`.
     fn scaled(self, steps: f64) -> Statistics {
         Statistics {
             mean: self.mean / steps,
@@ -184,15 +183,15 @@ impl Statistics {
     }
 }
 
-/// The nearest integer to a number that is not negative, a half upwards: what `f64::round` gives,
-/// without its call.
+/// Returns the nearest integer to a nonnegative number, halves rounded up: the result of
+/// `f64::round`, without its call.
 fn rounded(number: f64) -> u128 {
-    /// From here on, 2^53, there are no fractions.
+    /// From 2^53 on, there are no fractions.
     const ALL_WHOLE: f64 = (1u64 << 53) as f64;
     if number >= ALL_WHOLE {
         return number as u128;
     }
-    // Not negative: the signed conversion is one instruction.
+    // Nonnegative: the signed conversion is one instruction.
     let whole = number as i64 as u64;
     u128::from(whole) + u128::from(number - whole as i64 as f64 >= 0.5)
 }
@@ -223,8 +222,8 @@ fn mean_of(sum: u128, count: u64) -> f64 {
     if count == 0 { 0.0 } else { sum as f64 / count as f64 }
 }
 
-/// Statistics of what ended. Percentiles and the largest count what is `open` too, as if it had
-/// ended with the run: they are lower bounds where it could change them.
+/// Returns statistics of the ended requests. Percentiles and the maximum also count `open` ones, as
+/// if they had ended with the run. They are lower bounds if open requests could change them.
 fn statistics(
     ended: &Histogram<u64>,
     open: &Histogram<u64>,
@@ -239,7 +238,8 @@ fn statistics(
     let percentile = |per_mille| (value_of_rank(&all, rank(&all, per_mille)) as f64 / steps).clamp(min, max);
     let is_bound = |per_mille: &u64| {
         let rank = rank(&all, *per_mille);
-        // With every open request at infinity, that rank is one of those that ended, or none.
+        // With every open request at infinity, that rank belongs to an ended request, or is
+        // infinite.
         rank > ended.len() || value_of_rank(ended, rank) != value_of_rank(&all, rank)
     };
     let bounds = [500, 900, 990, 999, 1000].into_iter().find(|per_mille| !open.is_empty() && is_bound(per_mille));
@@ -258,14 +258,14 @@ fn statistics(
     }
 }
 
-/// ⌈count × `per_mille` / 1000⌉.
+/// Returns ⌈count × `per_mille` / 1000⌉.
 fn rank(histogram: &Histogram<u64>, per_mille: u64) -> u64 {
     u64::try_from((u128::from(histogram.len()) * u128::from(per_mille)).div_ceil(1000)).expect("no more than the count")
 }
 
-/// The greatest value of the bucket that holds the value of this rank, which is at most the count.
-/// Half a rank less is asked for, because HdrHistogram rounds a product of floating-point numbers
-/// up to the next rank.
+/// Returns the greatest value of the bucket that holds the value of this rank, which is at most the
+/// count. It queries half a rank less, because HdrHistogram rounds a product of floating-point
+/// numbers up to the next rank.
 fn value_of_rank(histogram: &Histogram<u64>, rank: u64) -> u64 {
     histogram.value_at_quantile((rank as f64 - 0.5) / histogram.len() as f64)
 }

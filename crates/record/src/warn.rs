@@ -1,4 +1,4 @@
-//! What a reader must know before believing a summary, with numbers.
+//! Warnings about a summary, with numbers.
 
 use crate::ledger::Audit;
 use crate::row::SpanKind;
@@ -7,16 +7,16 @@ use crate::summarize::{ALL_OPERATIONS, RunFacts};
 use crate::summary::{Counts, Load, Summary};
 use base::Span;
 
-/// The share of its load that an open loop may leave behind before it is called saturation: beside
-/// a load that can just be carried, the backlog of a finite run still rises a little.
+/// The share of its load that an open loop may accumulate without counting as saturated: even just
+/// below saturation, the backlog of a finite run rises a little.
 const SATURATION: f64 = 0.02;
 /// With fewer requests, no request lies above p99.9.
 const ENOUGH_FOR_P999: u64 = 1000;
 /// The share of all latency that may be unattributed.
 const UNATTRIBUTED_MAX: f64 = 0.001;
 
-/// The warnings that a run's counts and loads give rise to. `window_ps` is the length of the window
-/// of loads.
+/// Returns the warnings that follow from a run's counts and loads. `window_ps` is the length of the
+/// window of loads.
 pub(crate) fn warnings(summary: &Summary, facts: &RunFacts, window_ps: u64, steadiness: Steadiness) -> Vec<String> {
     let mut warnings = Vec::new();
     warn_of_stall(&summary.counts, facts, &mut warnings);
@@ -30,7 +30,7 @@ pub(crate) fn warnings(summary: &Summary, facts: &RunFacts, window_ps: u64, stea
     warnings
 }
 
-/// A load that was not offered whole.
+/// Warns of a load that was only partly offered.
 fn warn_of_stall(counts: &Counts, facts: &RunFacts, warnings: &mut Vec<String>) {
     if facts.stalled {
         warnings.push(format!(
@@ -42,7 +42,7 @@ fn warn_of_stall(counts: &Counts, facts: &RunFacts, warnings: &mut Vec<String>) 
     }
 }
 
-/// Requests that are in no latency statistic.
+/// Warns of requests without latency statistics.
 fn warn_of_missing(counts: &Counts, partial: bool, warnings: &mut Vec<String>) {
     let Counts { offered, issued, not_issued, .. } = *counts;
     let mut warn = |number: u64, whole: u64, what: &str| {
@@ -85,7 +85,8 @@ fn warn_of_saturation(load: &Load, facts: &RunFacts, window_ps: u64, warnings: &
     }
 }
 
-/// Latency that is not that of a steady state. What saturates is not steady, and said already.
+/// Warns of latency that is not in steady state. A saturated run is not steady, and has its own
+/// warning.
 fn warn_of_transient(steadiness: Steadiness, facts: &RunFacts, warnings: &mut Vec<String>) {
     let saturates = facts.backlog_growth.is_some_and(|growth| growth > SATURATION);
     match steadiness {
@@ -106,13 +107,13 @@ fn warn_of_transient(steadiness: Steadiness, facts: &RunFacts, warnings: &mut Ve
     }
 }
 
-/// To three digits.
+/// Rounds up to three digits.
 fn rounded_up(ps: u64) -> Span {
     let unit = 10_u64.pow(ps.max(1).ilog10().saturating_sub(2));
     Span::ps(ps.div_ceil(unit) * unit)
 }
 
-/// Percentiles that requests which did not end could raise.
+/// Warns of percentiles that unfinished requests could raise.
 fn warn_of_bounds(summary: &Summary, warnings: &mut Vec<String>) {
     let all = summary.latency_ns.get(ALL_OPERATIONS);
     match all.and_then(|all| all.lower_bound_from) {
@@ -141,7 +142,7 @@ fn warn_of_few(summary: &Summary, warnings: &mut Vec<String>) {
 fn warn_of_unknown_unloaded(summary: &Summary, warnings: &mut Vec<String>) {
     let measured = summary.counts.measured;
     let compared = summary.slowdown.get(ALL_OPERATIONS).map_or(0, |all| all.count);
-    // A design that knows of none has no slowdown to leave anything out of.
+    // A design without known unloaded latencies has no slowdown at all.
     if 0 < compared && compared < measured {
         let unknown = measured - compared;
         warnings.push(format!(
@@ -150,8 +151,8 @@ fn warn_of_unknown_unloaded(summary: &Summary, warnings: &mut Vec<String>) {
     }
 }
 
-/// Time that no span was claimed for, or two: a defect of the design's measurement. Latencies are
-/// true all the same, so that the run is not thrown away.
+/// Warns of time without a claim, or with two: a defect of the design's measurement. Latencies are
+/// correct all the same, so the run is still useful.
 fn warn_of_spans(summary: &Summary, audit: &Audit, warnings: &mut Vec<String>) {
     let unattributed = summary.span_mean_ns.get(ALL_OPERATIONS).and_then(|all| all.get(SpanKind::Unattributed.name()));
     let latency = summary.latency_ns.get(ALL_OPERATIONS).map_or(0.0, |all| all.mean);

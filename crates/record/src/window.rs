@@ -5,7 +5,7 @@ use crate::row::{Outcome, Row};
 use base::Time;
 use std::time::Duration;
 
-/// Requests that finished, and their payload.
+/// Number of finished requests, and their payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Finished {
     pub requests: u64,
@@ -15,33 +15,32 @@ pub(crate) struct Finished {
 /// The running sums of the window.
 ///
 /// A request that finished no later than another was intended has finished before arrivals end, so
-/// it can be summed at once. The others wait in a list, which is about as long as the list of
+/// it can be added at once. The others wait in a list, which is about as long as the list of
 /// requests in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     start: Time,
     offered_bytes: u128,
     finished: Finished,
-    /// When each ended and its bytes, of requests that ended after `latest_intended` of the last
-    /// sweep.
+    /// End time and bytes of requests that ended after `latest_intended` at the last sweep.
     later: Vec<(Time, u64)>,
-    /// The list is swept when it has grown to this length.
+    /// The length at which the list is swept.
     sweep_at: usize,
     latest_intended: Time,
     latest_end: Time,
 }
 
-/// Shorter lists are not worth a sweep.
+/// Shorter lists are not swept.
 const SMALL: usize = 1024;
 
 impl Window {
-    /// A window whose start is not known yet: it is no earlier than any request intended before
-    /// [`begin`](Self::begin).
+    /// Creates a window whose start is not known yet: it is no earlier than any request intended
+    /// before [`begin`](Self::begin).
     pub fn not_begun() -> Window {
         Window::new(Time::MAX)
     }
 
-    /// Starts a window that was not begun, at the time of the next intended request.
+    /// Starts a window that has not begun, at the time of the next intended request.
     pub fn begin(&mut self, start: Time) {
         self.start = start;
         self.later.retain(|(end, _)| *end >= start);
@@ -87,8 +86,8 @@ impl Window {
         self.sweep_at = SMALL.max(2 * self.later.len());
     }
 
-    /// What finished from the start of the window to `end`, which lies at or after every intended
-    /// time.
+    /// Returns what finished from the start of the window to `end`, which is at or after every
+    /// intended time.
     pub fn finished_by(&self, end: Time) -> Finished {
         self.later.iter().filter(|(at, _)| *at <= end).fold(self.finished, |sum, (_, bytes)| Finished {
             requests: sum.requests + 1,
@@ -96,7 +95,7 @@ impl Window {
         })
     }
 
-    /// The payload of the requests intended since the start of the window.
+    /// Returns the payload of the requests intended since the start of the window.
     pub fn offered_bytes(&self) -> u128 {
         self.offered_bytes
     }
@@ -109,7 +108,7 @@ impl Window {
         end.saturating_since(self.start).as_ps()
     }
 
-    /// From the end of the warm-up to the last end: start and length.
+    /// Returns the start and the length of the time from the end of the warm-up to the last end.
     pub fn span_of_rows(&self) -> (Duration, Duration) {
         let length = self.latest_end.saturating_since(self.start).as_ps();
         (Duration::from_nanos(self.start.as_ps() / 1_000), Duration::from_nanos(length / 1_000))

@@ -1,10 +1,10 @@
-//! Rows to Parquet while a run goes on, so that a killed run or a full disk loses only the last
+//! Writes rows to Parquet during a run, so that a killed run or a full disk loses only the last
 //! few.
 //!
-//! A Parquet file cannot be read before its footer is written, and the footer comes last. So the
-//! records of a run are a *dataset*: part files, each complete with one row group of at most
-//! [`ParquetWriter::ROWS_PER_PART`] rows, made under a temporary name and shown by
-//! [`Parts::commit`] when whole. A run that dies loses the rows of one part. (One file with many
+//! A Parquet file cannot be read without its footer, which is written last. So the records of a run
+//! are a *dataset* of part files, each complete with one row group of at most
+//! [`ParquetWriter::ROWS_PER_PART`] rows. A part is written under a temporary name and published by
+//! [`Parts::commit`] when complete. A run that dies loses the rows of one part. (One file with many
 //! row groups was rejected: without its footer it is unreadable.)
 //!
 //! Identical rows and [`Provenance`] give identical bytes: no timestamps, fixed encodings, no
@@ -27,27 +27,27 @@ use parquet::schema::types::{ColumnPath, TypePtr};
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Where the parts of a dataset go. The crate sees no path: the door has the directory.
+/// The destination of a dataset's parts. This crate uses no paths: the caller has the directory.
 pub trait Parts {
     /// A part that is being written.
     type File: Write + Send;
-    /// Begins part number `part` under a name that no reader takes for a part.
+    /// Creates part number `part` under a name that readers do not recognise as a part.
     fn create(&mut self, part: u32) -> io::Result<Self::File>;
-    /// Hands the whole part to the system and shows it under its [name](part_name), all or nothing:
-    /// it survives the end of the process. Whether it survives a power cut is for the implementer
-    /// to decide and say.
+    /// Passes the complete part to the system and publishes it under its [name](part_name)
+    /// atomically: it survives the end of the process. Whether it survives a power failure is for
+    /// the implementer to decide and document.
     fn commit(&mut self, part: u32, file: Self::File) -> io::Result<()>;
-    /// What to call the part in an error message, for instance its path.
+    /// Returns a description of the part for error messages, for instance its path.
     fn place(&self, part: u32) -> String;
 }
 
-/// The name of a part in its dataset: `part-00000.parquet` and so on. Numbers count from 0 without
-/// gaps.
+/// Returns the file name of a part in its dataset: `part-00000.parquet` and so on. Numbers count
+/// from 0 without gaps.
 pub fn part_name(part: u32) -> String {
     format!("part-{part:05}.parquet")
 }
 
-/// What made the records: kept in the key-value metadata of every part.
+/// The origin of the records, stored in the key-value metadata of every part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
     /// The program's version, under [`VERSION_KEY`].
@@ -60,18 +60,18 @@ pub struct Provenance {
 pub const VERSION_KEY: &str = "rackweave.version";
 /// The metadata key of the plan's hash.
 pub const PLAN_HASH_KEY: &str = "rackweave.plan_hash";
-/// What has become visible so far.
+/// The parts published so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Parts that were committed.
     pub parts: u32,
-    /// Rows in them.
+    /// Rows in these parts.
     pub rows: u64,
 }
 
 /// Writes rows as a dataset of Parquet parts. Call [`finish`](Self::finish) at the end, also of a
-/// run that was cut short: it writes the rows that fill no part. After an error every further row
-/// is refused with the same error; the parts committed before it stay.
+/// run that was cut short: it writes the rows of the last, partial part. After an error every
+/// further row is refused with the same error; the parts committed before it stay.
 pub struct ParquetWriter<P, R = Row> {
     parts: P,
     labels: Vec<Label>,
@@ -79,10 +79,10 @@ pub struct ParquetWriter<P, R = Row> {
     provenance: Provenance,
     properties: WriterPropertiesPtr,
     rows_per_part: usize,
-    /// Rows that are not yet split into columns; small enough to stay in the cache.
+    /// Rows that are not yet split into columns; few enough for the cache.
     block: Vec<R>,
     columns: Vec<Values>,
-    /// The last part as it went out: kept for its memory.
+    /// The encoding buffer of the last part, kept for reuse.
     encoded: Vec<u8>,
     /// Rows of the current part, in `block` or in `columns`.
     pending: usize,
@@ -99,23 +99,23 @@ enum Values {
     Flag(Vec<bool>),
 }
 
-/// Rows are split into columns by this many at a time, so that they are still in the nearest
+/// Rows are split into columns in blocks of this size, so that they are still in the nearest
 /// caches.
 const BLOCK: usize = 128;
 
 impl<P: Parts> ParquetWriter<P> {
-    /// Rows in a part unless [`with_rows_per_part`](Self::with_rows_per_part) says otherwise. Also
-    /// the most that a killed run loses.
+    /// Default number of rows per part, see [`with_rows_per_part`](Self::with_rows_per_part). It is
+    /// also the maximum that a killed run loses.
     pub const ROWS_PER_PART: usize = 65_536;
 
-    /// A writer of records into `parts`. Nothing is written before the first part is full.
+    /// Creates a writer of records into `parts`. Nothing is written before the first part is full.
     pub fn new(parts: P, provenance: &Provenance) -> Self {
         ParquetWriter::of(parts, provenance)
     }
 }
 
 impl<P: Parts> ParquetWriter<P, SpanRow> {
-    /// A writer of spans into `parts`. Nothing is written before the first part is full.
+    /// Creates a writer of spans into `parts`. Nothing is written before the first part is full.
     pub fn of_spans(parts: P, provenance: &Provenance) -> Self {
         ParquetWriter::of(parts, provenance)
     }
@@ -140,17 +140,18 @@ impl<P: Parts, R: Record> ParquetWriter<P, R> {
         }
     }
 
-    /// Ends each part after `rows` rows, at least one. Fewer rows lose less when a run is killed,
-    /// and make larger files.
+    /// Sets the rows per part, at least one. Fewer rows lose less when a run is killed, but make
+    /// the dataset larger.
     pub fn with_rows_per_part(mut self, rows: usize) -> Self {
         self.rows_per_part = rows.max(1);
         self
     }
 
-    /// Writes these labels with every row, behind the columns of the table. Before the first row.
+    /// Writes these labels with every row, behind the columns of the table. Call before the first
+    /// row.
     ///
     /// # Panics
-    /// If two labels have one name, or one has the name of something else than a label.
+    /// If two labels have the same name, or a name is not that of a label.
     pub fn with_labels(mut self, labels: Vec<Label>) -> Self {
         self.schema = schema::<R>(&labels);
         self.properties = properties::<R>(&self.provenance, &labels);
@@ -158,8 +159,8 @@ impl<P: Parts, R: Record> ParquetWriter<P, R> {
         self
     }
 
-    /// Writes the rows that are left as the last part and says what is there now. A run without
-    /// rows leaves one part without rows, so that its dataset still has a schema.
+    /// Writes the remaining rows as the last part; returns the totals. A run without rows leaves
+    /// one empty part, so that its dataset still has a schema.
     pub fn finish(&mut self) -> Result<Written, SinkError> {
         self.refuse_after_failure()?;
         if self.pending > 0 || self.written.parts == 0 {
@@ -168,18 +169,18 @@ impl<P: Parts, R: Record> ParquetWriter<P, R> {
         Ok(self.written)
     }
 
-    /// What has become visible so far; after an error too.
+    /// Returns the parts published so far; also valid after an error.
     pub fn written(&self) -> Written {
         self.written
     }
 
-    /// Where the parts went.
+    /// Returns the destination of the parts.
     pub fn parts(&self) -> &P {
         &self.parts
     }
 
-    /// Gives the parts back. Rows that fill no part are lost unless [`finish`](Self::finish) came
-    /// before.
+    /// Returns the destination by value. Rows of a partial part are lost unless
+    /// [`finish`](Self::finish) was called.
     pub fn into_parts(self) -> P {
         self.parts
     }
@@ -259,7 +260,7 @@ impl<P: Parts> Sink for ParquetWriter<P> {
 }
 
 impl<P: Parts> ParquetWriter<P, SpanRow> {
-    /// Takes the spans of one request.
+    /// Writes the spans of one request.
     pub fn spans(&mut self, spans: &[SpanRow]) -> Result<(), SinkError> {
         spans.iter().try_for_each(|span| self.add(span))
     }
@@ -311,7 +312,7 @@ impl Values {
     }
 }
 
-/// Spells words out in blocks: Parquet takes a handle for each, forty times the size of its index.
+/// Writes words in blocks: Parquet needs a handle for each, forty times the size of its index.
 fn write_words<R>(
     cell: &Cell<R>,
     indices: &[u8],
@@ -328,8 +329,8 @@ fn write_words<R>(
     Ok(indices.len())
 }
 
-/// Numbers as differences packed into bits (times rise, spans repeat), words by dictionary, all
-/// through zstd level 1.
+/// Builds the properties: delta encoding for numbers (times rise, spans repeat), dictionaries for
+/// words, and zstd level 1 for all.
 fn properties<R: Record>(provenance: &Provenance, labels: &[Label]) -> WriterPropertiesPtr {
     let level = ZstdLevel::try_new(1).expect("zstd has a level 1");
     let metadata = [
@@ -350,7 +351,7 @@ fn properties<R: Record>(provenance: &Provenance, labels: &[Label]) -> WriterPro
         let path = ColumnPath::from(definition.name);
         builder = match definition.cell {
             Cell::Wide { .. } | Cell::Narrow { .. } => builder.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),
-            // The least and greatest of a few words say nothing, and cost more than the words.
+            // Minimum and maximum of a few words are useless, and larger than the words.
             Cell::Word { .. } => builder
                 .set_column_dictionary_enabled(path.clone(), true)
                 .set_column_statistics_enabled(path, EnabledStatistics::None),
@@ -363,7 +364,7 @@ fn properties<R: Record>(provenance: &Provenance, labels: &[Label]) -> WriterPro
     Arc::new(builder.build())
 }
 
-/// What the system said, without Parquet's wrapping, when it was the system that spoke.
+/// Returns the system's message without Parquet's wrapping, if it is a system error.
 fn system_reason(error: ParquetError) -> String {
     match error {
         ParquetError::External(inner) => inner.to_string(),

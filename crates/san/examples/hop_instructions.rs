@@ -1,12 +1,18 @@
-//! What one packet costs one hop of a 3 x 3 x 3 torus with all of traffic control on, in
+//! The cost of one packet at one hop of a 3 x 3 x 3 torus with all traffic control enabled, in
 //! instructions.
 //!
-//! Run a case with two counts under a counter of instructions; the difference by the difference of
-//! the counts is the cost of one: `valgrind --tool=callgrind
-//! target/release/examples/hop_instructions request 100000`. Each case holds those before it:
-//! `nothing` (the loop), `request` (a read's command is routed, booked for, ranked), `response` (of
-//! that read: learns, gives back), `data` (a read's data goes back before), `queued` (eight more
-//! data, which wait at the busy port, and the wake-ups that send them).
+//! Run a case with two counts under an instruction counter. The cost of one packet is the
+//! difference of the results over the difference of the counts: `valgrind --tool=callgrind
+//! target/release/examples/hop_instructions request 100000`.
+//!
+//! Each case includes the work of those before it:
+//!
+//! * `nothing`: the loop alone.
+//! * `request`: a read's command is routed, booked for, and ranked.
+//! * `response`: the response to that read updates the delays and releases the booking.
+//! * `data`: one data packet of that read passes before the response.
+//! * `queued`: instead of one, nine data packets; eight wait at the busy port and are sent at
+//!   wake-ups.
 
 use base::{Bytes, Operation, Program, Rate, RequestId, Span, Time};
 use san::egress::{RankConfig, SchedulingConfig, Service, StorageDrivenConfig};
@@ -96,7 +102,7 @@ fn config(graph: &Graph, here: VertexId, estimate: Rate) -> HopConfig {
     }
 }
 
-/// The hop of adapter 0, as it is in a network that has been up for a while.
+/// Returns the hop of adapter 0 in a converged network.
 fn hop(graph: &Graph, estimate: Rate) -> Hop {
     let mut hops: Vec<Hop> = (0..NODES).map(|node| Hop::new(config(graph, VertexId(node), estimate))).collect();
     let mut distances: Vec<_> = hops.iter_mut().map(|hop| Some(hop.router_mut().distances_mut())).collect();
@@ -137,7 +143,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Takes one packet in; where it went, if it left at once.
+    /// Passes one packet to the hop. Returns its port and the packet if it left at once.
     fn take(&mut self, port: Port, mut packet: Packet) -> Option<(Port, Packet)> {
         self.out.clear();
         match self.hop.pass(self.now, port, &mut packet, &mut self.out) {
@@ -169,7 +175,7 @@ impl Bench {
         }
     }
 
-    /// Nine data packets at once, of which eight wait.
+    /// Sends nine data packets at once, of which eight wait.
     fn queued(&mut self, host: Port, port: Port, sent: &Packet) {
         for _ in 0..9 {
             self.answer(port, sent, PacketKind::ReadData { last: false }, 4_200);

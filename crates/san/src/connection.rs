@@ -1,16 +1,16 @@
-//! How the packets of an association share the network with others, and how lost ones are repaired.
+//! Congestion control and loss recovery for the packets of an association.
 //!
-//! One connection for each lane of a session, with a stream of bytes in each direction. A packet
-//! waits until its sender lets it go, is kept until it is acknowledged, and is sent again when it
-//! is lost. The receiver hands packets over in order. Who says when a packet may go:
+//! Each lane of a session has one connection, with a byte stream in each direction. A packet waits
+//! until its sender releases it, is kept until it is acknowledged, and is retransmitted when it is
+//! lost. The receiver delivers packets in order. [`Sharing`] selects the sender:
 //!
 //! * [`Sharing::Window`]: TCP. The sender is the one of [`transport::dctcp`] (NewReno, with DCTCP's
-//!   answer to marks where that is wanted); every packet is acknowledged at once.
+//!   reaction to marks if configured); every packet is acknowledged at once.
 //! * [`Sharing::Paced`]: RoCE with DCQCN over priority flow control.
 //!
-//! A later generation of the association is a new connection; what is left of an earlier one is
-//! dropped. Resets ([`crate::retry`]) and what hops answer in a target's place go beside the
-//! stream. A sender that nobody acknowledges after [`TIMEOUTS_MAX`] timeouts in a row gives up: the
+//! A later generation of the association is a new connection; packets of an earlier generation are
+//! dropped. Resets ([`crate::retry`]) and responses that hops send in a target's place bypass the
+//! stream. After [`TIMEOUTS_MAX`] timeouts in a row without an acknowledgement a sender stops: the
 //! host's own timers then end the association.
 
 mod paced;
@@ -27,54 +27,54 @@ use transport::config::{Dcqcn, Dctcp};
 use transport::dctcp::Sender;
 use transport::framing::roce_notification_wire;
 
-/// Timeouts in a row after which a connection is dead. Linux' `tcp_retries2`.
+/// Consecutive timeouts after which a connection is dead. Linux's `tcp_retries2`.
 pub const TIMEOUTS_MAX: u32 = 15;
 
 /// The parameters of connections.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StreamConfig {
-    /// The longest packet, and what a window grows by, bytes on the wire.
+    /// The longest packet and the unit of window growth, bytes on the wire.
     pub segment: u32,
-    /// The least retransmission timeout; where senders keep to a rate, the only one.
+    /// The minimum retransmission timeout; for paced senders, the only one.
     pub timeout_min: Span,
-    /// What an acknowledgement takes on the wire, bytes.
+    /// Size of an acknowledgement, bytes on the wire.
     pub acknowledgement: u32,
-    /// Who says when a packet may go.
+    /// Congestion control.
     pub sharing: Sharing,
 }
 
-/// Who says when a packet may go.
+/// Congestion control: when a packet may be sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sharing {
-    /// What is under way.
+    /// Limits the bytes in flight.
     Window(WindowConfig),
-    /// A rate for each connection, and the hop at the other end of the link.
+    /// Limits the rate of each connection; the hop at the other end of the link may pause it.
     Paced(PacedConfig),
 }
 
-/// Windows.
+/// The parameters of window-based connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowConfig {
     /// Window of a new connection, bytes on the wire.
     pub initial: u32,
-    /// The receive window: more is never under way, bytes on the wire.
+    /// The receive window, which bounds the bytes in flight, bytes on the wire.
     pub max: u32,
     /// Whether marks shrink the window: DCTCP (SIGCOMM 2010), with a gain of 1/16.
     pub obeys_marks: bool,
 }
 
-/// Rates.
+/// The parameters of paced connections.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PacedConfig {
     /// DCQCN and priority flow control. Its `mtu` is the payload of a packet.
     pub dcqcn: Dcqcn,
-    /// How long a hole in the stream may stay before its sender goes back to it. Zero where packets
-    /// of a connection keep their order: what they lack is lost.
+    /// Time for which a gap in the stream may stay open before its sender goes back to it. Zero
+    /// where the packets of a connection stay in order: a gap is then a loss.
     pub hole_patience: Span,
 }
 
 impl StreamConfig {
-    /// DCQCN and priority flow control, where sessions have them.
+    /// Returns the parameters of DCQCN and priority flow control, or `None` with windows.
     pub fn dcqcn(&self) -> Option<&Dcqcn> {
         match &self.sharing {
             Sharing::Window(_) => None,
@@ -82,35 +82,35 @@ impl StreamConfig {
         }
     }
 
-    /// Whether hops have to mark answers too.
+    /// Returns whether hops have to mark answers too.
     pub fn obeys_marks(&self) -> bool {
         matches!(self.sharing, Sharing::Window(WindowConfig { obeys_marks: true, .. }))
     }
 }
 
-/// What comes out of a connection.
+/// An output of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// Onto the link of a port.
+    /// A packet for the link of a port.
     Send(Port, Packet),
-    /// To the program, in order.
+    /// A packet for the program, in order.
     Deliver(Port, Packet),
 }
 
-/// The connections of a host or a target, by place.
+/// The connections of a host or a target, by index.
 #[derive(Clone, Debug)]
 pub(crate) struct Connections {
     config: StreamConfig,
-    /// As far as any was used.
+    /// Grows up to the highest index in use.
     ends: Vec<Option<Box<End>>>,
-    /// What was submitted and is not acknowledged, of all connections: few have any at a time.
+    /// Unacknowledged packets of all connections: few connections have any at a time.
     kept: Kept,
     timers: Timers,
-    /// What paced connections have in common; `None` with windows.
+    /// State that paced connections share; `None` with windows.
     pacing: Option<Box<Pacing>>,
 }
 
-/// Packets by place; places are used again, with the memory of what was there.
+/// A slab of packets: free slots are reused together with their memory.
 #[derive(Clone, Debug, Default)]
 struct Kept {
     packets: Vec<(Port, Packet)>,
@@ -132,23 +132,23 @@ impl Kept {
     }
 }
 
-/// This side of a connection.
+/// The local end of a connection.
 #[derive(Clone, Debug)]
 struct End {
     generation: u8,
     sender: Sending,
-    /// What was submitted and is not acknowledged: the offset behind it, and its place.
+    /// Unacknowledged packets: the offset behind each, and its slot in `Kept`.
     kept: VecDeque<(u64, u32)>,
-    /// Offset behind all that was submitted.
+    /// Offset behind the last submitted packet.
     submitted: u64,
     timeouts: u32,
-    /// Everything before this offset has come.
+    /// Next offset expected from the peer; everything before it was received.
     expected: u64,
-    /// What has come beyond a hole.
+    /// Packets received beyond a gap, by offset.
     ahead: BTreeMap<u64, (Port, Packet)>,
 }
 
-/// Who says when the next packet may go.
+/// The sender's congestion control.
 #[derive(Clone, Debug)]
 enum Sending {
     Window(Sender),
@@ -156,8 +156,8 @@ enum Sending {
 }
 
 impl Connections {
-    /// None yet; each takes memory when it is first used. `links` are the rates of the ports, which
-    /// only paced connections ask for.
+    /// Creates an empty table; a connection takes memory at its first use. `links` are the rates of
+    /// the ports, which only paced connections need.
     pub(crate) fn new(config: StreamConfig, links: &[Rate]) -> Connections {
         let pacing = match config.sharing {
             Sharing::Window(_) => None,
@@ -166,13 +166,13 @@ impl Connections {
         Connections { config, ends: Vec::new(), kept: Kept::default(), timers: Timers::default(), pacing }
     }
 
-    /// Whether a packet belongs into a stream.
+    /// Returns whether a packet belongs to a stream.
     pub(crate) fn carries(packet: &Packet) -> bool {
         let by_hop = matches!(packet.status, Outcome::Rejected | Outcome::Unreachable);
         packet.bytes > 0 && !(packet.kind == PacketKind::Response && by_hop)
     }
 
-    /// A program sends a packet that [`carries`](Self::carries) allows.
+    /// Sends a packet of the program. [`carries`](Self::carries) must hold for the packet.
     pub(crate) fn depart(&mut self, now: Time, place: usize, port: Port, packet: &Packet, out: &mut Vec<Flow>) {
         if !self.begin(place, port, packet) {
             return;
@@ -183,7 +183,7 @@ impl Connections {
         };
         end.submitted += u64::from(packet.frame);
         let stream = end.submitted - u64::from(packet.frame);
-        // What it was made of may have come marked.
+        // The packet that this one was made from may have been marked.
         let packet = Packet { stream, length: packet.frame, marked: false, ..packet.copied() };
         let frame = u64::from(packet.frame);
         end.kept.push_back((end.submitted, kept.enter(port, packet)));
@@ -194,7 +194,7 @@ impl Connections {
         self.serve(now, out);
     }
 
-    /// A packet has come that [`carries`](Self::carries) allows, by `port`.
+    /// Receives a packet on `port`. [`carries`](Self::carries) must hold for the packet.
     pub(crate) fn arrive(&mut self, now: Time, place: usize, port: Port, packet: &Packet, out: &mut Vec<Flow>) {
         if !self.begin(place, port, packet) {
             return;
@@ -207,7 +207,7 @@ impl Connections {
         self.serve(now, out);
     }
 
-    /// The next part of a stream, or a later one, has come.
+    /// Receives the next part of a stream, or a later one, and acknowledges it.
     fn take(&mut self, now: Time, place: usize, port: Port, packet: &Packet, out: &mut Vec<Flow>) {
         let (acknowledgement, pacing) = (self.config.acknowledgement, self.pacing.as_deref_mut());
         let Some(end) = self.ends[place].as_deref_mut() else { return };
@@ -227,13 +227,13 @@ impl Connections {
         out.extend(reply);
     }
 
-    /// When [`on_wakeup`](Self::on_wakeup) is next to be called.
+    /// Returns when [`on_wakeup`](Self::on_wakeup) is due.
     pub(crate) fn next_wakeup(&self) -> Option<Time> {
         let paced = self.pacing.as_ref().and_then(|pacing| pacing.next_wakeup());
         [self.timers.next(), paced].into_iter().flatten().min()
     }
 
-    /// Retransmission timers are due, rates change, or links are free.
+    /// Runs expired retransmission timers, updates rates, and sends on free links.
     pub(crate) fn on_wakeup(&mut self, now: Time, out: &mut Vec<Flow>) {
         while let Some(place) = self.timers.pop_due(now) {
             let Some(end) = &mut self.ends[place as usize] else { continue };
@@ -252,8 +252,8 @@ impl Connections {
         self.serve(now, out);
     }
 
-    /// Makes the connection of a packet: a new one where the packet is of a later association;
-    /// `false` where it is of an earlier one.
+    /// Ensures that the connection of a packet exists, and replaces it if the packet is of a later
+    /// association. Returns `false` if the packet is of an earlier one.
     fn begin(&mut self, place: usize, port: Port, packet: &Packet) -> bool {
         let generation = Attempt::of_bits(packet.tag.attempt).generation;
         if self.ends.len() <= place {
@@ -280,7 +280,7 @@ impl Connections {
 
     fn acknowledged(&mut self, now: Time, place: usize, packet: &Packet, out: &mut Vec<Flow>) {
         let Some(end) = &mut self.ends[place] else { return };
-        // Nobody acknowledges what was not sent.
+        // An acknowledgement cannot exceed the submitted bytes.
         let offset = packet.stream.min(end.submitted);
         if end.kept.front().is_some_and(|(behind, _)| *behind <= offset) {
             end.timeouts = 0;
@@ -298,7 +298,7 @@ impl Connections {
         self.pump(now, place, out);
     }
 
-    /// Sends what the window allows, or lists it where a rate does, and sets the timer.
+    /// Sends what the window allows, or lists a paced connection for its turn, and sets the timer.
     fn pump(&mut self, now: Time, place: usize, out: &mut Vec<Flow>) {
         let Some(end) = self.ends[place].as_deref_mut() else { return };
         let deadline = match (&mut end.sender, self.pacing.as_deref_mut()) {
@@ -326,9 +326,9 @@ impl Connections {
     }
 }
 
-/// What paced connections have beyond windows.
+/// The part for paced connections.
 impl Connections {
-    /// The hop at the other end of a port wants no more, or wants it again.
+    /// Stops or resumes sending on a port at the request of the hop at the other end of its link.
     pub(crate) fn pause(&mut self, now: Time, port: Port, stop: bool, out: &mut Vec<Flow>) {
         if let Some(pacing) = &mut self.pacing {
             pacing.pause(port, stop);
@@ -336,7 +336,7 @@ impl Connections {
         self.serve(now, out);
     }
 
-    /// Sends what may go by links that are free, in turns.
+    /// Sends on free links, round robin over the connections.
     fn serve(&mut self, now: Time, out: &mut Vec<Flow>) {
         while let Some((port, place)) = self.pacing.as_mut().and_then(|pacing| pacing.next_turn(now)) {
             self.send_next(now, port, place, out);
@@ -344,7 +344,8 @@ impl Connections {
         }
     }
 
-    /// The turn of a connection at a link. What it has to send next may be for another one by now.
+    /// Sends the next packet of a connection in its turn at a link, unless that packet now leaves
+    /// by another port.
     fn send_next(&mut self, now: Time, turn: Port, place: u32, out: &mut Vec<Flow>) {
         let (Some(pacing), Some(end)) = (&mut self.pacing, self.ends[place as usize].as_deref_mut()) else { return };
         let Sending::Paced(flow) = &mut end.sender else { return };
@@ -364,7 +365,7 @@ impl Connections {
         }
     }
 
-    /// Rates move, and connections that have kept to theirs may send.
+    /// Applies due rate changes, and lists connections whose pacing interval has passed.
     fn follow_rates(&mut self, now: Time) {
         let Connections { ends, kept, pacing: Some(pacing), .. } = self else { return };
         while let Some(due) = pacing.rate_due(now) {
@@ -388,7 +389,7 @@ fn window_sender(config: &StreamConfig) -> Sender {
     };
     let sender = Dctcp {
         mss: Bytes::new(u64::from(config.segment)),
-        // Queues and marks are the network's business.
+        // The network queues and marks, not the sender.
         mark_above: Bytes::ZERO,
         queue: Bytes::ZERO,
         gain: 1.0 / 16.0,
@@ -413,7 +414,7 @@ impl End {
         }
     }
 
-    /// Takes a packet in and hands over what is in order: so many packets.
+    /// Accepts a packet and delivers what is in order. Returns the number of delivered packets.
     fn take(&mut self, port: Port, packet: &Packet, out: &mut Vec<Flow>) -> usize {
         if packet.stream > self.expected {
             self.ahead.entry(packet.stream).or_insert_with(|| (port, packet.copied()));
@@ -433,18 +434,18 @@ impl End {
     }
 }
 
-/// What a receiver tells a sender.
+/// A control packet from receiver to sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reply {
-    /// Everything before an offset has come.
+    /// Everything before an offset was received.
     Received,
-    /// The same, and something behind it: what is there is missing.
+    /// The same, and something behind it was received: the part at the offset is missing.
     Missing,
-    /// Packets come marked.
+    /// Packets arrive marked.
     Notification,
 }
 
-/// Goes back the way of what it answers.
+/// Creates a reply that returns along the path of `packet`.
 fn reply_to(packet: &Packet, expected: u64, reply: Reply, frame: u32) -> Packet {
     let to_target = !packet.kind.is_outward();
     let mut trail = Trail::default();

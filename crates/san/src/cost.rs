@@ -1,38 +1,39 @@
-//! What a SAN costs: the paper's model (section 5.2), counted in ports, and the same for the parts
-//! of a graph.
+//! The cost of a SAN: the paper's model (section 5.2), which counts ports, and the same for the
+//! parts of a graph.
 //!
-//! A storage node needs a certain number of ports to reach its bandwidth, whatever they are
-//! soldered to. Switched, adapters of `P` ports hold them and switches of `Q` ports stand opposite;
-//! switchless, adapters of `R` ports hold them and nothing stands opposite. The paper gives the
-//! number of switches twice, and not alike: its formula is `2 B / (B_p Q)`, which has a switch port
-//! for a storage node and another one for whoever reads from it; its example is `ceil(80 / 32)`,
-//! storage ports alone. With Table 1 that is 5 switches or 3. [`SwitchRule`] chooses, and 105,000
-//! USD against 52,000 USD come out with the example's.
+//! A storage node needs a certain number of ports to reach its bandwidth, on whichever device they
+//! are. In a switched SAN, adapters of `P` ports provide them and switches of `Q` ports face them.
+//! In a switchless SAN, adapters of `R` ports provide them and nothing faces them.
+//!
+//! The paper gives the number of switches twice, with different results. Its formula is `2 B / (B_p
+//! Q)`, which has one switch port for a storage node and one for its client. Its example is
+//! `ceil(80 / 32)`, storage ports alone. With Table 1 that is 5 switches or 3. [`SwitchRule`]
+//! selects one; the example's rule reproduces its 105,000 USD against 52,000 USD.
 
 use topology::{Bill, Graph, Hop, VertexId, VertexKind};
 
-/// What parts cost, in US dollars, and how many ports they have.
+/// Prices of parts, in US dollars, and their port counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prices {
     /// Ports of an adapter in a switched SAN, at least 1: the paper's P.
     pub switched_adapter_ports: u32,
-    /// Such an adapter.
+    /// Price of such an adapter.
     pub switched_adapter: f64,
     /// Ports of a switch, at least 1: the paper's Q.
     pub switch_ports: u32,
-    /// A switch.
+    /// Price of a switch.
     pub switch: f64,
     /// Ports of an adapter in a switchless SAN, at least 1: the paper's R.
     pub switchless_adapter_ports: u32,
-    /// Such an adapter.
+    /// Price of such an adapter.
     pub switchless_adapter: f64,
-    /// A cable with what is at its ends. The paper leaves cables out.
+    /// Price of a cable with the transceivers at its ends. The paper omits cables.
     pub cable: f64,
-    /// A metre of cable.
+    /// Price of a metre of cable.
     pub cable_metre: f64,
 }
 
-/// One of the parts whose price decides.
+/// A part whose price can be varied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// An adapter of a switched SAN.
@@ -43,17 +44,17 @@ pub enum Part {
     SwitchlessAdapter,
 }
 
-/// How many switches a number of storage ports needs.
+/// The number of switch ports for a number of storage ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchRule {
-    /// A port opposite each storage port, as the paper's example has it.
+    /// One switch port per storage port, as in the paper's example.
     StoragePorts,
-    /// And one more for clients, as its formula has it.
+    /// A second switch port for clients, as in its formula.
     StorageAndClientPorts,
 }
 
 impl SwitchRule {
-    /// Switch ports for each storage port.
+    /// Returns the switch ports per storage port.
     const fn factor(self) -> u64 {
         match self {
             SwitchRule::StoragePorts => 1,
@@ -62,18 +63,18 @@ impl SwitchRule {
     }
 }
 
-/// The cables by which storage nodes reach each other or their switches. Nodes share no part, and
-/// switches none either.
+/// The number of cables by which storage nodes reach each other or their switches. Nodes share no
+/// adapter and no switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoragePorts {
-    /// Of each target to switches, or of each adapter to adapters; none without.
+    /// Of each target to switches, or of each adapter to adapters; nodes without any are left out.
     nodes: Vec<u64>,
-    /// Of each switch to targets; none without.
+    /// Of each switch to targets; switches without any are left out.
     switches: Vec<u64>,
 }
 
 impl StoragePorts {
-    /// Those of a graph, whose every link stands for `trunk` cables.
+    /// Counts the ports of a graph in which each link stands for `trunk` cables.
     pub fn of(graph: &Graph, trunk: u32) -> StoragePorts {
         let is_storage =
             |hop: &&Hop| graph.vertex(hop.to).kind != VertexKind::Host && graph.egress_port(hop.channel).is_some();
@@ -90,57 +91,57 @@ impl StoragePorts {
         }
     }
 
-    /// All ports of storage nodes: the paper's B / B_p.
+    /// Returns the number of ports of all storage nodes: the paper's B / B_p.
     pub fn total(&self) -> u64 {
         self.nodes.iter().sum()
     }
 }
 
-/// What is bought, and what that costs.
+/// The number of parts, and their cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
-    /// Adapters.
+    /// Number of adapters.
     pub adapters: u64,
-    /// Switches.
+    /// Number of switches.
     pub switches: u64,
-    /// Cables.
+    /// Number of cables.
     pub cables: u64,
-    /// Adapters, in US dollars.
+    /// Cost of the adapters, in US dollars.
     pub adapters_usd: f64,
-    /// Switches, in US dollars.
+    /// Cost of the switches, in US dollars.
     pub switches_usd: f64,
-    /// Cables, in US dollars.
+    /// Cost of the cables, in US dollars.
     pub cables_usd: f64,
 }
 
 impl Cost {
-    /// All of it, in US dollars.
+    /// Returns the total, in US dollars.
     pub fn total_usd(&self) -> f64 {
         self.adapters_usd + self.switches_usd + self.cables_usd
     }
 }
 
-/// Both architectures with the same number of storage ports.
+/// Both architectures for the same number of storage ports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
     /// Ports of all storage nodes together.
     pub ports: u64,
-    /// With switches.
+    /// Cost with switches.
     pub switched: Cost,
-    /// Without.
+    /// Cost without switches.
     pub switchless: Cost,
 }
 
 impl Comparison {
-    /// The share of the switched cost that is saved without switches; negative when it costs more.
+    /// Returns the saved share of the switched cost; negative if the switchless SAN costs more.
     pub fn saving(&self) -> f64 {
         1.0 - self.switchless.total_usd() / self.switched.total_usd()
     }
 }
 
 impl Prices {
-    /// A switched SAN whose storage nodes have `ports` ports together (the paper's B / B_p). Cables
-    /// are left out: the model has no lengths.
+    /// Returns the cost of a switched SAN whose storage nodes have `ports` ports together (the
+    /// paper's B / B_p). Cables are left out: the model has no lengths.
     pub fn switched(&self, ports: u64, rule: SwitchRule) -> Cost {
         let opposite = ports.saturating_mul(rule.factor());
         self.cost_of_switched(
@@ -149,24 +150,24 @@ impl Prices {
         )
     }
 
-    /// A switchless SAN whose storage nodes have `ports` ports together.
+    /// Returns the cost of a switchless SAN whose storage nodes have `ports` ports together.
     pub fn switchless(&self, ports: u64) -> Cost {
         self.cost_of_switchless(ports.div_ceil(u64::from(self.switchless_adapter_ports)))
     }
 
-    /// Both.
+    /// Returns the cost of both architectures for `ports` storage ports.
     pub fn compare(&self, ports: u64, rule: SwitchRule) -> Comparison {
         Comparison { ports, switched: self.switched(ports, rule), switchless: self.switchless(ports) }
     }
 
-    /// Cost over bandwidth (paper, Figure 14): `nodes` storage nodes of 1, 2, ...
+    /// Returns cost over bandwidth (paper, Figure 14) for `nodes` storage nodes of 1, 2, ...
     /// `ports_per_node_max` ports each.
     pub fn over_bandwidth(&self, nodes: u64, ports_per_node_max: u64, rule: SwitchRule) -> Vec<Comparison> {
         (1..=ports_per_node_max).map(|ports| self.compare(nodes.saturating_mul(ports), rule)).collect()
     }
 
-    /// The parts that storage nodes need to reach each other, whole ones for each node and switch.
-    /// Cables are left out.
+    /// Returns the cost of the parts that storage nodes need to reach each other, rounded up to
+    /// whole parts for each node and switch. Cables are left out.
     pub fn of_storage(&self, ports: &StoragePorts, rule: SwitchRule) -> Cost {
         let parts = |ports: &[u64], each: u32| ports.iter().map(|ports| ports.div_ceil(u64::from(each))).sum();
         if ports.switches.is_empty() {
@@ -176,15 +177,15 @@ impl Prices {
         self.cost_of_switched(parts(&ports.nodes, self.switched_adapter_ports), parts(&opposite, self.switch_ports))
     }
 
-    /// The same prices, one of them multiplied: for sensitivity.
+    /// Returns these prices with one of them multiplied by `factor`, for sensitivity analysis.
     pub fn scaled(&self, part: Part, factor: f64) -> Prices {
         let mut prices = *self;
         *prices.price_mut(part) *= factor;
         prices
     }
 
-    /// What a part's price must be multiplied with for both architectures to cost the same,
-    /// everything else as it is. `None` when no price of that part, however low or high, does that.
+    /// Returns the factor on a part's price at which both architectures cost the same, all else
+    /// being equal. `None` if no price of that part, however low or high, achieves that.
     pub fn break_even(&self, part: Part, ports: u64, rule: SwitchRule) -> Option<f64> {
         let without = self.scaled(part, 0.0).compare(ports, rule);
         let with = self.compare(ports, rule);
@@ -194,11 +195,11 @@ impl Prices {
         (slope != 0.0 && factor >= 0.0).then_some(factor)
     }
 
-    /// The parts of a graph, whole ones for each of its nodes and switches. Each link stands for
-    /// `trunk` cables, of as many ports at either end. A switch with more ports than one that can
-    /// be bought counts as several, which is the paper's reading of a ToR with 80 ports (cables
-    /// between them are left out). Clients' own adapters are left out as in the paper; the ports
-    /// and cables that clients take on the SAN's side are not.
+    /// Returns the cost of the parts of a graph, rounded up to whole parts for each node and
+    /// switch. Each link stands for `trunk` cables, with one port at either end of each. A switch
+    /// with more ports than a purchasable one counts as several, which is the paper's reading of a
+    /// ToR with 80 ports; cables between these are left out. The clients' own adapters are left out
+    /// as in the paper; the ports and cables that clients take on the SAN's side are not.
     pub fn of_bill(&self, bill: &Bill, trunk: u32) -> Cost {
         let trunk = u64::from(trunk);
         let parts = |kind, ports: u32| bill.parts(kind, u64::from(ports), trunk);
@@ -305,7 +306,7 @@ mod tests {
     fn at_the_break_even_price_both_cost_the_same() {
         for part in [Part::SwitchedAdapter, Part::Switch, Part::SwitchlessAdapter] {
             let Some(factor) = TABLE_1.break_even(part, TABLE_1_PORTS, SwitchRule::StoragePorts) else {
-                // Adapters of a switched SAN would have to cost less than nothing.
+                // Adapters of a switched SAN would need a negative price.
                 assert_eq!(part, Part::SwitchedAdapter);
                 continue;
             };
@@ -333,7 +334,7 @@ mod tests {
         assert_eq!((cost.adapters, cost.switches, cost.total_usd()), (20, 0, 52_000.0));
     }
 
-    /// Nodes of three dimensions have six cables to each other and four to their storage.
+    /// Nodes of three dimensions have six cables to each other and board links to their storage.
     #[test]
     fn nodes_share_no_adapter_and_leaves_no_switch() {
         let storage = |targets| Endpoints { hosts: 0, targets, placement: Placement::Spread };

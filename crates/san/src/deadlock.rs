@@ -1,16 +1,16 @@
-//! Deadlocks of a lossless network (priority flow control): links each of which waits for the next,
-//! in a circle. Dally and Seitz (1987): there can be none where the ways of packets make no circle
+//! Deadlocks of a lossless network (priority flow control): a cycle of links, each of which waits
+//! for the next. Dally and Seitz (1987): there can be none if the routes of packets form no cycle
 //! of links.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use topology::{Channel, Graph, VertexId};
 
-/// Steps after which the search for a circle is given up: some tenths of a second.
+/// Steps after which the search for a cycle is given up: some tenths of a second.
 const STEPS_MAX: u64 = 20_000_000;
 
-/// A circle of links between hops, each of which packets may take straight after the one before, if
-/// they take shortest ways; with `detours`, if they take any way that does not turn back at once.
-/// `None` where there is none, and where a network is too large to search for it.
+/// Returns a cycle of links between hops, where packets may take each link directly after the one
+/// before. Packets take shortest paths or, with `detours`, any path that does not immediately turn
+/// back. Returns `None` if there is no cycle, or if the network is too large to search.
 pub fn circle_of_ways(graph: &Graph, detours: bool) -> Option<Vec<Channel>> {
     let mut ways = Ways { graph, next: vec![BTreeSet::new(); graph.channel_count()], steps: 0 };
     if detours {
@@ -33,8 +33,9 @@ pub fn circle_of_ways(graph: &Graph, detours: bool) -> Option<Vec<Channel>> {
     circle(&ways.next)
 }
 
-/// Of links whose sender is told to pause, with the links at which the packets wait that came by
-/// each: those that will never go on, as their packets wait for each other alone.
+/// Returns the links that are deadlocked. `paused` maps each paused link to the links for which the
+/// packets that arrived on it wait. The packets of a deadlocked link wait for deadlocked links
+/// alone.
 pub fn stuck(paused: &BTreeMap<Channel, Vec<Channel>>) -> BTreeSet<Channel> {
     let mut stuck: BTreeSet<Channel> = paused.keys().copied().collect();
     loop {
@@ -48,7 +49,7 @@ pub fn stuck(paused: &BTreeMap<Channel, Vec<Channel>>) -> BTreeSet<Channel> {
     }
 }
 
-/// One circle among links that are [`stuck`].
+/// Returns one cycle among links that are [`stuck`].
 pub fn circle_of_stuck(paused: &BTreeMap<Channel, Vec<Channel>>, stuck: &BTreeSet<Channel>) -> Vec<Channel> {
     let mut way: Vec<Channel> = Vec::new();
     let mut next = stuck.first().copied();
@@ -62,14 +63,14 @@ pub fn circle_of_stuck(paused: &BTreeMap<Channel, Vec<Channel>>, stuck: &BTreeSe
     way
 }
 
-/// Hops at which packets leave the network, each once.
+/// Returns the hops at which packets leave the network, each once.
 fn ends(graph: &Graph) -> Vec<VertexId> {
     let forwards = |vertex: &VertexId| graph.vertex(*vertex).kind.forwards();
     let has_end = |vertex: &VertexId| graph.hops(*vertex).iter().any(|hop| !forwards(&hop.to));
     graph.vertex_ids().filter(forwards).filter(has_end).collect()
 }
 
-/// By link: those that packets may take straight after it.
+/// For each link, the links that packets may take directly after it.
 struct Ways<'a> {
     graph: &'a Graph,
     next: Vec<BTreeSet<u32>>,
@@ -81,7 +82,7 @@ impl Ways<'_> {
         self.graph.vertex(vertex).kind.forwards()
     }
 
-    /// Every turn but straight back.
+    /// Adds every turn except straight back.
     fn add_all(&mut self) {
         for channel in (0..self.graph.channel_count() as u32).map(Channel) {
             let (from, at) = (self.graph.source(channel), self.graph.target(channel));
@@ -92,7 +93,7 @@ impl Ways<'_> {
         }
     }
 
-    /// The turns of shortest ways to a hop.
+    /// Adds the turns of shortest paths to a hop.
     fn add_shortest_to(&mut self, end: VertexId) {
         let (graph, known) = (self.graph, self.graph.distances_from(end));
         let forwards = |vertex: VertexId| graph.vertex(vertex).kind.forwards();
@@ -109,8 +110,8 @@ impl Ways<'_> {
     }
 }
 
-/// A circle in a graph of links, each with those that follow it: what is left when links without a
-/// follower are taken away again and again has one.
+/// Finds a cycle in a graph of links, given the successors of each. It removes links without a
+/// successor until none is left to remove; any remaining link leads into a cycle.
 fn circle(next: &[BTreeSet<u32>]) -> Option<Vec<Channel>> {
     let mut before: Vec<Vec<u32>> = vec![Vec::new(); next.len()];
     for (link, follows) in (0..).zip(next) {
@@ -151,7 +152,7 @@ mod tests {
         true
     }
 
-    /// Shortest ways around a ring of three are one link long, of four they are two.
+    /// The longest shortest path in a ring of three has one link, in a ring of four two.
     #[test]
     fn rings_and_tori_have_circles_from_four_nodes_a_dimension_on() {
         for (nodes, expected) in [(3, false), (4, true), (5, true), (8, true)] {

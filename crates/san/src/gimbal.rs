@@ -1,16 +1,17 @@
 //! Gimbal, the storage switch of a target (Min et al., SIGCOMM 2021): one for each drive.
 //!
-//! * [`LatencyMonitor`]: how loaded the drive is, by its latency; reads and writes apart.
-//! * [`RateController`]: at which rate I/Os go to the drive, and tokens of reads and of writes.
-//! * [`WriteCost`]: how many bytes of reads a written byte is worth.
+//! * [`LatencyMonitor`]: the load of the drive, by its latency, separately for reads and writes.
+//! * [`RateController`]: the rate of I/Os to the drive, with one token bucket for reads and one for
+//!   writes.
+//! * [`WriteCost`]: the cost of a written byte relative to a read byte.
 //! * [`Gimbal`]: deficit round robin over tenants that hold virtual slots, and their credits.
 //!
-//! Tenants are numbered densely, one a session. Nothing is allocated once the queues have grown to
-//! what waits in them.
+//! Tenants are numbered densely, one per session. Nothing is allocated once the queues have reached
+//! their largest length.
 //!
-//! Where the paper leaves it open: a tenant's queue is first in first out; the first I/O of a kind
-//! that lacks tokens holds back its kind and not the other, so that a large I/O is not starved by
-//! small ones and a drive that may take reads never idles for want of tokens of writes.
+//! The paper leaves two things open. Here, a tenant's queue is first in, first out. The first I/O
+//! of a kind that lacks tokens blocks its kind and not the other. So small I/Os cannot starve a
+//! large one, and a drive that may serve reads never idles for lack of write tokens.
 
 mod cost;
 mod monitor;
@@ -25,74 +26,74 @@ use base::{Bytes, Rate, Span, Time};
 use std::collections::VecDeque;
 use tenant::{Tenant, Waiting};
 
-/// The constants of Gimbal. The published ones are those of SIGCOMM 2021, section 4 and the
+/// The constants of Gimbal. The published values are those of SIGCOMM 2021, section 4, and the
 /// released code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GimbalConfig {
     /// Mean latency above which the drive is overloaded; published 1,500 us.
     pub latency_max: Span,
-    /// Mean latency below which it is underused; published 250 us.
+    /// Mean latency below which the drive is underused; published 250 us.
     pub latency_min: Span,
-    /// A new latency counts 1 / 2^this in the mean; published 1.
+    /// Shift of the moving average: a new latency has the weight 1 / 2^shift; published 1.
     pub latency_shift: u32,
-    /// The threshold falls by 1 / 2^this of its distance to the mean; published 4.
+    /// Shift of the threshold: it falls by 1 / 2^shift of its distance to the mean; published 4.
     pub threshold_shift: u32,
-    /// How many times faster the rate grows while the drive is underused; published 8.
+    /// Factor by which the rate grows faster while the drive is underused; published 8.
     pub underused_factor: u64,
-    /// The rate at the start; published 1,000 MiB/s.
+    /// Initial rate; published 1,000 MiB/s.
     pub rate_initial: Rate,
-    /// The least rate; published 50 MiB/s.
+    /// Minimum rate; published 50 MiB/s.
     pub rate_min: Rate,
-    /// The greatest rate; published 4 GiB/s.
+    /// Maximum rate; published 4 GiB/s.
     pub rate_max: Rate,
-    /// The most tokens of reads, and of writes; published 256 KiB.
+    /// Capacity of each token bucket; published 256 KiB.
     pub bucket_max: Bytes,
     /// Completed bytes between two samples of the completion rate; published 16 MiB.
     pub sample_bytes: Bytes,
-    /// The write cost at the start and its greatest, in halves; published 18 (9).
+    /// Initial and maximum write cost, in halves; published 18 (9).
     pub cost_max_halves: u32,
-    /// How much the write cost falls while writes are quick, in halves; published 1 (0.5).
+    /// Decrease of the write cost while writes are fast, in halves; published 1 (0.5).
     pub cost_step_halves: u32,
-    /// How often the write cost is looked at; published 100 ms.
+    /// Period of updates of the write cost; published 100 ms.
     pub cost_period: Span,
     /// Whether the write cost follows the released code: it rises only with reads in the period or
-    /// when the drive is overloaded, and falls without writes too. The paper names neither.
+    /// when the drive is overloaded, and falls without writes too. The paper mentions neither.
     pub cost_is_as_released: bool,
-    /// What a tenant gains in each round; published 128 KiB.
+    /// Deficit added to a tenant in each round; published 128 KiB.
     pub quantum: Bytes,
-    /// Weight of I/Os that fill a virtual slot; published 128 KiB.
+    /// Weight of I/Os that fills a virtual slot; published 128 KiB.
     pub slot_bytes: Bytes,
     /// Virtual slots that the active tenants share; published 8.
     pub slots: u32,
-    /// A tenant's credit before a slot of its own has completed; published 32.
+    /// A tenant's credit before its first slot has completed; published 32.
     pub credit_initial: u32,
-    /// The most I/Os of one tenant that may wait: ours, a bound on memory.
+    /// The maximum of waiting I/Os of one tenant. Not in the paper: it bounds memory.
     pub waiting_max: usize,
 }
 
-/// An I/O that waits for its turn.
+/// A waiting I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GimbalIo {
-    /// The caller's name for it.
+    /// The caller's identifier.
     pub ticket: u32,
     /// Read or write.
     pub kind: IoKind,
-    /// Bytes to move, at least one.
+    /// Length in bytes, at least one.
     pub bytes: u32,
 }
 
-/// An I/O that goes to the drive now. Hand it back to [`Gimbal::complete`].
+/// An I/O to submit to the drive now. Pass it to [`Gimbal::complete`] when it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Started {
-    /// What was submitted.
+    /// The submitted I/O.
     pub io: GimbalIo,
-    /// Whose it is.
+    /// The tenant of the I/O.
     pub tenant: u32,
-    /// In which of the tenant's slots it counts.
+    /// The tenant's slot in which it counts.
     pub slot: u8,
 }
 
-/// As many I/Os of the tenant wait as may.
+/// The queue of a tenant is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{waiting} I/Os of tenant {tenant} wait, no more may")]
 pub struct TenantFull {
@@ -102,9 +103,9 @@ pub struct TenantFull {
     pub waiting: usize,
 }
 
-/// One drive's switch. Call [`Gimbal::submit`] for what arrives and [`Gimbal::complete`] for what
-/// the drive has done, after both [`Gimbal::next`] until it gives nothing, and again at
-/// [`Gimbal::next_wakeup`].
+/// The storage switch of one drive. Call [`Gimbal::submit`] for each arriving I/O and
+/// [`Gimbal::complete`] for each completed one. After both, and at [`Gimbal::next_wakeup`], call
+/// [`Gimbal::next`] until it returns `None`.
 #[derive(Clone, Debug)]
 pub struct Gimbal {
     config: GimbalConfig,
@@ -112,18 +113,18 @@ pub struct Gimbal {
     rate: RateController,
     cost: WriteCost,
     tenants: Vec<Tenant>,
-    /// Tenants with waiting I/Os and room in a slot, in the order of their turns.
+    /// Tenants with waiting I/Os and room in a slot, in round-robin order.
     turns: VecDeque<Turn>,
-    /// While a tenant may have at least so many slots, all in `turns` have room: who has a turn
-    /// loses its room only when slots become fewer.
+    /// If the slot limit is at least this, all tenants in `turns` have room: a tenant loses its
+    /// room only when the limit falls.
     roomy_from: u32,
-    /// Tenants with I/Os that wait or are at the drive.
+    /// Number of tenants with I/Os that wait or are at the drive.
     active: u32,
     wakeup: Option<Time>,
 }
 
-/// A tenant that stands in the order of turns, with its first I/O: many stand there when the drive
-/// is loaded, and all may be looked at to find one that may start.
+/// A tenant in the round-robin order, with its first I/O. The I/O is kept here because under load
+/// [`Gimbal::next`] may scan all turns to find one that may start.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
     tenant: u32,
@@ -131,7 +132,7 @@ struct Turn {
 }
 
 impl Gimbal {
-    /// An idle drive for `tenants` tenants.
+    /// Creates the switch of an idle drive for `tenants` tenants.
     pub fn new(config: GimbalConfig, tenants: usize) -> Self {
         Gimbal {
             monitors: [LatencyMonitor::new(&config); 2],
@@ -146,12 +147,16 @@ impl Gimbal {
         }
     }
 
-    /// A further tenant, whose number is the next.
+    /// Adds a tenant with the next number.
     pub fn add_tenant(&mut self) {
         self.tenants.push(Tenant::new(&self.config));
     }
 
-    /// An I/O of `tenant` comes; refused when too many of that tenant wait.
+    /// Queues an I/O of `tenant`.
+    ///
+    /// # Errors
+    ///
+    /// When [`GimbalConfig::waiting_max`] I/Os of the tenant wait.
     pub fn submit(&mut self, tenant: u32, io: GimbalIo) -> Result<(), TenantFull> {
         let slot_limit = self.slot_limit_with(tenant);
         let state = &mut self.tenants[tenant as usize];
@@ -166,14 +171,15 @@ impl Gimbal {
         Ok(())
     }
 
-    /// Something of a tenant's will come or go shortly: what is kept for it can be on its way from
-    /// memory meanwhile. Nothing else comes of it.
+    /// Prefetches the state of a tenant of which an I/O will soon arrive or complete. Has no other
+    /// effect.
     #[inline]
     pub fn foresee(&self, tenant: u32) {
         Tenant::foresee(&self.tenants, tenant);
     }
 
-    /// The next I/O for the drive; `None` when none waits, or what waits lacks tokens or slots.
+    /// Returns the next I/O for the drive, or `None` if none waits, or if those that wait lack
+    /// tokens or slots.
     pub fn next(&mut self, now: Time) -> Option<Started> {
         if self.turns.is_empty() {
             self.wakeup = None;
@@ -182,15 +188,15 @@ impl Gimbal {
         self.rate.refill(now, self.cost);
         let mut held: [Option<u32>; 2] = [None; 2];
         let mut place = 0;
-        // Whoever has a turn has an I/O, and is active.
+        // Every tenant with a turn has a waiting I/O, and is active.
         let slot_limit = self.slot_limit(self.active);
         while let Some(&Turn { tenant, io }) = self.turns.get(place) {
             if slot_limit < self.roomy_from && !self.tenants[tenant as usize].has_room(slot_limit) {
                 self.lose_turn(place, tenant);
                 continue;
             }
-            // Nothing can be started any more; whoever may have lost its room is looked for all the
-            // same.
+            // Nothing more can be started; the scan continues to remove tenants that have lost
+            // their room.
             if held.iter().all(Option::is_some) {
                 if slot_limit >= self.roomy_from {
                     break;
@@ -214,13 +220,13 @@ impl Gimbal {
         None
     }
 
-    /// When tokens will do for the first I/O that [`Gimbal::next`] held back.
+    /// Returns when the tokens suffice for the first I/O that [`Gimbal::next`] held back.
     pub fn next_wakeup(&self) -> Option<Time> {
         self.wakeup
     }
 
-    /// The drive has done what was started, `latency` after it began. Returns the tenant's credit,
-    /// for the response.
+    /// Completes a started I/O, `latency` after its submission. Returns the tenant's credit, for
+    /// the response.
     pub fn complete(&mut self, now: Time, started: Started, latency: Span) -> u32 {
         let Started { io, tenant, .. } = started;
         let condition = self.monitors[io.kind as usize].record(latency);
@@ -231,14 +237,15 @@ impl Gimbal {
         self.credit(tenant)
     }
 
-    /// What was started will never be done (the drive failed): its slot is given back, nothing is
-    /// learned. Returns the tenant's credit.
+    /// Releases the slot of a started I/O that will not complete (the drive failed), without
+    /// updating monitor, rate or cost. Returns the tenant's credit.
     pub fn abandon(&mut self, started: Started) -> u32 {
         self.release(started);
         self.credit(started.tenant)
     }
 
-    /// Takes a waiting I/O back; whether it waited. A search through the tenant's queue.
+    /// Removes a waiting I/O and returns whether it was found. Searches the tenant's queue
+    /// linearly.
     pub fn withdraw(&mut self, tenant: u32, ticket: u32) -> bool {
         let state = &mut self.tenants[tenant as usize];
         let Some(place) = state.waiting.iter().position(|Waiting(io)| io.ticket == ticket) else { return false };
@@ -254,7 +261,7 @@ impl Gimbal {
         true
     }
 
-    /// How many I/Os `tenant` may have outstanding.
+    /// Returns the number of I/Os that `tenant` may have outstanding.
     pub fn credit(&self, tenant: u32) -> u32 {
         match self.tenants[tenant as usize].last_slot_ios {
             None => self.config.credit_initial,
@@ -262,32 +269,32 @@ impl Gimbal {
         }
     }
 
-    /// The rate controller, to look at.
+    /// Returns the rate controller.
     pub fn rate(&self) -> &RateController {
         &self.rate
     }
 
-    /// What a written byte is worth now.
+    /// Returns the current write cost.
     pub fn write_cost(&self) -> WriteCost {
         self.cost
     }
 
-    /// The monitor of a kind, to look at.
+    /// Returns the latency monitor of a kind.
     pub fn monitor(&self, kind: IoKind) -> &LatencyMonitor {
         &self.monitors[kind as usize]
     }
 
-    /// I/Os that wait, over all tenants.
+    /// Returns the number of waiting I/Os of all tenants.
     pub fn waiting(&self) -> usize {
         self.tenants.iter().map(|tenant| tenant.waiting.len()).sum()
     }
 
-    /// Slots that `tenant` holds.
+    /// Returns the number of slots that `tenant` holds.
     pub fn open_slots(&self, tenant: u32) -> u32 {
         self.tenants[tenant as usize].open_slots()
     }
 
-    /// Slots of each tenant when `tenant` counts as active.
+    /// Returns the slot limit per tenant if `tenant` counts as active.
     fn slot_limit_with(&self, tenant: u32) -> u32 {
         self.slot_limit(self.active + u32::from(self.tenants[tenant as usize].is_idle()))
     }
@@ -304,7 +311,7 @@ impl Gimbal {
         state.deficit -= weight;
         let slot = state.enter_slot(weight);
         if state.waiting.is_empty() {
-            // An empty queue saves nothing up (deficit round robin: Shreedhar and Varghese, SIGCOMM
+            // An empty queue keeps no deficit (deficit round robin: Shreedhar and Varghese, SIGCOMM
             // 1995).
             state.deficit = 0;
         }
@@ -332,7 +339,7 @@ impl Gimbal {
         }
     }
 
-    /// A tenant with an I/O that waits, and room, stands behind the others.
+    /// Appends a tenant with a waiting I/O and room to the round-robin order.
     fn give_turn(&mut self, tenant: u32, slot_limit: u32) {
         let state = &mut self.tenants[tenant as usize];
         let Some(Waiting(io)) = state.waiting.front() else { return };
@@ -341,9 +348,9 @@ impl Gimbal {
         self.roomy_from = self.roomy_from.max(slot_limit);
     }
 
-    /// Takes the turn of a tenant that must not open another slot, because others have become
-    /// active since. It has slots that are open and full, and gets its turn again with the first of
-    /// them.
+    /// Removes the turn of a tenant that must not open another slot, because other tenants have
+    /// become active since. Its open slots are full; it regains its turn when the first of them
+    /// completes.
     fn lose_turn(&mut self, place: usize, tenant: u32) {
         self.tenants[tenant as usize].has_turn = false;
         self.turns.remove(place);
@@ -356,7 +363,7 @@ impl Gimbal {
     }
 }
 
-/// When the first of the I/Os that were held back will have its tokens.
+/// Returns when the first of the I/Os that were held back will have its tokens.
 fn held_until(rate: &RateController, cost: WriteCost, now: Time, held: [Option<u32>; 2]) -> Option<Time> {
     let wait = |kind: IoKind| held[kind as usize].map(|bytes| rate.wait_for(kind, bytes, cost));
     [wait(IoKind::Read), wait(IoKind::Write)].into_iter().flatten().min().map(|span| now + span)

@@ -1,24 +1,24 @@
-//! The initiator: I/Os of its sessions go to drives as NVMe-oF commands, and end once each.
+//! The initiator: sends the I/Os of its sessions to drives as NVMe-oF commands, and ends each once.
 //!
-//! An I/O waits until the session's credit (as the target's last packet told it) and the queue pair
-//! have room, goes out by the uplink that routing chooses, and ends with its response. What goes
-//! wrong, and what is done about it:
+//! An I/O waits until the session's credit (from the target's last packet) and the queue pair have
+//! room. It leaves by the uplink that routing chooses, and ends with its response. Failures and
+//! their handling:
 //!
-//! * a hop refuses the bandwidth, or knows no way: the same command again after a back-off that
-//!   doubles;
-//! * an answer ends and part of it is missing, or the target says so of a write's data: the same
-//!   command again after a back-off
-//!   ([`WireConfig::fast_retransmit`](crate::wire::WireConfig::fast_retransmit));
-//! * nothing comes: the same command again after [`HostConfig::probe`], then after every
-//!   [`HostConfig::timeout`], up to [`HostConfig::sends_max`] times; then the association of its
-//!   lane has failed;
-//! * the link of an uplink goes down: its associations have failed;
-//! * an association has failed: its I/Os are sent again as new commands under another association,
-//!   reads at once, writes when [`RetryPolicy`] allows;
-//! * the target gives a command up: a new command after a back-off;
-//! * the drive has failed: the I/O ends so.
+//! * A hop refuses the bandwidth, or has no route: the host resends the command after a back-off
+//!   that doubles.
+//! * Part of a complete answer is missing, or the target reports missing data of a write: the host
+//!   resends the command after a back-off
+//!   ([`WireConfig::fast_retransmit`](crate::wire::WireConfig::fast_retransmit)).
+//! * No answer arrives: the host resends the command after [`HostConfig::probe`], then after every
+//!   [`HostConfig::timeout`], up to [`HostConfig::sends_max`] times. Then the association of its
+//!   lane has failed.
+//! * The link of an uplink goes down: its associations have failed.
+//! * An association has failed: its I/Os are sent as new commands under another association, reads
+//!   at once, writes when [`RetryPolicy`] allows.
+//! * The target aborts a command: the host sends a new command after a back-off.
+//! * The drive has failed: the I/O ends with [`Outcome::DriveFailed`].
 //!
-//! "Send" hands a packet to the first-in-first-out queue of a port, which belongs to the rig.
+//! "Send" puts a packet into the first-in-first-out queue of a port, which belongs to the rig.
 
 mod io;
 mod lane;
@@ -47,32 +47,32 @@ use topology::VertexId;
 /// A session of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostSession {
-    /// Its name in the network.
+    /// Its identifier in the network.
     pub id: SessionId,
     /// Its drive.
     pub drive: DriveId,
-    /// Where the drive is.
+    /// The vertex of the target that has the drive.
     pub target: VertexId,
 }
 
-/// The sessions of a host by place, at most one a drive. What hosts have in common they share.
+/// The sessions of a host by index, at most one per drive. Hosts share the table of drives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostSessions {
-    /// By place: the drive, and where it is.
+    /// By session index: the drive, and the vertex of its target.
     pub drives: Arc<[(DriveId, VertexId)]>,
-    /// The name of the first.
+    /// The identifier of the first session.
     pub first: SessionId,
-    /// From each name to the next.
+    /// The difference between the identifiers of consecutive sessions.
     pub stride: u32,
 }
 
 impl HostSessions {
-    /// How many there are.
+    /// Returns the number of sessions.
     pub fn len(&self) -> usize {
         self.drives.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no sessions.
     pub fn is_empty(&self) -> bool {
         self.drives.is_empty()
     }
@@ -82,7 +82,7 @@ impl HostSessions {
         HostSession { id: SessionId(self.first.0 + place * self.stride), drive, target }
     }
 
-    /// Usually drives are numbered as they stand here.
+    /// Tries the drive's own number first: usually drives are numbered in this order.
     #[inline]
     fn place_of(&self, drive: DriveId) -> Option<u32> {
         let is_it = |entry: &(DriveId, VertexId)| entry.0 == drive;
@@ -95,169 +95,169 @@ impl HostSessions {
     }
 }
 
-/// A host.
+/// The configuration of a host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostConfig {
-    /// Where it is.
+    /// The host's vertex.
     pub vertex: VertexId,
     /// Its sessions.
     pub sessions: HostSessions,
-    /// How sessions use the wire.
+    /// The format of packets.
     pub wire: WireConfig,
-    /// Entries of the queue pair of each lane of a session: one command less may be open.
+    /// Entries of the queue pair of each lane of a session; at most one fewer commands are open.
     pub queue_entries: u16,
-    /// Whether the outstanding I/Os of a session are kept within its credit.
+    /// Whether credit limits the outstanding I/Os of a session.
     pub credits: bool,
-    /// The credit before the target has told one; published 32 (Gimbal).
+    /// The credit before the first packet from the target; published 32 (Gimbal).
     pub credit_initial: u32,
-    /// I/Os of a session that may wait.
+    /// Maximum of waiting I/Os of a session.
     pub waiting_max: usize,
-    /// How long nothing may come for a command that was sent once: the tail loss probe of TCP (RFC
-    /// 8985, 7.2). The timeout where that is shorter.
+    /// Timeout of a command that was sent once: the tail loss probe of TCP (RFC 8985, 7.2).
+    /// `timeout` if that is shorter.
     pub probe: Span,
-    /// How long nothing may come for a command that was sent again.
+    /// Timeout of a command that was sent more than once.
     pub timeout: Span,
-    /// Sends of a command without an answer after which its association has failed; at least 1.
+    /// Unanswered sends of a command after which its association has failed; at least 1.
     pub sends_max: u8,
-    /// How long to wait after the first refusal of a command; doubles with each.
+    /// Back-off after the first refusal of a command; doubles with each.
     pub back_off: Span,
-    /// The longest back-off.
+    /// Maximum back-off.
     pub back_off_max: Span,
-    /// How long a lane whose association failed by silence is passed over where there is another.
+    /// Time for which a lane whose association timed out is avoided while another is usable.
     pub suspect_for: Span,
-    /// What is done with the writes of a failed association.
+    /// The handling of the writes of a failed association.
     pub retry: RetryPolicy,
-    /// How sessions share the network; `None`: packets leave as soon as the link is free, and lost
-    /// ones are repaired by sending commands again.
+    /// Congestion control. `None`: packets leave as soon as the link is free, and lost ones are
+    /// repaired by resending commands.
     pub stream: Option<StreamConfig>,
-    /// By port: the rate of its link. Only asked for where sessions keep to rates.
+    /// The link rate of each port. Used only by paced connections.
     pub links: Vec<Rate>,
 }
 
-/// The ways out of a host.
+/// The uplinks of a host.
 #[derive(Clone, Debug)]
 pub enum Uplinks {
-    /// One port, 0: all choosing is the network's.
+    /// One port, 0: the network makes all routing decisions.
     One,
-    /// Several, by routing.
+    /// Several ports, chosen by routing.
     Routed(Box<Router>),
 }
 
-/// An I/O to be done.
+/// An I/O to perform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostIo {
-    /// The request of the run.
+    /// The request's identifier in the run.
     pub request: RequestId,
     /// Read, write or read-modify-write.
     pub operation: Operation,
     /// First byte on the drive.
     pub address: u64,
-    /// How many bytes, at least one.
+    /// Length in bytes, at least one.
     pub bytes: u32,
 }
 
-/// What may happen to a host.
+/// An input of a host.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "a box would be an allocation a packet")]
 pub enum HostIn {
-    /// A client asks.
+    /// A client submits an I/O.
     Submit {
-        /// Place of the session in the configuration.
+        /// Index of the session in the configuration.
         session: u32,
         /// The I/O to queue.
         io: HostIo,
     },
-    /// A packet has come in whole.
+    /// A whole packet was received.
     Packet {
-        /// By which port.
+        /// The ingress port.
         port: Port,
         /// The packet as received.
         packet: Packet,
     },
-    /// A neighbour's distances.
+    /// A neighbour's distance advertisement.
     Advertisement {
-        /// By which port.
+        /// The ingress port.
         port: Port,
         /// The distances.
         advertisement: Advertisement,
     },
-    /// The link of a port has gone; what was handed to the port and not sent is lost.
+    /// The link of a port went down; packets in the port's queue are lost.
     LinkDown(Port),
-    /// The link of a port is there again.
+    /// The link of a port came up.
     LinkUp(Port),
 }
 
-/// What a host decides.
+/// An output of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "a box would be an allocation a packet")]
 pub enum HostOut {
-    /// Hand to the first-in-first-out queue of a port.
+    /// A packet for the first-in-first-out queue of a port.
     Send {
-        /// Which port.
+        /// The egress port.
         port: Port,
         /// The packet to send.
         packet: Packet,
     },
-    /// An I/O is over.
+    /// An I/O has ended.
     Done(HostDone),
 }
 
-/// How an I/O ended.
+/// The result of an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostDone {
     /// The request that ended.
     pub request: RequestId,
-    /// Place of its session.
+    /// Index of its session.
     pub session: u32,
-    /// [`Outcome::Success`]; [`Outcome::DriveFailed`]; or [`Outcome::Aborted`], when too many of
-    /// the session waited already and nothing was done.
+    /// [`Outcome::Success`]; [`Outcome::DriveFailed`]; or [`Outcome::Aborted`] if the session's
+    /// queue was full and nothing was done.
     pub outcome: Outcome,
-    /// When its first packet was sent; `None` when none was.
+    /// When its first packet was sent; `None` if none was.
     pub first_sent: Option<Time>,
-    /// When the command that succeeded was sent: later where it was sent again.
+    /// When the command that ended it was last sent; `None` if none was.
     pub last_sent: Option<Time>,
-    /// Commands that were sent for it, repeats included.
+    /// Number of commands sent for it, repeats included.
     pub sends: u32,
-    /// Time at the target's drive and its queue, by the answer's header, nanoseconds.
+    /// Time in the target's queue and at its drive, from the answer's header, nanoseconds.
     pub drive_latency_ns: u32,
 }
 
-/// What a host has counted.
+/// The counters of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostCounters {
     /// Commands that a hop refused.
     pub rejected: u64,
-    /// Commands that a hop knew no way for.
+    /// Commands for which a hop had no route.
     pub unreachable: u64,
-    /// Commands that the target gave up.
+    /// Commands that the target aborted.
     pub aborted: u64,
-    /// Sends without an answer in time.
+    /// Sends that timed out.
     pub timeouts: u64,
-    /// Answers of which part was missing, and writes of whose data the target said so.
+    /// Answers with missing parts, and writes whose target reported missing data.
     pub gaps: u64,
     /// Associations that failed.
     pub path_failures: u64,
-    /// I/Os that were sent again under another association.
+    /// I/Os that were resent under another association.
     pub retries: u64,
-    /// Packets that nobody waited for.
+    /// Packets that matched no open command.
     pub stale: u64,
-    /// Most I/Os that waited in a session.
+    /// The longest queue of waiting I/Os of any session.
     pub waiting_highest: usize,
 }
 
-/// Why a host cannot be.
+/// An invalid configuration of a host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
-    /// The wire has no room.
+    /// The MTU has no room behind the headers.
     #[error(transparent)]
     Mtu(#[from] MtuError),
     /// A queue pair without room for a command.
     #[error(transparent)]
     Queue(#[from] QueueError),
-    /// More uplinks than an attempt can name, or none.
+    /// More uplinks than an attempt can encode, or none.
     #[error("{got} uplinks, allowed are 1 to 8")]
     Uplinks {
-        /// Uplinks.
+        /// Number of uplinks.
         got: usize,
     },
 }
@@ -268,7 +268,7 @@ pub struct Host {
     config: HostConfig,
     format: WireFormat,
     uplinks: Uplinks,
-    /// By port: whether its link is there.
+    /// By port: whether its link is up.
     ports_up: Vec<bool>,
     sessions: Sessions,
     lanes: Lanes,
@@ -279,7 +279,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host whose uplinks all work.
+    /// Creates a host whose uplinks are all up.
     ///
     /// # Errors
     /// See [`HostError`].
@@ -305,22 +305,22 @@ impl Host {
         })
     }
 
-    /// What was counted so far.
+    /// Returns the counters.
     pub fn counters(&self) -> HostCounters {
         self.counters
     }
 
-    /// I/Os that are not over.
+    /// Returns the number of I/Os that have not ended.
     pub fn under_way(&self) -> usize {
         self.ios.len()
     }
 
-    /// The credit of the session at a place.
+    /// Returns the credit of a session, by its index.
     pub fn credit(&self, place: u32) -> u32 {
         self.sessions.at(place).map_or(self.config.credit_initial, |session| self.sessions[session].credit)
     }
 
-    /// Routing, where the host has a choice.
+    /// Returns the router, or `None` with a single uplink.
     pub fn router(&self) -> Option<&Router> {
         match &self.uplinks {
             Uplinks::One => None,
@@ -328,7 +328,8 @@ impl Host {
         }
     }
 
-    /// The session at a place of the configuration, which is used from now on.
+    /// Returns the internal index of the session at `place` of the configuration, and adds it at
+    /// its first use.
     fn meet(&mut self, place: u32) -> u32 {
         let (session, is_new) = self.sessions.meet(place);
         if is_new {
@@ -352,7 +353,7 @@ impl Host {
         }
     }
 
-    /// Sends the only I/O of a session that is not out, or lets it wait.
+    /// Sends the only unsent I/O of a session, or queues it.
     fn send_or_keep(&mut self, now: Time, place: u32, io: IoPlace, out: &mut Vec<HostOut>) {
         match self.leave_to_send(now, place, io) {
             Some(lane) => self.send_new(now, io, lane, out),
@@ -360,7 +361,7 @@ impl Host {
         }
     }
 
-    /// The lane for a new command, if credit, queue pairs and uplinks allow one.
+    /// Returns the lane for a new command, or `None` if credit, queue pairs or uplinks allow none.
     fn leave_to_send(&mut self, now: Time, place: u32, io: IoPlace) -> Option<u8> {
         let session = &self.sessions[place];
         if self.config.credits && session.outstanding >= session.credit.max(1) {
@@ -369,7 +370,7 @@ impl Host {
         self.choose_lane(now, place, io)
     }
 
-    /// Sends what credit, queue pairs and uplinks allow.
+    /// Sends as many waiting I/Os as credit, queue pairs and uplinks allow.
     fn pump(&mut self, now: Time, place: u32, out: &mut Vec<HostOut>) {
         while let Some(&io) = self.sessions[place].waiting.front() {
             let Some(lane) = self.leave_to_send(now, place, io) else { return };
@@ -378,8 +379,8 @@ impl Host {
         }
     }
 
-    /// The lane for a new command: what routing says, if it is up, not suspected of silence and has
-    /// room; else the first that is.
+    /// Chooses the lane for a new command: the routed one if it is up, not suspected and has room.
+    /// Otherwise the first such lane, and failing that the first that is up and has room.
     fn choose_lane(&mut self, now: Time, place: u32, io: IoPlace) -> Option<u8> {
         let session = &self.sessions[place];
         let chosen = match &mut self.uplinks {
@@ -387,7 +388,7 @@ impl Host {
             Uplinks::Routed(router) => {
                 let command = self.ios.get(io)?.io.request.0 as u16;
                 let tag = Tag { session: session.id, command, attempt: 0 };
-                // The budget of the hops' way is the hops' to say.
+                // Hops, not the host, set the limit on the links of a route.
                 router.choose(now, session.target, tag, &mut Trail::default()).map(Port::index)
             }
         };
@@ -427,7 +428,7 @@ impl Host {
         self.watch(now, place, losses, tag);
     }
 
-    /// An I/O is over.
+    /// Ends an I/O and reports its result.
     fn finish(&mut self, now: Time, place: IoPlace, outcome: Outcome, drive_latency_ns: u32, out: &mut Vec<HostOut>) {
         let Some(io) = self.ios.get(place) else { return };
         let (session, tag) = (io.session, io.tag);
@@ -446,7 +447,7 @@ impl Host {
         self.pump(now, session, out);
     }
 
-    /// The command of an I/O is over: its identifier is free.
+    /// Releases the command identifier of an ended command.
     fn release(&mut self, session: u32, tag: Tag) {
         let lane = usize::from(Attempt::of_bits(tag.attempt).lane);
         if self.lanes[(session, lane)].queue.complete_by_flag(tag.command).is_ok() {
@@ -508,7 +509,7 @@ impl Program for Host {
 
     fn on_wakeup(&mut self, now: Time, out: &mut Vec<HostOut>) {
         if let Uplinks::Routed(router) = &mut self.uplinks {
-            // Hosts listen and tell nobody: no way leads through them.
+            // Hosts receive advertisements and send none: no route leads through them.
             router.distances_mut().poll(now, |_, _| {});
         }
         repair(self, now, out);
@@ -517,7 +518,7 @@ impl Program for Host {
 }
 
 impl Host {
-    /// All but packets.
+    /// Handles every input, outside the streams.
     fn handle(&mut self, now: Time, input: HostIn, out: &mut Vec<HostOut>) {
         match input {
             HostIn::Submit { session, io } => {

@@ -1,13 +1,13 @@
-//! Switched and switchless storage area networks whose traffic control knows NVMe-oF (NSDI'26).
+//! Switched and switchless storage area networks with NVMe-oF-aware traffic control (NSDI'26).
 //!
 //! | program | where | made of |
 //! | --- | --- | --- |
 //! | [`hop`] | adapter, switch | [`route`] chooses the port, [`reserve`] books bandwidth for answers, [`egress`] queues |
 //! | [`host`] | initiator | [`session`], [`retry`], rate control by credits |
-//! | [`target`] | storage node | [`gimbal`] a drive |
+//! | [`target`] | storage node | one [`gimbal`] per drive |
 //!
-//! A [`Packet`] carries the [`Trail`] that hops write and learn from. [`oracle`] and [`cost`] look
-//! at whole networks.
+//! A [`Packet`] carries the [`Trail`] that hops write and read. [`oracle`] and [`cost`] evaluate
+//! whole networks.
 
 pub mod connection;
 pub mod cost;

@@ -1,21 +1,24 @@
-//! The optimum that no distributed scheme can beat (paper, 4.2): who gets how much when one mind,
-//! which sees everything, divides the network.
+//! The optimum that no distributed scheme can exceed (paper, 4.2): the rates that a central
+//! scheduler with global knowledge assigns.
 //!
-//! Traffic is fluid and may split over any number of ways, hosts and targets pass nothing on, and
-//! nothing is lost to headers or queues. Two questions:
+//! Traffic is fluid and may split over any number of paths. Hosts and targets forward nothing, and
+//! nothing is lost to headers or queues. Two problems:
 //!
-//! * [`max_concurrent_flow`]: by which common factor can all demands be met? A linear program.
-//! * [`least_degradation`]: the least mean of demand over rate, the paper's `Perf_d`, where nobody
-//!   gets more than was asked for. A second-order cone program, since `t >= 1 / u` is `(t + u, t -
-//!   u, 2)` in that cone.
+//! * [`max_concurrent_flow`]: the largest common factor by which all demands can be met. A linear
+//!   program.
+//! * [`least_degradation`]: the least mean of demand over rate, the paper's `Perf_d`, with no rate
+//!   above its demand. A second-order cone program, since `t >= 1 / u` is `(t + u, t - u, 2)` in
+//!   that cone.
 //!
-//! Both are solved over edges, demands of one source (or of one target, if those are fewer) taken
-//! together: 27 nodes that all send to all others have 27 commodities on 162 channels instead of
-//! 702, and any such flow falls apart into paths. The solver is interior-point (`clarabel`):
-//! objectives are good to about eight digits, the rates that reach them, around which an objective
-//! is flat, to about four. A concurrent flow needs no solver where two bounds meet, as they do in
-//! symmetric networks of any size: see [`Method::Bounds`]. Where they do not and the program is
-//! large, it is approximated, with a gap that is computed: see [`Method::Approximated`].
+//! Both are solved over edges, with the demands of one source (or of one target, if those are
+//! fewer) aggregated. All-to-all traffic of 27 nodes thus has 27 commodities on 162 channels
+//! instead of 702, and any such flow decomposes into paths.
+//!
+//! The solver is interior-point (`clarabel`). Objectives are accurate to about eight digits; the
+//! rates that reach them, around which an objective is flat, to about four. A concurrent flow needs
+//! no solver where two bounds meet, as in symmetric networks of any size: see [`Method::Bounds`].
+//! Where they do not and the program is large, it is approximated with a computed gap: see
+//! [`Method::Approximated`].
 
 mod approximate;
 mod bounds;
@@ -24,44 +27,45 @@ mod program;
 use base::Rate;
 use topology::{Graph, VertexId};
 
-/// Unknowns of the largest program that is solved; see the module `program` for its times.
+/// Unknowns of the largest program that is solved; the module `program` documents its solve times.
 pub const UNKNOWNS_MAX: usize = 24_000;
 
-/// Bytes that somebody wants to move: of a read, from target to host.
+/// Traffic between two vertices; that of a read is from target to host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// Where they come from.
+    /// The source.
     pub from: VertexId,
-    /// Where they go.
+    /// The destination.
     pub to: VertexId,
-    /// How many a second, more than none.
+    /// The wanted rate, more than zero.
     pub rate: Rate,
 }
 
-/// How an optimum was found.
+/// The method by which an optimum was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Method {
-    /// Evenly split over shortest paths, demands reach what no division can exceed: the least of
-    /// what ends of demands can send or take, and of all capacity over what all demands take of it
-    /// on shortest paths. Exact.
+    /// With an even split over shortest paths, the demands reach an upper bound of any division.
+    /// The bound is the least of what ends of demands can send or receive, and of total capacity
+    /// over the capacity that all demands use on shortest paths. Exact.
     Bounds,
-    /// By the solver.
+    /// By the interior-point solver.
     Solved {
-        /// Its steps.
+        /// Iterations of the solver.
         iterations: u32,
     },
-    /// By a flow that comes near the best one.
+    /// By a flow close to the optimum.
     Approximated {
-        /// Its rounds over all commodities.
+        /// Rounds over all commodities.
         rounds: u32,
-        /// How much more may be possible, of the objective: by a bound that follows from lengths of
-        /// channels.
+        /// Largest possible improvement, as a fraction of the objective. The bound follows from
+        /// lengths assigned to channels.
         gap: f64,
     },
 }
 
 impl Optimum {
-    /// How much better the best may be, of the objective; 0 of an exact one.
+    /// Returns the largest possible improvement, as a fraction of the objective; 0 for an exact
+    /// optimum.
     pub fn gap(&self) -> f64 {
         match self.method {
             Method::Approximated { gap, .. } => gap,
@@ -70,27 +74,27 @@ impl Optimum {
     }
 }
 
-/// The best division of a network.
+/// The optimal division of a network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Optimum {
     /// The common factor, or the mean of demand over rate.
     pub objective: f64,
-    /// Of each demand, what it gets, in bits a second.
+    /// Rate of each demand, in bits a second.
     pub rates_bps: Vec<f64>,
-    /// By channel, what it carries, in bits a second.
+    /// Load of each channel, in bits a second.
     pub loads_bps: Vec<f64>,
-    /// How it was found.
+    /// The method that found it.
     pub method: Method,
 }
 
-/// Why there is no optimum.
+/// An error of the oracle.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OracleError {
-    /// Nobody wants anything.
+    /// The list of demands is empty.
     #[error("there are no demands")]
     NoDemand,
-    /// A demand that asks for nothing, or from itself.
+    /// A demand with a rate of zero, or from a vertex to itself.
     #[error("demand {index} is of {rate} from {from} to {to}: it must be more than 0bps between two places")]
     EmptyDemand {
         /// Index of the demand in the list, from 0.
@@ -102,42 +106,42 @@ pub enum OracleError {
         /// The target's name.
         to: String,
     },
-    /// There is no way.
+    /// No path joins the ends of a demand.
     #[error("demand {index}: there is no way from {from} to {to}")]
     NoWay {
-        /// Which, from 0.
+        /// Index of the demand in the list, from 0.
         index: usize,
         /// The source's name.
         from: String,
         /// The target's name.
         to: String,
     },
-    /// The program would take too long.
+    /// The program has more than [`UNKNOWNS_MAX`] unknowns.
     #[error(
         "{unknowns} unknowns are more than {UNKNOWNS_MAX}: {commodities} sources or targets on {channels} channels"
     )]
     TooLarge {
-        /// How many unknowns.
+        /// Number of unknowns.
         unknowns: usize,
-        /// How many commodities.
+        /// Number of commodities.
         commodities: usize,
-        /// How many channels.
+        /// Number of channels.
         channels: usize,
     },
-    /// The solver gave up.
+    /// The solver stopped without a solution.
     #[error("the solver stopped with `{status}`")]
     Unsolved {
-        /// What it says.
+        /// The solver's status.
         status: String,
     },
 }
 
-/// The largest factor by which all demands together can be met.
+/// Returns the largest factor by which all demands together can be met.
 ///
 /// # Errors
 ///
-/// When a demand is empty or has no way, or the network is too large even to approximate and not
-/// symmetric enough for the bounds.
+/// When a demand is empty or has no path. Also when the network is too large even to approximate
+/// and not symmetric enough for the bounds.
 pub fn max_concurrent_flow(graph: &Graph, demands: &[Demand]) -> Result<Optimum, OracleError> {
     check(graph, demands)?;
     match bounds::tight(graph, demands) {
@@ -149,32 +153,32 @@ pub fn max_concurrent_flow(graph: &Graph, demands: &[Demand]) -> Result<Optimum,
     }
 }
 
-/// Rates, none above its demand, with the least mean of demand over rate.
+/// Returns the rates, none above its demand, with the least mean of demand over rate.
 ///
 /// # Errors
 ///
-/// When a demand is empty or has no way, or the network is too large.
+/// When a demand is empty or has no path, or the network is too large.
 pub fn least_degradation(graph: &Graph, demands: &[Demand]) -> Result<Optimum, OracleError> {
     check(graph, demands)?;
     program::degradation(graph, demands)
 }
 
-/// The mean of demand over rate for rates that somebody has measured, in bits a second; infinite
-/// when one got nothing. What is above a demand counts as the demand, so that no scheme is better
-/// than the optimum by giving what nobody asked for.
+/// Returns the mean of demand over rate for measured rates, in bits a second; infinite if a rate is
+/// zero. A rate above its demand counts as the demand, so that no scheme beats the optimum by
+/// exceeding a demand.
 pub fn degradation(demands: &[Demand], rates_bps: &[f64]) -> f64 {
     let each = demands.iter().zip(rates_bps).map(|(demand, rate)| (demand.rate.as_bps() as f64 / rate).max(1.0));
     each.sum::<f64>() / demands.len() as f64
 }
 
-/// Everyone to everyone else, alike.
+/// Returns a demand of `rate` from every node to every other.
 pub fn all_to_all(nodes: &[VertexId], rate: Rate) -> Vec<Demand> {
     let pair =
         |from: VertexId| nodes.iter().filter(move |to| **to != from).map(move |to| Demand { from, to: *to, rate });
     nodes.iter().flat_map(|from| pair(*from)).collect()
 }
 
-/// Every one of `from` to every one of `to`, alike.
+/// Returns a demand of `rate` from each of `from` to each of `to`.
 pub fn each_to_each(from: &[VertexId], to: &[VertexId], rate: Rate) -> Vec<Demand> {
     from.iter().flat_map(|from| to.iter().map(move |to| Demand { from: *from, to: *to, rate })).collect()
 }
@@ -244,9 +248,9 @@ mod tests {
         assert!(near(by_solver.objective, expected), "{}", by_solver.objective);
     }
 
-    /// A rate over `h` hops costs `h` channels of it, so that rates go with the inverse roots of
-    /// distances: of the others of a node 6 are one hop away, 12 two and 8 three, and its 600 Gb/s
-    /// are all used.
+    /// A rate over `h` hops uses its amount on `h` channels, so the optimal rates are proportional
+    /// to the inverse roots of distances. Of the other nodes 6 are one hop away, 12 two and 8
+    /// three, and all 600 Gb/s of each node are used.
     #[test]
     fn the_least_degradation_of_the_torus_of_27_gives_more_to_nearer_pairs() {
         let graph = built(Kind::Torus { dimensions: vec![3, 3, 3] }, 0, 0);
@@ -275,8 +279,7 @@ mod tests {
         assert!(near(optimum.objective, 100.0 / 27.0), "{}", optimum.objective);
     }
 
-    /// The sources and targets of a program lie in other places than hosts and targets do, so that
-    /// bounds do not meet.
+    /// Demands with sources and targets placed so unevenly that the bounds do not meet.
     fn uneven(nodes: usize) -> (Graph, Vec<Demand>) {
         let graph = built(Kind::Torus { dimensions: vec![3, 3] }, 0, 0);
         let all = graph.nodes();
@@ -332,8 +335,8 @@ mod tests {
         assert!(near(least.objective, 2.0), "{}", least.objective);
     }
 
-    /// By Lagrange's multipliers: the least of the sum of d/r at one limit has rates as the square
-    /// roots of the demands.
+    /// By Lagrange multipliers: at one shared limit, the least sum of d/r has rates proportional to
+    /// the square roots of the demands.
     #[test]
     fn degradation_at_one_bottleneck_is_least_when_rates_go_with_the_roots_of_demands() {
         let (graph, demands) = bottleneck([Rate::gbps(100), Rate::gbps(400)]);
@@ -356,7 +359,7 @@ mod tests {
 
     #[test]
     fn hosts_pass_nothing_on() {
-        // Two switches that only a host with two cables joins, and a slow third way.
+        // Two switches that are joined by a host with two cables and by a slow cable.
         let mut builder = Builder::new();
         let switches = [0, 1].map(|index| builder.vertex(VertexKind::Switch, format!("s{index}"), 8));
         let [host, target] = [VertexKind::Host, VertexKind::Target].map(|kind| builder.vertex(kind, kind.word(), 8));
@@ -435,7 +438,7 @@ mod tests {
             let reached = demands.iter().zip(&least.rates_bps).map(|(demand, rate)| rate / demand.rate.as_bps() as f64);
             let reached = reached.fold(f64::INFINITY, f64::min);
             prop_assert!(reached <= factor.objective * (1.0 + 1e-6), "{reached} over {}", factor.objective);
-            // Every vertex sends on what it gets, save what begins and ends there.
+            // Flow is conserved at every vertex, except for what begins or ends there.
             for vertex in graph.vertex_ids() {
                 let sum = |ends: fn(&Demand) -> VertexId| -> f64 {
                     let rates = demands.iter().zip(&factor.rates_bps);

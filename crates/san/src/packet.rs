@@ -1,131 +1,134 @@
-//! What travels: NVMe-oF packets as plain data. Their bytes are `nvme` PDUs and the ISR header.
+//! NVMe-oF packets as plain data. Their encoded form is `nvme` PDUs and the ISR header.
 
 use crate::id::{DriveId, Tag};
 use crate::trail::Trail;
 use base::{Operation, RequestId};
 use topology::VertexId;
 
-/// What a packet is for.
+/// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketKind {
-    /// A command capsule, host to target. The first packet of an I/O: it chooses the way.
+    /// A command capsule, host to target. The first packet of an I/O: its routing sets the path of
+    /// the others.
     Command,
-    /// Target to host: send the data of a write now.
+    /// A request for the data of a write, target to host.
     ReadyToTransfer,
-    /// Data of a write, host to target, along the command's way.
+    /// Data of a write, host to target, along the command's path.
     WriteData {
-        /// Nothing of this I/O follows.
+        /// Whether this is the last data of the I/O.
         last: bool,
     },
     /// Data of a read, target to host.
     ReadData {
-        /// Only the response of this I/O follows.
+        /// Whether only the response of this I/O follows.
         last: bool,
     },
-    /// A response capsule, target (or the hop that refuses) to host. Every I/O has exactly one.
+    /// A response capsule, from the target (or the hop that refuses) to the host. Every I/O has
+    /// exactly one.
     Response,
-    /// Everything before [`Packet::stream`] has come ([`crate::connection`]).
+    /// Acknowledges everything before [`Packet::stream`] ([`crate::connection`]).
     Acknowledgement {
-        /// Of what a target sent.
+        /// Whether it acknowledges packets of a target, and is sent to that target.
         to_target: bool,
     },
-    /// Packets of the connection come marked: the congestion notification of RoCE.
+    /// A congestion notification of RoCE: packets of the connection arrive marked.
     Notification {
-        /// They are a target's.
+        /// Whether the marked packets are a target's, and this one is sent to that target.
         to_target: bool,
     },
-    /// Priority flow control: the neighbour is to send no more, or to go on. One link only.
+    /// Priority flow control: stops or resumes the neighbour. Valid on one link only.
     Pause {
-        /// No more.
+        /// Whether the neighbour is to stop.
         stop: bool,
     },
 }
 
 impl PacketKind {
-    /// Whether it goes from the host to the target.
+    /// Returns whether the packet travels from the host to the target.
     pub const fn is_outward(self) -> bool {
         use PacketKind::{Acknowledgement, Command, Notification, WriteData};
         let has_data = matches!(self, Command | WriteData { .. });
         has_data || matches!(self, Acknowledgement { to_target: true } | Notification { to_target: true })
     }
 
-    /// Whether it is of the class that priority flow control never pauses.
+    /// Returns whether the packet belongs to the class that priority flow control never pauses.
     pub const fn is_control(self) -> bool {
         use PacketKind::{Acknowledgement, Notification, Pause};
         matches!(self, Acknowledgement { .. } | Notification { .. } | Pause { .. })
     }
 }
 
-/// How an I/O ended.
+/// The result of an I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
-    /// Done; of packets that are not responses: nothing is wrong so far.
+    /// The I/O succeeded; in packets other than responses: no error so far.
     #[default]
     Success,
-    /// A hop had no bandwidth left to reserve. Nothing was done: the host may send it again.
+    /// A hop had no bandwidth left to reserve. Nothing was done: the host may resend the command.
     Rejected,
-    /// A hop knew no way on. Nothing was done at the target by this command.
+    /// A hop had no route. This command had no effect at the target.
     Unreachable,
-    /// Data of a write are missing. Nothing was done: the host may send it again.
+    /// Data of a write are missing. Nothing was done: the host may resend the command.
     Incomplete,
     /// The drive has failed.
     DriveFailed,
-    /// The target gave the command up (abort, reset of the controller).
+    /// The target aborted the command (abort, reset of the controller).
     Aborted,
 }
 
-/// One packet on a wire. In this order in memory: the trail, most of which is unused in most
-/// packets, comes last.
+/// One packet on a wire. The memory order is fixed: the trail, which most packets leave mostly
+/// unused, comes last.
 #[repr(C)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// The request of the run that it serves: stands for the data, which nobody carries here, and
-    /// is not on the wire.
+    /// The request of the run that it serves. It represents the data, which simulated packets do
+    /// not contain, and is not on the wire.
     pub request: RequestId,
     /// First byte of the I/O on the drive.
     pub address: u64,
-    /// The I/O it belongs to.
+    /// The command to which it belongs.
     pub tag: Tag,
     /// Payload of the whole I/O, bytes. 0 in an admin command (the reset of an association,
     /// [`crate::retry`]) and its response.
     pub bytes: u32,
-    /// Payload in this packet, bytes.
+    /// Payload of this packet, bytes.
     pub payload: u32,
-    /// On the wire with all headers, preamble and gap, bytes. A hop that lengthens the trail
-    /// lengthens this.
+    /// Size on the wire with all headers, preamble and gap, bytes. A hop that lengthens the trail
+    /// increases it.
     pub frame: u32,
     /// The host of the I/O, in both directions.
     pub source: VertexId,
     /// The target of the I/O, in both directions.
     pub target: VertexId,
-    /// Which drive there.
+    /// The drive at the target.
     pub drive: DriveId,
-    /// I/Os that the session may have open at the drive, in packets from the target; 0 in others.
+    /// In packets from the target, the number of I/Os that the session may have open at the drive;
+    /// 0 in others.
     pub credit: u32,
-    /// What it is for.
+    /// The kind.
     pub kind: PacketKind,
-    /// What the I/O does.
+    /// The operation of the I/O.
     pub operation: Operation,
-    /// How the I/O ended, in a response.
+    /// The result of the I/O, in a response.
     pub status: Outcome,
-    /// Whether a hop has marked it: its queue there was long. DCTCP reads it.
+    /// Whether a hop with a long queue has marked it (ECN). DCTCP reads it.
     pub marked: bool,
-    /// Urgency, 0 first: written by hops into commands, copied by the target to the
-    /// ready-to-transfer and by the host to its write data.
+    /// Urgency, 0 first. Hops write it into commands; the target copies it to the
+    /// ready-to-transfer, and the host to its write data.
     pub rank: u8,
-    /// The port by which the hop got it that has it now; of packets elsewhere it says nothing.
+    /// The ingress port at the hop that currently holds the packet; meaningless elsewhere.
     pub ingress: u16,
-    /// Bytes that it takes of its connection's stream ([`crate::connection`]); TCP knows it by
-    /// itself.
+    /// Length in its connection's stream, bytes ([`crate::connection`]). In TCP, the TCP header
+    /// implies it.
     pub length: u32,
-    /// Where these begin; of an acknowledgement what is expected next.
+    /// Offset in the stream; in an acknowledgement the next expected offset.
     pub stream: u64,
     /// The ISR header.
     pub trail: Trail,
 }
 
 impl Packet {
-    /// A copy, without what nobody looks at: it lies in lines of memory that nobody else needs.
+    /// Copies the packet without the unused part of its trail, which saves cache lines.
     #[inline]
     pub(crate) fn copied(&self) -> Packet {
         let mut trail = Trail::default();
@@ -133,7 +136,7 @@ impl Packet {
         self.with_trail(trail)
     }
 
-    /// The same with another trail.
+    /// Returns this packet with another trail.
     #[inline]
     pub fn with_trail(&self, trail: Trail) -> Packet {
         Packet {
@@ -159,7 +162,7 @@ impl Packet {
         }
     }
 
-    /// As `*self = *other`, without what nobody looks at: of most packets that is more than half.
+    /// As `*self = *other`, without the unused part of the trail: more than half of most packets.
     #[inline]
     pub fn become_copy_of(&mut self, other: &Packet) {
         (self.request, self.address, self.tag) = (other.request, other.address, other.tag);
@@ -172,7 +175,7 @@ impl Packet {
         self.trail.become_copy_of(&other.trail);
     }
 
-    /// Where it goes.
+    /// Returns the destination: the target for outward packets, else the source.
     pub const fn destination(&self) -> VertexId {
         if self.kind.is_outward() { self.target } else { self.source }
     }

@@ -1,14 +1,14 @@
-//! What both ends of a session agree on: associations, their order, and how late copies of commands
-//! are recognised.
+//! Rules that both ends of a session share: associations, their order, and the detection of late
+//! copies of commands.
 //!
 //! A session reaches its drive over *lanes*, one for each uplink of the host, at most
 //! [`LANES_MAX`]. Each lane carries one association at a time (an NVMe/TCP connection and its queue
-//! pair): when it fails it is followed by the next *generation*. Within an association a command
-//! may be *sent* several times under the same identifier, as TCP repeats segments, and is executed
-//! once. Under another association it is a new command to the target, as NVMe has it: only the
-//! rules of [`crate::retry`] keep it from being executed twice with something else in between.
+//! pair): when it fails, the next *generation* replaces it. Within an association a command may be
+//! *sent* several times under the same identifier, as TCP repeats segments, and is executed once.
+//! Under another association it is a new command to the target, as in NVMe. Only the rules of
+//! [`crate::retry`] prevent that it is executed twice with another command in between.
 
-/// Most uplinks of a host.
+/// Maximum number of uplinks of a host.
 pub const LANES_MAX: usize = 8;
 
 const SEND_BITS: u32 = 5;
@@ -16,27 +16,27 @@ const GENERATION_BITS: u32 = 8;
 const SEND_MASK: u16 = (1 << SEND_BITS) - 1;
 const GENERATION_MASK: u16 = (1 << GENERATION_BITS) - 1;
 
-/// Association and send of a command; [`crate::Tag::attempt`] holds it as 16 bits: lane in the
-/// upper three, then eight of generation, then five of sends.
+/// Association and send of a command. [`crate::Tag::attempt`] holds it in 16 bits: the upper three
+/// are the lane, the next eight the generation, the lower five the send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attempt {
     /// The uplink of the host that the association uses.
     pub lane: u8,
-    /// Which association of the lane, wrapping.
+    /// Generation of the association within its lane, wrapping.
     pub generation: u8,
-    /// Sends before this one, wrapping at 32.
+    /// Number of sends before this one, wrapping at 32.
     pub send: u8,
 }
 
 impl Attempt {
-    /// As a tag holds it.
+    /// Encodes the attempt for a tag.
     pub const fn bits(self) -> u16 {
         (self.lane as u16) << (SEND_BITS + GENERATION_BITS)
             | (self.generation as u16) << SEND_BITS
             | self.send as u16 & SEND_MASK
     }
 
-    /// Every pattern is an attempt.
+    /// Decodes an attempt; every bit pattern is valid.
     pub const fn of_bits(bits: u16) -> Self {
         Attempt {
             lane: (bits >> (SEND_BITS + GENERATION_BITS)) as u8,
@@ -45,31 +45,31 @@ impl Attempt {
         }
     }
 
-    /// The first send of the same association.
+    /// Returns the first send of the same association.
     pub const fn first(self) -> Self {
         Attempt { send: 0, ..self }
     }
 
-    /// The send after this one.
+    /// Returns the next send of the same association.
     pub const fn again(self) -> Self {
         Attempt { send: (self.send + 1) & SEND_MASK as u8, ..self }
     }
 }
 
-/// Whether `send` is later than `other`: of wrapping numbers the one that is less than half a turn
-/// ahead.
+/// Returns whether `send` is later than `other`: less than half the number range ahead, with
+/// wrapping.
 pub const fn is_later_send(send: u8, other: u8) -> bool {
     let ahead = send.wrapping_sub(other) & SEND_MASK as u8;
     ahead != 0 && ahead <= SEND_MASK as u8 / 2
 }
 
-/// Whether `generation` is before `other`, as wrapping numbers.
+/// Returns whether `generation` is earlier than `other`, with wrapping.
 pub const fn is_earlier_generation(generation: u8, other: u8) -> bool {
     (generation.wrapping_sub(other) as i8) < 0
 }
 
-/// Whether command identifier `id` of a queue slot was given out before `other` of the same slot:
-/// [`nvme::queue::HostQueue`] counts uses of a slot in the upper bits.
+/// Returns whether command identifier `id` of a queue slot was issued before `other` of the same
+/// slot: [`nvme::queue::HostQueue`] counts uses of a slot in the upper bits.
 pub const fn is_earlier_command(id: u16, other: u16) -> bool {
     (id.wrapping_sub(other) as i16) < 0
 }

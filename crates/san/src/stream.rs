@@ -1,17 +1,17 @@
-//! Programs whose packets pass connections: what comes is in order, what goes waits its turn. Hosts
-//! and targets do that alike.
+//! Programs that exchange packets through connections: input arrives in order, output is subject to
+//! congestion control. Hosts and targets share this code.
 
 use crate::connection::{Connections, Flow};
 use crate::id::Port;
 use crate::packet::{Packet, PacketKind};
 use base::Time;
 
-/// The windows of a program that has actions `O`.
+/// The connections of a program with actions `O`.
 #[derive(Clone, Debug)]
 pub(crate) struct Streams<O> {
-    /// `None`: packets leave as they come.
+    /// `None`: packets are sent at once.
     connections: Option<Connections>,
-    /// Memory for what goes through connections.
+    /// A reused buffer for the output of connections.
     flows: Vec<Flow>,
     said: Vec<O>,
 }
@@ -21,29 +21,29 @@ impl<O> Streams<O> {
         Streams { connections, flows: Vec::new(), said: Vec::new() }
     }
 
-    /// When [`repair`] is next to be called.
+    /// Returns when [`repair`] is due.
     pub(crate) fn next_wakeup(&self) -> Option<Time> {
         self.connections.as_ref().and_then(Connections::next_wakeup)
     }
 }
 
-/// A program that may have windows.
+/// A program that may use connections.
 pub(crate) trait Streamed: Sized {
     /// Its actions.
     type Out;
 
     fn streams(&mut self) -> &mut Streams<Self::Out>;
-    /// The connection of a packet; `None` where nobody knows its session or lane.
+    /// Returns the index of a packet's connection, or `None` for an unknown session or lane.
     fn place_of(&mut self, packet: &Packet) -> Option<usize>;
-    /// Takes a packet in, which is the next in order.
+    /// Handles a packet that is next in order.
     fn take_in(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<Self::Out>);
-    /// The action that sends a packet.
+    /// Creates the action that sends a packet.
     fn send(port: Port, packet: Packet) -> Self::Out;
-    /// What an action sends, if it does.
+    /// Returns the port and packet of a sending action, else `None`.
     fn sent(action: &Self::Out) -> Option<(Port, &Packet)>;
 }
 
-/// A packet has come by `port`.
+/// Handles a packet received on `port`.
 pub(crate) fn receive<P: Streamed>(program: &mut P, now: Time, port: Port, packet: &Packet, out: &mut Vec<P::Out>) {
     if program.streams().connections.is_none() {
         return program.take_in(now, port, packet, out);
@@ -70,7 +70,7 @@ pub(crate) fn receive<P: Streamed>(program: &mut P, now: Time, port: Port, packe
     program.streams().flows = flows;
 }
 
-/// Lets what the program does in `work` pass the windows, if there are any.
+/// Runs `work`, and passes the packets that it sends through their connections, if there are any.
 pub(crate) fn by_windows<P: Streamed>(
     program: &mut P,
     out: &mut Vec<P::Out>,
@@ -99,15 +99,15 @@ pub(crate) fn by_windows<P: Streamed>(
     (streams.flows, streams.said) = (flows, said);
 }
 
-/// Sends again what was not acknowledged in time.
+/// Retransmits what was not acknowledged in time, and sends what paced connections may send now.
 pub(crate) fn repair<P: Streamed>(program: &mut P, now: Time, out: &mut Vec<P::Out>) {
     let Streams { connections: Some(connections), flows, .. } = program.streams() else { return };
     connections.on_wakeup(now, flows);
     out.extend(flows.drain(..).filter_map(sending::<P>));
 }
 
-/// The hop at the other end of a link wants no more, or wants it again; a link that comes up is not
-/// paused.
+/// Pauses or resumes a port at the request of the hop at the other end of its link. A link that
+/// comes up is not paused.
 pub(crate) fn pause<P: Streamed>(program: &mut P, now: Time, port: Port, stop: bool, out: &mut Vec<P::Out>) {
     let Streams { connections: Some(connections), flows, .. } = program.streams() else { return };
     connections.pause(now, port, stop, flows);

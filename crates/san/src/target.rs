@@ -1,22 +1,23 @@
-//! The storage node: commands from the network go to drives, answers go back.
+//! The storage node: submits commands from the network to drives, and returns answers.
 //!
-//! A command takes a *flight*: it waits for its data (writes that do not carry them), then for its
-//! turn at the drive ([`crate::gimbal`], or first in first out), is at the drive, and is answered.
-//! Drives are models outside: the node says [`TargetOut::Submit`] and is told [`TargetIn::Done`].
+//! Each command has a *flight*. It waits for its data (writes without in-capsule data), then for
+//! its turn at the drive ([`crate::gimbal`], or first in, first out). It is then at the drive, and
+//! is finally answered. Drives are models outside: the node emits [`TargetOut::Submit`] and
+//! receives [`TargetIn::Done`].
 //!
-//! * Every packet to a host carries the drive's credit for the session; an answer carries the trail
+//! * Every packet to a host carries the drive's credit for the session. An answer carries the trail
 //!   of the request's last packet, turned around.
-//! * A command is known by session, lane, identifier and send. A copy that comes again is not
-//!   executed again: one that is under way goes on (and is answered along the newest copy's way), a
-//!   write that is over is answered again, a copy of a command whose identifier has been used since
-//!   is dropped.
-//! * A reset ([`crate::retry`]) makes sure that every command of an association, and of those
-//!   before it on its lane, is done or dead, and answers then.
-//! * When a drive fails all of its commands are answered with an error at once; while it is away so
-//!   are new ones.
+//! * A command is identified by session, lane, identifier and send. A copy is not executed again.
+//!   If the command is in progress, it continues, and is answered along the newest copy's path. If
+//!   it is a finished write, it is answered again. If its identifier has been reused since, the
+//!   copy is dropped.
+//! * A reset ([`crate::retry`]) waits until every command of an association, and of earlier ones on
+//!   its lane, is done or dead. Then it is answered.
+//! * When a drive fails, all of its commands are answered with an error at once. So are new
+//!   commands until the drive is back.
 //!
-//! A command is refused ([`Outcome::Aborted`]) when flights or queues are full, and when it could
-//! not begin within its life: nothing of it was done then.
+//! A command is refused ([`Outcome::Aborted`]) if flights or queues are full, and if it could not
+//! begin within its life: nothing of it was done then.
 
 mod answer;
 mod drive;
@@ -40,160 +41,161 @@ use std::collections::VecDeque;
 
 pub use flight::JobId;
 
-/// How commands get to a drive.
+/// The admission of commands to a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// A switch that watches the drive's latency, shares it among sessions and gives them credits.
+    /// A switch that monitors the drive's latency, shares the drive among sessions and assigns
+    /// credits.
     Gimbal(GimbalConfig),
-    /// The rival: first in, first out.
+    /// The baseline: first in, first out.
     Fifo {
-        /// Commands at the drive at a time.
+        /// Maximum number of commands at the drive.
         depth: u32,
-        /// Commands that may wait for a drive.
+        /// Maximum number of commands that wait for a drive.
         waiting_max: usize,
-        /// The credit that every answer carries.
+        /// The credit in every answer.
         credit: u32,
     },
 }
 
-/// A session that ends here.
+/// A session of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetSession {
-    /// Its name. Sessions of one target should be numbered near each other: tables reach from the
-    /// least to the greatest.
+    /// Its identifier. Sessions of one target should have close numbers: tables span the range from
+    /// the least to the greatest.
     pub id: SessionId,
     /// Its drive, one of the target's.
     pub drive: DriveId,
 }
 
-/// A storage node.
+/// The configuration of a storage node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TargetConfig {
-    /// How sessions use the wire.
+    /// The format of packets.
     pub wire: WireConfig,
-    /// How commands get to drives.
+    /// The admission of commands to drives.
     pub admission: Admission,
     /// Its drives.
     pub drives: Vec<DriveId>,
     /// Its sessions.
     pub sessions: Vec<TargetSession>,
-    /// Entries of the queue pair of each lane of a session, 2 or more, as hosts have it.
+    /// Entries of the queue pair of each lane of a session, 2 or more, as configured at hosts.
     pub queue_entries: u16,
-    /// Lanes of a session, as hosts have it.
+    /// Lanes of a session, as configured at hosts.
     pub lanes: u8,
-    /// Commands that may be under way in all.
+    /// Maximum number of commands in progress.
     pub flights_max: u32,
-    /// How long after its arrival a command may begin at the drive; a later one is aborted (the
-    /// target's part of a quiesce time). `None`: no limit, and a write whose host has given it up
-    /// before its data came stays until its association is reset.
+    /// Time after its arrival within which a command may begin at the drive; later ones are aborted
+    /// (the target's part of a quiesce time). `None`: no limit. A write that its host gave up
+    /// before its data arrived then stays until its association is reset.
     pub command_life_max: Option<Span>,
-    /// How old a packet may be when it comes, by the time that its first hop wrote; an older one is
+    /// Maximum age of a packet on arrival, by the timestamp of its first hop; older ones are
     /// dropped. `None`: no limit.
     pub packet_life_max: Option<Span>,
-    /// How sessions share the network, as hosts have it.
+    /// Congestion control, as configured at hosts.
     pub stream: Option<StreamConfig>,
-    /// By port: the rate of its link, as hosts have it.
+    /// The link rate of each port, as configured at hosts.
     pub links: Vec<Rate>,
 }
 
-/// Why a target cannot be.
+/// An invalid configuration of a target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// The wire has no room.
+    /// The MTU has no room behind the headers.
     #[error(transparent)]
     Mtu(#[from] MtuError),
-    /// A session with a drive that is not here.
+    /// A session with a drive that is not one of the target's.
     #[error("session {} is with drive {}, which is not of this target", session.0, drive.0)]
     ForeignDrive {
         /// The misconfigured session.
         session: SessionId,
-        /// The drive.
+        /// The unknown drive.
         drive: DriveId,
     },
     /// A queue pair without room for a command.
     #[error("a queue of {got} entries, allowed are 2 to 65535")]
     Queue {
-        /// Entries.
+        /// Number of entries.
         got: u16,
     },
-    /// More lanes than an attempt can name.
+    /// More lanes than an attempt can encode, or none.
     #[error("{got} lanes, allowed are 1 to 8")]
     Lanes {
-        /// Lanes.
+        /// Number of lanes.
         got: u8,
     },
 }
 
-/// What may happen to a target.
+/// An input of a target.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "a box would be an allocation a packet")]
 pub enum TargetIn {
-    /// A packet has come in whole.
+    /// A whole packet was received.
     Packet {
-        /// By which port.
+        /// The ingress port.
         port: Port,
         /// The packet as received.
         packet: Packet,
     },
-    /// A drive has done a job.
+    /// A drive has completed a job.
     Done {
         /// The completed job.
         job: JobId,
     },
-    /// A drive has failed. Its jobs are not to be reported any more, and not to be done any more:
-    /// what is not done yet is lost.
+    /// A drive has failed. Its jobs must not be executed or reported any more: unfinished work is
+    /// lost.
     DriveFailed(DriveId),
     /// A drive works (again).
     DriveBack(DriveId),
-    /// The link of a port is there again.
+    /// The link of a port came up.
     LinkUp(Port),
 }
 
-/// What a target decides.
+/// An output of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "a box would be an allocation a packet")]
 pub enum TargetOut {
-    /// Hand to the first-in-first-out queue of a port.
+    /// A packet for the first-in-first-out queue of a port.
     Send {
-        /// Which port.
+        /// The egress port.
         port: Port,
         /// The packet to send.
         packet: Packet,
     },
-    /// Give to a drive; answer with [`TargetIn::Done`] when it is done.
+    /// A job for a drive; its completion is reported by [`TargetIn::Done`].
     Submit {
-        /// Which drive.
+        /// The drive.
         drive: DriveId,
-        /// What to call it.
+        /// Identifier of the job.
         job: JobId,
-        /// What to do.
+        /// The operation.
         operation: Operation,
-        /// First byte.
+        /// First byte on the drive.
         address: u64,
-        /// Bytes, at least one.
+        /// Length in bytes, at least one.
         bytes: u32,
-        /// The request that it serves: of a write, what to write.
+        /// The request that it serves; it represents the data of a write.
         request: RequestId,
     },
 }
 
-/// What a target has counted.
+/// The counters of a target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TargetCounters {
-    /// Commands that came for the first time.
+    /// Commands received for the first time.
     pub commands: u64,
-    /// Copies of commands and data that were not executed: of the same send, or behind a newer one.
+    /// Copies of commands and data that were not executed: of the same send, or superseded by a
+    /// newer one.
     pub duplicates: u64,
-    /// Packets of associations that were reset, of identifiers that were used since, or past their
-    /// life.
+    /// Packets of reset associations, of reused identifiers, or past their maximum age.
     pub late: u64,
-    /// Packets of sessions or commands that nobody knows.
+    /// Packets of unknown sessions or commands.
     pub unknown: u64,
-    /// Commands that were refused or given up.
+    /// Commands that were refused or aborted.
     pub aborted: u64,
-    /// Commands answered by the failure of their drive.
+    /// Commands that failed with their drive.
     pub failed: u64,
-    /// Most flights at a time.
+    /// Maximum number of simultaneous flights.
     pub flights_highest: u32,
 }
 
@@ -202,35 +204,35 @@ pub struct TargetCounters {
 pub struct Target {
     format: WireFormat,
     flights: Flights,
-    /// Those that were ever used: of a large network most never are.
+    /// Sessions that have been used: most of a large network's never are.
     sessions: Vec<Session>,
     queue_entries: u16,
-    /// By the number of a session less `first_session`.
+    /// Indexed by session number less `first_session`.
     seats: Vec<Seat>,
     first_session: u32,
     drives: Vec<Drive>,
     command_life_max: Option<Span>,
     packet_life_max: Option<Span>,
-    /// When commands are to have begun, in the order of their arrival.
+    /// The deadlines by which commands must begin, in the order of their arrival.
     deadlines: VecDeque<(Time, JobId)>,
     counters: TargetCounters,
     streams: Streams<TargetOut>,
     lanes: usize,
 }
 
-/// Where things of a session lie, in a table that is small enough to be at hand.
+/// The location of a session's state. The table is small enough to stay in the cache.
 #[derive(Clone, Copy, Debug)]
 struct Seat {
-    /// Place in the target's sessions; or [`UNUSED`].
+    /// Index into the target's sessions, or [`UNUSED`].
     place: u32,
-    /// Place of its drive, or [`NO_SESSION`].
+    /// Index of its drive, or [`NO_SESSION`].
     drive: u32,
-    /// Its number there.
+    /// Its tenant number at the drive.
     tenant: u32,
 }
 
 impl Target {
-    /// A target with idle, working drives.
+    /// Creates a target with idle, working drives.
     ///
     /// # Errors
     /// See [`TargetError`].
@@ -259,23 +261,23 @@ impl Target {
         })
     }
 
-    /// What was counted so far.
+    /// Returns the counters.
     pub fn counters(&self) -> TargetCounters {
         TargetCounters { flights_highest: self.flights.highest(), ..self.counters }
     }
 
-    /// Commands that are under way.
+    /// Returns the number of commands in progress.
     pub fn under_way(&self) -> usize {
         self.flights.len()
     }
 
-    /// The switch of a drive, by its place in the configuration; `None` without one.
+    /// Returns the switch of a drive, by its index in the configuration, or `None` if the drive has
+    /// none.
     pub fn gimbal(&self, drive: usize) -> Option<&crate::gimbal::Gimbal> {
         self.drives.get(drive).and_then(Drive::gimbal)
     }
 
-    /// A packet will come shortly: what is kept for its session can be on its way from memory
-    /// meanwhile. Nothing else comes of it.
+    /// Prefetches the session state of a packet that will arrive soon. Has no other effect.
     #[inline]
     pub fn foresee(&self, packet: &Packet) {
         if let Some(seat) = self.seat(packet.tag.session).filter(|seat| seat.place != UNUSED) {
@@ -292,13 +294,13 @@ impl Target {
         }
     }
 
-    /// As [`foresee`](Self::foresee) of a job that will be done shortly.
+    /// As [`foresee`](Self::foresee), for a job that will soon complete.
     #[inline]
     pub fn foresee_job(&self, job: JobId) {
         self.flights.foresee(job);
     }
 
-    /// The job is done next: what its answer changes.
+    /// Prefetches the state that the answer of the next completed job changes.
     #[inline]
     pub fn foresee_answer(&self, job: JobId) {
         if let Some(flight) = self.flights.get(job) {
@@ -312,7 +314,7 @@ impl Target {
         self.drives[session.drive].foresee(session.tenant);
     }
 
-    /// The place of a session, which is used from now on.
+    /// Returns the index of a session, and adds it at its first use.
     #[inline]
     fn meet(&mut self, id: SessionId) -> Option<usize> {
         let seat = self.seat(id)?;
@@ -336,10 +338,10 @@ impl Target {
         (seat.drive != NO_SESSION).then_some(seat)
     }
 
-    /// A packet has come, in its turn.
+    /// Handles a packet that is next in order.
     fn take(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<TargetOut>) {
         if packet.kind == PacketKind::Command && packet.status == Outcome::Rejected {
-            // A hop has answered it: only its stream wanted it here.
+            // A hop has answered it; it was forwarded only to complete the byte stream.
             return;
         }
         let Some(place) = self.meet(packet.tag.session) else {
@@ -368,7 +370,7 @@ impl Target {
         }
     }
 
-    /// Whether the packet's association was reset, or it is older than packets get.
+    /// Returns whether the packet's association was reset, or the packet exceeds its maximum age.
     fn is_late(&self, now: Time, place: usize, packet: &Packet, attempt: Attempt) -> bool {
         if self.sessions[place].is_reset(attempt) {
             return true;
@@ -383,7 +385,7 @@ impl Target {
             Reception::New => self.begin(now, place, port, packet, out),
             Reception::Late => self.counters.late += 1,
             Reception::UnderWay(job) => self.on_copy(job, port, packet, out),
-            // A read may be done again: it finds what is there now, while its host still waits.
+            // A read may be done again: it returns the current data, while its host still waits.
             Reception::Over(_) if packet.operation == Operation::Read => self.begin(now, place, port, packet, out),
             Reception::Over(outcome) => {
                 self.counters.duplicates += 1;
@@ -393,8 +395,8 @@ impl Target {
         }
     }
 
-    /// A command that is under way came again. A later send is answered instead of the earlier one,
-    /// and its data are asked for anew.
+    /// Handles a copy of a command in progress. A later send replaces the earlier one in the
+    /// answer, and its data are requested again.
     fn on_copy(&mut self, job: JobId, port: Port, packet: &Packet, out: &mut Vec<TargetOut>) {
         self.counters.duplicates += 1;
         let Some(flight) = self.flights.get_mut(job) else { return };
@@ -434,7 +436,7 @@ impl Target {
         }
     }
 
-    /// Asks for the next data of a write.
+    /// Requests the next data of a write.
     fn ask(&mut self, job: JobId, place: usize, out: &mut Vec<TargetOut>) {
         let credit = self.credit(place);
         let Some(flight) = self.flights.get_mut(job) else { return };
@@ -465,15 +467,15 @@ impl Target {
         }
     }
 
-    /// The last data of a write have come and others have not. Its host sends it again; the next
-    /// copy finds it under way.
+    /// Reports that the last data of a write arrived and others did not. The host resends the
+    /// command; that copy will find it in progress.
     fn miss(&mut self, job: JobId, place: usize, out: &mut Vec<TargetOut>) {
         let credit = self.credit(place);
         let Some(flight) = self.flights.get_mut(job) else { return };
         answer::respond(&self.format, flight.port, &flight.packet, Outcome::Incomplete, credit, out);
     }
 
-    /// A command has all that it needs.
+    /// Queues a command, whose data are complete, for its drive.
     fn enqueue(&mut self, now: Time, job: JobId, out: &mut Vec<TargetOut>) {
         let Some(flight) = self.flights.get_mut(job) else { return };
         (flight.stage, flight.ready_at) = (Stage::Waiting, now);
@@ -487,7 +489,7 @@ impl Target {
         }
     }
 
-    /// Gives the drive what may go to it now.
+    /// Submits to the drive what may begin now.
     fn pump(&mut self, now: Time, drive: usize, out: &mut Vec<TargetOut>) {
         while let Some(started) = self.drives[drive].next(now) {
             let Some((job, flight)) = self.flights.at_mut(started.io.ticket) else { continue };
@@ -515,7 +517,7 @@ impl Target {
         self.pump(now, drive, out);
     }
 
-    /// A flight is over: answered, unless nobody waits for it, and forgotten.
+    /// Ends a flight: answers it, unless it is an orphan, and frees it.
     fn finish(&mut self, now: Time, job: JobId, outcome: Outcome, out: &mut Vec<TargetOut>) {
         let Some(flight) = self.flights.get(job) else { return };
         let (place, attempt) = (flight.session(), flight.attempt());
@@ -528,7 +530,7 @@ impl Target {
         self.forget_deadlines();
     }
 
-    /// Answers a command that takes no flight.
+    /// Answers a command without a flight.
     fn refuse(&mut self, place: usize, port: Port, packet: &Packet, outcome: Outcome, out: &mut Vec<TargetOut>) {
         self.sessions[place].refuse(packet, outcome);
         let credit = self.credit(place);
@@ -554,7 +556,7 @@ impl Target {
         }
     }
 
-    /// Gives up what could not begin within its life.
+    /// Aborts commands that could not begin within their life.
     fn expire(&mut self, now: Time, out: &mut Vec<TargetOut>) {
         while let Some(&(_, job)) = self.deadlines.front().filter(|(deadline, _)| *deadline < now) {
             self.deadlines.pop_front();
@@ -566,7 +568,7 @@ impl Target {
         }
     }
 
-    /// Gives up what is late, and feeds drives that have tokens again.
+    /// Aborts expired commands, and resumes drives that have tokens again.
     fn run_timers(&mut self, now: Time, out: &mut Vec<TargetOut>) {
         self.expire(now, out);
         for drive in 0..self.drives.len() {
@@ -576,8 +578,8 @@ impl Target {
         }
     }
 
-    /// Forgets the oldest deadlines as long as their commands are over or at the drive, so that the
-    /// next wake-up is of use.
+    /// Drops the oldest deadlines as long as their commands are over or at the drive, so that no
+    /// wake-up is wasted.
     fn forget_deadlines(&mut self) {
         while let Some((_, job)) = self.deadlines.front() {
             if self.flights.get_mut(*job).is_some_and(|flight| flight.stage != Stage::AtDrive) {
@@ -587,7 +589,7 @@ impl Target {
         }
     }
 
-    /// Takes a flight that waits for its turn out of the drive's queue.
+    /// Removes a waiting flight from the drive's queue.
     fn withdraw(&mut self, job: JobId) {
         let Some(flight) = self.flights.get_mut(job).filter(|flight| flight.stage == Stage::Waiting) else { return };
         let Session { drive, tenant, .. } = self.sessions[flight.session()];
@@ -629,7 +631,7 @@ impl Program for Target {
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        // A command may begin at its last moment, and not behind it.
+        // A command may begin exactly at its deadline, but not after it.
         let deadline = self.deadlines.front().map_or(Time::MAX, |(deadline, _)| *deadline + Span::ps(1));
         let drives = self.drives.iter().filter_map(Drive::next_wakeup);
         let next = drives.chain(self.streams.next_wakeup()).fold(deadline, Time::min);

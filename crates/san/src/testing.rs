@@ -1,4 +1,4 @@
-//! Networks and settings that several tests use.
+//! Networks and configurations for tests.
 
 use crate::id::{DriveId, SessionId, Tag};
 use crate::packet::{Outcome, Packet, PacketKind};
@@ -8,8 +8,8 @@ use crate::trail::Trail;
 use base::{Bytes, Length, Operation, Rate, RequestId, Span};
 use topology::{Cabling, Config, Endpoints, Graph, Kind, Lengths, Placement, Ports, VertexId};
 
-/// A network of 100 Gb/s links with a target at every place of a switchless one, or `targets` of
-/// them in a switched one.
+/// Builds a network of 100 Gb/s links with a target at each adapter of a switchless one, or with
+/// `targets` targets in a switched one.
 pub(crate) fn network(kind: Kind, hosts: u32, targets: u32) -> Graph {
     let cables = if matches!(kind, Kind::RedundantSwitches { .. }) { 1 } else { 2 };
     let config = Config {
@@ -27,13 +27,13 @@ pub(crate) fn network(kind: Kind, hosts: u32, targets: u32) -> Graph {
     config.build().expect("the network of a test is right")
 }
 
-/// A 3 x 3 torus with a target at every adapter and `hosts` hosts. Vertices: adapters 0 to 8,
-/// targets 9 to 17, hosts.
+/// Builds a 3 x 3 torus with a target at every adapter and `hosts` hosts. Vertices: adapters 0 to
+/// 8, targets 9 to 17, hosts.
 pub(crate) fn torus(hosts: u32) -> Graph {
     network(Kind::Torus { dimensions: vec![3, 3] }, hosts, 9)
 }
 
-/// Told at once, kept for ever.
+/// Distances that are advertised at once and never expire.
 pub(crate) fn distances() -> DistanceConfig {
     DistanceConfig {
         infinity: 64,
@@ -60,7 +60,7 @@ pub(crate) fn routes(policy: Policy) -> RouteConfig {
     }
 }
 
-/// The command of an I/O of session 0 from `source` to the first drive of `target`.
+/// Builds the command of an I/O of session 0 from `source` to the first drive of `target`.
 pub(crate) fn command(operation: Operation, bytes: u32, source: VertexId, target: VertexId) -> Packet {
     Packet {
         tag: Tag::default(),
@@ -85,8 +85,8 @@ pub(crate) fn command(operation: Operation, bytes: u32, source: VertexId, target
     }
 }
 
-/// A packet of a read's answer, of session `session`, that has come out of the target's adapter
-/// with an untouched trail.
+/// Builds a packet of a read's answer, of session `session`, that has just left the target's
+/// adapter with an empty trail.
 pub(crate) fn read_data(session: u32, frame: u32) -> Packet {
     Packet {
         tag: Tag { session: SessionId(session), ..Tag::default() },
@@ -97,7 +97,7 @@ pub(crate) fn read_data(session: u32, frame: u32) -> Packet {
     }
 }
 
-/// Reads of up to 4 KiB take 1 Gb/s, others 10; nothing is over-committed.
+/// Reads of up to 4 KiB reserve 1 Gb/s, others 10; nothing is over-committed.
 pub(crate) fn reservation() -> ReservationConfig {
     ReservationConfig {
         estimates: vec![

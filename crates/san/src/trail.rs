@@ -1,48 +1,48 @@
-//! The ISR header (paper, 4.3, Figure 10): what the hops wrote into a packet, and which way it goes
-//! on.
+//! The ISR header (paper, 4.3, Figure 10): the entries that hops wrote into a packet, and the rest
+//! of its path.
 //!
-//! A hop on the way out writes itself, the time, whether its queue is long, and *the port that the
-//! packet came in by*, which is where the answer has to leave. On the way back each hop takes that
-//! port and writes there the port that the answer came in by, so that the host can send the write's
-//! data along the same way: each hop keeps one port per direction yet to come, and no state of its
-//! own. The paper's header has ids only, which do not tell two cables between the same two adapters
-//! apart.
+//! A hop on the outward path writes its identifier, the time, and a mark if its queue is long. It
+//! also writes *the ingress port of the packet*, by which the answer has to leave. On the return
+//! path each hop sends the answer to that port and replaces the entry with the ingress port of the
+//! answer. The host can thus send the write's data along the same path. Each entry holds the one
+//! port of the next direction, so hops need no per-I/O state. The paper's header has identifiers
+//! only, which cannot distinguish two cables between the same two adapters.
 
 use crate::id::Port;
 use nvme::CodecError;
 use prefetch_index::prefetch_index;
 use topology::VertexId;
 
-/// Most hops that a header can count. No way of a network has more.
+/// Most hops that a header can count. No route of a network has more.
 pub const HOPS_MAX: usize = u16::MAX as usize;
 
-/// What one hop wrote.
+/// The entry of one hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrailHop {
-    /// The hop: its vertex.
+    /// The hop's vertex.
     pub vertex: u32,
-    /// When the last packet on the way out passed, in nanoseconds, wrapping.
+    /// When the last outward packet passed, in nanoseconds, wrapping.
     pub time_ns: u32,
-    /// Where a packet in the opposite direction leaves this hop.
+    /// The egress port at this hop of a packet in the opposite direction.
     pub port: u16,
-    /// Whether its queue was over the threshold.
+    /// Whether the hop's queue exceeded the threshold.
     pub is_marked: bool,
 }
 
-/// Whether an answer goes back the way of its request.
+/// Whether an answer returns along the path of its request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// It does, or this is no answer.
+    /// It does, or the packet is no answer.
     #[default]
     Kept,
-    /// It did, until something failed.
+    /// It did, until a failure.
     Detour,
-    /// It never did: the network routes answers by themselves.
+    /// It never did: the network routes answers independently.
     Free,
 }
 
-/// The header. On the way out `position` hops have been passed; on the way back that many are still
-/// ahead. In this order in memory, so that what is used of it lies together with the rest of its
+/// The header. In outward packets, `position` is the number of hops passed; in answers, the number
+/// of hops ahead. The memory order is fixed, so that the used part is adjacent to the rest of the
 /// packet.
 #[repr(C)]
 #[derive(Clone, Debug, Default)]
@@ -50,13 +50,13 @@ pub struct Trail {
     pub(crate) drive_latency_ns: u32,
     pub(crate) length: u16,
     pub(crate) position: u16,
-    /// Most hops of the whole way, as the first that chose said it; 0 while nobody has.
+    /// Maximum number of hops of the whole path, set by the first hop that routes the packet; 0
+    /// until then.
     pub(crate) limit: u16,
     pub(crate) way: Way,
-    /// The hops, where there are no more than so many. Behind the first `length` lies what is left
-    /// of earlier ways, which nobody looks at.
+    /// The hops, if there are at most [`HOPS_NEAR`]. Entries from `length` on are stale.
     pub(crate) near: [TrailHop; HOPS_NEAR],
-    /// The hops, where there are more.
+    /// The hops, if there are more.
     far: Vec<TrailHop>,
 }
 
@@ -69,15 +69,16 @@ impl PartialEq for Trail {
 
 impl Eq for Trail {}
 
-/// Ways of no more hops take no memory of their own; all of an 8 x 8 x 8 torus are so.
+/// Trails up to this length take no memory of their own; all trails of an 8 x 8 x 8 torus do.
 pub(crate) const HOPS_NEAR: usize = 16;
-/// Most ways are no longer than this: copying so many hops takes less than counting them.
+/// Most trails are no longer than this: copying this many hops is faster than a copy of variable
+/// length.
 const HOPS_USUAL: usize = 6;
 
 impl Trail {
-    /// What one hop adds to the header on the wire.
+    /// Bytes that each hop adds to the header on the wire.
     pub const HOP_BYTES: u32 = 8;
-    /// The hops so far, from the host on.
+    /// Returns the hops so far, starting at the host.
     pub fn hops(&self) -> &[TrailHop] {
         let length = usize::from(self.length);
         if length <= HOPS_NEAR { &self.near[..length] } else { &self.far }
@@ -86,40 +87,42 @@ impl Trail {
         let length = usize::from(self.length);
         if length <= HOPS_NEAR { &mut self.near[..length] } else { &mut self.far }
     }
-    /// Hops passed on the way out, hops ahead on the way back.
+    /// Returns the number of hops passed by an outward packet, or of hops ahead of an answer.
     pub fn position(&self) -> usize {
         usize::from(self.position)
     }
-    /// Time between the last packet of the request reaching the target and this answer leaving it,
-    /// nanoseconds.
+    /// Returns the time from the arrival of the request's last packet at the target to the
+    /// departure of this answer, nanoseconds.
     pub fn drive_latency_ns(&self) -> u32 {
         self.drive_latency_ns
     }
-    /// Whether an answer has left its request's way because something failed.
+    /// Returns whether an answer has left its request's path because of a failure.
     pub fn is_detour(&self) -> bool {
         self.way == Way::Detour
     }
-    /// Whether an answer goes another way than its request, by a failure or always. The hops are
-    /// then those of that other way since then, and nobody can go back or learn by them.
+    /// Returns whether an answer takes another path than its request, after a failure or always.
+    /// The hops are then those of the other path, from the hop at which the answer left. They are
+    /// useless for returning packets and for learning delays.
     pub fn has_left(&self) -> bool {
         self.way != Way::Kept
     }
-    /// Marks set at the hops from `index` on: the congestion level of what lies behind.
+    /// Counts the marks of the hops from `index` on: the congestion level of that part of the path.
     pub fn congestion_from(&self, index: usize) -> u32 {
         self.hops().iter().skip(index).filter(|hop| hop.is_marked).count() as u32
     }
-    /// For the target: the header of an answer to the packet that brought this one (the command of
-    /// a read, the last data of a write), given out `drive_latency_ns` after that packet came.
+    /// Returns, for the target, the header of an answer to the packet with this header (the command
+    /// of a read, the last data of a write). The answer leaves `drive_latency_ns` after that packet
+    /// arrived.
     pub fn turned_at_target(mut self, drive_latency_ns: u32) -> Trail {
         self.turn_at_target(drive_latency_ns);
         self
     }
-    /// [`turned_at_target`](Self::turned_at_target) where it lies.
+    /// Does the same as [`turned_at_target`](Self::turned_at_target) in place.
     pub(crate) fn turn_at_target(&mut self, drive_latency_ns: u32) {
         self.position = self.length;
         self.drive_latency_ns = drive_latency_ns;
     }
-    /// For the host: the header of data that follows a ready-to-transfer with this header.
+    /// Returns, for the host, the header of data that follow a ready-to-transfer with this header.
     pub fn turned_at_host(self) -> Trail {
         if self.has_left() {
             return Trail::default();
@@ -128,7 +131,7 @@ impl Trail {
         trail.hops_mut().iter_mut().for_each(|hop| hop.is_marked = false);
         trail
     }
-    /// As `*self = *other`, without what nobody looks at.
+    /// As `*self = *other`, without the stale entries.
     #[inline]
     pub(crate) fn become_copy_of(&mut self, other: &Trail) {
         (self.drive_latency_ns, self.way) = (other.drive_latency_ns, other.way);
@@ -141,7 +144,7 @@ impl Trail {
             self.far.clone_from(&other.far);
         }
     }
-    /// Prefetches the last of the hops that most ways have.
+    /// Prefetches the hops of a route of the usual length.
     #[inline]
     pub fn foresee_hops(&self) {
         prefetch_index(&self.near, HOPS_USUAL - 1);
@@ -151,24 +154,25 @@ impl Trail {
         self.hops().iter().any(|hop| hop.vertex == vertex.0)
     }
 
-    /// Links that a way from here may have, at most. Whoever chooses first allows `allowed` in all,
-    /// and no more than fit into the header.
+    /// Returns the maximum number of links that a route from here may have. The first caller sets
+    /// the limit of the whole path to `allowed` links from here, and to no more than fit into the
+    /// header.
     pub(crate) fn links_left(&mut self, allowed: u16) -> u16 {
         if self.limit == 0 {
             self.limit = allowed.saturating_add(self.position);
         }
         self.limit.saturating_sub(self.position)
     }
-    /// The hop that is next on the way out, where the way is known.
+    /// Returns the next hop of an outward packet, if its path is known.
     pub(crate) fn ahead(&self) -> Option<&TrailHop> {
         self.hops().get(self.position())
     }
-    /// The hop that is next on the way back.
+    /// Returns the next hop of an answer.
     pub(crate) fn behind(&self) -> Option<&TrailHop> {
         self.hops().get(self.position().checked_sub(1)?)
     }
-    /// Writes a hop at the present position, on the way out, and goes on. What was there (a way
-    /// that is followed) is overwritten; `None` and no change when the trail is full.
+    /// Writes a hop at the present position, and advances. An existing entry (of a path that is
+    /// followed) is overwritten. Returns `None` without a change if the trail is full.
     pub(crate) fn pass_out(&mut self, hop: TrailHop, is_marked: bool) -> Option<()> {
         let hop = TrailHop { is_marked, ..hop };
         let position = self.position();
@@ -194,8 +198,7 @@ impl Trail {
         self.far.push(hop);
         Some(())
     }
-    /// Goes over the hop behind on the way back, and leaves there the port by which data can come
-    /// out again.
+    /// Passes the next hop of an answer, and records there the egress port for later data.
     pub(crate) fn pass_back(&mut self, port: Port, is_marked: bool) {
         debug_assert!(self.position > 0, "who passes back has looked behind");
         self.position -= 1;
@@ -204,7 +207,7 @@ impl Trail {
         hop.port = port.0;
         hop.is_marked |= is_marked;
     }
-    /// Cuts off everything from `position` on; how many hops that were.
+    /// Removes all hops from `position` on. Returns the number of removed hops.
     pub(crate) fn truncate(&mut self, position: usize) -> usize {
         let length = usize::from(self.length);
         let cut = length.saturating_sub(position);
@@ -219,8 +222,8 @@ impl Trail {
         self.position = self.position.min(self.length);
         cut
     }
-    /// Leaves the way of the request: from here on the hops are those of another. How many hops
-    /// were forgotten.
+    /// Leaves the path of the request: from here on the hops are those of another path. Returns the
+    /// number of removed hops.
     pub(crate) fn leave(&mut self, way: Way) -> usize {
         (self.way, self.limit) = (way, 0);
         self.truncate(0)
@@ -230,23 +233,23 @@ impl Trail {
 /// Bytes before the hops.
 const FIXED_BYTES: usize = 12;
 
-/// The bit of a hop's port that says whether its queue was long.
+/// The bit of a hop's port that holds the mark.
 const MARK: u16 = 1 << 15;
-/// Most ports of a hop.
+/// Maximum number of ports of a hop.
 pub const PORTS_MAX: usize = MARK as usize;
 
-/// As bytes, little-endian as all of NVMe: count (2), position (2), most hops of the way (2; 0
-/// while nobody has said), way (1; 0 kept, 1 detour, 2 free), nothing (1), drive latency (4), and
-/// per hop vertex (2), port (2; its upper bit is the ECN bit of the hop), time (4). Figure 10 of
-/// the paper shows the fields but no widths; these are ours.
+/// The encoding, little-endian like all of NVMe: count (2 bytes), position (2), maximum of hops of
+/// the path (2; 0 if not set), way (1; 0 kept, 1 detour, 2 free), reserved (1), drive latency (4).
+/// Then for each hop: vertex (2), port (2; its upper bit is the ECN bit of the hop), time (4).
+/// Figure 10 of the paper shows the fields but no widths; these are our choice.
 impl Trail {
-    /// Bytes of this header on the wire.
+    /// Returns the size of this header on the wire, bytes.
     pub fn wire_bytes(&self) -> usize {
         FIXED_BYTES + usize::from(self.length) * Trail::HOP_BYTES as usize
     }
 
-    /// Writes it to the front of `bytes` and says how many bytes it took; `None` and nothing
-    /// written when they are too few.
+    /// Encodes the header at the front of `bytes`. Returns its length, or `None` without a change
+    /// if `bytes` is too short.
     pub fn encode(&self, bytes: &mut [u8]) -> Option<usize> {
         let bytes = bytes.get_mut(..self.wire_bytes())?;
         let (fixed, hops) = bytes.split_at_mut(FIXED_BYTES);
@@ -264,12 +267,12 @@ impl Trail {
         Some(self.wire_bytes())
     }
 
-    /// Reads a header from the front of `bytes`, which may hold more.
+    /// Decodes a header from the front of `bytes`, which may be longer.
     ///
     /// # Errors
     ///
     /// When bytes are missing, the position is behind the last hop, the way is none of the three,
-    /// or the byte of nothing is something.
+    /// or the reserved byte is not zero.
     pub fn decode(bytes: &[u8]) -> Result<Trail, CodecError> {
         let fixed: &[u8; FIXED_BYTES] = leading(bytes)?;
         let [length, position, limit] = [0, 2, 4].map(|at| u16_at(fixed, at));
@@ -318,7 +321,7 @@ mod tests {
         TrailHop { vertex: u32::from(vertex), port, time_ns, is_marked: false }
     }
 
-    /// Three hops out, the second marked.
+    /// Builds a trail of three hops out, the second marked.
     fn three_hops() -> Trail {
         let mut trail = Trail::default();
         for vertex in 10..13u16 {
@@ -372,7 +375,7 @@ mod tests {
         assert_eq!(trail, full);
     }
 
-    /// 24 hops was all that a trail had once, 16 are what it keeps in itself, 32 were marks of a
+    /// Once, a trail had at most 24 hops. 16 are stored inline; marks were once bits of a 32-bit
     /// word.
     #[test]
     fn a_way_of_any_length_is_kept_with_its_marks_and_shortened() {

@@ -1,13 +1,12 @@
-//! Packets as bytes: NVMe/TCP PDUs, the header of this design, and how much they are on an Ethernet
-//! wire.
+//! Packets as bytes: NVMe/TCP PDUs, the header of this design, and sizes on an Ethernet wire.
 //!
-//! Data of an I/O go in PDUs of at most a negotiated length, and those in *segments*: what the
-//! simulator moves as one packet, which may be several Ethernet frames back to back. The header of
-//! this design ([`EXTENSION_BYTES`] of its own and the [`Trail`]) follows the PDU header of every
+//! Data of an I/O go in PDUs of at most a negotiated length, and those in *segments*. A segment is
+//! one packet of the simulator, and may be several Ethernet frames back to back. The header of this
+//! design ([`EXTENSION_BYTES`] of its own and the [`Trail`]) follows the PDU header of every
 //! packet.
 //!
-//! What TCP knows by itself is not in the bytes: whose connection it is (session, lane,
-//! generation), where in it, and so which request.
+//! The bytes omit what TCP provides: the connection (session, lane, generation), the offset in it,
+//! and so the request.
 
 mod codec;
 mod volume;
@@ -23,7 +22,7 @@ use nvme::pdu::{Framing, Header, PduKind};
 use nvme::transfer::Carriage;
 use nvme::wire::{MtuError, Packets};
 
-/// How sessions use the wire.
+/// The wire format of sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireConfig {
     /// Ethernet payload, bytes: 1,500 or 9,000.
@@ -34,24 +33,24 @@ pub struct WireConfig {
     pub has_header: bool,
     /// Digests and alignment of PDUs.
     pub framing: Framing,
-    /// Payload of a simulated packet, bytes.
+    /// Maximum payload of a simulated packet, bytes.
     pub segment_max: u32,
-    /// Data that a command capsule may carry (IOCCSZ), bytes.
+    /// Maximum data in a command capsule (IOCCSZ), bytes.
     pub in_capsule_max: u32,
-    /// Data of one H2CData PDU (MAXH2CDATA), bytes.
+    /// Maximum data of one H2CData PDU (MAXH2CDATA), bytes.
     pub host_data_max: u32,
-    /// Data of one C2HData PDU, bytes.
+    /// Maximum data of one C2HData PDU, bytes.
     pub controller_data_max: u32,
-    /// Data that one R2T asks for, bytes; one is open at a time.
+    /// Maximum data that one R2T requests, bytes; one is open at a time.
     pub ready_max: u32,
-    /// Whether the last data of a successful read say so and no response follows (SUCCESS flag).
+    /// Whether the last data of a successful read complete it, without a response (SUCCESS flag).
     pub success_flag: bool,
-    /// Whether data that are seen to be missing are asked for at once, as TCP's fast retransmit and
-    /// the NAK of RoCE do; else the host's timers see to it.
+    /// Whether data that are detected as missing are requested at once, as by TCP's fast retransmit
+    /// and the NAK of RoCE; otherwise the host's timers recover them.
     pub fast_retransmit: bool,
 }
 
-/// [`WireConfig`], checked and with what is the same for every packet computed.
+/// A checked [`WireConfig`], with precomputed constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireFormat {
     config: WireConfig,
@@ -64,7 +63,11 @@ pub struct WireFormat {
 const TRAIL_FIXED: u32 = 12;
 
 impl WireFormat {
-    /// Fails when an MTU has no room behind the headers, or a length is zero.
+    /// Checks a configuration.
+    ///
+    /// # Errors
+    ///
+    /// When the MTU has no room behind the headers.
     pub fn new(config: &WireConfig) -> Result<Self, MtuError> {
         let own = if config.has_header { EXTENSION_BYTES as u32 + TRAIL_FIXED } else { 0 };
         let packets = Packets::new(config.mtu, config.tcp_options, own)?;
@@ -81,13 +84,13 @@ impl WireFormat {
         Ok(format)
     }
 
-    /// The checked configuration.
+    /// Returns the checked configuration.
     pub fn config(&self) -> &WireConfig {
         &self.config
     }
 
-    /// The longest packet that a program sends, bytes on the wire: a whole segment of data, or a
-    /// command with as much as its capsule may carry, and a header of so many hops.
+    /// Returns the longest packet of a program, bytes on the wire: a whole segment of data, or a
+    /// command with full in-capsule data, each with a header of `hops_max` hops.
     pub fn longest(&self, hops_max: u32) -> u32 {
         let data = PacketKind::WriteData { last: true };
         let segment = self.frame(data, self.config.segment_max, 0);
@@ -96,7 +99,8 @@ impl WireFormat {
         segment.max(command) + hops
     }
 
-    /// Most hops of a way whose header fits into a frame behind those of the longest PDU header.
+    /// Returns the maximum number of hops whose header fits into a frame behind the longest PDU
+    /// header.
     pub fn hops_max(config: &WireConfig) -> u32 {
         let bare = Packets::new(config.mtu, config.tcp_options, EXTENSION_BYTES as u32 + TRAIL_FIXED);
         // A command capsule: the common header of a PDU and a submission entry.
@@ -104,7 +108,7 @@ impl WireFormat {
         (room as u32 / Trail::HOP_BYTES).min(crate::HOPS_MAX as u32)
     }
 
-    /// Where the data of an I/O go.
+    /// Returns the transfer mode of an I/O's data.
     pub fn carriage(&self, operation: Operation, bytes: u32) -> Carriage {
         match operation {
             Operation::Read => Carriage::Separate,
@@ -112,7 +116,7 @@ impl WireFormat {
         }
     }
 
-    /// Data in the capsule of an I/O's command, bytes.
+    /// Returns the data in the capsule of an I/O's command, bytes.
     pub fn in_capsule(&self, operation: Operation, bytes: u32) -> u32 {
         match (operation, self.carriage(operation, bytes)) {
             (Operation::Read, _) | (_, Carriage::Separate) => 0,
@@ -120,14 +124,14 @@ impl WireFormat {
         }
     }
 
-    /// The next segment of data at `offset` of `end`: as much as fits a segment and does not cross
-    /// a PDU of `pdu_max` bytes.
+    /// Returns the length of the next segment of data at `offset` of `end`. It does not exceed a
+    /// segment and does not cross a PDU boundary at a multiple of `pdu_max` bytes.
     pub fn segment(&self, offset: u32, end: u32, pdu_max: u32) -> u32 {
         (end - offset).min(self.config.segment_max).min(pdu_max - offset % pdu_max)
     }
 
-    /// Bytes on the wire of a packet whose trail has no hops yet. `offset` is where its data begin
-    /// in the I/O.
+    /// Returns the bytes on the wire of a packet whose trail has no hops yet. `offset` is the
+    /// position of its data in the I/O.
     pub fn frame(&self, kind: PacketKind, payload: u32, offset: u32) -> u32 {
         match kind {
             PacketKind::Command => self.frame_of(self.pdu_bytes(PduKind::Command, payload)),
@@ -145,14 +149,15 @@ impl WireFormat {
         }
     }
 
-    /// Bytes on the wire of a packet that carries this trail: every hop in it lengthens each packet
-    /// by [`Trail::HOP_BYTES`].
+    /// Returns the bytes on the wire of a packet with this trail: each hop adds
+    /// [`Trail::HOP_BYTES`].
     pub fn frame_with(&self, kind: PacketKind, payload: u32, offset: u32, trail: &Trail) -> u32 {
         let hops = if self.config.has_header { trail.hops().len() as u32 } else { 0 };
         self.frame(kind, payload, offset) + hops * Trail::HOP_BYTES
     }
 
-    /// A segment that begins a PDU carries its header, one inside a PDU only its data.
+    /// Returns the bytes on the wire of a data segment. A segment at the start of a PDU includes
+    /// the PDU header, one inside a PDU only its data.
     fn data_frame(&self, kind: PduKind, pdu_max: u32, payload: u32, offset: u32) -> u32 {
         let begins = offset.is_multiple_of(pdu_max);
         let header = if begins { self.pdu_bytes(kind, payload) - u64::from(payload) } else { 0 };
@@ -169,7 +174,7 @@ impl WireFormat {
     }
 }
 
-/// The response header of a completion, as bytes count it.
+/// Returns the response header of a packet, for the encoder.
 pub(crate) fn response_header(packet: &Packet) -> Header {
     let status = codec::status_of(packet.status);
     Header::Response(Cqe { result: u64::from(packet.credit), sq_head: 0, sq_id: 1, id: packet.tag.command, status })

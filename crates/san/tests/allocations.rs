@@ -1,7 +1,7 @@
-//! Do the ends of a session allocate while they run? Counted by an allocator of this test's own.
+//! Tests that the ends of a session do not allocate while they run, with a counting allocator.
 //!
-//! `unsafe` is allowed here, and only here: an allocator is an unsafe trait. Each call goes to the
-//! system's allocator as it came.
+//! `unsafe` is allowed here, and only here: an allocator is an unsafe trait. Each call is passed
+//! unchanged to the system's allocator.
 #![allow(unsafe_code)]
 
 mod net;
@@ -23,8 +23,7 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is handed on to `System` with the arguments with which it came, so its
-// promises are `System`'s.
+// SAFETY: every call is passed to `System` with unchanged arguments, so `System`'s guarantees hold.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
@@ -42,7 +41,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Host and target back to back; the drive takes 80 us.
+/// A host and a target connected directly; the drive takes 80 us.
 struct Pair {
     host: Host,
     target: Target,
@@ -66,7 +65,7 @@ impl Pair {
         Pair { host, target, now: Time::ZERO, outward, back, jobs, host_out, target_out, asked: 0, done: 0 }
     }
 
-    /// Until so many I/Os are over, with 40 asked for at a time.
+    /// Runs until `most` I/Os have ended, with 40 submitted at a time.
     fn run(&mut self, most: u64) {
         while self.done < most {
             self.now += Span::us(2);

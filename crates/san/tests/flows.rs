@@ -1,4 +1,4 @@
-//! Stories of one host, one drive and two ways between them.
+//! Scenarios of one host, one drive and two paths between them.
 
 mod net;
 
@@ -19,7 +19,7 @@ fn net() -> Net {
     Net::new(host_config(RetryPolicy::CrossControllerReset), &target_config())
 }
 
-/// Kinds of the packets that were sent, in order.
+/// Returns the kinds of the packets that were sent, in order.
 fn kinds(net: &Net) -> Vec<PacketKind> {
     net.sent.iter().map(|(_, packet)| packet.kind).collect()
 }
@@ -46,7 +46,7 @@ mod transfers {
             kinds(&net),
             [Command, ReadData { last: false }, ReadData { last: false }, ReadData { last: true }, Response]
         );
-        // Two ways of 2 us and 10 us at the drive.
+        // Two transits of 2 us, and 10 us at the drive.
         assert_eq!(net.done_at(1), Some(US(14)));
         let done = net.done[0].1;
         assert_eq!((done.outcome, done.sends, done.drive_latency_ns), (Outcome::Success, 1, 10_000));
@@ -142,7 +142,7 @@ mod credits {
     #[test]
     fn outstanding_ios_stay_within_the_credit() {
         let fifo = |credit| Admission::Fifo { depth: 4, waiting_max: 1000, credit };
-        // The first 32 are out before the target has said anything.
+        // The first 32 are sent before the first packet from the target.
         assert_eq!(outstanding_highest(&mut with(true, 129, fifo(32))), 32);
         assert!(outstanding_highest(&mut with(true, 129, fifo(50))) > 32);
         assert_eq!(outstanding_highest(&mut with(false, 129, fifo(32))), 100, "all at once");
@@ -160,7 +160,7 @@ mod repeats {
 
     #[test]
     fn a_lost_packet_costs_a_timeout_and_nothing_else() {
-        // Of a write: command, ready-to-transfer, data, response.
+        // The packets of a write: command, ready-to-transfer, data, response.
         for (lost, executions) in [(&[0][..], 1), (&[1], 1), (&[2], 1), (&[3], 1)] {
             let mut net = net();
             lose(&mut net, lost);
@@ -169,7 +169,7 @@ mod repeats {
             assert_eq!(net.executions(1), executions, "{lost:?}");
             let done = net.done[0].1;
             assert_eq!((done.outcome, done.sends), (Outcome::Success, 2), "{lost:?}");
-            // From when something was heard last, at most 16 us into the first send.
+            // Measured from the last packet received, at most 16 us into the first send.
             assert!(net.done[0].0 >= US(500) && net.done[0].0 < US(560), "{lost:?}");
             assert_eq!(net.host.counters().retries, 0);
         }
@@ -181,10 +181,11 @@ mod repeats {
         Net::new(host, &target)
     }
 
-    /// Ways take 2 us, the drive 10, a back-off 10, and software nothing.
+    /// Ways take 2 us, the drive 10 us, a back-off 10 us, and software no time.
     #[test]
     fn a_lost_segment_in_the_middle_is_noticed_by_what_comes_behind_it_and_all_are_sent_again() {
-        // Of a write the target says so at 6 us, of a read the host sees it at 14.
+        // For a write, the target reports the loss at 6 us; for a read, the host detects it at 14
+        // us.
         for (lost, operation, end) in [(&[3][..], Operation::Write, 36), (&[2], Operation::Read, 38)] {
             let mut net = with_fast_retransmit(true);
             lose(&mut net, lost);
@@ -208,7 +209,7 @@ mod repeats {
         }
     }
 
-    /// Nothing follows what was lost, as nothing follows the only packet of a short answer.
+    /// Nothing follows the lost packet, as nothing follows the only packet of a short answer.
     #[test]
     fn a_lost_tail_costs_the_probe_and_what_is_lost_again_the_timeout() {
         for (lost, end) in [(&[1][..], 100 + 14), (&[1, 3], 100 + 500 + 14)] {
@@ -237,7 +238,7 @@ mod repeats {
         assert_eq!(net.done.len(), 1);
     }
 
-    /// A wake-up a command would be an event more for each.
+    /// One wake-up per command would be an additional event for each.
     #[test]
     fn who_is_answered_in_time_is_never_woken() {
         let target = TargetConfig { command_life_max: Some(Span::us(400)), ..target_config() };
@@ -274,7 +275,7 @@ mod repeats {
     fn a_refused_command_backs_off_and_keeps_its_identifier() {
         let mut net = net();
         let refusals = Rc::new(Cell::new(3));
-        // The way stands for a hop here: what it loses is refused by hand.
+        // The test acts as a hop here: it refuses each command explicitly.
         net.way = Box::new(|_, _, _| Some(Span::us(2)));
         net.ask(US(0), 1, Operation::Read, 0, BLOCK);
         let mut seen = Vec::new();
@@ -300,7 +301,7 @@ mod repeats {
         net.ask(US(0), 1, Operation::Write, 0, BLOCK);
         net.run(US(100));
         let first = net.sent[0].1.clone();
-        // As many writes as make the slot of the first used again.
+        // Enough writes to reuse the queue slot of the first.
         (2..40).for_each(|request| net.ask(US(100 * request), request, Operation::Write, 0, BLOCK));
         net.run(Time::ms(10));
         let (late, executed) = (net.target.counters().late, net.executed.len());
@@ -387,8 +388,8 @@ mod failures {
         net.ask(US(0), 1, Operation::Write, 0, BLOCK);
         net.link_down(US(20), 0);
         net.run(Time::ms(10));
-        // At the drive at 6 us, done at 306 us; only then the reset is answered, and the write goes
-        // out again.
+        // At the drive at 6 us, done at 306 us; only then the reset is answered, and the write is
+        // resent.
         assert_eq!(net.executed.iter().map(|(at, ..)| *at).collect::<Vec<_>>(), [US(306), US(308 + 6 + 300)]);
     }
 
@@ -402,7 +403,7 @@ mod failures {
         assert_eq!(net.done_at(1), Some(US(20 + 4 + 300)));
     }
 
-    /// A trail of one hop that was passed at `passed`.
+    /// Returns a trail of one hop that was passed at `passed`.
     fn trail(passed: Time) -> Trail {
         let mut bytes = [0; 20];
         (bytes[0], bytes[2]) = (1, 1);
@@ -418,7 +419,7 @@ mod failures {
             net.ask(US(0), 1, Operation::Read, 0, BLOCK);
             net.run(US(100));
             let late = net.target.counters().late;
-            // A new command, which comes at 151 us.
+            // A new command that arrives at 151 us.
             let command = net.sent[0].1.clone();
             let tag = san::Tag { command: command.tag.command + 16, ..command.tag };
             net.now = US(150);
@@ -497,7 +498,7 @@ mod gimbal {
     }
 }
 
-/// Pseudo-random numbers from a proptest seed, for delays and losses.
+/// Returns a generator of pseudo-random numbers from a proptest seed, for delays and losses.
 fn dice(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut stream = base::Seed(seed).stream("test/net");
     move |bound| stream.below(bound)
@@ -506,15 +507,16 @@ fn dice(seed: u64) -> impl FnMut(u64) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
 
-    /// Whatever is lost or late, whichever links fail: every I/O ends once and well, nothing is
-    /// left over, and within one association nothing is done twice.
+    /// For any losses, delays and link failures: every I/O ends once and successfully, no state
+    /// remains, and within one association nothing is done twice.
     #[test]
     fn every_io_ends_exactly_once(
         seed: u64, loss in 0u64..20, ios in prop::collection::vec((0u64..3_000, any::<bool>(), 0u64..6, 1u32..40_000), 1..60),
         failures in prop::collection::vec((0u64..3_000, 0u16..2, 1u64..2_000), 0..4), policy in 0u8..3,
     ) {
         let retry = [RetryPolicy::Naive, RetryPolicy::Quiesce { wait: Span::us(700) }, RetryPolicy::CrossControllerReset][usize::from(policy)];
-        // Without a limit the target would keep commands whose data their host has given up.
+        // Without a limit the target would keep commands whose host has given up sending their
+        // data.
         let target = TargetConfig { command_life_max: Some(Span::ms(3)), ..target_config() };
         let mut net = Net::new(host_config(retry), &target);
         let mut roll = dice(seed);

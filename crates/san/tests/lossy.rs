@@ -1,4 +1,4 @@
-//! Does the protocol hold: every request of a session ends, whatever the network loses or delays.
+//! Tests of the protocol: every request of a session ends, whatever the network loses or delays.
 
 mod net;
 
@@ -12,7 +12,7 @@ use transport::config::{Dcqcn, Pause, Reaction};
 
 const WINDOW: StreamConfig =
     stream(Sharing::Window(WindowConfig { initial: 14_600, max: 256 << 10, obeys_marks: true }));
-/// One that goes back to a hole at once, and one that bears packets which overtake each other.
+/// The first returns to a gap at once, the second tolerates reordered packets.
 const PACED: [StreamConfig; 2] = [paced(Span::ZERO), paced(Span::us(50))];
 
 const fn stream(sharing: Sharing) -> StreamConfig {
@@ -42,7 +42,7 @@ const fn paced(hole_patience: Span) -> StreamConfig {
 fn streams() -> impl Strategy<Value = StreamConfig> {
     prop_oneof![Just(WINDOW), Just(PACED[0]), Just(PACED[1])]
 }
-/// Far beyond what any of these loads needs, with every timer at its longest.
+/// Far beyond the need of any of these loads, with every timer at its maximum.
 const END: Time = Time::secs(600);
 
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ struct Network {
     seed: u64,
 }
 
-/// A session between a host and a target over two ways that lose and delay packets.
+/// Builds a session between a host and a target over two paths that lose and delay packets.
 fn world(stream: Option<StreamConfig>, network: Network) -> Net {
     let mut host = host_config(RetryPolicy::CrossControllerReset);
     let mut target = target_config();
@@ -70,7 +70,8 @@ fn world(stream: Option<StreamConfig>, network: Network) -> Net {
     net
 }
 
-/// Plays a load: start in microseconds, whether it writes, blocks. Returns how many ended.
+/// Runs a load: start in microseconds, whether it writes, blocks. Returns the number of ended
+/// requests.
 fn play(net: &mut Net, load: &[(u64, bool, u32)]) -> usize {
     for (request, (at, writes, blocks)) in (0..).zip(load) {
         let operation = if *writes { Operation::Write } else { Operation::Read };
@@ -103,8 +104,8 @@ proptest! {
         prop_assert_eq!((net.host.under_way(), net.target.under_way()), (0, 0));
     }
 
-    /// Whole commands are sent again: small ones, or next to none of 40 packets would ever come
-    /// whole.
+    /// Whole commands are resent, so they must be small: a command of 40 packets would almost never
+    /// arrive complete.
     #[test]
     fn every_small_request_of_a_session_without_windows_ends(network in network(), mut load in load()) {
         let mut net = world(None, Network { loss: network.loss.min(0.15), ..network });
@@ -113,7 +114,8 @@ proptest! {
     }
 }
 
-/// A stream repairs what is lost: no command is sent twice, and every drive works once a request.
+/// A stream repairs losses: no command is sent twice, and each request is executed once by the
+/// drive.
 #[test]
 fn streams_send_lost_packets_again_and_no_command() {
     for stream in [WINDOW, PACED[0], PACED[1]] {
@@ -125,7 +127,7 @@ fn streams_send_lost_packets_again_and_no_command() {
     }
 }
 
-/// A lone packet is sent at once, and nothing again.
+/// A lone packet is sent at once, and nothing is resent.
 #[test]
 fn without_losses_nothing_is_sent_again() {
     let mut net = world(Some(WINDOW), Network { loss: 0.0, jitter: Span::ZERO, seed: 1 });
@@ -139,7 +141,7 @@ fn without_losses_nothing_is_sent_again() {
     }
 }
 
-/// A command that comes marked says nothing of the way of its answer.
+/// The mark of a command is not copied to its answer.
 #[test]
 fn an_answer_leaves_unmarked_whatever_its_command_met() {
     for stream in [WINDOW, PACED[0]] {
@@ -153,8 +155,8 @@ fn an_answer_leaves_unmarked_whatever_its_command_met() {
     }
 }
 
-/// A packet that is lost amid others shows by what follows it, and is there again long before the
-/// timeout; one at the end by nothing.
+/// A loss amid other packets is revealed by those that follow, and repaired long before the
+/// timeout. Nothing reveals a loss at the end.
 #[test]
 fn a_hole_is_gone_back_to_at_once_and_silence_is_waited_for() {
     let read_without = |lost: u64, stream: StreamConfig| {
@@ -176,7 +178,7 @@ fn a_hole_is_gone_back_to_at_once_and_silence_is_waited_for() {
     assert!((whole + Span::us(95)..whole + Span::us(110)).contains(&silent), "{silent} {whole}");
 }
 
-/// A burst of a paced session leaves at the rate of its link, and acknowledges its end alone.
+/// A burst of a paced session leaves at the rate of its link, and only its end is acknowledged.
 #[test]
 fn a_paced_burst_leaves_at_the_rate_of_its_link() {
     let mut net = world(Some(PACED[0]), Network { loss: 0.0, jitter: Span::ZERO, seed: 1 });
@@ -192,7 +194,7 @@ fn a_paced_burst_leaves_at_the_rate_of_its_link() {
     assert_eq!(acknowledged, 3, "the command, the last data, and the response");
 }
 
-/// A link that pauses its sender holds data, and a marked packet is answered at most once in 50 us.
+/// A pause holds data, and marked packets are answered at most once in 50 us.
 #[test]
 fn a_pause_holds_data_until_it_ends_and_marks_are_told_at_most_once_in_an_interval() {
     let mut net = world(Some(PACED[0]), Network { loss: 0.0, jitter: Span::ZERO, seed: 1 });

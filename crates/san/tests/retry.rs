@@ -1,6 +1,6 @@
-//! Does the claim hold: a careless retry over another path loses acknowledged data, and ours do
-//! not. Every schedule of a small case: one block, two writes, the second asked for when the first
-//! was acknowledged; two ways; one failure.
+//! Tests of the claim that a naive retry over another path loses acknowledged data, and the safe
+//! policies do not. Covers every schedule of a small case: one block, two paths, one failure, and
+//! two writes, the second submitted when the first was acknowledged.
 
 mod net;
 
@@ -12,14 +12,14 @@ use san::retry::{RetryPolicy, quiesce_wait};
 /// One schedule, times in microseconds.
 #[derive(Clone, Copy, Debug)]
 struct Schedule {
-    /// How long the first packet out by way 0 takes, and the data behind it.
+    /// Delay of outward packets on path 0.
     slow: u64,
-    /// How long answers by way 0 take.
+    /// Delay of answers on path 0.
     answer: u64,
-    /// How long anything by way 1 takes.
+    /// Delay of all packets on path 1.
     other: u64,
     drive: u64,
-    /// When the link of way 0 goes down.
+    /// When the link of path 0 goes down.
     fails: u64,
     in_capsule: bool,
 }
@@ -50,7 +50,7 @@ fn schedules() -> impl Iterator<Item = Schedule> {
     all.into_iter()
 }
 
-/// Plays a schedule. The second write is asked for as soon as the first is acknowledged.
+/// Runs a schedule. The second write is submitted as soon as the first is acknowledged.
 fn play(schedule: Schedule, retry: RetryPolicy) -> Net {
     let in_capsule_max = if schedule.in_capsule { BLOCK } else { 0 };
     let mut host = host_config(retry);
@@ -75,7 +75,7 @@ fn play(schedule: Schedule, retry: RetryPolicy) -> Net {
     net
 }
 
-/// Both writes were acknowledged, and the first is on the drive.
+/// Returns whether the drive holds the first write although both were acknowledged.
 fn is_corrupt(net: &Net) -> bool {
     assert_eq!(net.done.len(), 2, "both writes end:\n{}", net.log.join("\n"));
     net.disk[&7] == 1
@@ -123,8 +123,7 @@ fn a_reset_over_the_other_way_loses_nothing() {
     }
 }
 
-/// Why a reset is worth its messages: it takes a round trip where waiting takes the longest life of
-/// a packet.
+/// The benefit of a reset: it takes a round trip, where waiting takes the longest life of a packet.
 #[test]
 fn a_reset_recovers_sooner_than_waiting() {
     let schedule = Schedule { slow: 40, answer: 1, other: 1, drive: 1, fails: 2, in_capsule: true };

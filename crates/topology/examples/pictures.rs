@@ -1,5 +1,5 @@
-//! Draws a picture of `docs/reference/topologies.md` again: its name on standard input, the SVG on
-//! standard output.
+//! Draws a picture of `docs/reference/topologies.md`: reads its name from standard input and writes
+//! the SVG to standard output.
 //!
 //! ```sh
 //! echo ring | cargo run --package topology --example pictures > docs/images/topologies/ring.svg

@@ -1,24 +1,24 @@
-//! What a network is bought from: the input of a cost model.
+//! The parts of a network, as input of a cost model.
 
 use crate::graph::{Graph, LinkId, Medium, VertexKind};
 use base::{Length, Rate};
 use std::collections::BTreeMap;
 
-/// Counts of everything in a graph, missing parts included: what failed was bought too.
+/// Counts of all parts of a graph, including failed ones: these were bought too.
 ///
-/// In a switched network an endpoint's own adapters are not vertices: a cost model gets their
+/// In a switched network an endpoint's own adapters are not vertices. A cost model derives their
 /// number from `by_ports_used` and the ports of an adapter (paper, 5.2: Table 1 has 80 such ports
 /// on 40 adapters).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bill {
-    /// Vertices of each kind that occurs.
+    /// Number of vertices of each kind present.
     pub vertices: BTreeMap<VertexKind, u64>,
-    /// Ports of each kind of vertex that occurs, used or not.
+    /// Number of ports of each kind of vertex present, used or not.
     pub ports: BTreeMap<VertexKind, u64>,
-    /// Vertices of each kind by how many of their ports have a cable in them. Nodes cannot share a
-    /// part, so a cost model rounds up for each.
+    /// Number of vertices of each kind, by the number of their ports with a cable. Nodes cannot
+    /// share a part, so a cost model rounds up for each.
     pub by_ports_used: BTreeMap<(VertexKind, u64), u64>,
-    /// Cables by length and rate; boards are not among them.
+    /// Number of cables by length and rate, without boards.
     pub cables: BTreeMap<(Length, Rate), u64>,
 }
 
@@ -28,7 +28,7 @@ impl Bill {
         self.vertices.get(&kind).copied().unwrap_or(0)
     }
 
-    /// Ports of a kind of vertex that have a cable in them.
+    /// Returns the number of ports with a cable of a kind of vertex.
     pub fn ports_used(&self, kind: VertexKind) -> u64 {
         self.used(kind).map(|(ports, count)| ports * count).sum()
     }
@@ -48,7 +48,7 @@ impl Bill {
         self.cables.values().sum()
     }
 
-    /// All cables end to end.
+    /// Returns the total length of all cables.
     pub fn cable_length(&self) -> Length {
         let lengths = self.cables.iter().map(|((length, _), count)| length.as_mm().saturating_mul(*count));
         Length::mm(lengths.fold(0, u64::saturating_add))
@@ -56,7 +56,7 @@ impl Bill {
 }
 
 impl Graph {
-    /// Counts what it is made of.
+    /// Counts the parts of the graph.
     pub fn bill(&self) -> Bill {
         let mut bill = Bill::default();
         for vertex in &self.vertices {

@@ -1,51 +1,52 @@
-//! Bisection bandwidth: what two halves of the nodes can at least send each other, however the
-//! network is halved.
+//! Bisection bandwidth: the bandwidth that two halves of the nodes have at least, for any division
+//! into halves.
 //!
-//! To find it is NP-hard in general (Garey, Johnson and Stockmeyer 1976). Kinds with a formula use
-//! it. Up to [`ENUMERATED_MAX`] nodes every halving is tried. Beyond that the answer is two
-//! numbers: the best halving that was found, and a bound below which no halving can be. For one
-//! halving the least cut over all places for the switches is exact, by maximum flow.
+//! Finding it is NP-hard in general (Garey, Johnson and Stockmeyer 1976). Kinds with a formula use
+//! it. Up to [`ENUMERATED_MAX`] nodes every halving is tried. Beyond that the result is two
+//! numbers: the best halving found, and a lower bound of all halvings. For one halving, maximum
+//! flow gives the exact least cut over all assignments of the switches.
 
 use crate::graph::{Graph, VertexId};
 use crate::partition::Partition;
 use base::Rate;
 
-/// The most nodes for which every halving is tried: 1,716 of them.
+/// Maximum number of nodes for which every halving is tried: 1,716 of them.
 pub(crate) const ENUMERATED_MAX: usize = 13;
-/// From how many different vertices the search for a good halving sets out.
+/// Number of start vertices of the search for a good halving.
 const STARTS: usize = 16;
-/// The part that the lower bound gives away to rounding in its sums of fractions.
+/// Fraction by which the lower bound is reduced, to cover rounding in its sums.
 const ROUNDING: f64 = 1e-9;
 
-/// How a bisection was found.
+/// The method that found a bisection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// By the kind's formula, [`Config::closed_form`](crate::Config::closed_form).
     ClosedForm,
     /// Exact: the least of this many halvings, which are all.
     Enumerated(u64),
-    /// The best of some; the truth lies between `at_least` and `capacity`.
+    /// The best of some halvings; the optimum is between `at_least` and `capacity`.
     Searched,
 }
 
 /// The bandwidth between the halves of a set of nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bisection {
-    /// The least that was found, in one direction; the other has the same.
+    /// The least bandwidth found, in one direction; the other direction has the same.
     pub capacity: Rate,
     /// Number of cut links.
     pub cables: u64,
-    /// No halving has less. The same as `capacity` when that is exact.
+    /// A lower bound of all halvings. Equal to `capacity` if that is exact.
     pub at_least: Rate,
-    /// How it was found.
+    /// The method that found it.
     pub method: Method,
-    /// One of the halves, the smaller when the number of nodes is odd; empty when a formula gave
-    /// the numbers.
+    /// One of the halves, the smaller if the number of nodes is odd; empty if a formula gave the
+    /// numbers.
     pub half: Vec<VertexId>,
 }
 
 impl Graph {
-    /// The bisection of [`Graph::nodes`], by formula where the graph is whole and its kind has one.
+    /// Returns the bisection of [`Graph::nodes`], by formula if the graph is whole and its kind has
+    /// one.
     pub fn bisection(&self) -> Bisection {
         let closed = self.config.as_ref().filter(|_| self.is_whole());
         let cables = closed.and_then(|config| Some((config.closed_form().bisection_cables?, config.cabling.rate)));
@@ -58,16 +59,16 @@ impl Graph {
         }
     }
 
-    /// The bisection of any set of different vertices, without formulas. Traffic may pass all
-    /// vertices that forward, and no endpoint outside the set.
+    /// Returns the bisection of any set of different vertices, without formulas. Traffic may pass
+    /// through all forwarding vertices, and through no endpoint outside the set.
     pub fn bisection_of(&self, nodes: &[VertexId]) -> Bisection {
         if nodes.len() <= ENUMERATED_MAX { self.enumerate_halves(nodes) } else { self.search_halves(nodes) }
     }
 
     fn enumerate_halves(&self, nodes: &[VertexId]) -> Bisection {
         let smaller = nodes.len() / 2;
-        // With an even number, a halving and its mirror image are the same: the last node is in the
-        // other half.
+        // If the number is even, a halving and its mirror image are the same, so the last node is
+        // fixed in the other half.
         let free = if nodes.len().is_multiple_of(2) { nodes.len().saturating_sub(1) } else { nodes.len() };
         let choices = (0u32..1 << free).filter(|chosen| chosen.count_ones() as usize == smaller);
         let mut tried = 0;
@@ -93,10 +94,10 @@ impl Graph {
         Bisection { at_least: self.bisection_bound(nodes).min(found.capacity), ..found }
     }
 
-    /// Every pair of nodes sends a unit along its shortest paths. A halving parts a known number of
-    /// pairs, and no channel has more than the highest load for its rate: so much rate must be cut
-    /// (Leighton, "Introduction to Parallel Algorithms and Architectures", 1992, section 1.9, by an
-    /// embedding of the complete graph). Pairs that are not joined give no bound.
+    /// Returns a lower bound. Every pair of nodes sends a unit along its shortest paths. A halving
+    /// separates a known number of pairs, and no channel exceeds the highest load per rate, so at
+    /// least that rate is cut. (Leighton, "Introduction to Parallel Algorithms and Architectures",
+    /// 1992, section 1.9, by an embedding of the complete graph.) Disconnected pairs give no bound.
     fn bisection_bound(&self, nodes: &[VertexId]) -> Rate {
         if !self.joins(nodes) {
             return Rate::bps(0);

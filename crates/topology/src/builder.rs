@@ -1,4 +1,4 @@
-//! From vertices and links to a graph that was checked.
+//! Builds a checked graph from vertices and links.
 
 use crate::config::Config;
 use crate::error::BuildError;
@@ -6,18 +6,18 @@ use crate::graph::{End, Graph, LINKS_MAX, Link, LinkId, Medium, RATE_MAX, VERTIC
 use base::{Length, Rate};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Collects vertices and links. Ports are given out in the order of the cables; nothing is checked
+/// Collects vertices and links. Ports are assigned in the order of the cables; nothing is checked
 /// before [`Builder::finish`].
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     vertices: Vec<Vertex>,
     links: Vec<Link>,
-    /// By vertex: how many ports cables have taken.
+    /// By vertex: number of ports used by cables.
     ports_taken: Vec<u32>,
 }
 
 impl Builder {
-    /// Nothing yet.
+    /// Creates an empty builder.
     pub fn new() -> Builder {
         Builder::default()
     }
@@ -43,8 +43,7 @@ impl Builder {
         self.push(Link { ends, rate, length, medium: Medium::Cable })
     }
 
-    /// Joins a target and the adapter in its node, or a host and its adapter, without taking a
-    /// port.
+    /// Joins a target and the adapter in its node, or a host and its adapter, without using a port.
     ///
     /// # Panics
     ///
@@ -65,13 +64,14 @@ impl Builder {
         LinkId(self.links.len() as u32 - 1)
     }
 
-    /// The graph.
+    /// Checks and returns the graph.
     ///
     /// # Errors
     ///
-    /// When a vertex has more cables than ports, a link joins a vertex to itself or has a rate of 0
-    /// or over [`RATE_MAX`](crate::RATE_MAX), a board joins anything but an endpoint and an
-    /// adapter, two vertices share a name, something cannot be reached, or there is too much of it.
+    /// When a vertex has more cables than ports, or two vertices share a name. When a link joins a
+    /// vertex to itself, or has a rate of 0 or above [`RATE_MAX`](crate::RATE_MAX). When a board
+    /// joins anything but an endpoint and an adapter. When a vertex cannot be reached, or there are
+    /// too many vertices or links.
     pub fn finish(self) -> Result<Graph, BuildError> {
         self.finish_as(None)
     }
@@ -134,9 +134,9 @@ impl Builder {
     }
 }
 
-/// Hosts, targets and adapters must all reach each other, and every switch must be reached by them.
-/// Two that touch the same islands of forwarding vertices (redundant switches are one each) reach
-/// the same, so that one search for each set of islands is enough.
+/// Hosts, targets and adapters must all reach each other, and they must reach every switch. Two of
+/// them that touch the same islands of forwarding vertices (redundant switches are one each) reach
+/// the same vertices, so one search per set of islands suffices.
 fn check_connected(graph: &Graph) -> Result<(), BuildError> {
     let islands = islands(graph);
     let mut ends: Vec<VertexId> =
@@ -169,8 +169,8 @@ fn check_reach(graph: &Graph, from: VertexId, must_reach: &[VertexId]) -> Result
     }
 }
 
-/// By vertex that forwards: the number of the connected piece that it is in when endpoints are
-/// taken away.
+/// Returns, for each forwarding vertex, the number of its connected component in the graph without
+/// endpoints.
 fn islands(graph: &Graph) -> Vec<Option<u32>> {
     let mut islands = vec![None; graph.vertices.len()];
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! What is known of a kind without building it.
+//! Properties of a kind that are known without building it.
 
 use crate::build::switchless::cables_per_pair;
 use crate::config::{Config, Kind};
@@ -8,22 +8,22 @@ use crate::grid::Grid;
 /// switchless network, endpoints of a switched one. Cables behind adapters, to hosts and on boards,
 /// are left out.
 ///
-/// Where there is no exact formula, or only for full trees, the field is `None`.
+/// A field is `None` if there is no exact formula, or only one for full trees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClosedForm {
-    /// Adapters or endpoints.
+    /// Number of adapters or endpoints.
     pub nodes: u64,
-    /// Switches.
+    /// Number of switches.
     pub switches: u64,
-    /// Cables, those of endpoints to switches included.
+    /// Number of cables, including those of endpoints to switches.
     pub cables: u64,
-    /// The largest distance of two nodes.
+    /// The largest distance of two nodes, in hops.
     pub diameter: Option<u32>,
     /// The sum of the distances of all ordered pairs of nodes. The mean is this over `nodes *
     /// (nodes - 1)`.
     pub distance_sum: Option<u64>,
-    /// The least number of cables between two halves of the nodes, which differ by one when their
-    /// number is odd.
+    /// The least number of cables between two halves of the nodes, whose sizes differ by one if the
+    /// number of nodes is odd.
     pub bisection_cables: Option<u64>,
 }
 
@@ -36,11 +36,11 @@ struct Shape {
 }
 
 impl Config {
-    /// Its numbers by formula, of a config that [`Config::build`] accepts.
+    /// Returns the numbers by formula, for a config that [`Config::build`] accepts.
     ///
     /// # Panics
     ///
-    /// May panic on parameters that [`Config::build`] refuses, such as a grid of no dimensions:
+    /// May panic on parameters that [`Config::build`] rejects, such as a grid without dimensions:
     /// build first.
     pub fn closed_form(&self) -> ClosedForm {
         if self.kind.is_switched() { self.switched_form() } else { self.switchless_form() }
@@ -94,9 +94,10 @@ impl Config {
         }
     }
 
-    /// With every place taken. A half is cut off either at its endpoints' cables, or between leaves
-    /// and spines with half of the leaves on each side (and half of the endpoints of the middle
-    /// leaf, when their number is odd): what is between is linear and so never less.
+    /// A full leaf-spine network. A half is cut off either at its endpoints' cables, or between
+    /// leaves and spines with half of the leaves on each side. If the number of leaves is odd, half
+    /// of the endpoints of the middle leaf are cut too. The cut is linear in between, so
+    /// intermediate cuts are never smaller.
     fn leaf_spine(&self, nodes: u64, leaves: u64, spines: u64, room: u64) -> ClosedForm {
         let (fabric, endpoint) = (u64::from(self.cabling.fabric_cables), u64::from(self.cabling.endpoint_cables));
         let is_full = nodes == leaves * room && leaves > 1 && room > 1;
@@ -111,8 +112,8 @@ impl Config {
         }
     }
 
-    /// With every place taken. `half^j - half^(j - 1)` endpoints are at the distance `2j`, and all
-    /// other pods' at `2 * layers`.
+    /// A full fat tree. `half^j - half^(j - 1)` endpoints are at distance `2j`, and those of all
+    /// other pods at `2 * layers`.
     fn fat_tree(&self, nodes: u64, half: u64, layers: u32) -> ClosedForm {
         let (fabric, endpoint) = (u64::from(self.cabling.fabric_cables), u64::from(self.cabling.endpoint_cables));
         let reach = |layer: u32| half.saturating_pow(layer);
@@ -144,8 +145,8 @@ fn full_mesh(nodes: u64) -> Shape {
     }
 }
 
-/// Distances depend on which adapter has which global cable, so there is no formula for them; at
-/// most they are local, global, local.
+/// Distances depend on the assignment of global cables to adapters, so there is no formula for
+/// them; at most they are local, global, local.
 fn dragonfly(routers: u64, groups: u64, cables_per_pair: u32) -> Shape {
     let local = groups * (routers * routers.saturating_sub(1) / 2);
     let global = u64::from(cables_per_pair) * (groups * groups.saturating_sub(1) / 2);
@@ -157,8 +158,8 @@ fn grid_shape(kind: &Kind, grid: &Grid) -> Shape {
     let each = || grid.sizes.iter().zip(&grid.wraps).map(|(size, wraps)| (u64::from(*size).max(1), *wraps));
     let joins = |(size, wraps): (u64, bool)| places / size * if wraps { size } else { size - 1 };
     let longest = |(size, wraps): (u64, bool)| if wraps { size / 2 } else { size - 1 };
-    // Along one line of `size`: size * floor(size^2 / 4) round a ring, size * (size^2 - 1) / 3 on a
-    // row; every pair of lines sees it.
+    // Sum along one line of `size`: size * floor(size^2 / 4) on a ring, size * (size^2 - 1) / 3 on
+    // a row. Every pair of lines contributes it.
     let along = |(size, wraps): (u64, bool)| {
         let line = if wraps { size * (size * size / 4) } else { size * (size * size - 1) / 3 };
         line * (places / size) * (places / size)
@@ -172,12 +173,12 @@ fn grid_shape(kind: &Kind, grid: &Grid) -> Shape {
 }
 
 /// Arjona Aroca and Fernandez Anta, "Bisection (band)width of product networks with application to
-/// data centers" (IEEE TPDS 2014): with sizes from the largest down, a mesh has the sum over the
-/// dimensions up to the first even one (or all) of the product of the sizes behind it; a torus has
+/// data centers" (IEEE TPDS 2014). With sizes in descending order, a mesh has the sum over the
+/// dimensions up to the first even one (or all) of the product of the later sizes; a torus has
 /// twice that.
 ///
-/// The dual ring is a torus by a mesh of 2: either its rungs are cut, or both rings (where an odd
-/// ring leaves one rung more).
+/// The dual ring is a torus times a mesh of 2: either its rungs are cut, or both rings (where an
+/// odd ring leaves one more rung).
 fn bisection_of_grid(kind: &Kind, grid: &Grid) -> Option<u64> {
     let mut sizes: Vec<u64> = grid.sizes.iter().map(|size| u64::from(*size)).collect();
     if let Kind::DualRing { .. } = kind {

@@ -1,13 +1,13 @@
-//! The parameters of every kind of network, all given: defaults are `spec`'s.
+//! The parameters of every kind of network, without defaults: these are in `spec`.
 
 use crate::grid::Grid;
 use base::{Length, Rate};
 use std::fmt;
 
-/// The shape of the fabric: what joins the endpoints (switched) or the storage nodes' adapters
+/// The shape of the fabric, which joins the endpoints (switched) or the storage nodes' adapters
 /// (switchless).
 ///
-/// Adapters and switches get the first ids. Endpoints follow, targets before hosts.
+/// Adapters and switches have the first ids. Endpoints follow, targets before hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Switched: one top-of-rack switch.
@@ -15,14 +15,14 @@ pub enum Kind {
     /// Switched: several top-of-rack switches that share no cable; every endpoint is cabled to
     /// each.
     RedundantSwitches {
-        /// How many, from 2.
+        /// Number of switches, at least 2.
         switches: u32,
     },
     /// Switched: two layers, every leaf cabled to every spine.
     LeafSpine {
-        /// Switches that endpoints are cabled to.
+        /// Number of switches to which endpoints are cabled.
         leaves: u32,
-        /// Switches that leaves are cabled to.
+        /// Number of switches to which leaves are cabled.
         spines: u32,
         /// Maximum endpoints of a leaf.
         endpoints_per_leaf: u32,
@@ -33,7 +33,7 @@ pub enum Kind {
     FatTree {
         /// Ports of a switch that the tree uses, even.
         radix: u32,
-        /// Layers of switches, from 1; `2 * (radix / 2)^layers` endpoints.
+        /// Layers of switches, at least 1; `2 * (radix / 2)^layers` endpoints.
         layers: u32,
     },
     /// Switchless: a row.
@@ -41,16 +41,16 @@ pub enum Kind {
         /// Number of adapters.
         nodes: u32,
     },
-    /// Switchless: a circle.
+    /// Switchless: a cycle.
     Ring {
         /// Number of adapters.
         nodes: u32,
     },
     /// Switchless: two rings of `nodes / 2`, and a rung between each adapter of one and its twin on
-    /// the other. Three ports an adapter, as the paper's dual ring has (3.2, and 300 GbE in 5.5);
+    /// the other. Three ports per adapter, like the paper's dual ring (3.2, and 300 GbE in 5.5);
     /// two rings over the same neighbours are a [`Kind::Ring`] with 2 cables.
     DualRing {
-        /// Number of adapters, even, from 4.
+        /// Number of adapters, even, at least 4.
         nodes: u32,
     },
     /// Switchless: a grid of any number of dimensions. All dimensions 2: a hypercube.
@@ -58,9 +58,9 @@ pub enum Kind {
         /// Adapters in each dimension.
         dimensions: Vec<u32>,
     },
-    /// Switchless: a grid whose every dimension wraps round. A dimension of 2 has two cables
-    /// between its two adapters, so that every adapter has 2 cables a dimension: four for the four
-    /// nodes of the paper, 5.1.
+    /// Switchless: a grid that wraps around in every dimension. A dimension of 2 has two cables
+    /// between its two adapters, so that every adapter has 2 cables per dimension: four for the
+    /// four nodes of the paper, 5.1.
     Torus {
         /// Adapters in each dimension.
         dimensions: Vec<u32>,
@@ -70,24 +70,24 @@ pub enum Kind {
         /// Number of adapters.
         nodes: u32,
     },
-    /// Switchless: fully meshed groups that are fully meshed among each other (Kim et al., ISCA
+    /// Switchless: fully meshed groups that are fully meshed with each other (Kim et al., ISCA
     /// 2008). Each pair of groups has the same number of cables, as many as the global ports allow:
     /// `routers * global_cables / (groups - 1)`, rounded down. Remaining ports stay free. With 3
     /// routers, 3 global cables and 9 groups (27 nodes), each group has 9 global ports and uses 8.
-    /// A group's cable `c` leads to the group `c + 1` further on and belongs to router `c /
+    /// A group's cable `c` leads to the group `c + 1` positions ahead and belongs to router `c /
     /// global_cables`, the relative arrangement of Camarero et al. (ACM TACO 2014).
     Dragonfly {
-        /// Adapters a group.
+        /// Adapters per group.
         routers: u32,
         /// Ports of an adapter for other groups.
         global_cables: u32,
-        /// Number of groups, from 2.
+        /// Number of groups, at least 2.
         groups: u32,
     },
 }
 
 impl Kind {
-    /// Returns whether it has switches. Otherwise adapters join it.
+    /// Returns whether its vertices are joined by switches instead of adapters.
     pub fn is_switched(&self) -> bool {
         matches!(
             self,
@@ -95,7 +95,8 @@ impl Kind {
         )
     }
 
-    /// Its coordinates, when it is a chain, ring, dual ring, mesh or torus.
+    /// Returns its coordinate system, or `None` if it is not a chain, ring, dual ring, mesh or
+    /// torus.
     pub fn grid(&self) -> Option<Grid> {
         let (sizes, wraps) = match self {
             Kind::DaisyChain { nodes } => (vec![*nodes], vec![false]),
@@ -109,7 +110,7 @@ impl Kind {
     }
 }
 
-/// Sizes as people write them: `4x1x3`.
+/// Formats sizes as in `4x1x3`.
 pub(crate) fn by(sizes: &[u32]) -> String {
     sizes.iter().map(u32::to_string).collect::<Vec<_>>().join("x")
 }
@@ -135,9 +136,9 @@ impl fmt::Display for Kind {
 /// Placement of endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// Each place is filled before the next one.
+    /// Fills each switch or adapter before the next one.
     Packed,
-    /// One a place, round and round.
+    /// One endpoint per switch or adapter, round robin.
     Spread,
 }
 
@@ -149,26 +150,26 @@ pub enum Placement {
 /// targets, a switchless graph consists of its adapters only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoints {
-    /// Clients.
+    /// Number of clients.
     pub hosts: u32,
-    /// Storage nodes; in a switchless fabric 0, or at most one an adapter.
+    /// Number of storage nodes; in a switchless fabric 0, or at most one per adapter.
     pub targets: u32,
-    /// How they are spread over leaf switches, and hosts over adapters.
+    /// Their distribution over leaf switches, and that of hosts over adapters.
     pub placement: Placement,
 }
 
 /// Number of ports of each vertex.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ports {
-    /// Of a host, and of a target in a switched fabric.
+    /// Ports of a host, and of a target in a switched fabric.
     pub endpoint: u32,
-    /// Of an adapter, its radix.
+    /// Ports of an adapter, its radix.
     pub adapter: u32,
-    /// Of a switch, its radix.
+    /// Ports of a switch, its radix.
     pub switch: u32,
 }
 
-/// How long cables are.
+/// Lengths of cables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lengths {
     /// From a host or target to its switch or adapter.
@@ -176,17 +177,17 @@ pub struct Lengths {
     /// To a neighbour in a chain, ring or grid, within a group of a dragonfly, between layers of
     /// switches.
     pub near: Length,
-    /// Back round a ring or torus, between groups of a dragonfly, to the topmost of three or more
+    /// Around a ring or torus, between groups of a dragonfly, to the topmost of three or more
     /// layers.
     pub far: Length,
 }
 
-/// What the links are.
+/// The properties of the links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cabling {
-    /// Of every cable.
+    /// Rate of every cable.
     pub rate: Rate,
-    /// Between a target and its adapter in one node.
+    /// Rate between a target and its adapter in the same node.
     pub board_rate: Rate,
     /// Parallel cables between neighbours of the fabric.
     pub fabric_cables: u32,
@@ -196,14 +197,14 @@ pub struct Cabling {
     pub lengths: Lengths,
 }
 
-/// Everything that a network is built from.
+/// The parameters of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The shape.
     pub kind: Kind,
     /// The endpoints.
     pub endpoints: Endpoints,
-    /// Ports of everything.
+    /// Ports of the vertices.
     pub ports: Ports,
     /// The links.
     pub cabling: Cabling,

@@ -5,11 +5,11 @@ use crate::graph::{Graph, VertexId};
 
 /// Marks an unreachable vertex; exceeds the longest path of [`crate::VERTICES_MAX`] vertices.
 const UNREACHED: u16 = u16::MAX;
-/// The most vertices of a table of all distances: 128 MiB.
+/// Maximum number of vertices of a table of all distances: 128 MiB.
 const TABLE_VERTICES_MAX: usize = 1 << 13;
 
-/// Number of links between one vertex and each other one. Distances are the same in both
-/// directions, because links are.
+/// Number of links between one vertex and each other one. Distances are symmetric, because links
+/// are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Distances {
     from: VertexId,
@@ -17,17 +17,17 @@ pub struct Distances {
 }
 
 impl Distances {
-    /// The vertex from which they are counted.
+    /// Returns the vertex from which they are counted.
     pub fn from(&self) -> VertexId {
         self.from
     }
 
-    /// The number of links to `vertex`; `None` when there is no path.
+    /// Returns the number of links to `vertex`, or `None` if there is no path.
     pub fn to(&self, vertex: VertexId) -> Option<u32> {
         known(self.hops[vertex.index()])
     }
 
-    /// As `to`, and more than any distance where there is no path.
+    /// Returns the same as `to`, but a number above any distance if there is no path.
     pub(crate) fn raw(&self, vertex: VertexId) -> u16 {
         self.hops[vertex.index()]
     }
@@ -45,27 +45,27 @@ pub struct DistanceTable {
 }
 
 impl DistanceTable {
-    /// The number of links between two vertices; `None` when there is no path.
+    /// Returns the number of links between two vertices, or `None` if there is no path.
     pub fn between(&self, source: VertexId, target: VertexId) -> Option<u32> {
         known(self.hops[source.index() * self.vertices + target.index()])
     }
 }
 
-/// What the distances among a set of vertices come to, over ordered pairs of different vertices.
+/// Summary of the distances among a set of vertices, over ordered pairs of different vertices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DistanceSummary {
-    /// The largest distance; 0 when no pair is joined.
+    /// The largest distance; 0 if no pair is connected.
     pub diameter: u32,
-    /// The sum over all pairs that are joined.
+    /// The sum over all connected pairs.
     pub sum: u64,
-    /// How many pairs are joined.
+    /// Number of connected pairs.
     pub pairs: u64,
-    /// The others.
+    /// Number of disconnected pairs.
     pub unreached_pairs: u64,
 }
 
 impl DistanceSummary {
-    /// The mean over the pairs that are joined; `None` when there are none.
+    /// Returns the mean over the connected pairs, or `None` if there are none.
     pub fn mean(&self) -> Option<f64> {
         (self.pairs > 0).then(|| self.sum as f64 / self.pairs as f64)
     }
@@ -82,19 +82,19 @@ impl DistanceSummary {
 }
 
 impl Graph {
-    /// The distances from one vertex, which does not have to forward itself; the others on the way
-    /// do.
+    /// Returns the distances from one vertex, which itself does not have to forward; the others on
+    /// a path do.
     pub fn distances_from(&self, from: VertexId) -> Distances {
         let mut hops = vec![UNREACHED; self.vertices.len()];
         self.search(from, &mut hops, &mut Vec::new());
         Distances { from, hops }
     }
 
-    /// The distances of every pair.
+    /// Returns the distances of every pair.
     ///
     /// # Errors
     ///
-    /// When the table would not fit into 128 MiB, from 8,193 vertices on.
+    /// When the table would exceed 128 MiB, from 8,193 vertices on.
     pub fn distance_table(&self) -> Result<DistanceTable, TableError> {
         let vertices = self.vertices.len();
         if vertices > TABLE_VERTICES_MAX {
@@ -108,7 +108,7 @@ impl Graph {
         Ok(DistanceTable { vertices, hops })
     }
 
-    /// Diameter and mean distance among `nodes`, for instance [`Graph::nodes`].
+    /// Returns the diameter and the mean distance among `nodes`, for instance [`Graph::nodes`].
     pub fn distance_summary(&self, nodes: &[VertexId]) -> DistanceSummary {
         let mut summary = DistanceSummary::default();
         let mut hops = vec![UNREACHED; self.vertices.len()];
@@ -122,7 +122,7 @@ impl Graph {
         summary
     }
 
-    /// Breadth first; `hops` comes in unreached, `queue` is only memory.
+    /// Searches breadth first; `hops` must be unreached, `queue` is a reused buffer.
     fn search(&self, from: VertexId, hops: &mut [u16], queue: &mut Vec<VertexId>) {
         queue.clear();
         if self.works(from) {

@@ -1,9 +1,9 @@
-//! Errors that a caller can act on.
+//! Errors that a caller can handle.
 
 use crate::graph::{LinkId, VertexKind};
 use base::Rate;
 
-/// Reason why no graph could be built. Names the numbers.
+/// Reason why a graph could not be built. Contains the numbers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -14,15 +14,15 @@ pub enum BuildError {
         field: &'static str,
         /// The rejected value.
         got: u64,
-        /// The least that is allowed.
+        /// The minimum.
         min: u64,
-        /// The most that is allowed.
+        /// The maximum.
         max: u64,
     },
-    /// A grid has a dimension in which there is nothing to join.
+    /// A dimension of a grid is too small to join anything.
     #[error("dimension {index} of {grid} is {got}, each must be 2 or more")]
     DimensionTooSmall {
-        /// Which dimension, from 1.
+        /// The dimension, from 1.
         index: usize,
         /// All sizes, as in `4x1x3`.
         grid: String,
@@ -46,7 +46,7 @@ pub enum BuildError {
         got: u64,
         /// Number of places.
         places: u64,
-        /// Where the limit comes from.
+        /// The origin of the limit.
         because: String,
     },
     /// A vertex would need more ports than it has.
@@ -69,7 +69,7 @@ pub enum BuildError {
         /// The vertex.
         name: String,
     },
-    /// A link carries nothing, or more than can be added up.
+    /// A rate of zero, or one so high that sums could overflow.
     #[error("link {} between {} and {} has a rate of {got}, it must be more than 0bps and at most {max}", link.0, ends[0], ends[1])]
     BadRate {
         /// The link.
@@ -78,10 +78,10 @@ pub enum BuildError {
         ends: [String; 2],
         /// Its rate.
         got: Rate,
-        /// The most that is allowed.
+        /// The maximum rate.
         max: Rate,
     },
-    /// A board joins the wrong things.
+    /// A board joins vertices of the wrong kinds.
     #[error("link {} is a board between {} {} and {} {}, it must join a host or target with an adapter",
         link.0, kinds[0], ends[0], kinds[1], ends[1])]
     BadBoard {
@@ -92,7 +92,7 @@ pub enum BuildError {
         /// Kinds of both ends.
         kinds: [VertexKind; 2],
     },
-    /// Two vertices have one name.
+    /// Two vertices have the same name.
     #[error("vertices {first} and {second} are both named `{name}`")]
     NameTwice {
         /// The name.
@@ -102,16 +102,16 @@ pub enum BuildError {
         /// The later vertex.
         second: usize,
     },
-    /// Some vertex cannot be reached. Hosts and targets do not forward.
+    /// A vertex cannot be reached. Hosts and targets do not forward.
     #[error("disconnected: {reached} of {vertices} vertices are reached from {from}, {unreached} is not")]
     Disconnected {
-        /// Where the search began.
+        /// The start of the search.
         from: String,
-        /// The first vertex that was not reached.
+        /// The first vertex not reached.
         unreached: String,
         /// Number of reached vertices.
         reached: usize,
-        /// The actual number.
+        /// Number of vertices that had to be reached.
         vertices: usize,
     },
 }
@@ -129,12 +129,12 @@ pub enum RouteError {
         /// The vertex.
         name: String,
     },
-    /// The one route that dimension order allows is broken.
+    /// The only route that dimension order allows is broken.
     #[error("no working cable from {from} to {to} on the dimension-order route")]
     Broken {
         /// The vertex before the gap.
         from: String,
-        /// The vertex behind it.
+        /// The vertex behind the gap.
         to: String,
     },
 }
@@ -143,8 +143,8 @@ pub enum RouteError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{vertices} vertices are too many for a table of all distances, allowed are {max}")]
 pub struct TableError {
-    /// The actual number.
+    /// Number of vertices.
     pub vertices: usize,
-    /// The allowed number.
+    /// Maximum number of vertices.
     pub max: usize,
 }

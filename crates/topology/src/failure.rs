@@ -3,30 +3,30 @@
 use crate::graph::{Graph, LinkId, VertexId};
 use std::collections::BTreeSet;
 
-/// Which links and vertices are missing. A vertex takes its links with it.
+/// Failed links and vertices. The links of a failed vertex fail with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failures {
-    /// The links.
+    /// Failed links.
     pub links: BTreeSet<LinkId>,
-    /// The vertices.
+    /// Failed vertices.
     pub vertices: BTreeSet<VertexId>,
 }
 
 impl Failures {
-    /// These links.
+    /// Creates failures of these links.
     pub fn of_links(links: impl IntoIterator<Item = LinkId>) -> Failures {
         Failures { links: links.into_iter().collect(), vertices: BTreeSet::new() }
     }
 
-    /// These vertices.
+    /// Creates failures of these vertices.
     pub fn of_vertices(vertices: impl IntoIterator<Item = VertexId>) -> Failures {
         Failures { links: BTreeSet::new(), vertices: vertices.into_iter().collect() }
     }
 }
 
 impl Graph {
-    /// The same graph with `failures` missing as well. Ids, ports and names stay; the result may be
-    /// disconnected. Ids that the graph does not have are passed over.
+    /// Returns this graph with `failures` removed too. Ids, ports and names stay; the result may be
+    /// disconnected. Unknown ids are ignored.
     pub fn without(&self, failures: &Failures) -> Graph {
         let mut graph = self.clone();
         for vertex in &failures.vertices {
@@ -42,7 +42,7 @@ impl Graph {
         graph
     }
 
-    /// What is missing: the opposite of [`Graph::without`].
+    /// Returns the failed parts, the inverse of [`Graph::without`].
     pub fn failures(&self) -> Failures {
         Failures {
             links: (0..self.links.len() as u32).map(LinkId).filter(|link| !self.link_works(*link)).collect(),

@@ -1,5 +1,5 @@
-//! Files for graphs of one's own, in TOML. Every key must be given, and no other; cables take ports
-//! in the order of the file.
+//! Files of custom graphs, in TOML. All keys are mandatory, and no others are allowed; cables use
+//! ports in the order of the file.
 //!
 //! ```toml
 //! [[vertex]]
@@ -23,47 +23,46 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use toml::Spanned;
 
-/// The longest file that is read; some 60 bytes a link for [`LINKS_MAX`](crate::LINKS_MAX) links.
+/// Maximum length of a file; about 60 bytes per link for [`LINKS_MAX`](crate::LINKS_MAX) links.
 const FILE_BYTES_MAX: u64 = 128 << 20;
-/// The longest name of a vertex, in bytes.
+/// Maximum length of a vertex name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Reason why a file is no graph: which file, which line (from 1), and what was found there.
+/// Reason why a file is no valid graph, with the file, the line (from 1), and the text found.
 #[derive(Debug, thiserror::Error)]
 #[error("{file}:{line}: {reason}")]
 pub struct FileError {
     /// The file's name, as it was given to the reader.
     pub file: String,
-    /// The line, from 1. Of what concerns the file as a whole, 1.
+    /// The line, from 1; 1 if the error concerns the whole file.
     pub line: usize,
-    /// What is wrong, and what is allowed.
+    /// The error, and what is allowed.
     pub reason: Reason,
 }
 
-/// What is wrong with a line.
+/// The error in a line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The file could not be read on.
+    /// Reading the file failed.
     #[error("cannot be read: {0}")]
     Read(#[source] io::Error),
     /// The file is too long.
     #[error("is longer than {FILE_BYTES_MAX} bytes")]
     TooLong,
-    /// The bytes are not text.
+    /// The bytes are not UTF-8 text.
     #[error("is not UTF-8 text")]
     NotUtf8,
-    /// It is not TOML, a key is missing, unknown or given twice, or a value cannot be what it
-    /// should.
+    /// The file is not TOML, a key is missing, unknown or duplicate, or a value is invalid.
     #[error("{0}")]
     Syntax(String),
-    /// A name is empty, too long, or holds something that cannot be seen.
+    /// A name is empty, too long, or contains invisible characters.
     #[error("name `{got}` is not 1 to {NAME_BYTES_MAX} bytes of visible characters")]
     BadName {
         /// The name, shortened.
         got: String,
     },
-    /// A link has not two ends.
+    /// A link does not have two ends.
     #[error("{got} ends, a link has 2")]
     Ends {
         /// The given number.
@@ -75,7 +74,7 @@ pub enum Reason {
         /// The name.
         got: String,
     },
-    /// A board with a length.
+    /// A board has a length.
     #[error("a board of {got}, its length must be 0mm")]
     BoardLength {
         /// The length.
@@ -106,7 +105,7 @@ struct RawVertex {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawLink {
-    /// Two. An array would take more without a word.
+    /// Two. A fixed-size array would silently accept more.
     ends: Spanned<Vec<Spanned<String>>>,
     medium: RawMedium,
     rate: Spanned<Rate>,
@@ -147,9 +146,8 @@ pub fn read(name: &str, reader: impl Read) -> Result<Graph, FileError> {
     builder.finish().map_err(|error| source.error(raw.offset_of(&error), Reason::Build(error)))
 }
 
-/// Writes a graph's vertices and links so that [`read`] gives them back. Missing parts are written
-/// too: a file describes what is there to fail. The parameters that a graph was built from are not
-/// kept.
+/// Writes a graph's vertices and links so that [`read`] restores them. Failed parts are written
+/// too: a file describes all parts. The parameters from which a graph was built are lost.
 ///
 /// # Errors
 ///
@@ -163,7 +161,7 @@ pub fn write(graph: &Graph, mut writer: impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A text with the position of each error.
+/// A text that maps offsets of errors to lines.
 struct Source<'a> {
     name: &'a str,
     text: &'a str,
@@ -178,8 +176,7 @@ impl Source<'_> {
 }
 
 impl RawFile {
-    /// Where in the text the part is that `error` is about; the beginning when it is about the
-    /// whole.
+    /// Returns the offset of the part that `error` concerns, or 0 if it concerns the whole file.
     fn offset_of(&self, error: &BuildError) -> usize {
         let link = |id: &LinkId| self.link.get(id.index()).map(|link| link.span().start);
         let named = |wanted: &str| {
@@ -213,7 +210,7 @@ fn read_text(name: &str, reader: impl Read) -> Result<String, FileError> {
     }
 }
 
-/// Adds them in the order of the file.
+/// Adds the vertices in the order of the file.
 fn add_vertices<'a>(
     source: &Source<'_>,
     raw: &'a [Spanned<RawVertex>],

@@ -1,5 +1,5 @@
-//! Maximum flows, by Dinic's algorithm as `petgraph` has it: disjoint paths, and minimum cuts for
-//! the bisection.
+//! Maximum flows, by `petgraph`'s implementation of Dinic's algorithm: disjoint paths, and minimum
+//! cuts for the bisection.
 
 use crate::graph::{Channel, Graph, VertexId};
 use crate::path::Path;
@@ -8,7 +8,7 @@ use petgraph::algo::dinics;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
 
-/// A cut that separates two sets of vertices at the least capacity.
+/// A cut of minimum capacity between two sets of vertices.
 pub(crate) struct Cut {
     /// Bits a second from one side to the other, of working links.
     pub capacity_bps: u64,
@@ -17,8 +17,8 @@ pub(crate) struct Cut {
 }
 
 impl Graph {
-    /// A maximum set of paths of which no two share a link, shortest first. Their number is the
-    /// edge connectivity of the pair (Menger). Parallel cables are different links.
+    /// Returns a maximum set of paths of which no two share a link, shortest first. Their number is
+    /// the edge connectivity of the pair (Menger). Parallel cables are different links.
     pub fn disjoint_paths(&self, source: VertexId, target: VertexId) -> Vec<Path> {
         if source == target || !self.works(source) || !self.works(target) {
             return Vec::new();
@@ -38,15 +38,14 @@ impl Graph {
         paths
     }
 
-    /// A link that carries flow both ways carries none.
+    /// Cancels the flow of links that carry flow both ways.
     fn drop_opposites(&self, used: &mut [bool]) {
         for both in used.chunks_mut(2).filter(|both| both[0] && both[1]) {
             both.fill(false);
         }
     }
 
-    /// Follows one unit of flow to the target and uses it up. Where it comes back to a vertex, the
-    /// loop is left out.
+    /// Follows one unit of flow to the target and removes it. Loops are cut out of the path.
     fn walk_flow(&self, source: VertexId, target: VertexId, used: &mut [bool]) -> Path {
         let mut path = Path::at(source);
         while path.end() != target {
@@ -62,15 +61,14 @@ impl Graph {
         path
     }
 
-    /// The least capacity that must be cut to part `side[v] == Some(true)` from `Some(false)`; the
-    /// others go where it is cheapest. Sides that no link joins are parted by nothing.
+    /// Returns the minimum cut that separates `side[v] == Some(true)` from `Some(false)`; other
+    /// vertices join the cheaper side. The cut of disconnected sides is empty.
     pub(crate) fn minimum_cut(&self, side: &[Option<bool>]) -> Cut {
         let (mut network, channels) =
             self.network(|channel| self.passes(channel, side).then(|| self.link(channel.link()).rate.as_bps()));
         let (from, to) = (network.add_node(()), network.add_node(()));
         let cables = channels.len();
-        // More than any cut, so that no minimum cut takes one of the edges that hold a side
-        // together.
+        // Above any cut, so that no minimum cut includes an edge that holds a side together.
         let plenty = 1 + self.links.iter().map(|link| link.rate.as_bps()).sum::<u64>();
         for vertex in self.vertex_ids() {
             match side[vertex.index()] {
@@ -96,7 +94,7 @@ impl Graph {
             .all(|end| self.forwards(*end) || side[end.index()].is_some())
     }
 
-    /// The working channels to which `capacity` gives one, as a directed graph over the same vertex
+    /// Returns the working channels with a `capacity`, as a directed graph over the same vertex
     /// numbers.
     fn network(&self, capacity: impl Fn(Channel) -> Option<u64>) -> (DiGraph<(), u64>, Vec<Channel>) {
         let mut network = DiGraph::with_capacity(self.vertices.len() + 2, self.channel_count());
@@ -118,8 +116,8 @@ fn node(vertex: VertexId) -> NodeIndex {
     NodeIndex::new(vertex.index())
 }
 
-/// What is still reached when the flow has taken its capacity: one side of a minimum cut (Ford and
-/// Fulkerson).
+/// Returns the vertices still reachable in the residual network: one side of a minimum cut (Ford
+/// and Fulkerson).
 fn residual_reach(network: &DiGraph<(), u64>, flow: &[u64], from: NodeIndex) -> Vec<bool> {
     let mut reached = vec![false; network.node_count()];
     reached[from.index()] = true;

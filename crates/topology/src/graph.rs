@@ -5,60 +5,60 @@ use crate::config::Config;
 use base::{Length, Rate};
 use std::fmt;
 
-/// The most vertices of a graph: distances fit into 16 bits.
+/// Maximum number of vertices of a graph: distances fit into 16 bits.
 pub const VERTICES_MAX: usize = 1 << 16;
-/// The most links of a graph; a bound before memory is taken.
+/// Maximum number of links of a graph, checked before memory is allocated.
 pub const LINKS_MAX: usize = 1 << 20;
 
-/// The highest rate of a link, so that the rates of all links add up within 63 bits. Ours.
+/// Maximum rate of a link, so that the rates of all links add up within 63 bits. Our choice.
 pub const RATE_MAX: Rate = Rate::gbps(8_000);
 
-/// A vertex, counted from 0 in the order of adding.
+/// A vertex, numbered from 0 in the order of adding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VertexId(pub u32);
 
-/// A link, counted from 0 in the order of adding.
+/// A link, numbered from 0 in the order of adding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
-/// One direction of a link. Links are full duplex, so each direction has the link's rate to itself.
+/// One direction of a link. Links are full duplex, so each direction has the full rate of the link.
 /// Channels `2 * link` (from the first end to the second) and `2 * link + 1` (back) belong to one
 /// link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Channel(pub u32);
 
 impl VertexId {
-    /// As an index into [`Graph::vertices`].
+    /// Returns the index into [`Graph::vertices`].
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 impl LinkId {
-    /// As an index into [`Graph::links`].
+    /// Returns the index into [`Graph::links`].
     pub const fn index(self) -> usize {
         self.0 as usize
     }
-    /// From the first end to the second.
+    /// Returns the channel from the first end to the second.
     pub const fn forward(self) -> Channel {
         Channel(2 * self.0)
     }
-    /// From the second end to the first.
+    /// Returns the channel from the second end to the first.
     pub const fn backward(self) -> Channel {
         Channel(2 * self.0 + 1)
     }
 }
 
 impl Channel {
-    /// As an index into tables of [`Graph::channel_count`] entries.
+    /// Returns the index into tables of [`Graph::channel_count`] entries.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
-    /// The link.
+    /// Returns the link.
     pub const fn link(self) -> LinkId {
         LinkId(self.0 / 2)
     }
-    /// The other direction of the same link.
+    /// Returns the other direction of the same link.
     pub const fn reverse(self) -> Channel {
         Channel(self.0 ^ 1)
     }
@@ -68,22 +68,22 @@ impl Channel {
     }
 }
 
-/// What a vertex is.
+/// The kind of a vertex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum VertexKind {
-    /// A client. It starts and ends paths only.
+    /// A client, which can only be an end of a path.
     Host,
-    /// A storage node. It starts and ends paths only.
+    /// A storage node, which can only be an end of a path.
     Target,
-    /// A low-radix adapter of a switchless SAN: it sits in a storage node and passes on what is not
-    /// for that node (paper, 3.2).
+    /// A low-radix adapter of a switchless SAN, inside a storage node. It forwards packets that are
+    /// not for that node (paper, 3.2).
     Adapter,
     /// A high-radix switch.
     Switch,
 }
 
 impl VertexKind {
-    /// Every kind, in their order.
+    /// Every kind, in order.
     pub const ALL: [VertexKind; 4] = [VertexKind::Host, VertexKind::Target, VertexKind::Adapter, VertexKind::Switch];
 
     /// Returns whether a path may lead through it.
@@ -91,7 +91,7 @@ impl VertexKind {
         matches!(self, VertexKind::Adapter | VertexKind::Switch)
     }
 
-    /// The word for it in files and messages.
+    /// Returns its name in files and messages.
     pub const fn word(self) -> &'static str {
         match self {
             VertexKind::Host => "host",
@@ -108,7 +108,7 @@ impl fmt::Display for VertexKind {
     }
 }
 
-/// A place of the network.
+/// A vertex of the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vertex {
     /// Kind of the vertex.
@@ -119,7 +119,7 @@ pub struct Vertex {
     pub ports: u32,
 }
 
-/// Configuration of a link.
+/// The medium of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Medium {
     /// A cable between two ports.
@@ -129,7 +129,7 @@ pub enum Medium {
 }
 
 impl Medium {
-    /// The word for it in files.
+    /// Returns its name in files.
     pub const fn word(self) -> &'static str {
         match self {
             Medium::Cable => "cable",
@@ -141,41 +141,41 @@ impl Medium {
 /// One end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// The vertex at the other end.
+    /// The vertex at this end.
     pub vertex: VertexId,
-    /// The port there, from 0; `None` on a board.
+    /// The port of the vertex, from 0; `None` on a board.
     pub port: Option<u32>,
 }
 
-/// A full-duplex connection of two vertices. Parallel links are allowed: a bundle, or a torus that
-/// is 2 wide.
+/// A full-duplex link between two vertices. Parallel links are allowed: a bundle, or a torus with a
+/// dimension of 2.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Its two ends, of different vertices.
     pub ends: [End; 2],
     /// The rate in each direction.
     pub rate: Rate,
-    /// How long it is; zero on a board.
+    /// Length of the cable; zero on a board.
     pub length: Length,
-    /// What it is made of.
+    /// The medium.
     pub medium: Medium,
 }
 
-/// A step out of a vertex.
+/// A hop from a vertex to a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// The channel that leaves.
+    /// The outgoing channel.
     pub channel: Channel,
-    /// The vertex that it leads to.
+    /// The vertex to which it leads.
     pub to: VertexId,
 }
 
-/// A network. Two graphs are equal when their vertices, links, missing parts and origin are.
+/// A network. Two graphs are equal if their vertices, links, failed parts and origin are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     pub(crate) vertices: Vec<Vertex>,
     pub(crate) links: Vec<Link>,
-    /// What it was built from; `None` of custom graphs.
+    /// The parameters from which it was built; `None` for custom graphs.
     pub(crate) config: Option<Config>,
     /// By vertex: whether it works.
     pub(crate) vertex_works: Vec<bool>,
@@ -188,7 +188,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Everything works. The caller has checked the parts.
+    /// Creates a graph without failures. The caller has checked the parts.
     pub(crate) fn new(vertices: Vec<Vertex>, links: Vec<Link>, config: Option<Config>) -> Graph {
         let (vertex_works, link_works) = (vec![true; vertices.len()], vec![true; links.len()]);
         let mut graph =
@@ -197,7 +197,7 @@ impl Graph {
         graph
     }
 
-    /// Builds the adjacency of what works, by counting sort over the links.
+    /// Builds the adjacency of the working parts, by counting sort over the links.
     pub(crate) fn index(&mut self) {
         let mut offsets = vec![0u32; self.vertices.len() + 1];
         for link in self.working_links() {
@@ -220,42 +220,42 @@ impl Graph {
         (self.offsets, self.hops) = (offsets, hops);
     }
 
-    /// Every vertex, missing ones too, in the order of ids.
+    /// Returns every vertex, including failed ones, in the order of ids.
     pub fn vertices(&self) -> &[Vertex] {
         &self.vertices
     }
 
-    /// Every link, missing ones too, in the order of ids.
+    /// Returns every link, including failed ones, in the order of ids.
     pub fn links(&self) -> &[Link] {
         &self.links
     }
 
-    /// A vertex.
+    /// Returns a vertex.
     pub fn vertex(&self, vertex: VertexId) -> &Vertex {
         &self.vertices[vertex.index()]
     }
 
-    /// A link.
+    /// Returns a link.
     pub fn link(&self, link: LinkId) -> &Link {
         &self.links[link.index()]
     }
 
-    /// The ids of all vertices.
+    /// Returns the ids of all vertices.
     pub fn vertex_ids(&self) -> impl Iterator<Item = VertexId> + use<> {
         (0..self.vertices.len() as u32).map(VertexId)
     }
 
-    /// The ids of all vertices of a kind.
+    /// Returns the ids of all vertices of a kind.
     pub fn of_kind(&self, kind: VertexKind) -> impl Iterator<Item = VertexId> {
         self.vertex_ids().filter(move |vertex| self.vertex(*vertex).kind == kind)
     }
 
-    /// The vertex of this name; a search through all.
+    /// Returns the vertex of this name, by a linear search.
     pub fn named(&self, name: &str) -> Option<VertexId> {
         self.vertex_ids().find(|vertex| self.vertex(*vertex).name == name)
     }
 
-    /// Twice the number of links: the length of a table by channel.
+    /// Returns twice the number of links: the length of a table by channel.
     pub fn channel_count(&self) -> usize {
         2 * self.links.len()
     }
@@ -265,12 +265,12 @@ impl Graph {
         self.channel_end(channel, !channel.is_forward()).vertex
     }
 
-    /// Where a channel ends.
+    /// Returns the end of a channel.
     pub fn target(&self, channel: Channel) -> VertexId {
         self.channel_end(channel, channel.is_forward()).vertex
     }
 
-    /// The port out of which a channel leads; `None` on a board.
+    /// Returns the egress port of a channel, or `None` on a board.
     pub fn egress_port(&self, channel: Channel) -> Option<u32> {
         self.channel_end(channel, !channel.is_forward()).port
     }
@@ -279,19 +279,18 @@ impl Graph {
         self.link(channel.link()).ends[usize::from(is_second)]
     }
 
-    /// The working hops out of a vertex, by link id; on a vertex without board links that is by
-    /// port.
+    /// Returns the working hops from a vertex, by link id, which is the order of ports for a vertex
+    /// without board links.
     pub fn hops(&self, vertex: VertexId) -> &[Hop] {
         &self.hops[self.offsets[vertex.index()] as usize..self.offsets[vertex.index() + 1] as usize]
     }
 
-    /// Returns how many working links a vertex has.
+    /// Returns the number of working links of a vertex.
     pub fn degree(&self, vertex: VertexId) -> usize {
         self.hops(vertex).len()
     }
 
-    /// The channels out of `source` that lead to `target`: several when the two are joined by a
-    /// bundle.
+    /// Returns the channels from `source` to `target`: several if a bundle joins the two.
     pub fn channels_between(&self, source: VertexId, target: VertexId) -> impl Iterator<Item = Channel> {
         self.hops(source).iter().filter(move |hop| hop.to == target).map(|hop| hop.channel)
     }
@@ -306,7 +305,7 @@ impl Graph {
         self.link_works[link.index()]
     }
 
-    /// The links that work.
+    /// Returns the working links.
     pub fn working_links(&self) -> impl Iterator<Item = LinkId> {
         (0..self.links.len() as u32).map(LinkId).filter(|link| self.link_works(*link))
     }
@@ -316,14 +315,14 @@ impl Graph {
         self.vertex_works.iter().chain(&self.link_works).all(|works| *works)
     }
 
-    /// The parameters it was built from; `None` of custom graphs.
+    /// Returns the parameters from which it was built, or `None` for custom graphs.
     pub fn config(&self) -> Option<&Config> {
         self.config.as_ref()
     }
 
-    /// Between whom the network's distances and bandwidth are counted: the working adapters where
-    /// there are any (in a switchless SAN an adapter *is* the storage node's place), else hosts and
-    /// targets, else switches.
+    /// Returns the vertices between which distances and bandwidth are counted. These are the
+    /// working adapters if there are any (in a switchless SAN an adapter represents its storage
+    /// node), else hosts and targets, else switches.
     pub fn nodes(&self) -> Vec<VertexId> {
         let of = |wanted: &[VertexKind]| -> Vec<VertexId> {
             self.vertex_ids().filter(|id| self.works(*id) && wanted.contains(&self.vertex(*id).kind)).collect()

@@ -4,40 +4,40 @@ use crate::error::RouteError;
 use crate::graph::{Channel, Graph, VertexId};
 use crate::path::Path;
 
-/// A grid of vertices. The first dimension counts fastest: in three dimensions, vertex `(z * Y + y)
+/// A grid of vertices. The first dimension varies fastest: in three dimensions, vertex `(z * Y + y)
 /// * X + x` has the coordinates `x, y, z`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grid {
-    /// How many vertices in each dimension.
+    /// Number of vertices in each dimension.
     pub sizes: Vec<u32>,
-    /// By dimension: whether the last vertex is joined to the first again.
+    /// By dimension: whether the last vertex is joined to the first.
     pub wraps: Vec<bool>,
 }
 
 impl Grid {
-    /// Returns how many places it has.
+    /// Returns the number of vertices.
     pub fn places(&self) -> u64 {
         self.sizes.iter().map(|size| u64::from(*size)).product()
     }
 
-    /// Returns the place of a vertex.
+    /// Returns the coordinates of a vertex.
     pub fn coordinates(&self, vertex: VertexId) -> Vec<u32> {
         let mut rest = vertex.0;
         self.sizes.iter().map(|size| (rest % size, rest /= size).0).collect()
     }
 
-    /// Which vertex is there.
+    /// Returns the vertex at these coordinates.
     pub fn vertex(&self, coordinates: &[u32]) -> VertexId {
         let along = self.sizes.iter().zip(coordinates).rev();
         VertexId(along.fold(0, |vertex, (size, coordinate)| vertex * size + coordinate))
     }
 
-    /// Returns how many ids apart neighbours in a dimension are.
+    /// Returns the difference of the ids of neighbours in a dimension.
     pub(crate) fn stride(&self, dimension: usize) -> u32 {
         self.sizes[..dimension].iter().product()
     }
 
-    /// The vertex one step up or down in a dimension; `None` beyond an edge.
+    /// Returns the vertex one step up or down in a dimension, or `None` beyond an edge.
     pub(crate) fn step(&self, vertex: VertexId, dimension: usize, is_up: bool) -> Option<VertexId> {
         let (size, stride) = (self.sizes[dimension], self.stride(dimension));
         let at = vertex.0 / stride % size;
@@ -46,8 +46,8 @@ impl Grid {
         (self.wraps[dimension] || !is_over_edge).then(|| VertexId(vertex.0 - at * stride + next * stride))
     }
 
-    /// Returns how many steps lead from one coordinate to another, and whether upwards: the shorter
-    /// way round, up on a tie.
+    /// Returns the number of steps from one coordinate to another, and whether they lead upwards:
+    /// the shorter way round, up on a tie.
     fn way(&self, dimension: usize, from: u32, to: u32) -> (u32, bool) {
         let size = self.sizes[dimension];
         let (up, down) = ((to + size - from) % size, (from + size - to) % size);
@@ -60,18 +60,19 @@ impl Grid {
 }
 
 impl Graph {
-    /// The coordinates behind the ids of the first vertices, when the graph was built as a grid.
+    /// Returns the coordinate system of the first vertices, or `None` if the graph was not built as
+    /// a grid.
     pub fn grid(&self) -> Option<Grid> {
         self.config.as_ref().and_then(|config| config.kind.grid())
     }
 
-    /// The dimension-order route: all of the first dimension, then of the second and so on, the
-    /// shorter way round a wrapped dimension, upwards on a tie. Of parallel cables it takes the
-    /// first that works.
+    /// Returns the dimension-order route: all steps of the first dimension, then of the second and
+    /// so on. In a wrapped dimension it takes the shorter way round, upwards on a tie. Of parallel
+    /// cables it takes the first working one.
     ///
     /// # Errors
     ///
-    /// When the graph is not a grid, an end is not on it, or a cable of the route is missing.
+    /// When the graph is not a grid, an end is not on it, or a cable of the route has failed.
     pub fn dimension_order_route(&self, source: VertexId, target: VertexId) -> Result<Path, RouteError> {
         let grid = self.grid().ok_or(RouteError::NotAGrid)?;
         for end in [source, target] {

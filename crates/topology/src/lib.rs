@@ -1,9 +1,9 @@
-//! Network graphs of switched and switchless storage networks, and all properties that follow from
+//! Network graphs of switched and switchless storage networks, and the properties that follow from
 //! their shape.
 //!
 //! * [`Config`] with a [`Kind`] builds any kind of network from plain parameters;
-//!   [`file`](mod@file) reads a custom graph; [`Builder`] makes one in code. All three end in the
-//!   same checks and in a [`Graph`].
+//!   [`file`](mod@file) reads a custom graph; [`Builder`] makes one in code. All three apply the
+//!   same checks and return a [`Graph`].
 //! * [`Graph`] has vertices, links and a compressed adjacency, all by index: a link has two
 //!   [`Channel`]s, one per direction.
 //! * [`Distances`], [`DistanceTable`], [`Path`]: hops, all shortest paths and their number,

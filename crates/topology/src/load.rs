@@ -1,12 +1,12 @@
-//! How shortest-path traffic among all nodes would lie on the links.
+//! The load of links under shortest-path traffic among all nodes.
 
 use crate::graph::{Graph, VertexId};
 
 impl Graph {
-    /// By channel: how many ordered pairs of `nodes` cross it, when every pair sends one unit,
-    /// split evenly over its shortest paths (a half counts as a half). This is Brandes' edge
-    /// betweenness (Journal of Mathematical Sociology 25, 2001) for chosen sources and targets,
-    /// with parallel cables as separate paths.
+    /// Returns, for each channel, the number of ordered pairs of `nodes` that cross it. Every pair
+    /// sends one unit, split evenly over its shortest paths (a half counts as a half). This is
+    /// Brandes' edge betweenness (Journal of Mathematical Sociology 25, 2001) for chosen sources
+    /// and targets, with parallel cables as separate paths.
     pub fn channel_loads(&self, nodes: &[VertexId]) -> Vec<f64> {
         let mut is_node = vec![false; self.vertices.len()];
         nodes.iter().for_each(|node| is_node[node.index()] = true);
@@ -17,8 +17,8 @@ impl Graph {
         loads
     }
 
-    /// Everything flows to `target`: from the farthest vertices on, each hands what begins or
-    /// arrives at it to its hops, by how many shortest paths each hop opens.
+    /// Adds the loads of all flow to `target`. From the farthest vertices on, each splits its flow
+    /// among its hops in proportion to their numbers of shortest paths.
     fn add_loads_to(&self, target: VertexId, is_node: &[bool], loads: &mut [f64]) {
         let toward = self.distances_from(target);
         let mut order: Vec<VertexId> = self.vertex_ids().filter(|vertex| toward.to(*vertex).is_some()).collect();

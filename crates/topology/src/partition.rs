@@ -1,12 +1,12 @@
-//! Improves a halving of a graph step by step: Fiduccia and Mattheyses, "A linear-time heuristic
-//! for improving network partitions" (DAC 1982), with the nodes of the network balanced and the
-//! other vertices free.
+//! Improves a halving of a graph iteratively: Fiduccia and Mattheyses, "A linear-time heuristic for
+//! improving network partitions" (DAC 1982). The nodes of the network are balanced; the other
+//! vertices are free.
 
 use crate::graph::{Graph, VertexId};
 use std::collections::BTreeSet;
 
-/// Rounds of moves at most; each ends no worse than it began, and the search stops at the first
-/// that gains nothing.
+/// Maximum number of passes. A pass never makes the cut worse, and the search stops at the first
+/// without a gain.
 const PASSES_MAX: usize = 32;
 
 /// Two sides of a graph.
@@ -14,25 +14,24 @@ pub(crate) struct Partition<'a> {
     graph: &'a Graph,
     /// By vertex: whether it counts for balance.
     is_node: Vec<bool>,
-    /// By vertex: whether it takes part: nodes, and vertices that forward.
+    /// By vertex: whether it is part of the problem: nodes and forwarding vertices.
     takes_part: Vec<bool>,
     /// By vertex: whether it is on the first side.
     is_first: Vec<bool>,
-    /// Nodes on the first side less those on the second.
+    /// Nodes on the first side minus those on the second.
     surplus: i64,
     cut_bps: u64,
 }
 
-/// Vertices that may still move in a pass, the best last: by gain in bits per second, then by the
-/// lower id.
+/// Vertices that may still move in a pass, the best last: by gain in bits per second, then by lower
+/// id.
 struct Movable {
-    /// Of nodes on the first side, nodes on the second, and vertices that are no nodes.
+    /// Nodes on the first side, nodes on the second, and vertices that are not nodes.
     groups: [BTreeSet<(i64, std::cmp::Reverse<VertexId>)>; 3],
 }
 
 impl<'a> Partition<'a> {
-    /// A good halving that grew out of `start`: its nearer half first, then improved. The same
-    /// arguments give the same answer.
+    /// Returns a good halving from `start`: its nearer half first, then improved. Deterministic.
     pub(crate) fn search(graph: &'a Graph, nodes: &[VertexId], start: VertexId) -> Partition<'a> {
         let mut partition = Partition::grown(graph, nodes, start);
         for _ in 0..PASSES_MAX {
@@ -66,7 +65,7 @@ impl<'a> Partition<'a> {
         partition
     }
 
-    /// The rate of the links between the sides.
+    /// Returns the rate of the links between the sides.
     pub(crate) fn cut_bps(&self) -> u64 {
         self.cut_bps
     }
@@ -75,7 +74,7 @@ impl<'a> Partition<'a> {
         self.is_first[vertex.index()]
     }
 
-    /// With an odd number of nodes, lets the first side be the one with fewer.
+    /// If the number of nodes is odd, makes the first side the smaller one.
     pub(crate) fn make_first_half_smaller(&mut self) {
         if self.surplus > 0 {
             self.is_first.iter_mut().for_each(|side| *side = !*side);
@@ -93,8 +92,8 @@ impl<'a> Partition<'a> {
         cut.map(|link| link.rate.as_bps()).sum()
     }
 
-    /// Moves every vertex once, always the best one that balance allows, and returns to the best
-    /// balanced state on the way. Returns whether that is better than the start.
+    /// Moves every vertex once, always the best one that balance allows, and then returns to the
+    /// best balanced state. Returns whether that is better than the start.
     fn pass(&mut self) -> bool {
         let before = self.cut_bps;
         let mut gains: Vec<i64> = self.graph.vertex_ids().map(|vertex| self.gain(vertex)).collect();
@@ -113,7 +112,7 @@ impl<'a> Partition<'a> {
         best < before
     }
 
-    /// By how much the cut shrinks when `vertex` changes sides, in bits a second.
+    /// Returns the reduction of the cut if `vertex` changes sides, in bits a second.
     fn gain(&self, vertex: VertexId) -> i64 {
         let parts = self.graph.hops(vertex).iter().filter(|hop| self.takes_part[hop.to.index()]);
         parts
@@ -166,8 +165,8 @@ impl<'a> Partition<'a> {
 }
 
 impl Movable {
-    /// Returns the best vertex that may move: any that is no node, or a node of the side with at
-    /// least as many nodes. Within a move the sides may differ by two (three if the number is odd).
+    /// Returns the best vertex that may move: any that is not a node, or a node of the side with at
+    /// least as many nodes. During a pass the sides may differ by two (three if the number is odd).
     fn take(&mut self, surplus: i64) -> Option<VertexId> {
         let open = [surplus >= 0, surplus <= 0, true];
         let best = (0..3).filter(|group| open[*group]).filter_map(|group| Some((self.groups[group].last()?.0, group)));

@@ -1,4 +1,4 @@
-//! Paths: the shortest ones between two vertices, one by one or counted.
+//! Paths: enumeration and counting of the shortest ones between two vertices.
 
 use crate::distance::Distances;
 use crate::graph::{Channel, Graph, Hop, VertexId};
@@ -6,14 +6,14 @@ use crate::graph::{Channel, Graph, Hop, VertexId};
 /// A walk along channels. A path of no hops has one vertex and no channel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Path {
-    /// The vertices, both ends included: one more than channels.
+    /// The vertices, including both ends: one more than channels.
     pub vertices: Vec<VertexId>,
     /// The channels between them.
     pub channels: Vec<Channel>,
 }
 
 impl Path {
-    /// The path that stays where it is.
+    /// Creates the path without hops at a vertex.
     pub fn at(vertex: VertexId) -> Path {
         Path { vertices: vec![vertex], channels: Vec::new() }
     }
@@ -33,7 +33,7 @@ impl Path {
         self.vertices.push(to);
     }
 
-    /// The same links back.
+    /// Returns the path over the same links in the opposite direction.
     pub fn reversed(&self) -> Path {
         Path {
             vertices: self.vertices.iter().rev().copied().collect(),
@@ -42,13 +42,13 @@ impl Path {
     }
 }
 
-/// All shortest paths of one pair, in the order of the links they take. Two paths that differ only
-/// in which cable of a bundle they take are two.
+/// All shortest paths of one pair, in the order of their links. Paths that differ only in the cable
+/// of a bundle are different.
 pub struct MinimalPaths<'a> {
     graph: &'a Graph,
     toward: Distances,
     path: Path,
-    /// For each vertex of the path: which of its hops is tried next.
+    /// For each vertex of the path: its next hop to try.
     tried: Vec<usize>,
 }
 
@@ -89,15 +89,15 @@ impl MinimalPaths<'_> {
 }
 
 impl Graph {
-    /// All shortest paths from `source` to `target`; none when there is no path. Their number can
-    /// be astronomical: take what you need.
+    /// Returns all shortest paths from `source` to `target`; none if there is no path. Their number
+    /// can be astronomical: take only as many as needed.
     pub fn minimal_paths(&self, source: VertexId, target: VertexId) -> MinimalPaths<'_> {
         let toward = self.distances_from(target);
         let tried = toward.to(source).map_or(Vec::new(), |_| vec![0]);
         MinimalPaths { graph: self, toward, path: Path::at(source), tried }
     }
 
-    /// Returns how many shortest paths there are, without walking them; stops at `u128::MAX`.
+    /// Returns the number of shortest paths without enumerating them; saturates at `u128::MAX`.
     pub fn count_minimal_paths(&self, source: VertexId, target: VertexId) -> u128 {
         let toward = self.distances_from(target);
         let mut counts = vec![0u128; self.vertices.len()];
@@ -109,8 +109,8 @@ impl Graph {
         counts[target.index()]
     }
 
-    /// Hands the counts of `front`, all equally far from the target, to the vertices one hop
-    /// nearer; returns those.
+    /// Adds the counts of `front`, all equally far from the target, to the vertices one hop nearer;
+    /// returns those.
     fn count_one_hop(&self, front: &[VertexId], toward: &Distances, counts: &mut [u128]) -> Vec<VertexId> {
         let mut next = Vec::new();
         for at in front {
@@ -124,14 +124,14 @@ impl Graph {
         next
     }
 
-    /// The channels out of `at` that begin a shortest path to where `toward` counts from: what
-    /// equal-cost multipath chooses among.
+    /// Returns the channels from `at` that begin a shortest path to the origin of `toward`: the
+    /// choices of equal-cost multipath.
     pub fn minimal_hops<'a>(&'a self, at: VertexId, toward: &'a Distances) -> impl Iterator<Item = Hop> + 'a {
         self.hops(at).iter().filter(move |hop| self.leads(hop, at, toward)).copied()
     }
 
-    /// Returns whether a hop out of `at` comes one nearer, to the end itself or to a vertex that
-    /// forwards.
+    /// Returns whether a hop from `at` leads one hop nearer, to the end itself or to a forwarding
+    /// vertex.
     pub(crate) fn leads(&self, hop: &Hop, at: VertexId, toward: &Distances) -> bool {
         let is_nearer = toward.to(at).is_some_and(|here| toward.to(hop.to).is_some_and(|there| there + 1 == here));
         is_nearer && (hop.to == toward.from() || self.forwards(hop.to))

@@ -1,4 +1,4 @@
-//! Bisection and link load against formulas and bounds.
+//! Tests of bisection and link load against formulas and bounds.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Files of custom graphs: what is written is read, what is wrong is named.
+//! Tests of files of custom graphs: round trips, and the location of errors.
 
 mod common;
 

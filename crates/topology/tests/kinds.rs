@@ -1,4 +1,4 @@
-//! Every kind of network against what is known of it.
+//! Tests of every kind of network against known properties.
 
 mod common;
 
@@ -43,7 +43,7 @@ fn the_dual_ring_of_the_testbed_gives_each_of_its_four_nodes_three_cables() {
 fn the_dragonfly_of_27_nodes_has_full_groups_and_one_cable_between_any_two() {
     let graph = built(&bare(Kind::Dragonfly { routers: 3, global_cables: 3, groups: 9 }));
     assert_eq!((graph.vertices().len(), graph.links().len()), (27, 9 * 3 + 9 * 8 / 2));
-    // Nine global ports a group, of which eight are used: two routers use three, the last two.
+    // Nine global ports per group, of which eight are used: two routers use three, the last two.
     assert_eq!(degrees(&graph, VertexKind::Adapter), [4, 5]);
     assert!(graph.distance_summary(&graph.nodes()).diameter <= 3);
     let group = |vertex: VertexId| vertex.0 / 3;
@@ -134,8 +134,8 @@ proptest! {
         for from in graph.vertex_ids() {
             let found = petgraph::algo::dijkstra(&other, from.0.into(), None, |_| 1u32);
             for to in graph.vertex_ids() {
-                // Petgraph would pass through endpoints; only redundant switches, which nothing
-                // else joins, notice.
+                // Petgraph would path through endpoints; this affects only redundant switches,
+                // which nothing else joins.
                 let detours = matches!(config.kind, Kind::RedundantSwitches { .. });
                 if !(is_switched && detours) {
                     prop_assert_eq!(table.between(from, to), found.get(&petgraph::graph::NodeIndex::new(to.index())).copied());

@@ -1,4 +1,4 @@
-//! Paths are paths, shortest ones are shortest, and routes are those of T27.
+//! Tests that paths are valid, shortest ones are shortest, and routes are those of T27.
 
 mod common;
 
@@ -59,8 +59,8 @@ fn nobody_goes_through_a_host() {
     assert_eq!(both.distance_summary(&both.nodes()).unreached_pairs, 12);
 }
 
-/// `design/kernel.md`: dimension order x, y, z, the shorter way round, the positive way on a tie,
-/// node = (z*K + y)*K + x.
+/// The rule of `design/kernel.md`: dimension order x, y, z, the shorter way round, the positive way
+/// on a tie, node = (z*K + y)*K + x.
 fn t27_route(k: u32, source: u32, target: u32) -> Vec<u32> {
     let mut at = [source % k, source / k % k, source / k / k];
     let to = [target % k, target / k % k, target / k / k];

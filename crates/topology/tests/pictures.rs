@@ -1,4 +1,4 @@
-//! Pictures show everything, and the same graph gives the same bytes.
+//! Tests that pictures show everything, and that equal graphs give equal bytes.
 
 mod common;
 
@@ -12,7 +12,7 @@ fn svg(graph: &Graph) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// The number behind ` name="` in each element that `opens`.
+/// Returns the number behind ` name="` in each element that `opens`.
 fn attributes(svg: &str, opens: &str, name: &str) -> Vec<f64> {
     let key = format!(" {name}=\"");
     let elements = svg.split(opens).skip(1).map(|rest| rest.split('>').next().unwrap());
@@ -53,7 +53,7 @@ proptest! {
     }
 }
 
-/// Where the labels of vertices stand: centred words.
+/// Returns the positions of the labels of vertices: centred texts.
 fn centres(svg: &str) -> Vec<(f64, f64)> {
     let labels = svg.split("<text").skip(1).filter(|text| text.contains("text-anchor=\"middle\""));
     let number = |text: &str, key: &str| text.split(key).nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
@@ -87,7 +87,7 @@ fn a_custom_graph_has_a_picture_too() {
     assert_eq!(svg(&custom).matches("<path ").count(), 8);
 }
 
-/// The file of a documented picture, as it stands in the tree.
+/// The committed file of a documented picture.
 macro_rules! committed {
     ($($name:literal),*) => {
         [$(($name, include_str!(concat!("../../../docs/images/topologies/", $name, ".svg")))),*]

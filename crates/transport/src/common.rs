@@ -1,5 +1,5 @@
-//! Parts that several rivals are made of. Those of one pair keep no memory while nothing is open;
-//! the others allocate nothing once they have grown to their working size.
+//! Components shared by several rivals. Those for one pair use no memory while idle; the others
+//! allocate nothing after reaching their working size.
 
 mod class_switch;
 mod inbox;

@@ -1,12 +1,12 @@
-//! What a request costs on the wire: turns an offered load into a request rate.
+//! The wire cost of a request: converts an offered load into a request rate.
 
 use base::{Bytes, Operation};
 
 /// Arguments of a read-modify-write: address, operand and expected value, 8 bytes each.
 pub const MODIFY_REQUEST: Bytes = Bytes::new(24);
 
-/// Wire bytes that one lone request puts on each direction of its two links, control packets,
-/// preambles and gaps included. `up` is host to switch.
+/// Wire bytes of one lone request in each direction of its two links, including control packets,
+/// preambles and gaps. `up` is from host to switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireCost {
     /// Requester to switch.
@@ -22,22 +22,22 @@ pub struct WireCost {
 /// The packets of one lone message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Train {
-    /// How many carry data.
+    /// Number of data packets.
     pub packets: u64,
-    /// Wire bytes of the first; not less than those of the others.
+    /// Wire bytes of the first packet; at least those of the others.
     pub first: u32,
-    /// Wire bytes of those between.
+    /// Wire bytes of each packet in between.
     pub middle: u32,
-    /// Wire bytes of the last. Of the only one: same as `first`.
+    /// Wire bytes of the last packet; equal to `first` for a single packet.
     pub last: u32,
-    /// How many acknowledgements come back.
+    /// Number of acknowledgements.
     pub acknowledgements: u64,
-    /// Wire bytes of each of them.
+    /// Wire bytes of each acknowledgement.
     pub acknowledgement: u32,
 }
 
 impl Train {
-    /// A message of `bytes` cut into packets of at most `payload` that take `wire(payload,
+    /// Splits a message of `bytes` into packets of at most `payload` that take `wire(payload,
     /// is_first)` bytes, each acknowledged by `acknowledgement` bytes. `bytes` must not be zero.
     pub fn new(bytes: Bytes, payload: Bytes, wire: impl Fn(u32, bool) -> u32, acknowledgement: u32) -> Train {
         let packets = bytes.count().div_ceil(payload.count());
@@ -52,23 +52,23 @@ impl Train {
             acknowledgement,
         }
     }
-    /// Wire bytes of all data packets.
+    /// Returns the wire bytes of all data packets.
     pub fn data_bytes(&self) -> u64 {
         match self.packets {
             1 => u64::from(self.first),
             count => u64::from(self.first) + (count - 2) * u64::from(self.middle) + u64::from(self.last),
         }
     }
-    /// Wire bytes of all acknowledgements.
+    /// Returns the wire bytes of all acknowledgements.
     pub fn acknowledgement_bytes(&self) -> u64 {
         self.acknowledgements * u64::from(self.acknowledgement)
     }
 }
 
-/// What a message is to its request.
+/// The role of a message in its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Data to the target, by itself.
+    /// Data to the target, without an answer.
     Write,
     /// A request for data.
     Ask,
@@ -77,8 +77,8 @@ pub enum Part {
 }
 
 impl WireCost {
-    /// Of a request made of messages: a read's request is `read_request` bytes long, a
-    /// read-modify-write's [`MODIFY_REQUEST`]; `train` is what the design makes of a message.
+    /// Returns the cost of a request made of messages. A read's request is `read_request` bytes
+    /// long, a read-modify-write's [`MODIFY_REQUEST`]; `train` returns a message's packets.
     pub fn of_messages(
         operation: Operation,
         bytes: Bytes,
@@ -87,8 +87,8 @@ impl WireCost {
     ) -> WireCost {
         WireCost::of_parts(operation, bytes, read_request, |_, bytes| train(bytes))
     }
-    /// Like [`of_messages`](WireCost::of_messages) for designs that treat the parts of a request
-    /// differently.
+    /// Returns the cost like [`of_messages`](WireCost::of_messages), for designs that treat the
+    /// parts of a request differently.
     pub fn of_parts(
         operation: Operation,
         bytes: Bytes,

@@ -1,27 +1,27 @@
 //! A lossless memory fabric with hop-by-hop credits, as CXL inherits it from PCIe.
 //!
-//! What it is made of, and where that comes from:
-//! * A message travels in flits. CXL's 68-byte flit has 64 bytes of payload, 2 of protocol id and 2
+//! Components and sources:
+//! * A message is sent in flits. CXL's 68-byte flit has 64 bytes of payload, 2 of protocol id and 2
 //!   of CRC (CXL 2.0, 4.2).
-//! * A flit is sent only when its receiver has promised room: the sender holds one credit for each
+//! * A flit is sent only if its receiver has promised room: the sender holds one credit for each
 //!   free place in the input buffer at the other end of the link (PCIe 5.0, 2.6.1; CXL 2.0, 4.2).
 //!   Nothing is ever dropped.
-//! * There are two virtual channels with buffers and credits of their own: requests (reads, and
-//!   writes with their data) and answers (the data of reads). PCIe separates posted, non-posted and
+//! * There are two virtual channels with separate buffers and credits: requests (reads, and writes
+//!   with their data) and answers (the data of reads). PCIe separates posted, non-posted and
 //!   completion credits, CXL.mem separates M2S requests from S2M responses, for the same reason: a
 //!   blocked request must never block an answer (PCIe 5.0, 2.4.1).
-//! * The switch has one FIFO an input port and channel and a crossbar; each output serves the heads
-//!   of the inputs round robin, and the channels in turn. A head whose target has no credit or is
-//!   being served blocks everything behind it: the head-of-line blocking that EDM (ASPLOS'25),
-//!   4.3.1, blames for CXL's collapse in incasts.
-//! * Credits go back with the next flit in the other direction at no cost (the flit header has a
-//!   field for them), or, when a quarter of a buffer is owed and no flit can go, in a packet of 8
-//!   bytes (a PCIe DLLP with its framing).
+//! * The switch has one FIFO per input port and channel, and a crossbar. Each output serves the
+//!   heads of the inputs round robin, and the channels in turn. A head whose target has no credit
+//!   or is busy blocks everything behind it. This is the head-of-line blocking that EDM
+//!   (ASPLOS'25), 4.3.1, holds responsible for CXL's collapse in incasts.
+//! * Credits return with the next flit in the other direction at no cost (the flit header has a
+//!   field for them). If a quarter of a buffer is owed and no flit can be sent, they return in a
+//!   packet of 8 bytes (a PCIe DLLP with its framing).
 //!
-//! Assumptions: each of a port's two channels has the whole configured buffer; a buffer place is
-//! free again as soon as its flit starts to leave; a device drains its buffer at line rate, and a
-//! host interleaves its targets flit by flit (each flit is a memory transaction of its own), in
-//! order within a target and channel.
+//! Assumptions: each of a port's two channels has the whole configured buffer. A buffer place is
+//! free again as soon as its flit starts to leave. A device drains its buffer at line rate. A host
+//! interleaves its targets flit by flit (each flit is a separate memory transaction), in order
+//! within a target and channel.
 
 use crate::common::{Arrived, Inbox, Ready, ReadyRing, Sparse};
 use crate::config::CreditBased;
@@ -30,46 +30,46 @@ use crate::outgoing::Outgoing;
 use crate::{HostIn, HostOut, Message, Packet, PacketKind, SwitchIn, SwitchOut};
 use base::{BoundedQueue, Bytes, NodeId, Operation, Program, Time};
 
-/// Requests and answers.
+/// Virtual channels: requests and answers.
 const CHANNELS: usize = 2;
-/// A credit packet on the wire: a PCIe data link layer packet is 6 bytes and 2 of framing (PCIe
+/// Wire bytes of a credit packet: a PCIe data link layer packet is 6 bytes and 2 of framing (PCIe
 /// 5.0, chapters 3 and 4).
 pub const CREDIT_PACKET_WIRE: u32 = 8;
 
-/// Host or memory device `node`, idle and with all of its credits.
+/// Creates host or memory device `node`, idle and with all of its credits.
 pub fn host(config: &CreditBased, node: NodeId) -> Host {
     Host::new(*config, node)
 }
 
-/// An empty switch with `ports` ports and all of its credits.
+/// Creates an empty switch with `ports` ports and all of its credits.
 pub fn switch(config: &CreditBased, ports: u32) -> Switch {
     Switch::new(*config, ports)
 }
 
-/// The flits of a lone message of `bytes`. Credits ride on other flits, or wait until a packet of
-/// them is worth its bytes.
+/// Returns the flits of a lone message of `bytes`. Credits ride on other flits, or wait until
+/// enough are owed for a packet.
 pub fn train(config: &CreditBased, bytes: Bytes) -> Train {
     Train::new(bytes, config.flit_payload, |_, _| config.flit_wire.count() as u32, 0)
 }
 
-/// What a lone request of `bytes`, whose read request is `read_request` long, puts on the wires,
-/// but for credit packets.
+/// Returns the wire cost of a lone request of `bytes`, whose read request is `read_request` long,
+/// without credit packets.
 pub fn wire_cost(config: &CreditBased, operation: Operation, bytes: Bytes, read_request: Bytes) -> WireCost {
     WireCost::of_messages(operation, bytes, read_request, |bytes| train(config, bytes))
 }
 
-/// Number of owed flits at which a receiver with a buffer of `buffer` flits sends a packet of
-/// credits.
+/// Returns the number of owed credits at which a receiver with a buffer of `buffer` flits sends a
+/// credit packet.
 pub const fn return_from(buffer: u32) -> u32 {
     if buffer < 4 { 1 } else { buffer / 4 }
 }
 
-/// What the header of a flit says to the neighbour, kept in [`Packet::priority`].
+/// The link-level header of a flit, kept in [`Packet::priority`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FlitHeader {
     /// The virtual channel that the flit uses: 0 for requests, 1 for answers.
     channel: usize,
-    /// Credits given back, a channel.
+    /// Returned credits, by channel.
     credits: [u32; CHANNELS],
 }
 
@@ -83,19 +83,20 @@ impl FlitHeader {
     }
 }
 
-/// One end of a link: what it may send, and what it owes the other end.
+/// One end of a link: its available credits, and those that it owes to the other end.
 #[derive(Clone, Debug)]
 struct LinkEnd {
-    /// Free places at the other end that no flit in flight will use.
+    /// Free places at the other end that are not reserved for flits in flight.
     available: [u32; CHANNELS],
-    /// Places freed here that the other end does not know of.
+    /// Places freed here that were not reported to the other end.
     owed: [u32; CHANNELS],
-    /// Number of owed credits that justifies a packet.
+    /// Number of owed credits at which a credit packet is sent.
     return_from: u32,
 }
 
 impl LinkEnd {
-    /// `theirs` is the other end's buffer, `ours` this end's, in flits a channel.
+    /// Creates a link end. `theirs` is the other end's buffer, `ours` this end's, in flits per
+    /// channel.
     fn new(theirs: u32, ours: u32) -> LinkEnd {
         LinkEnd { available: [theirs; CHANNELS], owed: [0; CHANNELS], return_from: return_from(ours) }
     }
@@ -113,12 +114,12 @@ impl LinkEnd {
             *available += credits;
         }
     }
-    /// Spends the credit that `flit` needs and lets it carry what is owed.
+    /// Uses the credit for `flit` and adds the owed credits to its header.
     fn stamp(&mut self, channel: usize, flit: Packet) -> Packet {
         self.available[channel] -= 1;
         Packet { priority: FlitHeader { channel, credits: self.take_owed() }.pack(), ..flit }
     }
-    /// A packet that gives back what is owed, if that is worth one.
+    /// Returns a packet with the owed credits, if there are enough.
     fn credit_packet(&mut self, from: NodeId, to: NodeId) -> Option<Packet> {
         if !self.must_return() {
             return None;
@@ -128,7 +129,7 @@ impl LinkEnd {
     }
 }
 
-/// What a host has to send in one channel, the targets flit by flit in turn.
+/// A host's data of one channel, with targets interleaved flit by flit.
 #[derive(Clone, Debug)]
 struct Outbox {
     pairs: Sparse<Outgoing>,
@@ -143,7 +144,7 @@ impl Outbox {
         self.pairs[message.target.index()].push(message);
         self.turn.add(message.target);
     }
-    /// The next flit, without its header.
+    /// Returns the next flit, without its header.
     fn next_flit(&mut self, config: &CreditBased, source: NodeId) -> Option<Packet> {
         let target = self.turn.front()?;
         let pair = &mut self.pairs[target.index()];
@@ -162,7 +163,7 @@ pub struct Host {
     outboxes: [Outbox; CHANNELS],
     /// The channel that is served first.
     turn: usize,
-    /// What has come in, by source and channel.
+    /// Reassembly, by source and channel.
     inboxes: Sparse<[Inbox; CHANNELS]>,
 }
 
@@ -177,7 +178,8 @@ impl Host {
             inboxes: Sparse::default(),
         }
     }
-    /// Flits that the host may still send before it needs credits: requests and answers.
+    /// Returns the number of flits that the host may send before it needs credits: requests and
+    /// answers.
     pub fn credits(&self) -> [u32; 2] {
         self.link.available
     }
@@ -240,7 +242,7 @@ impl PortSet {
     fn remove(&mut self, port: usize) {
         self.0[port / 64] &= !(1 << (port % 64));
     }
-    /// The first member at or after `from`, or else the first of all.
+    /// Returns the first member at or after `from`, or else the first of all.
     fn next_round(&self, from: usize) -> Option<usize> {
         let (word, below) = (from / 64, (1u64 << (from % 64)) - 1);
         let masked = |index: usize, mask: u64| {
@@ -256,13 +258,13 @@ impl PortSet {
 /// One output of the crossbar.
 #[derive(Clone, Debug)]
 struct Output {
-    /// Inputs whose head wants this output, by channel.
+    /// Inputs whose head is for this output, by channel.
     wanted_by: [PortSet; CHANNELS],
     /// The input that is served first, by channel.
     turn: [usize; CHANNELS],
     /// The channel that is served first.
     channel_turn: usize,
-    /// Wire bytes anywhere in the switch that are for this output.
+    /// Wire bytes for this output anywhere in the switch.
     queued: u64,
 }
 
@@ -288,7 +290,7 @@ impl Port {
     }
 }
 
-/// An input-buffered switch with one FIFO an input port and channel.
+/// An input-buffered switch with one FIFO per input port and channel.
 #[derive(Clone, Debug)]
 pub struct Switch {
     ports: Vec<Port>,
@@ -299,11 +301,11 @@ impl Switch {
     fn new(config: CreditBased, ports: u32) -> Switch {
         Switch { ports: (0..ports).map(|_| Port::new(&config, ports)).collect(), ready: Vec::new() }
     }
-    /// The most flits that ever waited in one input FIFO.
+    /// Returns the highest number of flits in one input FIFO.
     pub fn highest_input(&self) -> usize {
         self.ports.iter().flat_map(|port| &port.inputs).map(BoundedQueue::highest).max().unwrap_or(0)
     }
-    /// Lets the head of an input FIFO request its output.
+    /// Registers the head of an input FIFO at its output.
     fn ask(&mut self, input: usize, channel: usize) {
         let Some(head) = self.ports[input].inputs[channel].front() else { return };
         let target = head.target;
@@ -323,7 +325,7 @@ impl Switch {
             self.ask(input, channel);
         }
     }
-    /// The input whose turn it is at `output`, if `channel` has a credit there.
+    /// Returns the input whose turn it is at `output`, if `channel` has a credit there.
     fn winner(&self, output: usize, channel: usize) -> Option<usize> {
         let port = &self.ports[output];
         let wanted = port.link.may_send(channel).then_some(&port.output.wanted_by[channel])?;
@@ -342,7 +344,7 @@ impl Switch {
         self.ask(input, channel);
         Some(flit)
     }
-    /// Frees a place of an input FIFO, and notifies its sender when enough are free.
+    /// Removes the head of an input FIFO, and schedules its port if enough credits are owed.
     fn take_head(&mut self, input: usize, channel: usize) -> Option<Packet> {
         let port = &mut self.ports[input];
         let flit = port.inputs[channel].pop()?;

@@ -2,13 +2,15 @@
 //!
 //! Each ordered pair of hosts has one reliable queue pair. A write is an RDMA write (its first
 //! packet carries the RETH), acknowledged once, with its last packet (coalesced, as InfiniBand
-//! 9.7.5.1.2 allows). A read is one read request, whose RETH is the request, and response packets,
-//! which acknowledge it and need no acknowledgement of their own; data of a response has
-//! [`RESPONSE`] in `priority`. The network is lossless, so packets arrive in order and once; a gap
-//! or a full buffer is a broken invariant and panics. There are two traffic classes: data, which
-//! can be paused, and control (acknowledgements and congestion notifications), which has priority
-//! and is never paused (SIGCOMM'15, 5.1 sends notifications with high priority). A pause lasts
-//! until the switch resumes the port: its refreshing is not modelled.
+//! 9.7.5.1.2 allows). A read is one read request, whose RETH is the request, and response packets.
+//! These acknowledge the request and need no acknowledgement of their own; data of a response has
+//! [`RESPONSE`] in `priority`.
+//!
+//! The network is lossless, so packets arrive in order and once; a gap or a full buffer is a broken
+//! invariant and panics. There are two traffic classes: data, which can be paused, and control
+//! (acknowledgements and congestion notifications), which has priority and is never paused
+//! (SIGCOMM'15, 5.1 sends notifications with high priority). A pause lasts until the switch resumes
+//! the port: refresh is not modelled.
 
 mod buffer;
 mod marking;
@@ -34,7 +36,7 @@ pub use switch::Switch;
 /// `priority` of data that answers a read.
 pub const RESPONSE: u64 = 1;
 
-/// A NIC with one queue pair a peer.
+/// A NIC with one queue pair per peer.
 #[derive(Clone, Debug)]
 pub struct Host {
     node: NodeId,
@@ -46,7 +48,7 @@ pub struct Host {
     ring: ReadyRing,
     /// When queue pairs that have used up their rate may send again.
     paced: Timers,
-    /// What is due for queue pairs below line rate.
+    /// Timers of queue pairs below line rate.
     rates: RateTimers,
     paused: bool,
 }
@@ -55,9 +57,9 @@ pub struct Host {
 #[derive(Clone, Debug)]
 struct QueuePair {
     messages: VecDeque<Message>,
-    /// Sent of the first message.
+    /// Sent bytes of the first message.
     offset: u64,
-    /// Its number.
+    /// Sequence number of the first message.
     sequence: u32,
     pacer: Pacer,
 }
@@ -70,7 +72,7 @@ struct Arrivals {
     notifier: Notifier,
 }
 
-/// The NIC of `node`, on links of `rate`.
+/// Creates the NIC of `node`, on links of `rate`.
 pub fn host(config: &Dcqcn, node: NodeId, rate: Rate) -> Host {
     Host {
         node,
@@ -85,13 +87,13 @@ pub fn host(config: &Dcqcn, node: NodeId, rate: Rate) -> Host {
     }
 }
 
-/// A switch whose ingress ports have `headroom` above the pause threshold for what is still coming;
-/// it draws its marks from `random`.
+/// Creates a switch whose ingress ports have `headroom` above the pause threshold for data in
+/// flight; it draws its marks from `random`.
 pub fn switch(config: &Dcqcn, ports: u32, headroom: Bytes, random: Stream) -> Switch {
     Switch::new(config, ports, headroom, random)
 }
 
-/// The packets of a lone message.
+/// Returns the packets of a lone message.
 pub fn train(config: &Dcqcn, part: Part, bytes: Bytes) -> Train {
     match part {
         Part::Write => Train { acknowledgements: 1, ..Train::new(bytes, config.mtu, roce_wire, roce_ack_wire()) },
@@ -116,7 +118,7 @@ pub fn wire_cost(config: &Dcqcn, operation: Operation, bytes: Bytes, read_reques
     WireCost::of_parts(operation, bytes, read_request, |part, bytes| train(config, part, bytes))
 }
 
-/// How a packet travels: kind, priority and wire bytes.
+/// Returns the kind, priority and wire bytes of a packet.
 fn form(message: &Message, offset: u64, payload: u32) -> (PacketKind, u64, u32) {
     let last = offset + u64::from(payload) == message.bytes.count();
     if message.expects_answer {
@@ -132,7 +134,7 @@ impl QueuePair {
     fn new(rate: Rate, config: &Dcqcn) -> QueuePair {
         QueuePair { messages: VecDeque::new(), offset: 0, sequence: 0, pacer: Pacer::new(rate, config) }
     }
-    /// The next packet, of at most `mtu` payload; there must be a message.
+    /// Returns the next packet, of at most `mtu` payload; there must be a message.
     fn next_packet(&mut self, node: NodeId, mtu: u64) -> Packet {
         let message = self.messages[0];
         let (offset, bytes) = (self.offset, message.bytes.count());
@@ -158,7 +160,7 @@ impl QueuePair {
 }
 
 impl Host {
-    /// The present rate of the queue pair to `peer`, in bits a second.
+    /// Returns the present rate of the queue pair to `peer`, in bits per second.
     pub fn rate_bps(&self, peer: NodeId) -> f64 {
         self.pairs[peer.index()].pacer.rate_bps()
     }
@@ -175,7 +177,7 @@ impl Host {
         }
     }
 
-    /// Lets a queue pair with something to send take its turn, now or when its rate allows.
+    /// Lists a queue pair with something to send, now or when its rate allows.
     fn list(&mut self, now: Time, peer: NodeId) {
         let next_send = self.pairs[peer.index()].pacer.next_send();
         if next_send <= now {
@@ -203,7 +205,8 @@ impl Host {
         }
     }
 
-    /// Answers acknowledge requests, and need no acknowledgement themselves.
+    /// Acknowledges the last packet of a write. Answers acknowledge requests, and need no
+    /// acknowledgement themselves.
     fn acknowledge(&mut self, last: &Packet) {
         if last.kind == PacketKind::Data && last.priority != RESPONSE {
             let bare = Packet::new(PacketKind::Acknowledgement, self.node, last.source, roce_ack_wire());
@@ -215,7 +218,7 @@ impl Host {
         self.rates.notified(now, peer.0, &mut self.pairs[peer.index()].pacer, &self.config);
     }
 
-    /// A higher rate lets a packet that is already waiting go sooner, a lower one later.
+    /// Reschedules a waiting packet after a rate change.
     fn repace(&mut self, now: Time, peer: NodeId) {
         if self.paced.deadline(peer.0).is_some() {
             self.paced.set(peer.0, self.pairs[peer.index()].pacer.next_send().max(now));
@@ -260,7 +263,7 @@ impl Program for Host {
         }
     }
 
-    /// While paused, pacing waits with everything else.
+    /// While the host is paused, pacing timers are ignored.
     fn next_wakeup(&self) -> Option<Time> {
         let paced = self.paced.next().filter(|_| !self.paused);
         [self.rates.next(), paced].into_iter().flatten().min()

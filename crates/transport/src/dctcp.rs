@@ -1,12 +1,14 @@
 //! DCTCP (Alizadeh et al., SIGCOMM'10; RFC 8257) on TCP with selective acknowledgements (RFC 2018,
 //! 6675) or NewReno recovery (RFC 5681, 6582), and RFC 6298's timer.
 //!
-//! One connection, or a few, for each ordered pair of hosts lives as long as the run: its window,
-//! its marked fraction and its round-trip estimate survive from message to message, and its
-//! messages are a byte stream, delivered in order. A segment never holds bytes of two messages
-//! (each send is pushed). Every segment is acknowledged at once, which makes the echo of marks
-//! exact (SIGCOMM'10, 3.2, with m = 1); acknowledgements are packets on the wire and go before
-//! data. A hole is filled when three segments came beyond it, the tail by the timer.
+//! Each ordered pair of hosts has one connection, or a few, which live for the whole run. The
+//! window, the marked fraction and the round-trip estimate persist across messages. Messages form a
+//! byte stream, delivered in order. A segment never contains bytes of two messages (each send is
+//! pushed).
+//!
+//! Every segment is acknowledged at once, which makes the echo of marks exact (SIGCOMM'10, 3.2,
+//! with m = 1). Acknowledgements are packets on the wire and have priority over data. A gap is
+//! resent when three segments were received beyond it, the tail after a timeout.
 
 mod receiver;
 mod selective;
@@ -25,14 +27,14 @@ use std::collections::VecDeque;
 pub use sender::{Segment, Sender};
 pub use switch::Switch;
 
-/// The most connections between two hosts each way.
+/// Maximum number of connections per direction between two hosts.
 pub const CONNECTIONS_MAX: u32 = 64;
-/// Blocks of a selective acknowledgement (RFC 2018, 3: three beside a timestamp; that many have
-/// room in a [`Packet`]).
+/// Maximum number of blocks of a selective acknowledgement (RFC 2018, 3: three with a timestamp; as
+/// many fit into a [`Packet`]).
 pub(crate) const BLOCKS_MAX: u32 = 3;
 
-/// A host's TCP: a sender and a receiver for every connection, each numbered by its peer and its
-/// place among the peer's.
+/// A host's TCP: a sender and a receiver for every connection. A connection number combines the
+/// peer and an index.
 #[derive(Clone, Debug)]
 pub struct Host {
     node: NodeId,
@@ -46,7 +48,7 @@ pub struct Host {
     timers: Timers,
 }
 
-/// The TCP of `node`.
+/// Creates the TCP of `node`.
 pub fn host(config: &Dctcp, node: NodeId) -> Host {
     assert!((1..=CONNECTIONS_MAX).contains(&config.connections), "1 to {CONNECTIONS_MAX} connections a pair");
     Host {
@@ -61,12 +63,12 @@ pub fn host(config: &Dctcp, node: NodeId) -> Host {
     }
 }
 
-/// An output-queued switch with `ports` ports.
+/// Creates an output-queued switch with `ports` ports.
 pub fn switch(config: &Dctcp, ports: u32) -> Switch {
     Switch::new(config, ports)
 }
 
-/// The packets of a lone message.
+/// Returns the packets of a lone message.
 pub fn train(config: &Dctcp, bytes: Bytes) -> Train {
     Train::new(bytes, config.mss, |payload, _| tcp_wire(payload), tcp_wire(0))
 }
@@ -76,12 +78,12 @@ pub fn wire_cost(config: &Dctcp, operation: Operation, bytes: Bytes, read_reques
     WireCost::of_messages(operation, bytes, read_request, |bytes| train(config, bytes))
 }
 
-/// An acknowledgement keeps its blocks in the fields that only data needs, a distance from its
-/// offset and a length each, and its connection above the last length, which is cut to the bits
-/// that are left: less than was received is true too.
+/// An acknowledgement stores its blocks in fields that only data needs, each as a distance from its
+/// offset and a length. The connection is above the last length, which is clamped to the remaining
+/// bits: reporting less than was received is still correct.
 const CONNECTION_SHIFT: u32 = 26;
 
-/// Puts blocks into an acknowledgement. Distances are within a window: 32 bits.
+/// Stores blocks in an acknowledgement. Distances are within a window: 32 bits.
 fn with_blocks(packet: Packet, blocks: impl Iterator<Item = (u64, u64)>) -> Packet {
     let mut places = [(0u32, 0u32); BLOCKS_MAX as usize];
     let mut count = 0;
@@ -96,7 +98,8 @@ fn with_blocks(packet: Packet, blocks: impl Iterator<Item = (u64, u64)>) -> Pack
     Packet { priority: wide(first), value: wide(second), message, sequence, wire, ..packet }
 }
 
-/// The blocks of an acknowledgement, as stream offsets; its length limits their number.
+/// Returns the blocks of an acknowledgement, as stream offsets; its wire length determines their
+/// number.
 pub(crate) fn blocks_of(packet: &Packet) -> impl Iterator<Item = (u64, u64)> {
     let count = (1..=BLOCKS_MAX).find(|count| packet.wire == tcp_selective_wire(*count)).unwrap_or(0);
     let split = |wide: u64| ((wide >> 32) as u32, wide as u32);
@@ -110,11 +113,11 @@ pub(crate) fn blocks_of(packet: &Packet) -> impl Iterator<Item = (u64, u64)> {
 }
 
 impl Host {
-    /// Congestion window towards `peer`, on the first connection.
+    /// Returns the congestion window towards `peer`, on the first connection.
     pub fn window(&self, peer: NodeId) -> Bytes {
         Bytes::new(self.senders[self.connection(peer, 0) as usize].window())
     }
-    /// The estimated fraction of marked bytes on the way to `peer`, on the first connection.
+    /// Returns the estimated fraction of marked bytes towards `peer`, on the first connection.
     pub fn marked_fraction(&self, peer: NodeId) -> f64 {
         self.senders[self.connection(peer, 0) as usize].alpha()
     }
@@ -125,7 +128,7 @@ impl Host {
     fn peer(&self, connection: u32) -> NodeId {
         NodeId(connection / self.connections)
     }
-    /// The connection to `peer` with the least to send, for a message.
+    /// Returns the connection to `peer` with the smallest backlog, for a new message.
     fn least_busy(&self, peer: NodeId) -> u32 {
         let all = (0..self.connections).map(|place| self.connection(peer, place));
         all.min_by_key(|connection| self.senders[*connection as usize].backlog()).expect("a pair has a connection")

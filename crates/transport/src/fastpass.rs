@@ -1,6 +1,6 @@
 //! Fastpass (SIGCOMM'14): an arbiter schedules every packet.
 //!
-//! Time is cut into slots, the same for all. An endpoint requests slots to a target from the
+//! Time is divided into slots, the same for all. An endpoint requests slots to a target from the
 //! arbiter; the arbiter answers with the allocated slots; the endpoint sends in them. No slot has a
 //! source or a target twice, so the switch queues (almost) nothing. The arbiter is a host behind
 //! the same switch, and each demand and allocation crosses its one link. That link, not the
@@ -47,11 +47,11 @@ use base::{Bytes, NodeId, Operation, Program, Rate, Span, Time};
 
 /// Maximum slots of a batch: two batches are planned, and a packet carries as many slots.
 pub const BATCH_MAX: u32 = control::SLOTS_MAX as u32 / 2;
-/// A slot is longer than its data by this part of it.
+/// A slot is longer than its data by this fraction (its inverse).
 const SLACK_PART: u64 = 64;
 
-/// Endpoints 0 to `nodes - 1` on links of `rate`, then the arbiter, whose answers take `lead` until
-/// an endpoint can act on them.
+/// Creates endpoints 0 to `nodes - 1` on links of `rate`, then the arbiter. Its answers take `lead`
+/// until an endpoint can act on them.
 pub fn hosts(config: &Fastpass, nodes: u32, rate: Rate, lead: Span) -> Vec<Host> {
     let endpoint = |node| Host::Endpoint(Box::new(Endpoint::new(*config, NodeId(node), nodes, rate)));
     let arbiter = Host::Arbiter(Box::new(Arbiter::new(*config, nodes, rate, lead)));
@@ -61,18 +61,19 @@ pub fn hosts(config: &Fastpass, nodes: u32, rate: Rate, lead: Span) -> Vec<Host>
 /// Control has priority over data.
 pub use crate::common::ClassSwitch as Switch;
 
-/// An empty switch; `ports` counts the arbiter's.
+/// Creates an empty switch; `ports` includes the arbiter's.
 pub fn switch(ports: u32) -> Switch {
     Switch::new(ports)
 }
 
-/// The data packets of a lone message of `bytes`, one a slot. Control packets come on top.
+/// Returns the data packets of a lone message of `bytes`, one per slot, without control packets.
 pub fn train(config: &Fastpass, bytes: Bytes) -> Train {
     Train::new(bytes, config.slot_payload, |payload, _| fastpass_wire(payload), 0)
 }
 
-/// What a lone request of `bytes`, whose read request is `read_request` long, puts on the wires of
-/// its two hosts. The arbiter's link carries the same control packets the other way round.
+/// Returns the wire cost of a lone request of `bytes`, whose read request is `read_request` long,
+/// for its two hosts. The arbiter's link carries the same control packets in the opposite
+/// direction.
 pub fn wire_cost(config: &Fastpass, operation: Operation, bytes: Bytes, read_request: Bytes) -> WireCost {
     let data = |bytes| train(config, bytes);
     let mut cost = WireCost::of_messages(operation, bytes, read_request, data);
@@ -91,7 +92,8 @@ pub fn wire_cost(config: &Fastpass, operation: Operation, bytes: Bytes, read_req
     cost
 }
 
-/// Wire bytes of the allocations of a lone message of `slots` slots, a batch in each but the last.
+/// Returns the wire bytes of the allocations of a lone message of `slots` slots, with a full batch
+/// in each but the last.
 fn allocation_wire(config: &Fastpass, slots: u64) -> u64 {
     let batch = u64::from(config.batch);
     let (full, rest) = (slots / batch, (slots % batch) as u32);
@@ -99,13 +101,13 @@ fn allocation_wire(config: &Fastpass, slots: u64) -> u64 {
     full * u64::from(fastpass_allocation_wire(1, config.batch)) + last
 }
 
-/// The largest packet of the arbiter.
+/// Returns the size of the arbiter's largest packet.
 pub fn longest_allocation_wire(config: &Fastpass) -> u32 {
     let slots = 2 * config.batch;
     fastpass_allocation_wire(slots.min(control::TARGETS_MAX as u32), slots)
 }
 
-/// What one of `nodes` endpoints may put on the arbiter's link.
+/// Returns the share of one of `nodes` endpoints in the arbiter's link.
 fn demand_share(rate: Rate, nodes: u32) -> Rate {
     Rate::bps((rate.as_bps() / u64::from(nodes.max(1))).max(1))
 }
@@ -113,30 +115,30 @@ fn demand_share(rate: Rate, nodes: u32) -> Rate {
 /// The grid of slots that all hosts share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slots {
-    /// From one slot to the next.
+    /// Time from one slot to the next.
     pub span: Span,
-    /// Wire bytes of data that fit into one.
+    /// Wire bytes of data that fit into a slot.
     pub wire: u32,
 }
 
 impl Slots {
-    /// The grid for links of `rate`.
+    /// Creates the grid for links of `rate`.
     pub fn new(config: &Fastpass, rate: Rate) -> Slots {
         let wire = fastpass_wire(config.slot_payload.count() as u32);
         let data = rate.span_of(Bytes::new(u64::from(wire)));
         Slots { span: data + data / SLACK_PART, wire }
     }
-    /// The slot at `now`.
+    /// Returns the slot at `now`.
     pub fn at(&self, now: Time) -> u64 {
         now.as_ps() / self.span.as_ps()
     }
-    /// Returns the time at which `slot` begins.
+    /// Returns the start of `slot`.
     pub fn start(&self, slot: u64) -> Time {
         Time::ps(slot * self.span.as_ps())
     }
 }
 
-/// Either kind of host. The arbiter's number is that of the last port.
+/// Either kind of host. The arbiter has the number of the last port.
 #[derive(Clone, Debug)]
 pub enum Host {
     /// A compute or memory node.

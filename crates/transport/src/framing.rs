@@ -48,7 +48,7 @@ pub const ATOMIC: u32 = 28;
 pub const AETH: u32 = 4;
 /// Invariant CRC.
 pub const ICRC: u32 = 4;
-/// What follows the BTH of a congestion notification packet.
+/// Reserved bytes behind the BTH of a congestion notification packet.
 pub const NOTIFICATION: u32 = 16;
 /// pFabric's priority field behind the TCP header of data.
 pub const PFABRIC: u32 = 8;
@@ -58,30 +58,31 @@ pub const RECEIVER_DRIVEN: u32 = 16;
 /// one, mask of those before, checksum).
 pub const FASTPASS: u32 = 8;
 
-/// Everything that a frame with `network` bytes between Ethernet header and FCS occupies on a wire.
+/// Returns the wire bytes of a frame with `network` bytes between Ethernet header and FCS.
 pub const fn frame_wire(network: u32) -> u32 {
     let frame = ETHERNET + network + FCS;
     PREAMBLE + GAP + if frame < FRAME_MIN { FRAME_MIN } else { frame }
 }
-/// A TCP segment; `payload` 0 is a bare acknowledgement (84 bytes).
+/// Returns the wire bytes of a TCP segment; `payload` 0 is a bare acknowledgement (84 bytes).
 pub const fn tcp_wire(payload: u32) -> u32 {
     frame_wire(IPV4 + TCP + payload)
 }
-/// A bare TCP acknowledgement with this many selective blocks (RFC 2018: two bytes of padding,
-/// kind, length, 8 per block).
+/// Returns the wire bytes of a bare TCP acknowledgement with this many selective blocks (RFC 2018:
+/// two bytes of padding, kind, length, 8 per block).
 pub const fn tcp_selective_wire(blocks: u32) -> u32 {
     if blocks == 0 { tcp_wire(0) } else { frame_wire(IPV4 + TCP + 4 + 8 * blocks) }
 }
-/// A RoCEv2 packet of an RDMA write; the first of a message carries the RETH.
+/// Returns the wire bytes of a RoCEv2 packet of an RDMA write; the first of a message carries the
+/// RETH.
 pub const fn roce_wire(payload: u32, first: bool) -> u32 {
     frame_wire(IPV4 + UDP + BTH + if first { RETH } else { 0 } + payload + ICRC)
 }
-/// A RoCEv2 read or atomic request: what a request of `bytes` says is in its RETH, or, if longer,
-/// in its AtomicETH.
+/// Returns the wire bytes of a RoCEv2 read or atomic request: a request of `bytes` is contained in
+/// its RETH or, if longer, in its AtomicETH.
 pub const fn roce_request_wire(bytes: u32) -> u32 {
     frame_wire(IPV4 + UDP + BTH + request_extension(bytes) + ICRC)
 }
-/// The extended header of a request of `bytes`.
+/// Returns the length of the extended header of a request of `bytes`.
 const fn request_extension(bytes: u32) -> u32 {
     if bytes <= RETH {
         RETH
@@ -91,48 +92,51 @@ const fn request_extension(bytes: u32) -> u32 {
         bytes
     }
 }
-/// A RoCEv2 packet of a read's response; the first and the last of a message carry an AETH.
+/// Returns the wire bytes of a RoCEv2 packet of a read's response; the first and the last of a
+/// message carry an AETH.
 pub const fn roce_response_wire(payload: u32, first_or_last: bool) -> u32 {
     frame_wire(IPV4 + UDP + BTH + if first_or_last { AETH } else { 0 } + payload + ICRC)
 }
-/// A RoCEv2 acknowledgement.
+/// Returns the wire bytes of a RoCEv2 acknowledgement.
 pub const fn roce_ack_wire() -> u32 {
     frame_wire(IPV4 + UDP + BTH + AETH + ICRC)
 }
-/// A congestion notification packet of DCQCN.
+/// Returns the wire bytes of a congestion notification packet of DCQCN.
 pub const fn roce_notification_wire() -> u32 {
     frame_wire(IPV4 + UDP + BTH + NOTIFICATION + ICRC)
 }
-/// A priority flow control frame.
+/// Returns the wire bytes of a priority flow control frame.
 pub const fn pause_wire() -> u32 {
     frame_wire(FRAME_MIN - ETHERNET - FCS)
 }
-/// pFabric data, or a probe with `payload` 0.
+/// Returns the wire bytes of pFabric data, or of a probe with `payload` 0.
 pub const fn pfabric_wire(payload: u32) -> u32 {
     frame_wire(IPV4 + TCP + PFABRIC + payload)
 }
-/// A pFabric acknowledgement: needs no priority field, acknowledgements are always the most urgent.
+/// Returns the wire bytes of a pFabric acknowledgement. It needs no priority field:
+/// acknowledgements are always the most urgent.
 pub const fn pfabric_ack_wire() -> u32 {
     tcp_wire(0)
 }
-/// Data of the receiver-driven protocol, or one of its control packets with `payload` 0.
+/// Returns the wire bytes of data of the receiver-driven protocol, or of its control packets with
+/// `payload` 0.
 pub const fn receiver_driven_wire(payload: u32) -> u32 {
     frame_wire(IPV4 + UDP + RECEIVER_DRIVEN + payload)
 }
-/// Fastpass data: an ordinary TCP segment.
+/// Returns the wire bytes of Fastpass data: an ordinary TCP segment.
 pub const fn fastpass_wire(payload: u32) -> u32 {
     tcp_wire(payload)
 }
-/// A Fastpass control packet of `content` bytes behind IPv4.
+/// Returns the wire bytes of a Fastpass control packet of `content` bytes behind IPv4.
 pub const fn fastpass_control_wire(content: u32) -> u32 {
     frame_wire(IPV4 + content)
 }
-/// A Fastpass packet with this many demands.
+/// Returns the wire bytes of a Fastpass packet with this many demands.
 pub const fn fastpass_demand_wire(demands: u32) -> u32 {
     fastpass_control_wire(FASTPASS + 2 + 4 * demands)
 }
-/// A Fastpass packet that allocates `slots` slots in a row to `targets` targets: a byte a slot, an
-/// even number of them.
+/// Returns the wire bytes of a Fastpass packet that allocates `slots` consecutive slots to
+/// `targets` targets: a byte per slot, rounded up to an even number.
 pub const fn fastpass_allocation_wire(targets: u32, slots: u32) -> u32 {
     fastpass_control_wire(FASTPASS + 4 + 2 * targets + slots.next_multiple_of(2))
 }

@@ -1,10 +1,10 @@
-//! Messages to one peer that leave one after the other, a packet at a time.
+//! Messages to one peer that are sent sequentially, packet by packet.
 
 use crate::{Message, Packet, PacketKind};
 use base::{Bytes, NodeId};
 use std::collections::VecDeque;
 
-/// A message of which a part may have left.
+/// A message that may be partly sent.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sending {
     message: u32,
@@ -13,27 +13,27 @@ struct Sending {
     sent: u64,
 }
 
-/// The next packet's worth of a message.
+/// The part of a message that fits into the next packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// The message, by the rig's number.
+    /// The rig's number of the message.
     pub(crate) message: u32,
     /// The message's number among those to this peer.
     pub(crate) sequence: u32,
-    /// All bytes of the message.
+    /// Length of the message, bytes.
     pub(crate) bytes: u64,
-    /// Where the piece begins.
+    /// Offset of the piece in the message.
     pub(crate) offset: u64,
-    /// How long it is.
+    /// Length of the piece, bytes.
     pub(crate) payload: u32,
 }
 
 impl Piece {
-    /// Bytes of the message from this piece on.
+    /// Returns the number of bytes of the message from this piece on.
     pub(crate) fn remaining(&self) -> u64 {
         self.bytes - self.offset
     }
-    /// As a data packet that takes `wire` bytes.
+    /// Returns the piece as a data packet of `wire` bytes.
     pub(crate) fn packet(&self, source: NodeId, target: NodeId, wire: u32) -> Packet {
         let Piece { message, sequence, bytes, offset, payload } = *self;
         let bare = Packet::new(PacketKind::Data, source, target, wire);
@@ -42,10 +42,10 @@ impl Piece {
 }
 
 /// Messages to one peer in order of submission, numbered from zero. A large rack has millions of
-/// these, most of them without a message: they own no memory, and one message needs none.
+/// these, most of them empty: they own no memory, and a single message needs none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outgoing {
-    /// The oldest; of zero bytes when there is none.
+    /// The oldest message; zero bytes long if there is none.
     first: Sending,
     #[expect(clippy::box_collection, reason = "a deque is four words, and most have none")]
     rest: Option<Box<VecDeque<Sending>>>,
@@ -66,13 +66,13 @@ impl Outgoing {
     pub(crate) fn is_empty(&self) -> bool {
         self.first.bytes == 0
     }
-    /// What the next packet with at most `limit` of payload would carry.
+    /// Returns the content of the next packet with at most `limit` of payload.
     pub(crate) fn peek(&self, limit: Bytes) -> Option<Piece> {
         let Sending { message, sequence, bytes, sent: offset } = self.first;
         let payload = limit.count().min(bytes - offset) as u32;
         (bytes > 0).then_some(Piece { message, sequence, bytes, offset, payload })
     }
-    /// Takes what [`peek`](Self::peek) shows.
+    /// Removes and returns the piece of [`peek`](Self::peek).
     pub(crate) fn take(&mut self, limit: Bytes) -> Option<Piece> {
         let piece = self.peek(limit)?;
         self.first.sent += u64::from(piece.payload);

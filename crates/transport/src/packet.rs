@@ -1,27 +1,27 @@
-//! Packets, and the two places that they travel between, for every packet-switched rival.
+//! Packets, hosts and switches of every packet-switched rival.
 //!
 //! A rival is a host program and a switch program over the same [`Packet`]. Programs push decisions
 //! and the rig pulls packets: after any input the rig calls `poll_transmit` for each idle port of
-//! that place, which returns the packet to put on the wire now, or `None`. A program that can send
-//! only later returns that time from `next_wakeup`.
+//! that host or switch, which returns the packet to put on the wire now, or `None`. A program that
+//! can send only later returns that time from `next_wakeup`.
 
 use base::{Bytes, NodeId, Program, Time};
 
-/// A one-way message between two hosts, as the rig numbers it. Reads are two of them: a small
-/// request one way and the data the other way.
+/// A one-way message between two hosts, numbered by the rig. A read consists of two: a small
+/// request in one direction and the data in the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The rig's own number, unique among messages in flight (numbers are used again).
+    /// The rig's number, unique among messages in flight (numbers are reused).
     pub id: u32,
     /// The sender.
     pub source: NodeId,
     /// The receiver.
     pub target: NodeId,
-    /// Payload; at least one byte.
+    /// Payload in bytes, at least one.
     pub bytes: Bytes,
     /// Whether it answers another message (the data of a read). Fabrics with message classes keep
-    /// answers in a virtual channel of their own, so that requests cannot block them. Others may
-    /// ignore it.
+    /// answers in a separate virtual channel, so that requests cannot block them. Others may ignore
+    /// it.
     pub is_answer: bool,
     /// Whether another message will answer it (the request of a read). RDMA sends such a message as
     /// a read request, which the answer acknowledges. Others may ignore it.
@@ -41,18 +41,18 @@ pub enum PacketKind {
     Grant,
     /// Congestion notification packet of DCQCN.
     CongestionNotification,
-    /// Priority flow control: stop (`value` 1) or go (`value` 0). One hop only.
+    /// Priority flow control: stop (`value` 1) or resume (`value` 0). One hop only.
     Pause,
-    /// Link-level credits given back, `value` of them. One hop only.
+    /// Link-level credits that are returned, `value` of them. One hop only.
     CreditReturn,
 }
 
-/// One packet on a wire. Plain data: the bytes on the wire are what its design's codec makes of it.
+/// One packet on a wire. Plain data: the design's codec produces its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// Its purpose.
     pub kind: PacketKind,
-    /// The message it belongs to, by the rig's number (used again after the message's end), or 0.
+    /// The rig's number of its message (reused after the message's end), or 0.
     pub message: u32,
     /// The message's number among those of its ordered pair of hosts, counted by its sender from
     /// zero and never reused. It distinguishes a late duplicate from a new message with the same
@@ -66,26 +66,25 @@ pub struct Packet {
     pub offset: u64,
     /// Payload bytes.
     pub payload: u32,
-    /// All bytes that the packet occupies on a wire: preamble, headers, padding, FCS and
-    /// inter-frame gap included.
+    /// Wire bytes of the packet, including preamble, headers, padding, FCS and inter-frame gap.
     pub wire: u32,
     /// Smaller is more urgent (remaining bytes for SRPT designs).
     pub priority: u64,
     /// Congestion experienced (set by a switch), or echoed (in an acknowledgement).
     pub marked: bool,
-    /// The sender has sent these bytes before: for statistics.
+    /// Whether the sender has sent these bytes before: for statistics.
     pub again: bool,
     /// A number whose meaning depends on `kind` and design (bytes of the whole message, credits,
     /// slots, pause state...).
     pub value: u64,
-    /// The rig's own number of this packet in flight: a program makes it 0 and hands on what it
-    /// received.
+    /// The rig's number of this packet in flight: a program creates it as 0 and forwards received
+    /// values.
     pub tag: u32,
 }
 
 impl Packet {
-    /// A packet with every other field zero: `Packet { offset, payload, ..Packet::new(kind, source,
-    /// target, wire) }`.
+    /// Creates a packet with every other field zero: `Packet { offset, payload, ..Packet::new(kind,
+    /// source, target, wire) }`.
     pub const fn new(kind: PacketKind, source: NodeId, target: NodeId, wire: u32) -> Packet {
         Packet {
             kind,
@@ -103,8 +102,8 @@ impl Packet {
             tag: 0,
         }
     }
-    /// Returns whether it is consumed by the neighbour on this link: such packets pass MAC and PHY,
-    /// but neither the protocol stack nor the layer-2 pipeline.
+    /// Returns whether the neighbour on this link consumes it: such packets pass MAC and PHY, but
+    /// neither the protocol stack nor the layer-2 pipeline.
     pub const fn is_one_hop(&self) -> bool {
         matches!(self.kind, PacketKind::Pause | PacketKind::CreditReturn)
     }
@@ -115,7 +114,7 @@ impl Packet {
 pub enum HostIn {
     /// The application has a message to send.
     Submit(Message),
-    /// A packet has come in, wholly received and past the protocol stack.
+    /// A whole packet was received and has passed the protocol stack.
     Receive(Packet),
     /// Another host announced this message, of which this host is the target, out of band.
     Announced(Message),
@@ -124,45 +123,44 @@ pub enum HostIn {
 /// Decisions of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostOut {
-    /// Every byte of this message, which was sent to this host, has arrived. Exactly once a
-    /// message, and only out of the [`HostIn::Receive`] of a packet that was sent after the message
-    /// was submitted.
+    /// Every byte of this message, which was sent to this host, has arrived. Emitted exactly once
+    /// per message, and only for the [`HostIn::Receive`] of a packet that was sent after the
+    /// message was submitted.
     Deliver {
         /// The message's number.
         message: u32,
     },
-    /// Announces this message to its target in no time and off the wire: the idealisation that EDM
+    /// Announces this message to its target instantly and off the wire: the idealisation that EDM
     /// (ASPLOS'25), 4.3, assumes for receiver-driven protocols. The target gets
-    /// [`HostIn::Announced`] at the same instant.
+    /// [`HostIn::Announced`] at the same time.
     Announce(Message),
 }
 
 /// A host of a packet-switched design.
 pub trait Host: Program<In = HostIn, Out = HostOut> {
-    /// The packet to put on the wire at `now`, when the link is free, or `None`.
+    /// Returns the packet to put on the wire at `now`, when the link is free, or `None`.
     fn poll_transmit(&mut self, now: Time) -> Option<Packet>;
-    /// What the packet that [`poll_transmit`](Host::poll_transmit) has just returned says beyond
-    /// its fields, as bytes of its wire format: for control packets of variable length. Empty for
-    /// most designs.
+    /// Returns the content, beyond its fields, of the packet that
+    /// [`poll_transmit`](Host::poll_transmit) has just returned, as bytes of its wire format: for
+    /// control packets of variable length. Empty for most designs.
     fn take_content(&mut self) -> Box<[u8]> {
         Box::default()
     }
-    /// The same at the receiver, just before the [`HostIn::Receive`] of that packet; not called
-    /// when it is empty.
+    /// Passes that content to the receiver, just before the [`HostIn::Receive`] of that packet; not
+    /// called if it is empty.
     fn give_content(&mut self, _content: &[u8]) {}
     /// Returns whether [`poll_transmit`](Host::poll_transmit) might return a packet without further
-    /// input or wake-up. `true` is always right; `false` spares the rig an event when the link
-    /// falls idle.
+    /// input or wake-up. `true` is always correct; `false` saves the rig an event when the link
+    /// becomes idle.
     fn may_transmit(&self) -> bool {
         true
     }
 }
 
-/// Inputs of a switch: a packet has come in on a port, wholly received and past the layer-2
-/// pipeline.
+/// Input of a switch: a whole packet was received on a port and has passed the layer-2 pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchIn {
-    /// The port, which is the number of the node behind it.
+    /// The port, which is the number of the node at its other end.
     pub port: NodeId,
     /// The packet that arrived.
     pub packet: Packet,
@@ -171,23 +169,22 @@ pub struct SwitchIn {
 /// Decisions of a switch besides queueing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchOut {
-    /// This packet found no room, or lost its place to a more urgent one.
+    /// This packet found no room, or was displaced by a more urgent one.
     Drop(Packet),
 }
 
 /// A switch of a packet-switched design.
 pub trait Switch: Program<In = SwitchIn, Out = SwitchOut> {
-    /// The packet to put on the wire of `port` at `now`, when that link is free, or `None`.
+    /// Returns the packet to put on the wire of `port` at `now`, when that link is free, or `None`.
     fn poll_transmit(&mut self, now: Time, port: NodeId) -> Option<Packet>;
     /// Returns whether [`poll_transmit`](Switch::poll_transmit) might return a packet for `port`
-    /// without further input or wake-up. `true` is always right; `false` spares the rig an event
-    /// when the link falls idle.
+    /// without further input or wake-up. `true` is always correct; `false` saves the rig an event
+    /// when the link becomes idle.
     fn may_transmit(&self, _port: NodeId) -> bool {
         true
     }
-    /// Ports whose `poll_transmit` may answer differently since the last call: appended to `ports`,
-    /// then forgotten.
+    /// Moves to `ports` the ports whose `poll_transmit` may have a new result since the last call.
     fn take_ready(&mut self, ports: &mut Vec<NodeId>);
-    /// Payload and headers queued for `port`, in wire bytes.
+    /// Returns the queued wire bytes for `port`.
     fn queued(&self, port: NodeId) -> Bytes;
 }

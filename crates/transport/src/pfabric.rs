@@ -1,15 +1,15 @@
-//! pFabric (Alizadeh et al., SIGCOMM'13): tiny priority queues in the switch, next to no rate
+//! pFabric (Alizadeh et al., SIGCOMM'13): small priority queues in the switch, and minimal rate
 //! control in the hosts.
 //!
-//! A message is a flow. Its packets carry its remaining (unacknowledged) bytes as priority; a host
+//! A message is a flow. Its packets have its remaining (unacknowledged) bytes as priority. A host
 //! sends the flow with the least first, each with a fixed window of about a bandwidth-delay
-//! product, and takes packets as lost only after a fixed, short timeout (4.3: no fast retransmit).
-//! Every packet is acknowledged by itself. After several timeouts in a row a flow only probes, and
-//! when a probe is answered it starts again from a window of one.
+//! product. It detects losses only by a fixed, short timeout (4.3: no fast retransmit). Every
+//! packet is acknowledged individually. After several timeouts in a row a flow sends only probes;
+//! when a probe is answered, it restarts with a window of one.
 //!
-//! Instead of that, [`RateControl::Dctcp`] makes each flow a connection of DCTCP, as EDM
-//! (ASPLOS'25, 4.3) has it: marks of the switch, cumulative acknowledgements that echo them, fast
-//! retransmit, a timeout that follows round trips.
+//! As an alternative, [`RateControl::Dctcp`] makes each flow a connection of DCTCP, as in EDM
+//! (ASPLOS'25, 4.3): marks of the switch, cumulative acknowledgements that echo them, fast
+//! retransmit, and a timeout that follows round trips.
 
 mod flow;
 mod minimal;
@@ -28,27 +28,27 @@ use std::collections::{BinaryHeap, VecDeque};
 
 pub use switch::Switch;
 
-/// A host: its flows, and what comes in from every peer.
+/// A host: its flows, and the reassembly of messages from every peer.
 #[derive(Clone, Debug)]
 pub struct Host {
     node: NodeId,
     config: Pfabric,
-    /// Slots, used again.
+    /// Slots of flows, which are reused.
     flows: Vec<Flow>,
     free: Vec<u32>,
     outboxes: Sparse<Outbox>,
     inboxes: Sparse<Inbox>,
     acknowledgements: VecDeque<Packet>,
-    /// Flows that can send, least remaining bytes first, older first. Holds stale entries: see
+    /// Flows that can send, least remaining bytes first, older first. Contains stale entries: see
     /// [`Flow::listed`].
     urgent: BinaryHeap<Reverse<(u64, u64, u32)>>,
-    /// Flows made so far.
+    /// Number of flows created.
     made: u64,
     /// Retransmission and probe timers, by slot.
     timers: Timers,
 }
 
-/// The transport of `node`.
+/// Creates the transport of `node`.
 pub fn host(config: &Pfabric, node: NodeId) -> Host {
     Host {
         node,
@@ -64,7 +64,7 @@ pub fn host(config: &Pfabric, node: NodeId) -> Host {
     }
 }
 
-/// A switch with `ports` priority queues.
+/// Creates a switch with `ports` priority queues.
 pub fn switch(config: &Pfabric, ports: u32) -> Switch {
     let mark_above = match &config.control {
         RateControl::Minimal { .. } => None,
@@ -73,7 +73,7 @@ pub fn switch(config: &Pfabric, ports: u32) -> Switch {
     Switch::new(config.queue, mark_above, ports)
 }
 
-/// The packets of a lone message.
+/// Returns the packets of a lone message.
 pub fn train(config: &Pfabric, bytes: Bytes) -> Train {
     Train::new(bytes, config.mss, |payload, _| pfabric_wire(payload), pfabric_ack_wire())
 }
@@ -84,7 +84,7 @@ pub fn wire_cost(config: &Pfabric, operation: Operation, bytes: Bytes, read_requ
 }
 
 impl Host {
-    /// Flows that are not wholly acknowledged.
+    /// Returns the number of flows that are not fully acknowledged.
     pub fn open_flows(&self) -> usize {
         self.flows.len() - self.free.len()
     }
@@ -101,7 +101,7 @@ impl Host {
         self.list(slot);
     }
 
-    /// Lists the flow in `slot` under its present remaining bytes, if it can send.
+    /// Lists the flow in `slot` under its remaining bytes, if it can send.
     fn list(&mut self, slot: u32) {
         let flow = &mut self.flows[slot as usize];
         let remaining = flow.remaining();
@@ -111,7 +111,7 @@ impl Host {
         }
     }
 
-    /// The listed flow with the least remaining bytes that can send.
+    /// Returns the listed flow with the least remaining bytes that can send.
     fn most_urgent(&mut self) -> Option<u32> {
         while let Some(Reverse((remaining, order, slot))) = self.urgent.peek().copied() {
             let flow = &mut self.flows[slot as usize];
@@ -126,7 +126,7 @@ impl Host {
         None
     }
 
-    /// Takes the most urgent flow, in `slot`, off the list if it cannot send any more.
+    /// Removes the most urgent flow, in `slot`, from the list if it can no longer send.
     fn delist_if_unable(&mut self, slot: u32) {
         let flow = &mut self.flows[slot as usize];
         if !flow.can_send() {
@@ -140,7 +140,7 @@ impl Host {
         if packet.kind == PacketKind::Data && matches!(inbox.take(packet), Arrived::Complete(_)) {
             out.push(HostOut::Deliver { message: packet.message });
         }
-        // Its own bytes, or, as TCP does, all that have come without a hole.
+        // The packet's own bytes or, as in TCP, all contiguous bytes.
         let (offset, value, marked) = match self.config.control {
             RateControl::Minimal { .. } => (packet.offset, u64::from(packet.payload), false),
             RateControl::Dctcp(_) => (inbox.arrived_in_order(packet), 0, packet.marked),

@@ -1,27 +1,28 @@
 //! An idealised receiver-driven protocol, the "IRD" of EDM (ASPLOS'25), 4.3.
 //!
-//! It combines the best of its kind and is granted one thing for nothing:
-//! * A receiver learns of a message at the instant of its submission, off the wire (the
-//!   idealisation; the rig hands [`HostOut::Announce`] on).
-//! * The receiver grants credits, one a packet, to the message with the least bytes left to grant
-//!   (SRPT, as Homa, SIGCOMM'18, and pHost, CoNEXT'15), within a pair too: a credit names its
-//!   message. Even the first packet needs one: nothing is sent blindly, so there is no queue that
-//!   an unscheduled burst could build.
-//! * Credits are paced so that what they call for arrives at line rate (NDP, SIGCOMM'17;
-//!   ExpressPass, SIGCOMM'17, limits them at the switch ports of the receiver's link, which with
-//!   one switch is the same place). At most `outstanding` bytes are called for and not there, and
-//!   of one source at most what keeps it sending for a round trip: an `outstanding` of several
-//!   round trips is Homa's overcommitment, which lets a receiver call for others' data while one
-//!   source is busy. A message no longer than `outstanding` is called for beyond both limits: the
-//!   originals send that much blindly, and credits that lie at busy sources must not hold it up.
+//! It combines the best mechanisms of such protocols, and one part is idealised:
+//! * A receiver learns of a message at the time of its submission, off the wire (the idealisation;
+//!   the rig forwards [`HostOut::Announce`]).
+//! * The receiver grants credits, one per packet, to the message with the least bytes left to grant
+//!   (SRPT, as in Homa, SIGCOMM'18, and pHost, CoNEXT'15). This holds within a pair too: a credit
+//!   identifies its message. Even the first packet needs one: nothing is sent unscheduled, so no
+//!   unscheduled burst can build a queue.
+//! * Credits are paced so that the data arrive at line rate (NDP, SIGCOMM'17). ExpressPass
+//!   (SIGCOMM'17) limits credits at the switch ports of the receiver's link, which with one switch
+//!   is equivalent.
+//! * At most `outstanding` bytes are credited and not received, and from one source at most what
+//!   keeps it sending for a round trip. An `outstanding` of several round trips is Homa's
+//!   overcommitment, which lets a receiver credit other sources while one is busy. A message no
+//!   longer than `outstanding` is exempt from both limits: the originals send that much
+//!   unscheduled, and credits at busy sources must not delay it.
 //! * A sender with credits of several receivers serves the message with the least bytes left to
-//!   send. The other receivers' slots stay empty meanwhile: the scheduling conflict that costs this
-//!   family its throughput (EDM, 3.1).
+//!   send. The other receivers' slots stay empty meanwhile: the scheduling conflict that reduces
+//!   the throughput of these protocols (EDM, 3.1).
 //!
-//! Credits are packets of the least frame size. They go before data, at hosts and in the switch, as
-//! in ExpressPass (a class of their own) and Homa (highest priority). Data of short messages go
-//! before others in the switch, the least of what Homa does with eight levels. The switch never
-//! drops: its queues have no bound, and paced credits keep them short.
+//! Credits are packets of the minimum frame size. They have priority over data, at hosts and in the
+//! switch, as in ExpressPass (a separate class) and Homa (highest priority). Data of short messages
+//! have priority over other data in the switch, a minimal version of Homa's eight levels. The
+//! switch never drops: its queues are unbounded, and paced credits keep them short.
 
 use crate::common::{Arrived, Inbox, Sparse};
 use crate::config::ReceiverDriven;
@@ -33,40 +34,40 @@ use base::{Bytes, NodeId, Operation, Program, Rate, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// A credit on the wire.
+/// Wire bytes of a credit.
 pub const CREDIT_WIRE: u32 = receiver_driven_wire(0);
 
-/// Host `node` of `nodes` on a link of `rate`, which it paces its credits by. `source_limit` is the
-/// payload that keeps a source sending for the round trip of a credit and its data.
+/// Creates host `node` of `nodes` on a link of `rate`, which paces its credits. `source_limit` is
+/// the payload that keeps a source sending for the round trip of a credit and its data.
 pub fn host(config: &ReceiverDriven, node: NodeId, rate: Rate, source_limit: Bytes) -> Host {
     Host::new(*config, node, rate, source_limit)
 }
 
-/// Control has priority, then data of messages that are short enough for a credit at any time.
+/// Control has priority, then data of messages short enough to be exempt from credit limits.
 pub use crate::common::ClassSwitch as Switch;
 
-/// An empty switch. Its queues have no bound; credits keep them short.
+/// Creates an empty switch. Its queues are unbounded; credits keep them short.
 pub fn switch(config: &ReceiverDriven, ports: u32) -> Switch {
     Switch::with_short(ports, config.outstanding)
 }
 
-/// The packets of a lone message of `bytes`; its acknowledgements are the credits.
+/// Returns the packets of a lone message of `bytes`; its acknowledgements are the credits.
 pub fn train(config: &ReceiverDriven, bytes: Bytes) -> Train {
     Train::new(bytes, config.mtu, |payload, _| receiver_driven_wire(payload), CREDIT_WIRE)
 }
 
-/// What a lone request of `bytes`, whose read request is `read_request` long, puts on the wires.
+/// Returns the wire cost of a lone request of `bytes`, whose read request is `read_request` long.
 pub fn wire_cost(config: &ReceiverDriven, operation: Operation, bytes: Bytes, read_request: Bytes) -> WireCost {
     WireCost::of_messages(operation, bytes, read_request, |bytes| train(config, bytes))
 }
 
-/// Least remaining bytes first; among equals, the longest waiting.
+/// The order of messages: least remaining bytes first; among equals, the longest waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Urgency {
     remaining: u64,
     arrival: u64,
     peer: NodeId,
-    /// The message, by its number among those of its pair.
+    /// The message's number among those of its pair.
     sequence: u32,
 }
 
@@ -92,14 +93,14 @@ impl ShortestFirst {
     }
 }
 
-/// A message of which a part may have been granted, or sent.
+/// A message that may be partly granted, or partly sent.
 #[derive(Clone, Copy, Debug)]
 struct Started {
     message: u32,
     bytes: u64,
-    /// Where the next packet begins.
+    /// Offset of the next packet.
     next: u64,
-    /// Packets that the receiver has called for and that are not sent yet; at the sender.
+    /// At the sender: packets that the receiver has credited and that are not sent yet.
     credits: u32,
 }
 
@@ -110,37 +111,38 @@ impl Started {
     fn remaining(&self) -> u64 {
         self.bytes - self.next
     }
-    /// The next packet with at most `mtu` of payload.
+    /// Returns the next packet with at most `mtu` of payload.
     fn piece(&self, sequence: u32, mtu: Bytes) -> Piece {
         let Started { message, bytes, next: offset, .. } = *self;
         Piece { message, sequence, bytes, offset, payload: mtu.count().min(bytes - offset) as u32 }
     }
-    /// Returns whether that was all of it.
+    /// Advances past a packet. Returns whether it was the last one.
     fn advance(&mut self, payload: u32) -> bool {
         self.next += u64::from(payload);
         self.next == self.bytes
     }
 }
 
-/// What a host expects from one source.
+/// The messages from one source.
 #[derive(Clone, Debug, Default)]
 struct Incoming {
     /// Number of the next message to be announced.
     next_sequence: u32,
-    /// Payload called for and not there.
+    /// Payload that is credited and not received.
     outstanding: u64,
-    /// Its entry among the grantable that counts; zero is none.
+    /// The number of its valid entry in `grantable`; zero if there is none.
     listed: u64,
     inbox: Inbox,
 }
 
-/// Returns whether a packet may be called for beside `outstanding` bytes; alone, any may.
+/// Returns whether a packet may be credited in addition to `outstanding` bytes; always if these are
+/// zero.
 fn fits(piece: &Piece, outstanding: u64, limit: Bytes) -> bool {
     outstanding == 0 || outstanding + u64::from(piece.payload) <= limit.count()
 }
 
-/// Returns whether a message is short enough for a credit regardless of other late ones: Homa and
-/// NDP send as much blindly, pHost has tokens for it.
+/// Returns whether a message is short enough to be exempt from the limits: Homa and NDP send as
+/// much unscheduled, pHost has tokens for it.
 fn is_short(piece: &Piece, config: &ReceiverDriven) -> bool {
     piece.bytes <= config.outstanding.count()
 }
@@ -152,16 +154,16 @@ struct Receiver {
     /// Maximum payload that is credited to one source in advance.
     source_limit: Bytes,
     sources: Sparse<Incoming>,
-    /// Announced and not wholly granted, by source, what is left to grant, and sequence.
+    /// Announced messages that are not fully granted, by source, ungranted bytes, and sequence.
     ungranted: BTreeMap<(NodeId, u64, u32), Started>,
-    /// The shortest message of each source below its limit. Entries that do not count any more
-    /// leave when they are first.
+    /// The shortest message of each source below its limit. Invalid entries are removed when they
+    /// are first.
     grantable: ShortestFirst,
-    /// Payload called for and not there.
+    /// Payload that is credited and not received.
     outstanding: u64,
-    /// Time at which the link will have room for what the next credit calls for.
+    /// When the link will have room for the data of the next credit.
     next_credit: Time,
-    /// Since when a credit could be given if it were its time: the pace does not slip while a due
+    /// Since when a credit could be granted apart from pacing: the pace does not slip while a due
     /// credit waits for the host's own link.
     grantable_since: Option<Time>,
 }
@@ -172,13 +174,13 @@ struct Sender {
     mtu: Bytes,
     /// Number of the next message, by target.
     next_sequence: Sparse<u32>,
-    /// Submitted and not wholly sent, by target and sequence.
+    /// Submitted messages that are not fully sent, by target and sequence.
     open: BTreeMap<(NodeId, u32), Started>,
-    /// Those with a credit.
+    /// Messages with a credit.
     sendable: ShortestFirst,
 }
 
-/// A host: sender to some and receiver of others.
+/// A host: both sender and receiver.
 #[derive(Clone, Debug)]
 pub struct Host {
     node: NodeId,
@@ -213,11 +215,11 @@ impl Host {
             now: Time::ZERO,
         }
     }
-    /// Payload bytes that this host has called for and that are not there.
+    /// Returns the payload bytes that this host has credited and not received.
     pub fn outstanding(&self) -> Bytes {
         Bytes::new(self.receiver.outstanding)
     }
-    /// The next credit, if its time has come.
+    /// Returns the next credit, if it is due.
     fn credit(&mut self, now: Time) -> Option<Packet> {
         if now < self.receiver.next_credit {
             return None;
@@ -231,7 +233,7 @@ impl Host {
         let bare = Packet::new(PacketKind::Grant, self.node, source, CREDIT_WIRE);
         Some(Packet { message, sequence, offset, priority: piece.remaining(), value: u64::from(payload), ..bare })
     }
-    /// The most urgent packet that somebody has called for.
+    /// Returns the most urgent credited packet.
     fn data(&mut self) -> Option<Packet> {
         let (target, piece) = self.sender.take()?;
         let packet = piece.packet(self.node, target, receiver_driven_wire(piece.payload));
@@ -246,12 +248,12 @@ impl Receiver {
         incoming.next_sequence = sequence.wrapping_add(1);
         let is_listed = incoming.listed != 0;
         self.ungranted.insert((message.source, message.bytes.count(), sequence), Started::of(message));
-        // A listed message keeps its place among equals.
+        // A listed message keeps its order among equals.
         if !is_listed || self.next(message.source).is_some_and(|(_, piece)| piece.sequence == sequence) {
             self.list(message.source);
         }
     }
-    /// The shortest message of `source`, and its next packet.
+    /// Returns the shortest message of `source`, and its next packet.
     fn next(&self, source: NodeId) -> Option<((NodeId, u64, u32), Piece)> {
         let (key, started) = self.ungranted.range((source, 0, 0)..=(source, u64::MAX, u32::MAX)).next()?;
         Some((*key, started.piece(key.2, self.config.mtu)))
@@ -267,7 +269,7 @@ impl Receiver {
             self.grantable.pop();
         }
     }
-    /// Calls for the next packet: its source, and what it is to carry.
+    /// Grants the next packet. Returns its source and its content.
     fn grant(&mut self) -> Option<(NodeId, Piece)> {
         if !self.may_grant() {
             return None;
@@ -284,7 +286,7 @@ impl Receiver {
         self.list(source);
         Some((source, piece))
     }
-    /// Returns whether the most urgent packet fits into what may be outstanding.
+    /// Returns whether the most urgent packet is within the limit on outstanding data.
     fn may_grant(&self) -> bool {
         let next = self.grantable.peek().and_then(|first| self.next(first.peer));
         let may =
@@ -314,7 +316,7 @@ impl Sender {
         self.open.insert((message.target, *sequence), Started::of(message));
         *sequence = sequence.wrapping_add(1);
     }
-    /// A credit for the next packet of a message.
+    /// Handles a credit for the next packet of a message.
     fn take_credit(&mut self, credit: &Packet) {
         let (target, sequence) = (credit.source, credit.sequence);
         let Some(started) = self.open.get_mut(&(target, sequence)) else { return };
@@ -353,8 +355,8 @@ impl Program for Host {
         }
         self.receiver.note_grantable(now);
     }
-    /// The next credit's time. When that has passed, the credit waits for the link and needs no
-    /// wake-up.
+    /// Returns when the next credit is due. After that time the credit waits for the link and needs
+    /// no wake-up.
     fn next_wakeup(&self) -> Option<Time> {
         let next = self.receiver.next_credit;
         (next > self.now && self.receiver.may_grant()).then_some(next)
@@ -399,7 +401,7 @@ mod tests {
         let bare = Packet::new(PacketKind::Data, NodeId(source), NodeId(0), 1538);
         HostIn::Receive(Packet { message: source, offset, payload: MTU as u32, value: whole, ..bare })
     }
-    /// Whom the host calls at `at`, if anybody.
+    /// Returns the source that the host credits at `at`, if any.
     fn called(host: &mut Host, at: Time) -> Option<u32> {
         host.poll_transmit(at).map(|credit| credit.target.0)
     }
@@ -422,7 +424,7 @@ mod tests {
         announced(&mut host, Time::ZERO, 1, 4 * MTU);
         assert_eq!(called(&mut host, Time::ns(100)), Some(1));
         assert_eq!(called(&mut host, Time::ZERO + PACKET), Some(1));
-        // But time in which nothing could be granted is not made up for.
+        // But time in which nothing could be granted is not compensated.
         let mut idle = receiver(8, 8);
         announced(&mut idle, Time::us(1), 1, 2 * MTU);
         assert_eq!(called(&mut idle, Time::us(1)), Some(1));

@@ -4,30 +4,30 @@
 //! This file has only the mapping from ranks to queues. The owner keeps the queues and chooses
 //! their order of service.
 
-/// The bounds of the queues. Queue 0 has the highest priority; bounds never fall from one queue to
-/// the next.
+/// The bounds of the queues. Queue 0 has the highest priority; bounds do not decrease from one
+/// queue to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpPifo {
     bounds: Box<[u32]>,
 }
 
 impl SpPifo {
-    /// `queues` queues, at least one, every bound 0.
+    /// Creates `queues` queues, at least one, with all bounds 0.
     pub fn new(queues: usize) -> SpPifo {
         assert!(queues > 0, "a scheduler has a queue");
         SpPifo { bounds: vec![0; queues].into_boxed_slice() }
     }
 
-    /// The bound of every queue, that of the highest priority first.
+    /// Returns the bound of every queue, highest priority first.
     pub fn bounds(&self) -> &[u32] {
         &self.bounds
     }
 
-    /// The queue for a packet of `rank` (lower leaves earlier), and adapts the bounds.
+    /// Returns the queue for a packet of `rank` (lower leaves earlier), and adapts the bounds.
     ///
     /// From the lowest priority up, the first queue whose bound is at most the rank takes the
-    /// packet, and the rank becomes its bound (push-up). Where even queue 0 has a higher bound it
-    /// takes the packet all the same, and all bounds fall by what it was too high (push-down).
+    /// packet, and the rank becomes its bound (push-up). If even queue 0 has a higher bound, it
+    /// takes the packet all the same, and all bounds decrease by the difference (push-down).
     pub fn place(&mut self, rank: u32) -> usize {
         match self.bounds.iter().rposition(|bound| *bound <= rank) {
             Some(queue) => {
@@ -71,7 +71,8 @@ mod tests {
         assert!([7, 0, 3, 9].into_iter().all(|rank| queue.place(rank) == 0));
     }
 
-    /// Returns how many pairs leave in the wrong order when all packets come before any leaves.
+    /// Returns the number of pairs that leave in the wrong order if all packets arrive before any
+    /// leaves.
     fn inversions(ranks: &[u32], place: impl FnMut(&u32) -> usize) -> usize {
         let mut order: Vec<(usize, usize)> = ranks.iter().map(place).zip(0..).collect();
         order.sort();

@@ -4,16 +4,16 @@ use base::{Bytes, Rate, Span, Time};
 
 /// Tokens are 2^-32 bytes: a bucket polled every picosecond still fills at its rate.
 const TOKEN_SHIFT: u32 = 32;
-/// Rates are kept as 2^-40 bytes a picosecond.
+/// Rates are in 2^-40 bytes per picosecond.
 const RATE_SHIFT: u32 = 40;
-/// 2^-40 bytes a picosecond in a bit a second, times 2^64: rates change with every request, and a
-/// division would cost more than all else.
+/// 2^-40 bytes per picosecond in a bit per second, times 2^64: rates change with every request, and
+/// a division would dominate the cost.
 const UNITS_PER_BPS: u128 = (1 << (RATE_SHIFT + 64)) / 8_000_000_000_000;
 
-/// Fills at a rate up to a burst. Rates change without loss or gain of what was filled before.
+/// Fills at a rate up to a burst. Rate changes neither lose nor gain tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
-    /// Below zero after a packet larger than the burst.
+    /// Negative after a packet larger than the burst.
     level: i64,
     burst: i64,
     rate: u64,
@@ -21,20 +21,20 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// A full bucket for `burst` bytes (from 1, below 2 GiB) that does not fill yet.
+    /// Creates a full bucket for `burst` bytes (at least 1, below 2 GiB) that does not fill yet.
     pub fn new(burst: Bytes) -> TokenBucket {
         assert!((1..1 << 31).contains(&burst.count()), "a burst is at least a byte and less than 2 GiB");
         let burst = (burst.count() << TOKEN_SHIFT) as i64;
         TokenBucket { level: burst, burst, rate: 0, updated: Time::ZERO }
     }
 
-    /// The same bucket as [`held`](Self::held) was said of it.
+    /// Restores a bucket from the result of [`held`](Self::held).
     pub fn holding(burst: Bytes, held: i64) -> TokenBucket {
         TokenBucket { level: held, ..TokenBucket::new(burst) }
     }
 
-    /// All that there is to know of a bucket that does not fill, beside its burst; `None` of one
-    /// that does.
+    /// Returns the whole state, except the burst, of a bucket that does not fill; `None` if it
+    /// fills.
     pub fn held(&self) -> Option<i64> {
         (self.rate == 0).then_some(self.level)
     }
@@ -48,19 +48,19 @@ impl TokenBucket {
         }
     }
 
-    /// Returns whether it fills at all.
+    /// Returns whether the bucket fills.
     pub fn fills(&self) -> bool {
         self.rate > 0
     }
 
-    /// The whole bytes in it at `now`; none while in debt.
+    /// Returns the whole bytes in it at `now`; zero while in debt.
     pub fn level(&mut self, now: Time) -> Bytes {
         self.fill(now);
         Bytes::new(self.level.max(0) as u64 >> TOKEN_SHIFT)
     }
 
-    /// Takes `bytes`, if they are there. More than the burst may be taken from a full bucket, and
-    /// is then owed.
+    /// Takes `bytes`, if available. More than the burst may be taken from a full bucket, and is
+    /// then owed. Returns whether they were taken.
     pub fn take(&mut self, now: Time, bytes: Bytes) -> bool {
         self.fill(now);
         let is_there = self.level >= self.needed(bytes);
@@ -70,8 +70,8 @@ impl TokenBucket {
         is_there
     }
 
-    /// Returns the time at which [`take`](Self::take) of `bytes` will succeed if the rate stays and
-    /// nothing else is taken; `None` when never.
+    /// Returns when [`take`](Self::take) of `bytes` will succeed if the rate stays and nothing else
+    /// is taken, or `None` if never.
     pub fn ready_at(&mut self, now: Time, bytes: Bytes) -> Option<Time> {
         self.fill(now);
         let missing = self.needed(bytes) - self.level;
@@ -81,10 +81,11 @@ impl TokenBucket {
         (self.rate > 0).then(|| now + Span::ps(self.time_for(missing as u64)))
     }
 
-    /// Picoseconds in which this many tokens fill, rounded up. The rate is not zero.
+    /// Returns the picoseconds in which this many tokens fill, rounded up. The rate must not be
+    /// zero.
     fn time_for(&self, tokens: u64) -> u64 {
         const SHIFT: u32 = RATE_SHIFT - TOKEN_SHIFT;
-        // Up to 16 MiB, which is nearly always, without a wide division.
+        // Up to 16 MiB, the usual case, without a wide division.
         match tokens.leading_zeros() >= SHIFT {
             true => (tokens << SHIFT).div_ceil(self.rate),
             false => (u128::from(tokens) << SHIFT).div_ceil(u128::from(self.rate)) as u64,

@@ -1,7 +1,7 @@
-//! Stacks without congestion control: raw Ethernet, RoCEv2 and TCP in hardware as EDM (ASPLOS'25)
-//! measures them in Table 1 and Figure 6. Messages are cut into packets that leave as soon as the
-//! link is free, the peers in turn; the switch queues without a limit, so nothing is lost and
-//! nothing needs an acknowledgement.
+//! Stacks without congestion control: raw Ethernet, RoCEv2 and TCP in hardware, as EDM (ASPLOS'25)
+//! measures them in Table 1 and Figure 6. Messages are split into packets that leave as soon as the
+//! link is free, round robin over the peers. The switch queues without a limit, so nothing is lost
+//! and nothing needs an acknowledgement.
 
 use crate::common::{Arrived, Inbox, Ready, ReadyRing, Sparse};
 use crate::cost::{Train, WireCost};
@@ -11,14 +11,15 @@ use crate::{HostIn, HostOut, Packet};
 use base::{Bytes, NodeId, Operation, Program, Time};
 use serde::Serialize;
 
-/// A stack's parameters.
+/// The parameters of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Uncontrolled {
-    /// Largest payload of a packet.
+    /// Maximum payload of a packet.
     pub mtu: Bytes,
 }
 
-/// Wire bytes of a packet with `payload` bytes of a message; `first` is the message's first packet.
+/// Returns the wire bytes of a packet with `payload` bytes of a message; `first` is the message's
+/// first packet.
 pub fn wire(framing: Framing, payload: u32, first: bool) -> u32 {
     match framing {
         Framing::Roce => roce_wire(payload, first),
@@ -27,7 +28,7 @@ pub fn wire(framing: Framing, payload: u32, first: bool) -> u32 {
     }
 }
 
-/// The packets of a lone message.
+/// Returns the packets of a lone message.
 pub fn train(config: &Uncontrolled, framing: Framing, bytes: Bytes) -> Train {
     let packets = Train::new(bytes, config.mtu, |payload, first| wire(framing, payload, first), 0);
     Train { acknowledgements: 0, ..packets }
@@ -55,7 +56,7 @@ pub struct Host {
     ring: ReadyRing,
 }
 
-/// The stack of `node`.
+/// Creates the stack of `node`.
 pub fn host(config: &Uncontrolled, framing: Framing, node: NodeId) -> Host {
     let (outgoing, inboxes, ring) = (Sparse::default(), Sparse::default(), ReadyRing::default());
     Host { node, mtu: config.mtu, framing, outgoing, inboxes, ring }
@@ -98,10 +99,10 @@ impl crate::Host for Host {
     }
 }
 
-/// Output queues without a limit; there is no control to go first.
+/// Output queues without a limit; there are no control packets.
 pub use crate::common::ClassSwitch as Switch;
 
-/// A switch with `ports` ports.
+/// Creates a switch with `ports` ports.
 pub fn switch(ports: u32) -> Switch {
     Switch::new(ports)
 }

@@ -1,6 +1,6 @@
 //! Weighted round robin over a few queues, in packets.
 
-/// Whose turn it is. At most 32 queues.
+/// The state of a round robin over at most 32 queues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeightedRoundRobin {
     weights: Box<[u32]>,
@@ -10,15 +10,15 @@ pub struct WeightedRoundRobin {
 }
 
 impl WeightedRoundRobin {
-    /// One weight a queue: how many packets it may send a turn, at least one each.
+    /// Creates a round robin with one weight per queue: its packets per turn, at least one.
     pub fn new(weights: &[u32]) -> WeightedRoundRobin {
         assert!((1..=32).contains(&weights.len()), "between one and 32 queues");
         assert!(weights.iter().all(|weight| *weight > 0), "a weight is at least one");
         WeightedRoundRobin { weights: weights.into(), at: 0, left: weights[0] }
     }
 
-    /// Which queue sends the next packet; bit `i` of `waiting` says whether queue `i` has one. A
-    /// queue that has none when its turn comes loses the rest of it.
+    /// Returns the queue that sends the next packet; bit `i` of `waiting` is set if queue `i` has
+    /// one. A queue that becomes empty during its turn loses the rest of it.
     pub fn next(&mut self, waiting: u32) -> Option<usize> {
         let waiting = waiting & self.all();
         if waiting == 0 {

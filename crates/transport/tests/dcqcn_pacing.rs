@@ -1,4 +1,4 @@
-//! Is the model right: when a paced queue pair of DCQCN may send.
+//! Tests of the times at which a paced queue pair of DCQCN may send.
 
 use base::{Bytes, NodeId, Program, Rate, Span, Time};
 use transport::config::{Dcqcn, Pause, Reaction};
@@ -23,7 +23,7 @@ fn config(rate_min_bps: u64) -> Dcqcn {
     }
 }
 
-/// A host that was notified of congestion so often at time zero, with a long message to send.
+/// Builds a host that received this many notifications at time zero, with a long message to send.
 fn congested(config: &Dcqcn, notifications: u32) -> dcqcn::Host {
     let mut host = dcqcn::host(config, NodeId(0), Rate::gbps(100));
     let notification = Packet::new(PacketKind::CongestionNotification, NodeId(1), NodeId(0), 84);
@@ -56,8 +56,8 @@ fn twenty_notifications_leave_the_least_rate() {
     assert_eq!(next_packet(&mut host, Time::ZERO), Time::ZERO);
 }
 
-/// At 95 kb/s, what twenty notifications leave without a least rate, a packet would keep the next
-/// one back for 92 ms; the increase timer doubles the rate long before.
+/// At 95 kb/s, the rate after twenty notifications without a minimum, a packet would delay the next
+/// one by 92 ms; the increase timer doubles the rate long before.
 #[test]
 fn a_packet_that_waits_goes_when_the_rate_has_risen_enough() {
     let mut host = congested(&config(1), 20);

@@ -1,9 +1,10 @@
-//! Does the protocol hold: every message ends, whatever the network loses or delays.
+//! Tests of the protocols: every message ends, whatever the network loses or delays.
 //!
-//! Hosts that repair losses speak through a network that drops and delays packets at random. The
-//! world stops when no packet is under way, no timer is set and no host has something to send: a
-//! message that is open then would stay open for ever. Fastpass repairs lost control packets only
-//! (its data are TCP's business), the receiver-driven protocol none: they get what they can repair.
+//! Hosts that repair losses communicate over a network that drops and delays packets at random. The
+//! world stops when no packet is in flight, no timer is set and no host has something to send: a
+//! message that is open then would stay open forever. Fastpass repairs only lost control packets
+//! (TCP handles its data), the receiver-driven protocol none: they run on networks whose losses
+//! they can repair.
 
 use base::{Bytes, NodeId, Program, Rate, Seed, Span, Stream, Time};
 use proptest::prelude::*;
@@ -13,11 +14,11 @@ use transport::config::{Dctcp, Fastpass, Pfabric, RateControl, ReceiverDriven};
 use transport::{Host, HostIn, HostOut, Message, Packet, PacketKind, dctcp, fastpass, pfabric, receiver_driven};
 
 const NODES: u32 = 4;
-/// One way through the network, without jitter.
+/// One-way delay of the network, without jitter.
 const DELAY: Span = Span::us(1);
-/// 100 Gb/s.
+/// Transmission time of a byte at 100 Gb/s.
 const BYTE: Span = Span::ps(80);
-/// Far beyond what any of these loads needs.
+/// Far beyond the need of any of these loads.
 const EVENTS_MAX: u64 = 20_000_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -33,14 +34,14 @@ struct Network {
 enum Event {
     Submit(usize),
     Arrive(usize),
-    /// The host's link is free, or a timer of its is due.
+    /// The host's link is free, or one of its timers is due.
     Turn(u32),
 }
 
 struct World<H> {
     hosts: Vec<H>,
     free_at: Vec<Time>,
-    /// When the earliest turn that is planned for a host comes.
+    /// The earliest scheduled turn of each host.
     armed: Vec<Time>,
     events: BinaryHeap<Reverse<(Time, u64, Event)>>,
     pushed: u64,
@@ -84,7 +85,7 @@ impl<H: Host> World<H> {
         self.push(at, Event::Submit(id as usize));
     }
 
-    /// Plays until nothing can happen any more. Returns the messages that did not end.
+    /// Runs until no event is left. Returns the messages that did not end.
     fn run(&mut self) -> Vec<u32> {
         let mut out = Vec::new();
         for _ in 0..EVENTS_MAX {
@@ -139,7 +140,8 @@ impl<H: Host> World<H> {
         node
     }
 
-    /// Sends one packet if the link is free, and returns to the host when it may have more to do.
+    /// Sends one packet if the link is free, and schedules the host's next turn if it may have more
+    /// to do.
     fn pump(&mut self, now: Time, node: NodeId) {
         let host = &mut self.hosts[node.index()];
         if self.free_at[node.index()] <= now
@@ -219,7 +221,7 @@ fn dctcp_config() -> Dctcp {
     }
 }
 
-/// A start in nanoseconds, a source, a step to the target, and a size from a byte to 140 packets.
+/// Start in nanoseconds, source, distance to the target, and size from a byte to 140 packets.
 fn load() -> impl Strategy<Value = Vec<(u64, u32, u32, u64)>> {
     let bytes = prop_oneof![1u64..3_000, 1u64..200_000];
     proptest::collection::vec((0u64..50_000, 0..NODES, 1..NODES, bytes), 1..20)
@@ -282,8 +284,8 @@ proptest! {
     }
 }
 
-/// A tenth of the control packets, and nothing else, is lost: slots that nobody hears of are asked
-/// for again.
+/// A tenth of the control packets, and nothing else, is lost: slots of lost allocations are
+/// requested again.
 #[test]
 fn fastpass_repairs_its_control_packets() {
     for seed in 0..10 {
@@ -296,7 +298,7 @@ fn fastpass_repairs_its_control_packets() {
     }
 }
 
-/// One packet in seven is lost, and late acknowledgements come after the timeouts that they would
+/// One packet in seven is lost, and late acknowledgements arrive after the timeouts that they would
 /// have prevented.
 #[test]
 fn large_messages_of_pfabric_end_with_losses_and_jitter() {
@@ -309,7 +311,7 @@ fn large_messages_of_pfabric_end_with_losses_and_jitter() {
     }
 }
 
-/// Without loss and jitter nothing is sent twice, and the count of packets is exact.
+/// Without loss and jitter nothing is retransmitted, and the count of packets is exact.
 #[test]
 fn packets_sent_again_are_counted_one_by_one() {
     let quiet = Network { loss: 0.0, spares_data: false, jitter: Span::ZERO, seed: 1 };

@@ -1,4 +1,4 @@
-//! Every path that a file mentions, as its `use` lines make it.
+//! Every path that a file mentions, resolved by its `use` lines.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use syn::{ExprUnsafe, ImplItem, Item, ItemImpl, ItemTrait, ItemUse, Macro, Path,
 use crate::product::{attributes, attributes_of_part, is_test};
 use crate::source::line_of;
 
-/// A path that a file mentions, whole: `std::time::Instant` also where the file says `Instant`.
+/// A full path that a file mentions: `std::time::Instant` even if the file has `Instant`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mention {
     parts: Vec<String>,
@@ -18,15 +18,15 @@ pub(crate) struct Mention {
 }
 
 impl Mention {
-    /// A mention of `parts`. `core` and `alloc` are `std` by other names.
+    /// Creates a mention of `parts`. `core` and `alloc` count as `std`.
     fn new(mut parts: Vec<String>, line: usize) -> Mention {
         if let Some(first) = parts.first_mut().filter(|first| matches!(first.as_str(), "core" | "alloc")) {
             *first = "std".into();
         }
         Mention { parts, line }
     }
-    /// Whether this is `path` or something below it; or, with a glob at its end, something that
-    /// brings `path` in.
+    /// Returns whether this is `path` or something below it; or, with a glob at its end, whether
+    /// the glob imports `path`.
     pub(crate) fn is_of(&self, path: &str) -> bool {
         let wanted: Vec<&str> = path.split("::").collect();
         match self.parts.split_last() {
@@ -39,7 +39,7 @@ impl Mention {
     }
 }
 
-/// Everything that the product code of a file mentions.
+/// Returns every path that the product code of a file mentions.
 pub(crate) fn mentions(syntax: &syn::File) -> Vec<Mention> {
     let mut imports = Imports::default();
     imports.visit_file(syntax);
@@ -48,7 +48,7 @@ pub(crate) fn mentions(syntax: &syn::File) -> Vec<Mention> {
     paths.mentions
 }
 
-/// The `use` lines: what they mention, and what each name of the file stands for.
+/// The `use` lines: the paths that they mention, and the path of each imported name.
 #[derive(Default)]
 struct Imports {
     names: BTreeMap<String, Vec<String>>,
@@ -67,7 +67,7 @@ impl Imports {
         }
     }
     fn name(&mut self, name: String, mut parts: Vec<String>, line: usize) {
-        // `use std::time::{self}` brings in `time`.
+        // `use std::time::{self}` imports `time`.
         let is_self = parts.last().is_some_and(|last| last == "self") && parts.len() > 1;
         if is_self {
             parts.pop();
@@ -78,7 +78,7 @@ impl Imports {
     }
 }
 
-/// Leaves out what only tests compile; both visitors of this file do.
+/// Skips items that are compiled for tests only, for both visitors of this file.
 macro_rules! skip_tests {
     () => {
         fn visit_item(&mut self, item: &'ast Item) {
@@ -117,7 +117,7 @@ impl Paths<'_> {
     fn unsafety(&mut self, line: usize) {
         self.mentions.push(Mention { parts: vec!["unsafe".into()], line });
     }
-    /// Every run of `a::b::c` in tokens that have no known syntax.
+    /// Mentions every sequence like `a::b::c` in tokens without known syntax.
     fn tokens(&mut self, tokens: TokenStream) {
         let mut run = Run::default();
         for token in tokens {
@@ -135,7 +135,7 @@ impl Paths<'_> {
     }
 }
 
-/// A path that is being read off tokens.
+/// A path that is being assembled from tokens.
 #[derive(Default)]
 struct Run {
     parts: Vec<String>,

@@ -1,17 +1,17 @@
-//! Readings of a run, from which its metrics come.
+//! Readings of a run, from which its metrics are computed.
 
 use super::{Computed, Count, Definition, Key, Ratio, Window};
 use std::collections::BTreeMap;
 
-/// Takes the readings of a run under declared names.
+/// Collects the readings of a run under declared names.
 ///
-/// Whoever counts, counts from its beginning and knows of no window. It is read when the window
-/// begins, followed by [`begin_window`](Meter::begin_window), and again when the run ends: a
-/// running total then counts with its growth. What the caller computes (the highest of something, a
-/// percentile) it starts anew when the window begins.
+/// A counter runs from the start of the run and ignores the window. It is read when the window
+/// begins, followed by [`begin_window`](Meter::begin_window), and again when the run ends: the
+/// metric is the growth of the running total. The caller restarts the values that it computes (a
+/// maximum, a percentile) when the window begins.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
-    /// By metric and part: running totals as they were last read.
+    /// By metric and part: the last readings of running totals.
     totals: BTreeMap<(String, u32), f64>,
     /// The same when the window began.
     before: BTreeMap<(String, u32), f64>,
@@ -20,30 +20,30 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Before the first reading.
+    /// Creates a meter without readings.
     pub fn new() -> Meter {
         Meter::default()
     }
 
-    /// What was read since the last call is the state in which the window begins.
+    /// Begins the window: the readings since the last call are its initial state.
     pub fn begin_window(&mut self) {
         self.before.append(&mut self.totals);
         self.values.clear();
     }
 
-    /// A running total.
+    /// Reads a running total.
     pub fn count(&mut self, metric: impl Into<Key<Count>>, total: f64) {
         let key = metric.into();
         let grown = self.growth(key.definition, &key.name, 0, total);
         self.set(key, grown);
     }
 
-    /// The quotient of two running totals; 0 if the second has not grown. Returns it.
+    /// Reads the quotient of two running totals and returns it; 0 if the second has not grown.
     pub fn ratio(&mut self, metric: impl Into<Key<Ratio>>, part: f64, whole: f64) -> f64 {
         self.ratio_or(metric, part, whole, 0.0)
     }
 
-    /// The same with another value where the second has not grown.
+    /// The same with another value if the second has not grown.
     pub fn ratio_or(&mut self, metric: impl Into<Key<Ratio>>, part: f64, whole: f64, empty: f64) -> f64 {
         let key = metric.into();
         let part = self.growth(key.definition, &key.name, 0, part);
@@ -53,24 +53,24 @@ impl Meter {
         ratio
     }
 
-    /// A number that the caller has computed.
+    /// Records a number that the caller has computed.
     pub fn put<F: Computed>(&mut self, metric: impl Into<Key<F>>, value: f64) {
         self.set(metric.into(), value);
     }
 
-    /// How much a running total has grown in the window of a metric that the caller computes from
-    /// several; each has a number of its own, its `part`.
+    /// Returns the growth of a running total in the window, for a metric that the caller computes
+    /// from several. Each total has its own `part` number.
     pub fn grown<F>(&mut self, metric: impl Into<Key<F>>, part: u32, total: f64) -> f64 {
         let key = metric.into();
         self.growth(key.definition, &key.name, part, total)
     }
 
-    /// What a reader of the summary must know.
+    /// Adds a warning for readers of the summary.
     pub fn warn(&mut self, warning: String) {
         self.warnings.push(warning);
     }
 
-    /// The metrics and the warnings.
+    /// Returns the metrics and the warnings.
     pub fn finish(self) -> (BTreeMap<String, f64>, Vec<String>) {
         (self.values, self.warnings)
     }

@@ -20,7 +20,7 @@ those since then. Without a warm-up it is the whole run, but not the preparation
 count. Percentiles are averaged, as those of latency are.
 ";
 
-/// docs/reference/metrics.md.
+/// Returns the content of docs/reference/metrics.md.
 pub fn page() -> String {
     let sections: Vec<String> = SECTIONS.iter().map(section).collect();
     format!("{INTRO}{}", sections.concat())
@@ -42,7 +42,7 @@ fn row(metric: &Definition) -> String {
     format!("| `{name}` | {} | {seeds} | {window} | {} |\n", metric.unit, metric.doc())
 }
 
-/// In lines of at most 100 letters.
+/// Wraps text at 100 bytes.
 fn wrapped(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

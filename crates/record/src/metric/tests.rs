@@ -21,7 +21,7 @@ fn every_name_is_declared_once_and_says_what_it_means() {
     assert!(names.len() > 200, "{}", names.len());
 }
 
-/// A name of a family.
+/// Returns an example name of a family.
 fn example(pattern: &str) -> String {
     let places = [("server", "3"), ("ssd", "07"), ("channel", "1"), ("bytes", "4096"), ("stream", "a-b_c")];
     let places = places.into_iter().chain([("work", "send"), ("kind", "update")]);
@@ -33,7 +33,7 @@ fn the_unit_at_the_end_of_a_name_is_its_unit() {
     let units = [("_ns", "ns"), ("_us", "us"), ("_ms", "ms"), ("_bytes", "B"), ("_s", "s")];
     let units = units.into_iter().chain([("_usd", "USD"), ("_fraction", "fraction"), ("_ratio", "ratio")]);
     for (end, unit) in units {
-        // A rate ends like a time.
+        // Names of rates end like those of times.
         let named = all().filter(|metric| metric.name.ends_with(end) && !metric.name.ends_with("_per_s"));
         named.for_each(|metric| assert_eq!(metric.unit, unit, "{}", metric.name));
     }

@@ -1,4 +1,4 @@
-//! Is everything described, and nothing else?
+//! Tests that everything is described, and nothing else.
 
 use crate::support::{dataset, read, summary};
 use base::{Operation, Span, Time};
@@ -30,7 +30,7 @@ fn every_kind_of_span_has_its_column_named_for_it() {
     assert_eq!(spans, expected);
 }
 
-/// A summary in which every field is there and every map and list has an entry.
+/// Builds a summary with every field present and an entry in every map and list.
 fn full_summary() -> Summary {
     let mut row = read(0, Time::ZERO, Span::ns(1), Span::ns(1));
     row.operation = Operation::Write;
@@ -42,12 +42,12 @@ fn full_summary() -> Summary {
     one.availability = Some(Availability { requests: 1, recovery_ns: Some(0.0), ..Availability::default() });
     one.labels = BTreeMap::from([("load".into(), "0.5".into())]);
     let two = Summary { seeds: vec![2], ..one.clone() };
-    // As they are declared: a name of a family would stand for one of many.
+    // Under the declared names: one name stands for its whole family.
     let metrics = metric::all().map(|metric| (metric.name.into(), 1.0)).collect();
     Summary { metrics, ..Summary::over_seeds(&[one, two]).unwrap() }
 }
 
-/// The paths to the leaves, as `columns` writes them.
+/// Collects the paths to the leaves, as `columns` writes them.
 fn leaves(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     let Value::Object(fields) = value else {
         found.insert(path.to_owned());

@@ -1,4 +1,4 @@
-//! Can standard tools read the histograms?
+//! Tests that standard tools can read the histograms.
 
 use crate::support::{read, summarizer};
 use base::{Operation, Span, Time};
@@ -9,7 +9,7 @@ use record::Row;
 use std::io::Cursor;
 use std::time::Duration;
 
-/// What the log's only interval holds, and its start and length.
+/// Parses the log's only interval: its histogram, start and length.
 fn parse(log: &[u8]) -> (Histogram<u64>, Duration, Duration) {
     let entries: Vec<LogEntry> = IntervalLogIterator::new(log).map(|entry| entry.unwrap()).collect();
     let [LogEntry::Interval(interval)] = &entries[..] else { panic!("one interval: {entries:?}") };
@@ -19,7 +19,7 @@ fn parse(log: &[u8]) -> (Histogram<u64>, Duration, Duration) {
     (histogram, interval.start_timestamp(), interval.duration())
 }
 
-/// RFC 4648, section 4.
+/// Decodes RFC 4648, section 4.
 fn base64_decode(text: &str) -> Vec<u8> {
     const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digit = |letter: &u8| ALPHABET.iter().position(|known| known == letter).unwrap() as u32;
@@ -62,7 +62,7 @@ fn a_log_is_the_same_text_for_the_same_rows_and_carries_no_moment() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "#[Histogram log format version 1.3]");
     assert!(!text.contains("StartTime:") && !text.contains("BaseTime:"));
-    // Java's reader takes compressed payloads only; their cookie 0x1c849314 begins `HISTF` in
+    // Java's reader accepts compressed payloads only; their cookie 0x1c849314 begins `HISTF` in
     // base64.
     let payload = lines.last().unwrap().rsplit(',').next().unwrap();
     assert!(payload.starts_with("HISTF"), "{payload}");

@@ -1,4 +1,4 @@
-//! Tests of the records as their users see them, sorted by what they are about.
+//! Tests of the public interface of the records, by topic.
 
 mod describing;
 mod histograms;

@@ -1,4 +1,4 @@
-//! Is docs/reference/metrics.md what the declarations say?
+//! Tests that docs/reference/metrics.md agrees with the declarations.
 
 use record::metric;
 use std::fs;

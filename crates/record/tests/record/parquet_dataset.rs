@@ -1,4 +1,4 @@
-//! Does it keep every row, whatever happens?
+//! Tests that the dataset keeps every row, whatever happens.
 
 use crate::support::{Memory, any_row, any_span, dataset, provenance, read};
 use base::{Span, Time};
@@ -123,7 +123,7 @@ fn a_killed_run_leaves_every_full_part_readable() {
     let rows = reads(2_500);
     let mut writer = ParquetWriter::new(Memory::new(), &provenance()).with_rows_per_part(1_000);
     rows.iter().for_each(|row| writer.row(row).unwrap());
-    // No finish: the process is gone.
+    // No finish: the process has died.
     assert_eq!(writer.written(), Written { parts: 2, rows: 2_000 });
     assert_eq!(writer.parts().rows(), rows[..2_000]);
 }

@@ -1,11 +1,11 @@
-//! Do several seeds come to one summary?
+//! Tests of merging several seeds into one summary.
 
 use crate::support::{read, summary};
 use base::{Span, Time};
 use record::{MergeError, Summary};
 use std::collections::BTreeMap;
 
-/// A run of one seed with two requests of this latency.
+/// Builds a run of one seed with two requests of this latency.
 fn run(seed: u64, latency: Span) -> Summary {
     let rows = [read(0, Time::ZERO, latency, Span::ns(100)), read(1, Time::ZERO, latency, Span::ns(100))];
     let mut run = summary(&rows, Time::us(1));

@@ -1,4 +1,4 @@
-//! Is the summary what its formulae say?
+//! Tests that the summary follows its formulae.
 
 use crate::support::{facts, read, sound_row, summarizer, summary};
 use base::{Bytes, Operation, Span, Time};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use record::summary_json;
 use record::{Audit, Ledger, Outcome, Place, Row, RunFacts, RunIdentity, SpanKind, Statistics, Summarizer, Summary};
 
-/// The value of rank ⌈n × `per_mille` / 1000⌉ of the sorted values.
+/// Returns the value of rank ⌈n × `per_mille` / 1000⌉ of the sorted values.
 fn exact_percentile(values: &[f64], per_mille: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -17,8 +17,8 @@ fn close(got: f64, exact: f64, relative: f64, absolute: f64) -> bool {
     (got - exact).abs() <= exact.abs() * relative + absolute
 }
 
-/// Compares with a brute force over all values, of requests that ended and of those that did not,
-/// which are in no mean; percentiles may be 0.1 % and `step` off.
+/// Compares with a brute-force computation over all values, of ended and of open requests. Open
+/// ones are in no mean; percentiles may differ by 0.1 % and `step`.
 fn check(statistics: &Statistics, ended: &[f64], open: &[f64], step: f64) {
     assert_eq!(statistics.count as usize, ended.len());
     assert_eq!(statistics.lower_bound_from.is_some(), !open.is_empty());
@@ -150,7 +150,7 @@ fn a_number_that_json_cannot_hold_stops_the_run_by_name() {
     summarizer(&[], Time::ZERO).finish(&RunFacts { metrics, ..RunFacts::default() });
 }
 
-/// `count` reads, one each nanosecond, 100 ns long.
+/// Builds `count` reads, one per nanosecond, 100 ns long.
 fn steady(count: u64) -> Vec<Row> {
     (0..count).map(|i| read(i, Time::ns(i), Span::ns(100), Span::ns(100))).collect()
 }
@@ -281,7 +281,8 @@ fn json_comes_back_as_the_same_summary_and_the_same_text() {
     assert!(text.starts_with("{\n  \"version\": \"\",\n") && text.ends_with("}\n"));
 }
 
-/// Of 1,000 requests of 1 to 1,000 ns, `open` had not ended at their last `age`.
+/// Summarizes 1,000 ended requests of 1 to 1,000 ns, and `open` requests of this `age` that have
+/// not ended.
 fn with_open(open: u64, age: Span) -> record::Summary {
     let ended = (1..=1_000).map(|i| read(i, Time::ZERO, Span::ns(i), Span::ns(1)));
     let unfinished = |i| record::Row { outcome: Outcome::Unfinished, ..read(2_000 + i, Time::ZERO, age, Span::ns(1)) };
@@ -297,7 +298,7 @@ fn a_request_that_did_not_end_never_improves_a_percentile() {
     for open in [1, 5, 20, 200, 999] {
         for age in [1, 400, 700, 5_000] {
             let bound = with_open(open, Span::ns(age)).latency_ns["all"];
-            // At last they end a second later: nothing may come out lower than was said.
+            // Later they end, after a second: no percentile may fall below the earlier one.
             let later = with_open(open, Span::secs(1)).latency_ns["all"];
             for (said, true_value) in [(bound.p50, later.p50), (bound.p99, later.p99), (bound.max, later.max)] {
                 assert!(said <= true_value, "{open} open for {age} ns: {said} > {true_value}");
@@ -327,8 +328,8 @@ fn open_requests_of_a_hundredth_leave_the_median_and_make_the_99th_percentile_a_
 
 #[test]
 fn availability_counts_what_was_underway_at_the_fault_or_came_later() {
-    // One request every 10 ns that takes 100 ns; a fault at 500 ns; what is intended from 600 to
-    // 690 ns is lost.
+    // One request every 10 ns that takes 100 ns; a fault at 500 ns; requests intended from 600 to
+    // 690 ns are lost.
     let mut rows: Vec<Row> = (0..100).map(|i| read(i, Time::ns(10 * i), Span::ns(100), Span::ns(100))).collect();
     rows[60..70].iter_mut().for_each(|row| row.outcome = Outcome::Lost);
     let broken = |rows: &[Row]| {
@@ -337,7 +338,7 @@ fn availability_counts_what_was_underway_at_the_fault_or_came_later() {
         summarizer.finish(&facts(rows, Time::us(2)))
     };
     let availability = broken(&rows).availability.expect("there was a fault");
-    // The first that is underway at 500 ns was intended at 400 ns.
+    // The first one underway at 500 ns was intended at 400 ns.
     assert_eq!((availability.requests, availability.unserved), (60, 10));
     assert_eq!((availability.first_fault_ns, availability.recovery_ns), (500.0, Some(190.0)));
     assert_eq!(availability.fraction, 1.0 - 10.0 / 60.0);
@@ -348,8 +349,8 @@ fn availability_counts_what_was_underway_at_the_fault_or_came_later() {
     assert_eq!(summarizer(&rows, Time::ZERO).finish(&facts(&rows, Time::us(2))).availability, None);
 }
 
-/// The warnings about spans of a run of 1,000 requests of 1 us, of each of which so much is
-/// unattributed and so much was claimed twice.
+/// Returns the span warnings of a run of 1,000 requests of 1 us, each with `gap` unattributed and
+/// `twice` claimed twice.
 fn warnings_of(gap: Span, twice: Span) -> Vec<String> {
     let (mut audit, mut rows) = (Audit::default(), Vec::new());
     for request in 0..1_000 {

@@ -1,4 +1,4 @@
-//! Rows and datasets to test with.
+//! Rows and datasets for tests.
 
 use base::{Bytes, NodeId, Operation, RequestId, Span, Time};
 use proptest::prelude::*;
@@ -6,8 +6,8 @@ use record::{Entry, Outcome, ParquetWriter, Parts, Place, Provenance, Row, Sink,
 use record::{RunFacts, RunIdentity, Summarizer, Summary, part_name, read_parts};
 use std::io;
 
-/// A finished, measured 64 B read that was intended at `intended` and waited in the switch all the
-/// time.
+/// Builds a finished, measured 64 B read that was intended at `intended` and spent its whole
+/// latency in the switch queue.
 pub fn read(request: u64, intended: Time, latency: Span, unloaded: Span) -> Row {
     let mut spans = Spans::default();
     spans.add(SpanKind::SwitchQueue, latency);
@@ -32,7 +32,7 @@ pub fn any_operation() -> impl Strategy<Value = Operation> {
     prop::sample::select(vec![Operation::Read, Operation::Write, Operation::ReadModifyWrite])
 }
 
-/// Rows with any values in any field, that need not make sense, but end no earlier than intended.
+/// Rows with any values in any field, even meaningless ones, but that end no earlier than intended.
 pub fn any_row() -> impl Strategy<Value = Row> {
     let ids = (any::<u64>(), any_operation(), any::<u32>(), any::<u32>(), any::<u64>(), any::<u64>());
     let outcome = prop::sample::select(Outcome::ALL.to_vec());
@@ -55,7 +55,7 @@ pub fn any_row() -> impl Strategy<Value = Row> {
     })
 }
 
-/// A span with any values, that ends no earlier than it begins.
+/// Spans with any values that end no earlier than they begin.
 pub fn any_span() -> impl Strategy<Value = SpanRow> {
     let kind = prop::sample::select(SpanKind::ALL.to_vec());
     let place = (0..Place::NAMES.len() as u8, any::<u32>()).prop_map(|(kind, index)| Place::of(kind, index).unwrap());
@@ -76,8 +76,8 @@ fn split(picoseconds: [u64; SpanKind::ALL.len()]) -> Spans {
     spans
 }
 
-/// Rows as a sound design makes them: up to a millisecond late, spans that add up, slower than
-/// alone in the network.
+/// Rows of a sound design: up to a millisecond of latency, spans that add up, slower than alone in
+/// the network.
 pub fn sound_row() -> impl Strategy<Value = Row> {
     let outcome = prop_oneof![9 => Just(Outcome::Finished), 1 => prop::sample::select(Outcome::ALL.to_vec())];
     let latency = prop_oneof![1_000u64..3_000_000, 1_000u64..1_000_000_000];
@@ -94,7 +94,7 @@ pub fn sound_row() -> impl Strategy<Value = Row> {
     )
 }
 
-/// Facts of a run of exactly `rows`, whose arrivals ended at `window_end`.
+/// Returns the facts of a run of exactly `rows`, whose arrivals ended at `window_end`.
 pub fn facts(rows: &[Row], window_end: Time) -> RunFacts {
     let stopped_at = rows.iter().map(|row| row.end).max().unwrap_or_default();
     RunFacts { offered: rows.len() as u64, window_end, stopped_at, ..RunFacts::default() }
@@ -106,7 +106,7 @@ pub fn summarizer(rows: &[Row], window_start: Time) -> Summarizer {
     summarizer
 }
 
-/// The summary of a run of exactly `rows` without a warm-up.
+/// Returns the summary of a run of exactly `rows` without a warm-up.
 pub fn summary(rows: &[Row], window_end: Time) -> Summary {
     summarizer(rows, Time::ZERO).finish(&facts(rows, window_end))
 }
@@ -125,14 +125,14 @@ impl Memory {
     pub fn with_room(room: usize) -> Memory {
         Memory { parts: Vec::new(), room }
     }
-    /// What a reader finds.
+    /// Returns the rows that a reader finds.
     pub fn rows(&self) -> Vec<Row> {
         let parts = self.parts.iter().cloned().map(bytes::Bytes::from);
         read_parts(parts.enumerate().map(|(part, bytes)| (part_name(part as u32), bytes))).unwrap()
     }
 }
 
-/// A part that is being written, and the room that is left for it.
+/// A part that is being written, and its remaining room.
 pub struct Page {
     bytes: Vec<u8>,
     room: usize,
@@ -171,7 +171,7 @@ pub fn provenance() -> Provenance {
     Provenance { version: "1.2.3".into(), plan_hash: "0123abcd".into() }
 }
 
-/// A finished dataset of `rows`.
+/// Writes a complete dataset of `rows`.
 pub fn dataset(rows: &[Row], rows_per_part: usize) -> Memory {
     let mut writer = ParquetWriter::new(Memory::new(), &provenance()).with_rows_per_part(rows_per_part);
     rows.iter().for_each(|row| writer.row(row).unwrap());

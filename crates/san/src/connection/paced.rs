@@ -1,12 +1,12 @@
-//! Connections that keep to a rate, as queue pairs of RoCE with DCQCN do (SIGCOMM 2015), and the
-//! links that they take turns at.
+//! Rate-based connections, like queue pairs of RoCE with DCQCN (SIGCOMM 2015), and the links that
+//! they share round robin.
 //!
-//! A sender hands a packet to its link when the rate of the connection allows it, the link is free
-//! and the hop at its other end has not paused it (IEEE 802.1Qbb). Acknowledgements and
-//! notifications of congestion go beside that: they are a class which is never paused. The network
-//! loses nothing until something breaks. What is lost then shows by what follows it, and the sender
-//! goes back to it (go-back-N), or by silence. The receiver keeps what came meanwhile, as adapters
-//! do that take packets out of order.
+//! A sender passes a packet to its link when the connection's rate allows it and the link is free.
+//! The hop at its other end must not have paused it (IEEE 802.1Qbb). Acknowledgements and
+//! congestion notifications bypass this: their class is never paused. The network loses nothing
+//! until something fails. A loss is then detected by a later packet, and the sender goes back to it
+//! (go-back-N), or by a timeout. The receiver keeps packets that arrived meanwhile, like adapters
+//! with out-of-order reception.
 
 use super::{Flow, PacedConfig, Reply};
 use crate::id::Port;
@@ -19,30 +19,29 @@ use transport::dcqcn::{Due, Notifier, Pacer, RateTimers};
 /// No offset.
 const NEVER: u64 = u64::MAX;
 
-/// This side of a connection, beside its stream.
+/// The local end of a connection, except its stream.
 #[derive(Clone, Debug)]
 pub(super) struct Paced {
     pacer: Pacer,
-    /// First byte that is not acknowledged.
+    /// First unacknowledged byte.
     acknowledged: u64,
-    /// Next byte to send; falls back to what is missing.
+    /// Next byte to send; set back to a missing byte.
     next: u64,
-    /// The hole that the receiver told of last and that was gone back to.
+    /// The last gap that the receiver reported and the sender went back to.
     mended: u64,
-    /// When to go back to what is not acknowledged; [`Time::MAX`] when nothing is under way.
+    /// When to go back to the first unacknowledged byte; [`Time::MAX`] if nothing is in flight.
     deadline: Time,
     timeout: Span,
     hole_patience: Span,
     /// Whether it waits for its turn at a link.
     is_listed: bool,
     notifier: Notifier,
-    /// The hole that this side, as a receiver, told of last.
+    /// The last gap that this end, as a receiver, reported.
     told: u64,
 }
 
 impl Paced {
-    /// The first packet that was not sent, or is to be sent again: the offset behind it, and its
-    /// place.
+    /// Returns the first packet to send or resend: the offset behind it, and its slot.
     pub(super) fn next_of(&self, kept: &VecDeque<(u64, u32)>) -> Option<(u64, u32)> {
         kept.get(kept.partition_point(|(behind, _)| *behind <= self.next)).copied()
     }
@@ -51,8 +50,8 @@ impl Paced {
         Some(self.deadline).filter(|deadline| *deadline != Time::MAX)
     }
 
-    /// Everything before `offset` has come; `is_missing` where what is there has not, and something
-    /// behind it has.
+    /// Handles an acknowledgement of everything before `offset`. `is_missing` if the part at
+    /// `offset` is missing and something behind it was received.
     pub(super) fn acknowledge(&mut self, now: Time, offset: u64, is_missing: bool) {
         if offset > self.acknowledged {
             self.acknowledged = offset;
@@ -68,7 +67,7 @@ impl Paced {
         }
     }
 
-    /// A packet leaves. What is known to be missing is not waited for any longer by it.
+    /// Sets the timeout of a packet that leaves. A deadline for a known gap is not postponed.
     fn expect_answer(&mut self, now: Time) {
         let is_patient = self.hole_patience > Span::ZERO && self.mended == self.acknowledged;
         if !is_patient || self.deadline == Time::MAX {
@@ -76,19 +75,19 @@ impl Paced {
         }
     }
 
-    /// It waits for no turn any more.
+    /// Records that the connection has left the ring of its link.
     pub(super) fn end_turn(&mut self) {
         self.is_listed = false;
     }
 
-    /// Nothing was heard for too long.
+    /// Goes back to the first unacknowledged byte after a timeout.
     pub(super) fn time_out(&mut self) {
         (self.next, self.mended, self.deadline) = (self.acknowledged, NEVER, Time::MAX);
     }
 
-    /// What a packet is answered with that has come, `delivered` packets being in order by it. The
-    /// last of a command, of an answer or of data is acknowledged, as InfiniBand allows
-    /// (9.7.5.1.2).
+    /// Returns the reply to a received packet, which has completed the order of `delivered`
+    /// packets. The last packet of a command, of an answer or of data is acknowledged, as
+    /// InfiniBand allows (9.7.5.1.2).
     pub(super) fn reply(&mut self, expected: u64, is_gap: bool, delivered: usize, packet: &Packet) -> Option<Reply> {
         if is_gap {
             let is_new = std::mem::replace(&mut self.told, expected) != expected;
@@ -96,12 +95,12 @@ impl Paced {
         }
         use PacketKind::{ReadData, WriteData};
         let ends = !matches!(packet.kind, WriteData { last: false } | ReadData { last: false });
-        // None: it was there before, and its sender does not know.
+        // Zero delivered packets mean a duplicate, whose sender does not know it was received.
         (ends || delivered != 1).then_some(Reply::Received)
     }
 }
 
-/// What the paced connections of a place have in common.
+/// The shared state of the paced connections of a host or a target.
 #[derive(Clone, Debug)]
 pub(super) struct Pacing {
     config: PacedConfig,
@@ -113,15 +112,15 @@ pub(super) struct Pacing {
     links: Vec<Link>,
 }
 
-/// A link, and the connections that want it.
+/// A link, and the connections that wait for it.
 #[derive(Clone, Debug)]
 struct Link {
     rate: Rate,
     serialization: Serialization,
-    /// Until when it is taken.
+    /// The time until which the link is busy.
     busy_until: Time,
     is_paused: bool,
-    /// Connections that may send now, in turns.
+    /// Connections that may send now, in round-robin order.
     ring: VecDeque<u32>,
 }
 
@@ -143,7 +142,7 @@ impl Pacing {
         Pacing { config, timeout, waits: Timers::default(), rates: RateTimers::default(), links }
     }
 
-    /// A connection begins, on the link of `port`: at its rate, as every flow starts.
+    /// Starts a connection on the link of `port`, at the line rate like every new flow.
     pub(super) fn begin(&mut self, place: u32, port: Port) -> Paced {
         self.waits.cancel(place);
         self.rates.forget(place);
@@ -168,7 +167,7 @@ impl Pacing {
         [self.waits.next(), self.rates.next(), free].into_iter().flatten().min()
     }
 
-    /// Lets a connection take its turn at the link of its next packet, now or when its rate allows.
+    /// Lists a connection at the link of its next packet, now or when its rate allows.
     pub(super) fn list(&mut self, now: Time, place: u32, flow: &mut Paced, next: Option<Port>) {
         let Some(link) = next.and_then(|port| self.links.get_mut(port.index())).filter(|_| !flow.is_listed) else {
             return;
@@ -182,14 +181,15 @@ impl Pacing {
         }
     }
 
-    /// A link that is free and not paused, and the connection whose turn it is.
+    /// Returns a link that is free and not paused, and the connection whose turn it is.
     pub(super) fn next_turn(&mut self, now: Time) -> Option<(Port, u32)> {
         let is_open = |link: &Link| !link.is_paused && link.busy_until <= now && !link.ring.is_empty();
         let port = self.links.iter().position(is_open)?;
         self.links[port].ring.pop_front().map(|place| (Port(port as u16), place))
     }
 
-    /// A packet of `frame` bytes leaves in its turn, by `port`; `behind` is the offset behind it.
+    /// Records that a packet of `frame` bytes leaves in its turn on `port`; `behind` is the offset
+    /// behind it.
     pub(super) fn sent(&mut self, now: Time, flow: &mut Paced, (behind, frame): (u64, u32), port: Port) {
         flow.next = behind;
         flow.expect_answer(now);
@@ -199,7 +199,7 @@ impl Pacing {
         }
     }
 
-    /// A packet that is never paused leaves behind what the link has already.
+    /// Sends a packet of the class that is never paused, behind the frames already on the link.
     pub(super) fn beside(&mut self, now: Time, port: Port, packet: Packet) -> Flow {
         if let Some(link) = self.links.get_mut(port.index()) {
             link.occupy(now, packet.frame);
@@ -213,12 +213,12 @@ impl Pacing {
         }
     }
 
-    /// A marked packet has come; whether its sender is told.
+    /// Returns whether the sender of a marked packet is to be notified.
     pub(super) fn is_told(&self, now: Time, flow: &mut Paced) -> bool {
         flow.notifier.is_due(now, &self.config.dcqcn)
     }
 
-    /// The receiver has told of marks.
+    /// Reduces the rate of a connection after a congestion notification.
     pub(super) fn notified(&mut self, now: Time, place: u32, flow: &mut Paced) {
         self.rates.notified(now, place, &mut flow.pacer, &self.config.dcqcn);
     }
@@ -227,7 +227,7 @@ impl Pacing {
         self.rates.pop_due(now)
     }
 
-    /// The rate of a connection moves: a packet that waits for it goes sooner or later.
+    /// Runs a rate timer, and reschedules a packet that waits for the rate.
     pub(super) fn fire(&mut self, now: Time, due: Due, flow: &mut Paced) {
         self.rates.fire(now, due, &mut flow.pacer, &self.config.dcqcn);
         if self.waits.deadline(due.flow()).is_some() {

@@ -1,8 +1,8 @@
-//! First in, first out.
+//! The first-in-first-out queue.
 
 use std::collections::VecDeque;
 
-/// One queue of places.
+/// A queue of slots.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fifo(VecDeque<u32>);
 

@@ -1,9 +1,9 @@
-//! Queues of a port (paper, 4.5).
+//! The queues of a port (paper, 4.5).
 //!
-//! [`EgressQueue`] keeps what waits at one port within its buffer and says what leaves next.
-//! Storage-driven: one queue of its own for what completes writes, the others by SP-PIFO on the
-//! rank of a packet. First in, first out: the rival, with drops at the tail; marking is the hop's
-//! business ([`crate::route::RouteConfig::ecn_threshold`]).
+//! [`EgressQueue`] limits the packets that wait at one port to its buffer, and selects the next
+//! one. Storage-driven scheduling has a separate queue for packets that complete writes, and
+//! SP-PIFO by rank for the others. First in, first out is the baseline, with tail drop; the hop
+//! marks packets ([`crate::route::RouteConfig::ecn_threshold`]).
 
 mod fifo;
 mod rank;
@@ -18,10 +18,10 @@ use fifo::Fifo;
 use room::WaitingRoom;
 use storage_driven::StorageDriven;
 
-/// Which queue serves whom.
+/// The scheduling of a port's queues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SchedulingConfig {
-    /// By the rank that follows from the credit of the target's drive.
+    /// By rank, which follows from the credit of the target's drive.
     StorageDriven(StorageDrivenConfig),
     /// One queue.
     Fifo,
@@ -30,26 +30,27 @@ pub enum SchedulingConfig {
 /// Parameters of storage-driven scheduling. The paper gives none (4.5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageDrivenConfig {
-    /// Ranks.
+    /// The mapping of credits to ranks.
     pub rank: RankConfig,
-    /// Queues in all, from 2: the first is for what completes writes alone and always goes first.
+    /// Number of queues, at least 2. The first is reserved for packets that complete writes, and
+    /// always has priority.
     pub queues: u8,
-    /// How the others take turns.
+    /// The service order of the other queues.
     pub service: Service,
 }
 
-/// How queues take turns.
+/// A service order of queues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Service {
-    /// The first that has something: SP-PIFO as published.
+    /// The first nonempty queue: SP-PIFO as published.
     Strict,
-    /// Weighted round robin, as the paper has it: packets a turn of each queue but the first,
+    /// Weighted round robin, as in the paper: the packets per turn of each queue except the first,
     /// highest priority first.
     WeightedRoundRobin(Vec<u32>),
 }
 
-/// What waits at a port. In this order in memory: a packet that nothing holds up is judged by what
-/// comes first.
+/// The packets that wait at a port. The memory order is fixed: the first fields decide whether a
+/// packet passes without waiting.
 #[repr(C)]
 #[derive(Clone, Debug)]
 pub struct EgressQueue {
@@ -67,7 +68,7 @@ enum Queues {
 }
 
 impl EgressQueue {
-    /// Empty, with `room` for that many bytes of frames.
+    /// Creates an empty queue with `room` bytes for frames.
     pub fn new(config: &SchedulingConfig, room: Bytes) -> EgressQueue {
         let queues = match config {
             SchedulingConfig::Fifo => Queues::Fifo(Fifo::default()),
@@ -76,32 +77,32 @@ impl EgressQueue {
         EgressQueue { room: room.count(), used: 0, highest: 0, queues, waiting: WaitingRoom::default() }
     }
 
-    /// Bytes of frames that wait.
+    /// Returns the queued bytes of frames.
     pub fn used(&self) -> Bytes {
         Bytes::new(self.used)
     }
-    /// Bytes of frames for which there is room when nothing waits.
+    /// Returns the capacity, bytes of frames.
     pub fn room(&self) -> Bytes {
         Bytes::new(self.room)
     }
-    /// Bytes of frames for which there is room.
+    /// Returns the free capacity, bytes of frames.
     pub fn room_left(&self) -> Bytes {
         Bytes::new(self.room - self.used)
     }
-    /// The most bytes of frames that ever waited.
+    /// Returns the highest number of queued bytes of frames.
     pub fn highest(&self) -> Bytes {
         Bytes::new(self.highest)
     }
-    /// Takes the most that waits from now on.
+    /// Restarts the highest fill level at the present one.
     pub fn restart_highest(&mut self) {
         self.highest = self.used;
     }
-    /// Whether nothing waits.
+    /// Returns whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.used == 0
     }
 
-    /// Appends a packet; `false` and no change when it does not fit.
+    /// Appends a packet. Returns `false` without a change if it does not fit.
     #[inline(never)]
     pub fn push(&mut self, packet: &Packet) -> bool {
         let used = self.used + u64::from(packet.frame);
@@ -118,7 +119,7 @@ impl EgressQueue {
         true
     }
 
-    /// Takes the packet that leaves next. It is to be read where it lies.
+    /// Removes the next packet and returns a reference to its slot.
     pub fn pop(&mut self) -> Option<&Packet> {
         let place = match &mut self.queues {
             Queues::Fifo(queue) => queue.pop(),
@@ -129,8 +130,8 @@ impl EgressQueue {
         Some(packet)
     }
 
-    /// A packet goes through without waiting, because nothing does: bounds of queues adapt as if it
-    /// had.
+    /// Records that a packet passes an empty queue: the bounds of SP-PIFO adapt as if it had been
+    /// queued.
     #[inline]
     pub fn pass(&mut self, packet: &Packet) {
         if let Queues::StorageDriven(queues) = &mut self.queues {

@@ -1,44 +1,44 @@
-//! Ranks: how urgent a packet is.
+//! Ranks: the urgency of packets.
 
 use crate::packet::{Packet, PacketKind};
 use base::Operation;
 
-/// How ranks follow from credits: a step function (paper, 4.5). More credit is a lower rank is more
-/// urgent.
+/// The mapping of credits to ranks: a step function (paper, 4.5). More credit means a lower rank,
+/// which is more urgent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankConfig {
-    /// A step has so many credits, at least 1.
+    /// Credits per step, at least 1.
     pub quantum: u32,
-    /// The rank of a drive without credit; `rank_max` quanta and more are rank 0.
+    /// The rank of a drive without credit; `rank_max` quanta and more have rank 0.
     pub rank_max: u8,
-    /// Credit of a drive of which nothing was heard yet, or which has gone.
+    /// Assumed credit of a drive whose credit is unknown or which has failed.
     pub unknown_credit: u32,
-    /// The one rank of all that completes reads.
+    /// The rank of all packets that complete reads.
     pub read_rank: u8,
 }
 
 impl RankConfig {
-    /// The rank of a command for a drive with `credit`.
+    /// Returns the rank of a command for a drive with `credit`.
     pub fn of_credit(&self, credit: Option<u32>) -> u8 {
         let steps = credit.unwrap_or(self.unknown_credit) / self.quantum;
         self.rank_max - steps.min(u32::from(self.rank_max)) as u8
     }
 }
 
-/// How a packet is queued.
+/// The queueing class of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Traffic {
-    /// It completes a write, or lets its data come: small, and in the highest queue (the paper
-    /// names completions only).
+    /// Completes a write, or enables the transfer of its data: small, and in the highest queue (the
+    /// paper mentions completions only).
     WriteCompletion,
-    /// By this rank.
+    /// Queued by this rank.
     Ranked(u8),
-    /// It completes a read and has left its request's way: in the lowest queue (paper, 4.6).
+    /// Completes a read and has left its request's path: in the lowest queue (paper, 4.6).
     Stray,
 }
 
 impl Traffic {
-    /// How `packet` is queued.
+    /// Returns the queueing class of `packet`.
     pub fn of(packet: &Packet, config: &RankConfig) -> Traffic {
         match packet.kind {
             PacketKind::Command | PacketKind::WriteData { .. } => Traffic::Ranked(packet.rank),

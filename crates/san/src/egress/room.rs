@@ -1,9 +1,10 @@
-//! Where packets lie while they wait: queues keep their places, so that a packet is written once
-//! and read once however it is queued.
+//! Storage for waiting packets. Queues hold slot numbers, so that a packet is written once and read
+//! once whatever its queue.
 
 use crate::packet::Packet;
 
-/// Grows to the most packets that ever waited at its port, and allocates nothing after that.
+/// Grows to the highest number of packets that waited at its port, and allocates nothing after
+/// that.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WaitingRoom {
     packets: Vec<Packet>,
@@ -11,7 +12,7 @@ pub(super) struct WaitingRoom {
 }
 
 impl WaitingRoom {
-    /// A packet comes in; returns its place.
+    /// Stores a packet; returns its slot.
     pub(super) fn enter(&mut self, packet: &Packet) -> u32 {
         let Some(place) = self.free.pop() else {
             self.packets.push(packet.copied());
@@ -21,7 +22,7 @@ impl WaitingRoom {
         place
     }
 
-    /// The packet of a place, which goes: it lies there until the next one comes in.
+    /// Frees a slot and returns its packet, which remains valid until the next `enter`.
     pub(super) fn leave(&mut self, place: u32) -> &Packet {
         self.free.push(place);
         &self.packets[place as usize]

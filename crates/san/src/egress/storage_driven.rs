@@ -1,10 +1,10 @@
-//! Several queues: one for what completes writes, and SP-PIFO over the others.
+//! Several queues: one for packets that complete writes, and SP-PIFO over the others.
 //!
 //! SP-PIFO alone may put a later packet of a rank into a higher queue than an earlier one, because
-//! bounds move in between; two packets of one I/O would change places. So while packets of a rank
-//! wait, others of that rank follow them into the same queue and leave the bounds alone. The
-//! paper's rule (all packets of an I/O keep the rank of the first) then does give the order that it
-//! is for.
+//! its bounds move in between; two packets of one I/O could be reordered. So while packets of a
+//! rank wait, others of that rank follow them into the same queue and leave the bounds unchanged.
+//! The paper's rule (all packets of an I/O keep the rank of the first) then does preserve their
+//! order.
 
 use super::rank::Traffic;
 use super::{RankConfig, Service, StorageDrivenConfig};
@@ -18,13 +18,13 @@ pub(super) struct StorageDriven {
     mapping: SpPifo,
     turns: Option<WeightedRoundRobin>,
     queues: Box<[VecDeque<Entry>]>,
-    /// Bit `i`: ranked queue `i` (queue `i + 1`) has something.
+    /// Bit `i` is set if ranked queue `i` (queue `i + 1`) is not empty.
     waiting: u32,
-    /// By rank: where its packets wait, and how many.
+    /// By rank: the queue of its waiting packets, and their number.
     ranks: Box<[Waiting]>,
 }
 
-/// A packet that waits: its place, and the rank that it is counted under.
+/// A waiting packet: its slot, and the rank under which it is counted.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     place: u32,
@@ -95,7 +95,7 @@ impl StorageDriven {
         }
     }
 
-    /// The ranked queue for a packet of `rank`.
+    /// Returns the ranked queue for a packet of `rank`.
     fn place(&mut self, rank: u8) -> usize {
         let rank = self.known(rank);
         let waiting = &mut self.ranks[rank];
@@ -106,7 +106,7 @@ impl StorageDriven {
         usize::from(waiting.queue)
     }
 
-    /// Ranks come in packets; what is above all that is known is the least urgent.
+    /// Clamps a rank from a packet to the known ranks; the highest is the least urgent.
     fn known(&self, rank: u8) -> usize {
         usize::from(rank).min(self.ranks.len() - 1)
     }

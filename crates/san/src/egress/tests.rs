@@ -1,4 +1,4 @@
-//! Order, priority and room.
+//! Tests of order, priority and capacity.
 
 use super::*;
 use crate::packet::{Outcome, PacketKind};
@@ -16,7 +16,7 @@ fn storage_driven(queues: u8, service: Service) -> SchedulingConfig {
     SchedulingConfig::StorageDriven(StorageDrivenConfig { rank: ranks(), queues, service })
 }
 
-/// A write's data of `rank`, with `number` to know it by.
+/// Builds write data of `rank`, identified by `number`.
 fn ranked(rank: u8, number: u32) -> Packet {
     let write = command(Operation::Write, 4096, VertexId(0), VertexId(1));
     Packet { kind: PacketKind::WriteData { last: false }, rank, payload: number, frame: 1_000, ..write }

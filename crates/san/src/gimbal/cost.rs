@@ -1,16 +1,15 @@
-//! What a write costs (Gimbal, 4.3): bytes of reads that the drive could serve for one byte
-//! written.
+//! The write cost (Gimbal, 4.3): bytes of reads that the drive could serve per written byte.
 
 use super::{GimbalConfig, IoKind};
 use base::{Span, Time};
 
-/// Fractions of the cost are 1/256.
+/// Denominator of the cost.
 const ONE: u32 = 256;
 
-/// The worth of a written byte in read bytes: between 1 and its greatest.
+/// The cost of a written byte in read bytes: between 1 and its maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteCost {
-    /// In 1/256.
+    /// The cost in 1/256.
     cost: u32,
     max: u32,
     step: u32,
@@ -18,16 +17,17 @@ pub struct WriteCost {
     overloaded_above: Span,
     period: Span,
     is_as_released: bool,
-    /// When the present period began.
+    /// Start of the present period.
     since: Time,
-    /// Latencies of the writes that completed in the present period, and how many.
+    /// Sum of the latencies of the writes that completed in the present period, and their number.
     latencies: Span,
     writes: u64,
     has_reads: bool,
 }
 
 impl WriteCost {
-    /// The greatest cost: a drive is taken to be slow at writes until it shows otherwise.
+    /// Creates a write cost at its maximum: a drive is assumed to be slow at writes until its
+    /// latencies show otherwise.
     pub fn new(config: &GimbalConfig) -> Self {
         let max = (config.cost_max_halves * ONE / 2).max(ONE);
         WriteCost {
@@ -45,10 +45,10 @@ impl WriteCost {
         }
     }
 
-    /// An I/O took `latency`. At the end of a period the mean latency of its writes decides: over
-    /// the lower bound of latencies the cost goes halfway to its greatest, else it falls a step.
-    /// (The released code takes another mean than it says; this is what it says.) A period without
-    /// writes says nothing.
+    /// Records an I/O's `latency`. At the end of a period the mean latency of its writes decides.
+    /// Above the lower bound of latencies, the cost moves halfway to its maximum; otherwise it
+    /// falls by a step. (The released code computes another mean than it documents; this is the
+    /// documented one.) A period without writes changes nothing.
     pub(crate) fn record(&mut self, now: Time, kind: IoKind, latency: Span) {
         if kind == IoKind::Write {
             self.latencies += latency;
@@ -62,7 +62,7 @@ impl WriteCost {
         }
     }
 
-    /// After a period, and `idle` more in which nothing completed.
+    /// Adapts the cost after a period, and `idle` more in which nothing completed.
     fn adapt(&mut self, idle: u64) {
         let mean = (self.writes > 0).then(|| self.latencies / self.writes);
         match mean {
@@ -75,9 +75,9 @@ impl WriteCost {
         }
     }
 
-    /// Whether writes that take `mean` make the cost rise. In the released code
-    /// (`spdk_nvmf_tmgr_poller`) they do with reads beside them only, unless the drive is
-    /// overloaded; and the cost falls whenever it does not rise, without writes too.
+    /// Returns whether writes with latency `mean` raise the cost. In the released code
+    /// (`spdk_nvmf_tmgr_poller`) they do only if the period has reads or the drive is overloaded.
+    /// There, the cost falls whenever it does not rise, without writes too.
     fn rises(&self, mean: Span) -> bool {
         let counts = !self.is_as_released || self.has_reads || mean > self.overloaded_above;
         counts && mean > self.slow_above
@@ -88,7 +88,7 @@ impl WriteCost {
         self.cost = (self.cost - less).max(ONE);
     }
 
-    /// What `bytes` of a kind weigh in bytes of reads.
+    /// Returns the weight of `bytes` of a kind in bytes of reads.
     pub fn weight(&self, kind: IoKind, bytes: u32) -> u64 {
         match kind {
             IoKind::Read => u64::from(bytes),
@@ -96,25 +96,25 @@ impl WriteCost {
         }
     }
 
-    /// Of `tokens` those of reads: cost / (cost + 1) of them.
+    /// Returns the reads' share of `tokens`: cost / (cost + 1).
     pub(crate) fn share_of_reads(&self, tokens: u64) -> u64 {
         tokens * u64::from(self.cost) / u64::from(self.cost + ONE)
     }
 
-    /// The least tokens of which `wanted` or more are those of reads: share_of_reads(t) >= w just
-    /// where t * cost >= w * (cost + 1).
+    /// Returns the least number of tokens whose read share is at least `wanted`: share_of_reads(t)
+    /// >= w exactly where t * cost >= w * (cost + 1).
     pub(crate) fn total_for_reads(&self, wanted: u64) -> u64 {
         (wanted * u64::from(self.cost + ONE)).div_ceil(u64::from(self.cost))
     }
 
-    /// The least tokens of which `wanted` or more are those of writes: these are t / (cost + 1)
-    /// rounded up, so that t / (cost + 1) > w - 1.
+    /// Returns the least number of tokens whose write share is at least `wanted`. The share is t /
+    /// (cost + 1) rounded up, so t / (cost + 1) > w - 1.
     pub(crate) fn total_for_writes(&self, wanted: u64) -> u64 {
         let Some(less) = wanted.checked_sub(1) else { return 0 };
         less * u64::from(self.cost + ONE) / u64::from(ONE) + 1
     }
 
-    /// The cost as a number.
+    /// Returns the cost as a number.
     pub fn as_f64(&self) -> f64 {
         f64::from(self.cost) / f64::from(ONE)
     }

@@ -1,22 +1,22 @@
-//! How loaded a drive is, by its latency (Gimbal, 4.2).
+//! The load of a drive, derived from its latency (Gimbal, 4.2).
 
 use super::GimbalConfig;
 use base::Span;
 
-/// How loaded the drive is.
+/// The load of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
-    /// The mean is at or under the lower bound: the rate grows fast.
+    /// The mean is at or below the lower bound: the rate grows fast.
     Underused,
-    /// The mean is at or under the threshold: the rate grows.
+    /// The mean is at or below the threshold: the rate grows.
     Avoiding,
-    /// The mean is over the threshold: the rate falls.
+    /// The mean is above the threshold: the rate falls.
     Congested,
-    /// The mean is over the upper bound: the rate falls to what the drive completes.
+    /// The mean is above the upper bound: the rate falls to the drive's completion rate.
     Overloaded,
 }
 
-/// The mean latency of one kind of I/O and the threshold that follows it.
+/// The mean latency of one kind of I/O, and the threshold that follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatencyMonitor {
     max: Span,
@@ -29,7 +29,7 @@ pub struct LatencyMonitor {
 }
 
 impl LatencyMonitor {
-    /// No I/O yet; the threshold starts at its upper bound.
+    /// Creates a monitor without I/Os; the threshold starts at its upper bound.
     pub fn new(config: &GimbalConfig) -> Self {
         LatencyMonitor {
             max: config.latency_max,
@@ -41,14 +41,14 @@ impl LatencyMonitor {
         }
     }
 
-    /// An I/O took `latency`.
+    /// Records an I/O's `latency`; returns the new load.
     pub fn record(&mut self, latency: Span) -> Condition {
         let mean = self.mean.map_or(latency, |mean| toward(mean, latency, self.latency_shift));
         self.mean = Some(mean);
         let condition = self.condition(mean);
         self.threshold = match condition {
             Condition::Overloaded | Condition::Congested => toward(self.threshold, self.max, 1),
-            // Not below the lower bound, or a drive that is underused would count as congested.
+            // At least the lower bound, or an underused drive would count as congested.
             _ => toward(self.threshold, mean, self.threshold_shift).max(self.min),
         };
         condition
@@ -63,18 +63,18 @@ impl LatencyMonitor {
         }
     }
 
-    /// The mean latency; `None` before the first I/O.
+    /// Returns the mean latency, or `None` before the first I/O.
     pub fn mean(&self) -> Option<Span> {
         self.mean
     }
 
-    /// The mean above which the drive counts as congested.
+    /// Returns the mean latency above which the drive counts as congested.
     pub fn threshold(&self) -> Span {
         self.threshold
     }
 }
 
-/// `from` moved by 1 / 2^`shift` of its distance to `to`.
+/// Moves `from` by 1 / 2^`shift` of its distance to `to`.
 fn toward(from: Span, to: Span, shift: u32) -> Span {
     if to >= from {
         from + Span::ps((to - from).as_ps() >> shift)

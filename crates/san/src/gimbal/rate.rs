@@ -1,21 +1,21 @@
-//! The rate of I/Os to the drive, and tokens for reads and for writes (Gimbal, 4.2 and Appendix).
+//! The rate of I/Os to the drive, and the tokens of reads and writes (Gimbal, 4.2 and Appendix).
 
 use super::{Condition, GimbalConfig, WriteCost};
 use base::{Span, Time};
 
 const PS_PER_SECOND: u64 = 1_000_000_000_000;
 
-/// Which bucket an I/O draws from.
+/// The token bucket of an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IoKind {
-    /// From the drive.
+    /// A read from the drive.
     Read = 0,
-    /// To the drive; a read-modify-write too.
+    /// A write to the drive, or a read-modify-write.
     Write = 1,
 }
 
 impl IoKind {
-    /// Of an operation.
+    /// Returns the kind of an operation.
     pub const fn of(operation: base::Operation) -> Self {
         match operation {
             base::Operation::Read => IoKind::Read,
@@ -35,13 +35,12 @@ impl IoKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Bucket {
     tokens: u64,
-    /// What I/Os larger than a full bucket took more than there was; paid before anything is put
-    /// in.
+    /// Debt of I/Os larger than a full bucket; repaid before tokens accumulate.
     owed: u64,
 }
 
 impl Bucket {
-    /// Puts `tokens` in, up to `max`; returns what is left over.
+    /// Adds `tokens`, up to `max`; returns the excess.
     fn fill(&mut self, tokens: u64, max: u64) -> u64 {
         let paid = tokens.min(self.owed);
         self.owed -= paid;
@@ -56,7 +55,7 @@ impl Bucket {
         self.owed += bytes - paid;
     }
 
-    /// What is missing until `bytes` of tokens are there.
+    /// Returns the number of tokens that `bytes` still need.
     fn missing(&self, bytes: u64) -> u64 {
         (bytes + self.owed).saturating_sub(self.tokens)
     }
@@ -71,20 +70,20 @@ pub struct RateController {
     target_max: u64,
     underused_factor: u64,
     bucket_max: u64,
-    /// By [`IoKind`].
+    /// Indexed by [`IoKind`].
     buckets: [Bucket; 2],
     refilled: Time,
-    /// Parts of a byte that the last refill did not give out, in 10^-12.
+    /// Fraction of a token left by the last refill, in 10^-12.
     remainder: u64,
     sample_bytes: u64,
     sampled: u64,
     sample_since: Time,
-    /// Bytes a second that the drive completed in the last sample.
+    /// Completion rate of the drive in the last sample, bytes a second.
     completion: Option<u64>,
 }
 
 impl RateController {
-    /// Full buckets at the initial rate.
+    /// Creates a controller with full buckets at the initial rate.
     pub fn new(config: &GimbalConfig) -> Self {
         let bucket_max = config.bucket_max.count().max(1);
         RateController {
@@ -103,10 +102,10 @@ impl RateController {
         }
     }
 
-    /// Gives out the tokens since the last refill: reads get cost / (cost + 1) of them, what
-    /// overflows a bucket goes to the other.
+    /// Distributes the tokens earned since the last refill. Reads get cost / (cost + 1) of them;
+    /// the overflow of a bucket is added to the other.
     pub fn refill(&mut self, now: Time, cost: WriteCost) {
-        // Often asked several times at one moment: no time earns nothing.
+        // Often called several times at the same time, when there is nothing to earn.
         if now <= self.refilled {
             return;
         }
@@ -120,8 +119,8 @@ impl RateController {
         for_writes.fill(over_reads, self.bucket_max);
     }
 
-    /// Whole tokens that a span earns. More than both buckets hold is as good as that, which keeps
-    /// the product in 64 bits.
+    /// Returns the whole tokens earned in a span. The result is capped at what both buckets can
+    /// hold if the product exceeds 64 bits.
     fn earned(&mut self, span: Span) -> u64 {
         match self.target.checked_mul(span.as_ps()).and_then(|parts| parts.checked_add(self.remainder)) {
             Some(parts) => {
@@ -135,8 +134,8 @@ impl RateController {
         }
     }
 
-    /// Whether there are tokens for an I/O; one that is larger than a bucket needs a full one and
-    /// owes the rest.
+    /// Returns whether there are tokens for an I/O. One that is larger than a bucket needs a full
+    /// bucket and owes the rest.
     pub fn allows(&self, kind: IoKind, bytes: u32) -> bool {
         self.missing(kind, bytes) == 0
     }
@@ -150,14 +149,14 @@ impl RateController {
         self.buckets[kind as usize].take(u64::from(bytes));
     }
 
-    /// How long until there are tokens for an I/O, if nobody else takes any and the rate stays; at
-    /// least a nanosecond. Never less than it takes, and at most a few tokens more.
+    /// Returns the time until there are tokens for an I/O, if no others are taken and the rate
+    /// stays; at least a nanosecond. Never too short, and too long by at most a few tokens.
     pub fn wait_for(&self, kind: IoKind, bytes: u32, cost: WriteCost) -> Span {
         let missing = self.missing(kind, bytes);
         let other = self.buckets[kind.other() as usize];
         let room = self.bucket_max + other.owed - other.tokens;
-        // Tokens given out until the other bucket is full and all go here; before that only a share
-        // does.
+        // Tokens to distribute until the other bucket is full and all go here; until then only a
+        // share does.
         let shared = match kind {
             IoKind::Read => cost.total_for_writes(room),
             IoKind::Write => cost.total_for_reads(room),
@@ -168,12 +167,12 @@ impl RateController {
             IoKind::Write => (shared - reads, cost.total_for_writes(missing)),
         };
         let total = if got >= missing { alone } else { shared + (missing - got) };
-        // A token more, since shares are rounded down at every refill.
+        // One more token, since shares are rounded down at every refill.
         let parts = u128::from(total + 1) * u128::from(PS_PER_SECOND);
         Span::ps((parts.div_ceil(u128::from(self.target))) as u64).max(Span::ns(1))
     }
 
-    /// `bytes` were completed while the drive was in `condition`.
+    /// Adapts the rate to `bytes` that completed while the drive was in `condition`.
     pub fn complete(&mut self, now: Time, bytes: u32, condition: Condition) {
         self.sample(now, bytes);
         let bytes = u64::from(bytes);
@@ -199,17 +198,17 @@ impl RateController {
         (self.sampled, self.sample_since) = (0, now);
     }
 
-    /// The target rate, bytes a second.
+    /// Returns the target rate, bytes a second.
     pub fn target(&self) -> u64 {
         self.target
     }
 
-    /// Tokens of a kind, bytes.
+    /// Returns the tokens of a kind, bytes.
     pub fn tokens(&self, kind: IoKind) -> u64 {
         self.buckets[kind as usize].tokens
     }
 
-    /// What the drive completed in the last sample, bytes a second.
+    /// Returns the completion rate of the last sample, bytes a second, or `None` before the first.
     pub fn completion(&self) -> Option<u64> {
         self.completion
     }

@@ -1,24 +1,24 @@
-//! One tenant of a drive: its queue, its deficit and its virtual slots (Gimbal, 4.4).
+//! A tenant of a drive: its queue, its deficit and its virtual slots (Gimbal, 4.4).
 
 use super::{GimbalConfig, GimbalIo};
 use prefetch_index::prefetch_index;
 use std::collections::VecDeque;
 use std::slice;
 
-/// An I/O that waits for its turn.
+/// A waiting I/O.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting(pub(super) GimbalIo);
 
-/// A group of I/Os that is given back as one when all of them are done.
+/// A group of I/Os that is released as one when all of them are done.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    /// Weight of the I/Os that went in, in bytes of reads; 0 while the slot is free.
+    /// Weight of the I/Os that entered, in bytes of reads; 0 while the slot is free.
     weight: u64,
     started: u32,
     done: u32,
 }
 
-/// Two cache lines, in which nearly all is done: those slots are used first that are here.
+/// Two cache lines that hold nearly all hot state: the slots stored here are used first.
 #[repr(C, align(64))]
 #[derive(Clone, Debug)]
 pub(super) struct Tenant {
@@ -26,19 +26,19 @@ pub(super) struct Tenant {
     /// Weight that may be started before the turn passes on.
     pub(super) deficit: u64,
     outstanding: u32,
-    /// Slots that are not free.
+    /// Number of slots in use.
     open: u32,
     /// I/Os in the slot that completed last; `None` before the first.
     pub(super) last_slot_ios: Option<u32>,
-    /// The slot that takes I/Os.
+    /// The slot that accepts I/Os.
     current: Option<u8>,
     slot_count: u8,
-    /// Whether it stands in the order of turns.
+    /// Whether the tenant is in the round-robin order.
     pub(super) has_turn: bool,
-    /// The first slots, of which there may be fewer.
+    /// The first slots, even if the tenant may use fewer.
     near: [Slot; NEAR],
     slot_weight: u64,
-    /// The other slots, as far as any was used.
+    /// The other slots, up to the highest one used.
     far: Vec<Slot>,
 }
 
@@ -64,7 +64,7 @@ impl Tenant {
         }
     }
 
-    /// Something of it will be asked for shortly: both its lines.
+    /// Prefetches both cache lines of a tenant.
     #[inline]
     pub(super) fn foresee(tenants: &[Tenant], tenant: u32) {
         let Some(tenant) = tenants.get(tenant as usize) else { return };
@@ -72,7 +72,7 @@ impl Tenant {
         prefetch_index(slice::from_ref(&tenant.near), 0);
     }
 
-    /// Nothing waits and nothing is at the drive.
+    /// Returns whether nothing waits and nothing is at the drive.
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.outstanding == 0
     }
@@ -81,7 +81,7 @@ impl Tenant {
         self.open
     }
 
-    /// Whether an I/O may be started: its slot is open, or another may be opened.
+    /// Returns whether an I/O may be started: its slot is open, or another may be opened.
     pub(super) fn has_room(&self, slot_limit: u32) -> bool {
         self.current.is_some() || self.open < slot_limit.min(u32::from(self.slot_count))
     }
@@ -97,7 +97,7 @@ impl Tenant {
         &mut self.far[index - NEAR]
     }
 
-    /// The first slot that is free.
+    /// Returns the first free slot.
     fn free_slot(&self) -> Option<u8> {
         let known = self.near.iter().chain(&self.far);
         let free = known.zip(0..).find(|(slot, _)| slot.weight == 0).map(|(_, index)| index);
@@ -105,7 +105,7 @@ impl Tenant {
         (index < self.slot_count).then_some(index)
     }
 
-    /// Counts a started I/O; returns its slot. Call only with room.
+    /// Counts a started I/O; returns its slot. The tenant must have room.
     pub(super) fn enter_slot(&mut self, weight: u64) -> u8 {
         let index = self.current.or_else(|| self.free_slot()).expect("an I/O is started only where a slot has room");
         let slot = self.slot_mut(index);
@@ -119,7 +119,7 @@ impl Tenant {
         index
     }
 
-    /// Counts an I/O that is over; a full slot whose I/Os are all over is free again.
+    /// Counts a completed I/O. Frees a full slot when all of its I/Os have completed.
     pub(super) fn leave_slot(&mut self, index: u8) {
         self.outstanding -= 1;
         let is_full = self.current != Some(index);

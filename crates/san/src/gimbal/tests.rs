@@ -36,7 +36,7 @@ fn write(ticket: u32, bytes: u32) -> GimbalIo {
     GimbalIo { ticket, kind: IoKind::Write, bytes }
 }
 
-/// Everything that may start at `now`.
+/// Returns everything that may start at `now`.
 fn drain(gimbal: &mut Gimbal, now: Time) -> Vec<Started> {
     std::iter::from_fn(|| gimbal.next(now)).collect()
 }
@@ -44,7 +44,7 @@ fn drain(gimbal: &mut Gimbal, now: Time) -> Vec<Started> {
 mod monitor {
     use super::*;
 
-    /// A monitor whose mean is `mean` and whose threshold is at its upper bound.
+    /// Creates a monitor whose mean is `mean` and whose threshold is at its upper bound.
     fn with_mean(mean: Span) -> LatencyMonitor {
         let mut monitor = LatencyMonitor::new(&published());
         monitor.record(mean);
@@ -229,7 +229,7 @@ mod rate {
         rate.take(IoKind::Read, 1 << 20);
         assert_eq!(rate.tokens(IoKind::Read), 0);
         assert!(!rate.allows(IoKind::Read, 1));
-        // 768 KiB are owed; the writes' bucket is full, so that all tokens go to reads.
+        // 768 KiB are owed; the write bucket is full, so all tokens go to reads.
         let wait = rate.wait_for(IoKind::Read, 4096, cost);
         let exact = Span::ps((772u128 * 1024 * 1_000_000_000_000 / (1000 * MIB) as u128) as u64);
         assert!(wait >= exact && wait <= exact + Span::ns(2), "{wait:?} against {exact:?}");
@@ -243,7 +243,7 @@ mod rate {
     }
 
     proptest! {
-        /// The wait is long enough, and no shorter one would have done.
+        /// The wait suffices, and no shorter one would.
         #[test]
         fn the_wait_for_tokens_is_the_time_until_they_are_there(
             reads in 0u32..=256 << 10, writes in 0u32..=256 << 10, bytes in 1u32..600_000, is_write: bool, quick in 0u32..20,
@@ -315,7 +315,7 @@ mod cost {
     #[test]
     fn the_mean_of_the_period_decides() {
         let mut cost = WriteCost::new(&published());
-        // 100, 400, 249: a mean of 249.67 us is quick, whatever any one of them was.
+        // 100, 400, 249: a mean of 249.67 us is fast, whatever the single latencies.
         for (at, latency) in [(10, 100), (20, 400), (100, 249)] {
             cost.record(Time::ms(at), IoKind::Write, Span::us(latency));
         }
@@ -329,8 +329,8 @@ mod cost {
         assert_eq!(cost.as_f64(), 9.0);
     }
 
-    /// The cost after periods of 100 ms: the latency of each one's writes in microseconds, and
-    /// whether there are reads.
+    /// Returns the cost after periods of 100 ms, given the latency of each period's writes in
+    /// microseconds, and whether it has reads.
     fn released(periods: &[(Option<u64>, bool)]) -> f64 {
         let mut cost = WriteCost::new(&GimbalConfig { cost_is_as_released: true, ..published() });
         for (place, (write, reads)) in periods.iter().enumerate() {
@@ -380,7 +380,7 @@ mod cost {
 mod slots {
     use super::*;
 
-    /// A switch without want of tokens.
+    /// Creates a switch that never lacks tokens.
     fn rich(tenants: usize) -> Gimbal {
         Gimbal::new(GimbalConfig { bucket_max: Bytes::kib(1 << 20), ..published() }, tenants)
     }
@@ -397,7 +397,7 @@ mod slots {
     fn a_written_byte_fills_a_slot_by_its_cost() {
         let mut gimbal = rich(1);
         (0..300).for_each(|ticket| gimbal.submit(0, write(ticket, 4096)).unwrap());
-        // 9 x 4 KiB: the fourth I/O reaches 128 KiB.
+        // 9 x 4 KiB each: the fourth I/O reaches 128 KiB.
         assert_eq!(drain(&mut gimbal, Time::ZERO).len(), 8 * 4);
     }
 
@@ -482,8 +482,8 @@ mod slots {
 mod turns {
     use super::*;
 
-    /// A drive that serves 4 I/Os at a time, each in a fixed time; returns the bytes of each tenant
-    /// that it served within `span`.
+    /// Simulates a drive that serves 4 I/Os at a time, each in a fixed time. Returns the bytes that
+    /// it served for each tenant within `span`.
     fn serve(gimbal: &mut Gimbal, queues: &[GimbalIo], service: Span, span: Span) -> Vec<u64> {
         let mut served = vec![0; queues.len()];
         let mut at_drive: VecDeque<(Time, Started)> = VecDeque::new();
@@ -528,7 +528,7 @@ mod turns {
 
     #[test]
     fn a_reader_gets_the_write_cost_times_a_writer() {
-        // Writes are slow, so that their cost stays at nine.
+        // Writes are slow, so their cost stays at nine.
         let mut gimbal = Gimbal::new(published(), 2);
         let served = serve(&mut gimbal, &[read(0, 16 << 10), write(0, 16 << 10)], Span::us(260), Span::ms(300));
         let ratio = served[0] as f64 / served[1] as f64;
@@ -559,8 +559,8 @@ mod turns {
     }
 
     proptest! {
-        /// Whatever comes: everything that was submitted is started once, nothing waits while
-        /// tokens, slots and turns allow it, and waiting ends.
+        /// For any input: every submitted I/O starts once, nothing waits while tokens, slots and
+        /// turns allow it, and waiting ends.
         #[test]
         fn everything_is_started_once_and_the_switch_never_idles_without_reason(
             ios in prop::collection::vec((0u32..5, any::<bool>(), 1u32..300_000), 1..120),
@@ -581,7 +581,7 @@ mod turns {
                     at_drive.push((now + latency, now, started));
                 }
                 let done = at_drive.iter().map(|(done, ..)| *done).min();
-                // Without work at the drive only tokens can be missing, and then there is a time
+                // Without work at the drive only tokens can be missing, and then there is a wake-up
                 // for them.
                 prop_assert!(done.is_some() || gimbal.next_wakeup().is_some());
                 now = [done, gimbal.next_wakeup()].into_iter().flatten().min().unwrap().max(now);

@@ -1,4 +1,4 @@
-//! What a hop has to know.
+//! The configuration and the counters of a hop.
 
 use crate::egress::SchedulingConfig;
 use crate::reserve::ReservationConfig;
@@ -7,73 +7,73 @@ use base::{Bytes, Seed};
 use topology::VertexId;
 use transport::config::Dcqcn;
 
-/// Everything that a hop has to know. Its techniques can be turned off one by one: another
+/// The configuration of a hop. Its techniques can be disabled one by one: another
 /// [`crate::route::Policy`], no `reservation`, [`SchedulingConfig::Fifo`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct HopConfig {
-    /// Which vertex it is, below 65,536.
+    /// The hop's vertex, below 65,536.
     pub here: VertexId,
-    /// What is at its ports.
+    /// The neighbour at each port.
     pub neighbours: Vec<Neighbour>,
-    /// How many vertices the network has.
+    /// Number of vertices of the network.
     pub vertices: usize,
-    /// How many drives.
+    /// Number of drives of the network.
     pub drives: usize,
     /// Routing.
     pub route: RouteConfig,
     /// Eager bandwidth reservation, which needs `route.is_symmetric`.
     pub reservation: Option<ReservationConfig>,
-    /// Queues.
+    /// Scheduling of the queues.
     pub scheduling: SchedulingConfig,
-    /// Buffer of each port; without a meaning where `lossless` has thresholds.
+    /// Buffer of each port; unused if `lossless` has thresholds.
     pub buffer: Bytes,
     /// Priority flow control and DCQCN's marks; `None`: a full buffer drops.
     pub lossless: Option<LosslessConfig>,
-    /// What a response capsule without hops in its trail takes on the wire: hops make such
+    /// Size of a response capsule without hops in its trail, bytes on the wire: hops send such
     /// responses when they refuse a command.
     pub response_frame: u32,
 }
 
-/// What makes a hop lossless (IEEE 802.1Qbb).
+/// The configuration of lossless operation (IEEE 802.1Qbb).
 #[derive(Clone, Debug, PartialEq)]
 pub struct LosslessConfig {
-    /// When ports are paused and packets are marked.
+    /// The thresholds at which ports are paused and packets are marked.
     pub dcqcn: Dcqcn,
-    /// By port: what may still come in once its neighbour is told to pause.
+    /// By port: maximum bytes that arrive after a pause was sent to its neighbour.
     pub headrooms: Vec<Bytes>,
-    /// Of the marks.
+    /// The seed of random marking.
     pub seed: Seed,
 }
 
-/// What a hop has counted.
+/// The counters of a hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HopCounts {
     /// Packets sent.
     pub sent: u64,
-    /// Packets that the buffer had no room for.
+    /// Packets dropped by a full buffer.
     pub dropped_full: u64,
-    /// Packets that knew no way.
+    /// Packets dropped without a route.
     pub dropped_no_route: u64,
-    /// Packets that had been at too many hops.
+    /// Packets dropped with a full trail.
     pub dropped_trail_full: u64,
-    /// Commands that were refused for want of bandwidth.
+    /// Commands refused for lack of bandwidth.
     pub rejected: u64,
-    /// Commands that were answered because there was no way.
+    /// Commands answered for lack of a route.
     pub unreachable: u64,
-    /// Answers that left the way of their request here.
+    /// Answers that left the path of their request here.
     pub detoured: u64,
     /// Packets marked.
     pub marked: u64,
-    /// Pause frames sent, those that let the neighbour go on not counted.
+    /// Pause frames sent, not counting those that resume the neighbour.
     pub pauses: u64,
     /// Answers that the policer held back.
     pub held: u64,
-    /// Distances told.
+    /// Distance advertisements sent.
     pub advertised: u64,
 }
 
 impl HopCounts {
-    /// All packets that ended here.
+    /// Returns the number of packets dropped here.
     pub fn dropped(&self) -> u64 {
         self.dropped_full + self.dropped_no_route + self.dropped_trail_full
     }

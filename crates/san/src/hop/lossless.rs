@@ -1,10 +1,10 @@
-//! Priority flow control and DCQCN's marks (IEEE 802.1Qbb; SIGCOMM 2015): a neighbour whose packets
-//! fill too much of the hop is told to pause, and what leaves by a long queue is marked.
+//! Priority flow control and DCQCN's marks (IEEE 802.1Qbb; SIGCOMM 2015). The hop pauses a
+//! neighbour whose packets fill too much of its buffer, and marks packets that join a long queue.
 //!
-//! Two classes: data, which can be paused, and control (pauses, acknowledgements, notifications),
-//! which goes first and is never paused. A packet counts for the port by which it came in as long
-//! as it waits. A pause holds until the neighbour is told to go on, or the link goes: its
-//! refreshing is not modelled.
+//! There are two classes: data, which can be paused, and control (pauses, acknowledgements,
+//! notifications), which has priority and is never paused. A waiting packet is charged to its
+//! ingress port. A pause holds until the neighbour is resumed, or the link fails: refresh of pauses
+//! is not modelled.
 
 use super::config::LosslessConfig;
 use crate::id::{DriveId, Port, SessionId, Tag};
@@ -22,24 +22,24 @@ pub(super) struct Lossless {
     buffer: Buffer,
     marking: Marking,
     ports: Vec<Side>,
-    /// Bytes that came in by a port and wait at another one: a row each ingress port.
+    /// Bytes by ingress port (row) and by the egress port where they wait.
     waiting: Vec<u64>,
-    /// What has left a queue, and is not taken off its ingress port yet.
+    /// A packet that has left a queue and is not yet released from its ingress port.
     left: Option<Left>,
-    /// The control packet that leaves, to be read where it lies.
+    /// The control packet that leaves, which callers read in place.
     leaving: Option<Packet>,
 }
 
-/// What a port has beside its queue.
+/// The state of a port besides its queue.
 #[derive(Clone, Debug, Default)]
 struct Side {
-    /// Pauses first.
+    /// Control packets, pauses first.
     control: VecDeque<Packet>,
-    /// Whether the neighbour wants no data.
+    /// Whether the neighbour has paused data.
     is_paused: bool,
 }
 
-/// A packet that has left: from where to where, and its bytes.
+/// A packet that has left: its ingress, its egress and its bytes.
 #[derive(Clone, Copy, Debug)]
 struct Left {
     ingress: u16,
@@ -61,53 +61,55 @@ impl Lossless {
         }
     }
 
-    /// Whether the neighbour at a port takes data.
+    /// Returns whether the neighbour at a port accepts data.
     pub(super) fn is_open(&self, port: Port) -> bool {
         !self.ports[port.index()].is_paused
     }
-    /// Whether data may go onto the wire of a port as soon as it is free.
+    /// Returns whether data may be sent on a port as soon as it is free.
     pub(super) fn takes_data(&self, port: Port) -> bool {
         self.is_open(port) && !self.has_control(port)
     }
-    /// Whether something waits at a port that no pause holds.
+    /// Returns whether control packets wait at a port.
     pub(super) fn has_control(&self, port: Port) -> bool {
         !self.ports[port.index()].control.is_empty()
     }
-    /// Whether the neighbour at a port is told to pause.
+    /// Returns whether this hop has paused the neighbour at a port.
     pub(super) fn pauses(&self, port: Port) -> bool {
         self.buffer.is_paused(node(port.0))
     }
-    /// The most that ever waited of what came in by a port.
+    /// Returns the highest number of waiting bytes from an ingress port.
     pub(super) fn highest(&self, port: Port) -> Bytes {
         self.buffer.highest(node(port.0))
     }
-    /// Takes the most from now on.
+    /// Restarts the highest fill levels at the present ones.
     pub(super) fn restart_highest(&mut self) {
         self.buffer.restart_highest();
     }
-    /// Ports at which packets wait that came in by `ingress`.
+    /// Returns the ports at which packets from `ingress` wait.
     pub(super) fn waits_at(&self, ingress: Port) -> impl Iterator<Item = Port> {
         let row = ingress.index() * self.ports.len();
         let bytes = self.waiting[row..row + self.ports.len()].iter();
         (0..).zip(bytes).filter(|(_, bytes)| **bytes > 0).map(|(port, _)| Port(port))
     }
 
-    /// Whether a packet that comes to a queue of so many bytes is marked.
+    /// Returns whether a packet that joins a queue of `queued` bytes is marked.
     pub(super) fn marks(&mut self, queued: Bytes) -> bool {
         self.marking.marks(queued)
     }
 
-    /// The neighbour at a port says stop or go.
+    /// Handles a pause or resume by the neighbour at a port.
     pub(super) fn hear(&mut self, port: Port, stop: bool) {
         self.ports[port.index()].is_paused = stop;
     }
 
-    /// Whether a data packet has room, should it have to wait. It always has while links stay up.
+    /// Returns whether the buffer has room for a data packet, should it have to wait. While links
+    /// stay up it always has.
     pub(super) fn has_room(&self, packet: &Packet) -> bool {
         self.buffer.has_room(node(packet.ingress), u64::from(packet.frame))
     }
 
-    /// A data packet waits at `egress` from now on; whether its neighbour is told to pause.
+    /// Charges a data packet that waits at `egress`. Returns whether its neighbour is paused for
+    /// it.
     pub(super) fn enter(&mut self, egress: Port, packet: &Packet) -> bool {
         *self.waiting_at(packet.ingress, egress) += u64::from(packet.frame);
         let pauses = self.buffer.charge(node(packet.ingress), u64::from(packet.frame));
@@ -117,19 +119,19 @@ impl Lossless {
         pauses
     }
 
-    /// A data packet that waited leaves. [`let_go_on`](Self::let_go_on) follows.
+    /// Records that a waiting data packet leaves. [`let_go_on`](Self::let_go_on) must follow.
     pub(super) fn leave(&mut self, egress: Port, packet: &Packet) {
         self.left = Some(Left { ingress: packet.ingress, egress, frame: packet.frame });
     }
 
-    /// Tells a neighbour to go on that has been paused for what has left; returns its port. Ask
-    /// until it names none.
+    /// Resumes a neighbour that can be resumed after the last departure; returns its port. Call
+    /// until it returns `None`.
     pub(super) fn let_go_on(&mut self) -> Option<Port> {
         let Left { ingress, egress, frame } = self.left?;
         let waiting = self.waiting_at(ingress, egress);
         *waiting -= u64::from(frame);
         self.buffer.release(node(ingress), u64::from(frame));
-        // What is asked again takes nothing more off.
+        // The next calls must not release the bytes again.
         self.left = Some(Left { ingress, egress, frame: 0 });
         let Some(port) = self.buffer.next_to_resume(node(ingress)) else {
             self.left = None;
@@ -140,18 +142,18 @@ impl Lossless {
         Some(port)
     }
 
-    /// A control packet waits at a port.
+    /// Queues a control packet at a port.
     pub(super) fn put_control(&mut self, port: Port, packet: Packet) {
         self.ports[port.index()].control.push_back(packet);
     }
 
-    /// The control packet that leaves next by a port.
+    /// Returns the next control packet of a port.
     pub(super) fn next_control(&mut self, port: Port) -> Option<&Packet> {
         let packet = self.ports[port.index()].control.pop_front()?;
         Some(self.leaving.insert(packet))
     }
 
-    /// The link of a port has gone or come back: neither end knows of pauses any more.
+    /// Clears the pauses of a port whose link went down or came up.
     pub(super) fn forget(&mut self, port: Port) {
         self.ports[port.index()] = Side::default();
         self.buffer.forget_pause(node(port.0));
@@ -164,7 +166,7 @@ impl Lossless {
         control.insert(place, frame);
     }
 
-    /// It ends at the neighbour: nobody asks it for more than its kind and length.
+    /// Creates a pause frame. It ends at the neighbour, which reads only its kind and length.
     fn pause_frame(&self, stop: bool) -> Packet {
         Packet {
             request: RequestId(u64::MAX),
@@ -195,7 +197,7 @@ impl Lossless {
     }
 }
 
-/// As the buffer names ports.
+/// Returns the identifier of a port in the buffer.
 fn node(port: u16) -> NodeId {
     NodeId(u32::from(port))
 }

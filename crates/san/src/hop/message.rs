@@ -1,65 +1,64 @@
-//! What a hop is told and what it decides.
+//! Inputs and outputs of a hop.
 
 use crate::id::Port;
 use crate::packet::Packet;
 use crate::route::Advertisement;
 use base::Time;
 
-/// What may happen to a hop.
+/// An input of a hop.
 #[expect(clippy::large_enum_variant, reason = "nearly all are packets, and a box each would be an allocation a packet")]
 #[derive(Clone, Debug)]
 pub enum HopIn {
-    /// A packet has come in whole (after the hop's own latency, which is the rig's).
+    /// A whole packet was received (after the hop's own latency, which the rig models).
     Packet {
-        /// By which port.
+        /// The ingress port.
         port: Port,
         /// The packet, with its trail of the hops passed so far.
         packet: Packet,
     },
-    /// The time of a [`HopOut::Wake`] has come. Extra ones change nothing.
+    /// The time of a [`HopOut::Wake`] was reached. Extra calls have no effect.
     PortFree(Port),
-    /// A neighbour's distances.
+    /// A neighbour's distance advertisement.
     Advertisement {
-        /// By which port.
+        /// The ingress port.
         port: Port,
         /// The distances.
         advertisement: Advertisement,
     },
-    /// The link of a port has gone.
+    /// The link of a port went down.
     LinkDown(Port),
-    /// The link of a port is there again.
+    /// The link of a port came up.
     LinkUp(Port),
 }
 
-/// What a hop decides.
+/// An output of a hop.
 #[derive(Clone, Debug)]
 pub enum HopOut {
-    /// Begin to send now. The hop sends nothing more by this port until the frame has left at the
-    /// port's rate, and keeps account of that itself: the rig tells nothing back unless a
-    /// [`HopOut::Wake`] asks for it.
+    /// Start sending now. The hop sends nothing more on this port until the frame has left at the
+    /// port's rate, which it tracks itself. The rig reports nothing back unless a [`HopOut::Wake`]
+    /// requests it.
     Send {
-        /// By which port.
+        /// The egress port.
         port: Port,
         /// The packet, with this hop in its trail.
         packet: Packet,
     },
-    /// Call with [`HopIn::PortFree`] at `at`: something waits there. At most one call a port is
-    /// needed at a time: an earlier `at` replaces a later one, and a rig that delivers both does no
-    /// harm.
+    /// Requests a [`HopIn::PortFree`] at `at`: something waits there. At most one request per port
+    /// is pending: an earlier `at` replaces a later one, and delivering both is harmless.
     Wake {
-        /// Which port.
+        /// The port.
         port: Port,
         /// The earliest time at which the port can send.
         at: Time,
     },
-    /// Tell the neighbour at `port` these distances.
+    /// Send these distances to the neighbour at `port`.
     Advertise {
-        /// By which port.
+        /// The egress port.
         port: Port,
         /// The distances.
         advertisement: Advertisement,
     },
-    /// The packet ends here and is counted.
+    /// The packet is dropped and counted.
     Drop {
         /// The dropped packet.
         packet: Packet,
@@ -68,20 +67,21 @@ pub enum HopOut {
     },
 }
 
-/// What has become of a packet that was handed to [`Hop::pass`](super::Hop::pass). It may have
-/// changed.
+/// The result of [`Hop::pass`](super::Hop::pass) for a packet, which may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// It is to be sent now, by this port: as [`HopOut::Send`].
+    /// Send the packet now on this port, as with [`HopOut::Send`].
     On(Port),
-    /// The hop keeps it, and is to be called about that port then: as [`HopOut::Wake`].
+    /// The hop keeps the packet, and requests a call about that port at that time, as with
+    /// [`HopOut::Wake`].
     Waits(Port, Time),
-    /// The hop keeps it and has asked already to be called; or it has ended, as the actions say.
+    /// The hop keeps the packet and has already requested a call, or the packet has ended as the
+    /// actions state.
     Over,
 }
 
 impl Passed {
-    /// The action that it stands for, if there is one.
+    /// Returns the equivalent action, if there is one.
     pub(super) fn action(self, packet: &Packet) -> Option<HopOut> {
         match self {
             Passed::On(port) => Some(HopOut::Send { port, packet: packet.copied() }),
@@ -91,14 +91,14 @@ impl Passed {
     }
 }
 
-/// Why a packet ended at a hop.
+/// The reason for dropping a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DropReason {
-    /// No buffer left at the port.
+    /// The port's buffer is full.
     BufferFull,
-    /// No way to the packet's end that it has not already been along. Commands are answered instead
-    /// ([`crate::Outcome::Unreachable`]).
+    /// No route to the packet's destination avoids the hops of its trail. Commands are answered
+    /// instead ([`crate::Outcome::Unreachable`]).
     NoRoute,
-    /// It has been at [`crate::HOPS_MAX`] hops.
+    /// The trail has [`crate::HOPS_MAX`] hops.
     TrailFull,
 }

@@ -1,14 +1,14 @@
-//! The program of an adapter or a switch: routing, reservation and queues put together.
+//! The program of an adapter or a switch: routing, reservation and queues combined.
 //!
-//! A packet on its way out ([`PacketKind::is_outward`]): a command chooses its port, what follows
-//! takes the port that the trail names. The hop books bandwidth for the answer, ranks the packet,
-//! writes itself into the trail and queues it. A packet on its way back takes the port that the
-//! trail names, and a response teaches what the way was like.
+//! Of outward packets ([`PacketKind::is_outward`]), a command is routed, and later packets take the
+//! port in the trail. The hop books bandwidth for the answer, ranks the packet, writes itself into
+//! the trail and queues the packet. A packet of an answer takes the port in the trail, and a
+//! response updates the delays of its path.
 //!
-//! When a link goes (paper, 4.6), its bookings and what was learnt about it are forgotten,
-//! distances are told, and what waits at its port is sent another way: commands and write data
-//! choose anew from here, answers leave their way for good and take the lowest queue without
-//! bandwidth control. What was on the wire is the rig's to lose.
+//! When a link fails (paper, 4.6), its bookings and learned delays are dropped and distances are
+//! advertised. Packets that wait at its port are rerouted: commands and write data are routed again
+//! from here. Answers leave their path permanently and take the lowest queue without bandwidth
+//! control. The rig drops the packets that were on the wire.
 
 mod config;
 mod lossless;
@@ -38,23 +38,23 @@ pub struct Hop {
     rank: Option<RankConfig>,
     router: Router,
     ports: Vec<EgressPort>,
-    /// By drive: the last credit that went by and one more, and for which target; zeros of those
-    /// that no answer came from, which take no memory.
+    /// By drive: the last credit seen plus one, and its target. Zeros for drives without an answer
+    /// so far, which take no memory.
     credits: Vec<[u32; 2]>,
     response_frame: u32,
     counts: HopCounts,
-    /// Memory for what waited at a port that fails.
+    /// A reused buffer for packets that waited at a failed port.
     stranded: Vec<Packet>,
     lossless: Option<Box<Lossless>>,
 }
 
 impl Hop {
-    /// A hop that knows its neighbours, and nothing yet of what lies behind them.
+    /// Creates a hop that knows only its neighbours.
     pub fn new(config: HopConfig) -> Hop {
         assert!(config.here.0 <= u32::from(u16::MAX), "trails on the wire name vertices in 16 bits");
         assert!(config.neighbours.len() < crate::trail::PORTS_MAX, "and ports in 15");
         let reservation = config.reservation.as_ref();
-        // Without losses the room is that of ingress ports.
+        // In lossless operation, ingress accounting limits the buffer instead.
         let room = if config.lossless.is_some() { Bytes::new(u64::MAX) } else { config.buffer };
         let port = |rate| EgressPort::new(rate, room, &config.scheduling, reservation);
         let lossless = config.lossless.as_ref().map(|lossless| Box::new(Lossless::new(lossless, config.here)));
@@ -76,68 +76,68 @@ impl Hop {
         }
     }
 
-    /// What it has counted.
+    /// Returns the counters.
     pub fn counts(&self) -> &HopCounts {
         &self.counts
     }
-    /// Its routing.
+    /// Returns the router.
     pub fn router(&self) -> &Router {
         &self.router
     }
-    /// Its routing, to let it converge before a run.
+    /// Returns the router, to let it converge before a run.
     pub fn router_mut(&mut self) -> &mut Router {
         &mut self.router
     }
-    /// Bytes of frames that wait at a port, queued or held by its policer.
+    /// Returns the bytes of frames that wait at a port, queued or held by its policer.
     pub fn waiting(&self, port: Port) -> Bytes {
         self.ports[port.index()].waiting()
     }
-    /// The most bytes of frames that ever queued at a port.
+    /// Returns the highest number of queued bytes of frames at a port.
     pub fn waiting_max(&self, port: Port) -> Bytes {
         self.ports[port.index()].queue.highest()
     }
-    /// The most bytes of frames that the policer of a port ever held.
+    /// Returns the highest number of bytes of frames that the policer of a port held.
     pub fn held_max(&self, port: Port) -> Bytes {
         self.ports[port.index()].held_max()
     }
-    /// The most bytes of frames that ever waited of what came in by a port; zero without flow
-    /// control.
+    /// Returns the highest number of waiting bytes of frames from an ingress port; zero without
+    /// flow control.
     pub fn ingress_max(&self, port: Port) -> Bytes {
         self.lossless.as_ref().map_or(Bytes::ZERO, |lossless| lossless.highest(port))
     }
-    /// Takes the most that waits, is held or came in by a port from now on.
+    /// Restarts the highest fill levels of all ports at the present ones.
     pub fn restart_highest(&mut self) {
         self.ports.iter_mut().for_each(EgressPort::restart_highest);
         if let Some(lossless) = &mut self.lossless {
             lossless.restart_highest();
         }
     }
-    /// Whether the neighbour at a port has been told to pause.
+    /// Returns whether this hop has paused the neighbour at a port.
     pub fn pauses(&self, port: Port) -> bool {
         self.lossless.as_ref().is_some_and(|lossless| lossless.pauses(port))
     }
-    /// Whether the neighbour at a port has told this hop to pause.
+    /// Returns whether the neighbour at a port has paused this hop.
     pub fn is_paused(&self, port: Port) -> bool {
         self.lossless.as_ref().is_some_and(|lossless| !lossless.is_open(port))
     }
-    /// Ports at which packets wait that came in by `ingress`; none without flow control.
+    /// Returns the ports at which packets from `ingress` wait; none without flow control.
     pub fn waits_at(&self, ingress: Port) -> impl Iterator<Item = Port> {
         self.lossless.iter().flat_map(move |lossless| lossless.waits_at(ingress))
     }
-    /// What is booked on a port; zero without reservation. For tests and reports: looks at every
-    /// class of sessions.
+    /// Returns the bandwidth booked on a port; zero without reservation. For tests and reports:
+    /// scans all classes of sessions.
     pub fn booked(&self, now: Time, port: Port) -> Rate {
         match (&self.reservation, &self.ports[port.index()].booked) {
             (Some(config), Some(booked)) => booked.bookings.booked_at(config, now),
             _ => Rate::bps(0),
         }
     }
-    /// The last credit that went by for a drive.
+    /// Returns the last credit seen for a drive.
     pub fn credit(&self, drive: DriveId) -> Option<u32> {
         self.credits.get(drive.index()).and_then(|[credit, _]| credit.checked_sub(1))
     }
 
-    /// As [`HopIn::Packet`], without moving the packet.
+    /// Handles a packet as [`HopIn::Packet`] does, without moving it.
     #[inline(always)]
     pub fn pass(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Passed {
         if !self.has_port(port) {
@@ -154,7 +154,7 @@ impl Hop {
         }
     }
 
-    /// The port in whose queue a packet belongs, as it has become; `None` when it has ended.
+    /// Updates a packet and returns its egress port, or `None` if the packet has ended.
     fn egress_of(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
         let egress = if packet.kind.is_outward() {
             self.on_outward(now, port, packet, out)
@@ -167,8 +167,8 @@ impl Hop {
         Some(egress)
     }
 
-    /// As the first half of [`HopIn::PortFree`], without moving the packet: what is to be sent now
-    /// by that port, to be read where it lies. [`port_freed`](Self::port_freed) follows.
+    /// The first half of [`HopIn::PortFree`], without moving the packet. Returns a reference to the
+    /// packet to send now on that port. [`port_freed`](Self::port_freed) must follow.
     pub fn next_to_send(&mut self, now: Time, port: Port) -> Option<&Packet> {
         if !self.has_port(port) {
             debug_assert!(false, "the rig names ports that the hop has");
@@ -184,8 +184,8 @@ impl Hop {
         Some(packet)
     }
 
-    /// As the second half of [`HopIn::PortFree`]: what may go behind that packet, and when to call
-    /// for this port again, if nobody was told so yet.
+    /// The second half of [`HopIn::PortFree`]: releases packets that may follow. Returns when to
+    /// call for this port again, if no such call was requested yet.
     pub fn port_freed(&mut self, now: Time, port: Port, out: &mut Vec<HopOut>) -> Option<Time> {
         if !self.has_port(port) {
             return None;
@@ -196,7 +196,7 @@ impl Hop {
         self.wake(port)
     }
 
-    /// When to call for a port, if nobody was told so yet.
+    /// Returns when to call for a port, if no such call was requested yet.
     #[inline]
     fn wake(&mut self, port: Port) -> Option<Time> {
         let egress = &mut self.ports[port.index()];
@@ -204,7 +204,7 @@ impl Hop {
         egress.wake_for(lossless.has_control(port) || lossless.is_open(port) && !egress.queue.is_empty())
     }
 
-    /// Prefetches where the bookings of a packet lie that will arrive shortly. Changes nothing else.
+    /// Prefetches the bookings of a packet that will soon arrive on a port. Has no other effect.
     #[inline]
     pub fn foresee(&self, port: Port, packet: &Packet) {
         if let Some((booked, class)) = self.booked_for(port, packet) {
@@ -224,13 +224,13 @@ impl Hop {
     #[inline]
     fn booked_for(&self, port: Port, packet: &Packet) -> Option<(&port::Booked, ClassId)> {
         let config = self.reservation.as_ref().filter(|_| packet.operation != Operation::Write)?;
-        // A request is booked for where it comes in, and its answer leaves there.
+        // A request is booked at its ingress port, by which its answer leaves.
         let port = if packet.kind.is_outward() { port } else { Port(packet.trail.behind()?.port) };
         let booked = self.ports.get(port.index())?.booked.as_ref()?;
         Some((booked, config.class_of(packet.tag.session)))
     }
 
-    /// The way out: known to what follows a command, chosen otherwise.
+    /// Returns the egress port of an outward packet: from the trail if known, otherwise routed.
     fn on_outward(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
         match self.known_way_out(packet) {
             Some(egress) => self.depart(now, port, egress, packet, out),
@@ -243,8 +243,8 @@ impl Hop {
         Some(Port(hop.port)).filter(|port| self.router.distances().is_up(*port))
     }
 
-    /// Chooses a port for a command, or for data whose way has gone. `books` is false for a command
-    /// that has booked here already.
+    /// Routes a command, or data whose path has failed. `books` is false for a command that has
+    /// already booked here.
     #[inline(never)]
     fn choose_way_out(
         &mut self,
@@ -271,7 +271,7 @@ impl Hop {
         }
     }
 
-    /// Books bandwidth for the answer of a read; whether there was any.
+    /// Books bandwidth for the answer of a read. Returns whether there was enough.
     fn book(&mut self, now: Time, port: Port, packet: &Packet) -> bool {
         let (Some(config), Some(booked)) = (&self.reservation, &mut self.ports[port.index()].booked) else {
             return true;
@@ -280,8 +280,8 @@ impl Hop {
         packet.operation == Operation::Write || is_rejected || booked.book(config, now, packet)
     }
 
-    /// There is no bandwidth for the answer: the host is told so. What is part of a stream goes on
-    /// without effect.
+    /// Refuses a command for lack of bandwidth for its answer. A command that is part of a stream
+    /// is also forwarded, without effect.
     #[inline(never)]
     fn reject(
         &mut self,
@@ -323,7 +323,7 @@ impl Hop {
         if self.router.distances().is_up(port) { Some(port) } else { self.stray(now, port, packet, out) }
     }
 
-    /// Writes this hop into the trail.
+    /// Ranks and marks a packet, and writes this hop into its trail.
     fn depart(
         &mut self,
         now: Time,
@@ -345,7 +345,7 @@ impl Hop {
         }
     }
 
-    /// Whether commands that come in by a port count half of their drives' credit.
+    /// Returns whether the rank of commands from a port counts only half of their drives' credit.
     fn is_wary(&self, ingress: Port) -> bool {
         let booked = self.ports.get(ingress.index()).and_then(|port| port.booked.as_ref());
         self.reservation.as_ref().is_some_and(|config| config.is_conservative)
@@ -359,7 +359,7 @@ impl Hop {
         is_marked
     }
 
-    /// `false` when the trail is full.
+    /// Returns `false` if the trail is full.
     fn write_hop(&mut self, now: Time, ingress: Port, packet: &mut Packet, is_marked: bool) -> bool {
         let before = packet.trail.hops().len();
         let time_ns = nanoseconds(now);
@@ -371,7 +371,8 @@ impl Hop {
         has_room
     }
 
-    /// The way back: along the trail, unless it has gone, or answers are routed by themselves.
+    /// Returns the egress port of an answer: from the trail, unless that path has failed, or
+    /// answers are routed independently.
     #[inline(always)]
     fn on_answer(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
         let known = if self.route.is_symmetric && !packet.trail.has_left() { packet.trail.behind() } else { None };
@@ -402,8 +403,8 @@ impl Hop {
         Some(egress)
     }
 
-    /// Algorithm 1, `PATH_ADAPT`, and the credit of 4.5. Only what comes from the target says
-    /// anything about the way to it.
+    /// Updates delays and credit from a response: Algorithm 1, `PATH_ADAPT`, and the credit of 4.5.
+    /// Only responses of the target itself measure the path to it.
     fn learn(&mut self, now: Time, port: Port, hop: &TrailHop, packet: &Packet) {
         if matches!(packet.status, Outcome::Rejected | Outcome::Unreachable | Outcome::Incomplete) {
             return;
@@ -418,7 +419,7 @@ impl Hop {
         }
     }
 
-    /// An answer that does not know its way back is routed like a request.
+    /// Routes an answer without a known return path like a request.
     #[inline(never)]
     fn stray(&mut self, now: Time, port: Port, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
         if !packet.trail.has_left() {
@@ -445,7 +446,7 @@ impl Hop {
         }
     }
 
-    /// Cuts a way that is not taken off the trail.
+    /// Removes an abandoned path from the trail.
     fn cut(&self, packet: &mut Packet, position: usize) {
         let cut = packet.trail.truncate(position);
         self.shorten(packet, cut);
@@ -457,7 +458,7 @@ impl Hop {
         }
     }
 
-    /// Puts a packet where it waits for a port, or lets it through.
+    /// Queues a packet at a port, or lets it pass.
     #[inline(always)]
     fn enqueue(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HopOut>) -> Passed {
         if self.lossless.is_some() {
@@ -479,13 +480,13 @@ impl Hop {
         egress.wake().map_or(Passed::Over, |at| Passed::Waits(port, at))
     }
 
-    /// Puts a packet where it waits for a port, or sends it.
+    /// Queues a packet at a port, or sends it.
     fn send(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HopOut>) {
         let passed = self.enqueue(now, port, packet, out);
         out.extend(passed.action(packet));
     }
 
-    /// The same where flow control keeps packets from being dropped.
+    /// The same with flow control, which prevents drops.
     #[inline(never)]
     fn enqueue_lossless(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HopOut>) -> Passed {
         let Some(lossless) = self.lossless.as_deref_mut() else { return Passed::Over };
@@ -516,14 +517,14 @@ impl Hop {
         self.wake(port).map_or(Passed::Over, |at| Passed::Waits(port, at))
     }
 
-    /// The neighbour at a port wants no more data, or wants them again.
+    /// Handles a pause or resume of data by the neighbour at a port.
     fn on_pause(&mut self, port: Port, stop: bool) -> Passed {
         let Some(lossless) = &mut self.lossless else { return Passed::Over };
         lossless.hear(port, stop);
         if stop { Passed::Over } else { self.wake(port).map_or(Passed::Over, |at| Passed::Waits(port, at)) }
     }
 
-    /// Neighbours go on for whose packets there is room now.
+    /// Resumes neighbours for whose packets there is room again.
     fn let_go_on(&mut self, out: &mut Vec<HopOut>) {
         while let Some(port) = self.lossless.as_deref_mut().and_then(Lossless::let_go_on) {
             out.extend(self.wake(port).map(|at| HopOut::Wake { port, at }));
@@ -556,7 +557,7 @@ impl Hop {
         None
     }
 
-    /// Lets out of the policer what may go.
+    /// Releases packets from the policer.
     fn release_held(&mut self, now: Time, port: Port, out: &mut Vec<HopOut>) {
         let Some(config) = &self.reservation else { return };
         let is_open = self.lossless.as_ref().is_none_or(|lossless| lossless.takes_data(port));
@@ -597,7 +598,7 @@ impl Hop {
         self.tell(now, out);
     }
 
-    /// A packet that waited at a port which has failed: as if it had just come in.
+    /// Reroutes a packet that waited at a failed port, as if it had just arrived.
     fn another_way(&mut self, now: Time, packet: &mut Packet, out: &mut Vec<HopOut>) -> Option<Port> {
         let trail = &packet.trail;
         if packet.kind.is_outward() || trail.has_left() {
@@ -615,7 +616,7 @@ impl Hop {
         }
     }
 
-    /// The credit of a drive that cannot be reached says nothing any more (paper, 4.6).
+    /// Forgets the credit of drives that cannot be reached any more (paper, 4.6).
     fn forget_lost(&mut self) {
         for lost in self.router.distances_mut().drain_lost() {
             let of_lost = self.credits.iter_mut().filter(|[credit, target]| *credit > 0 && *target == lost.0);
@@ -678,7 +679,7 @@ impl Program for Hop {
     }
 }
 
-/// A control packet comes to a port: it goes before data, and is never paused.
+/// Queues or sends a control packet: it has priority over data, and is never paused.
 fn control_enters(now: Time, port: Port, packet: &Packet, egress: &mut EgressPort, lossless: &mut Lossless) -> Entry {
     if egress.is_free(now) && !lossless.has_control(port) {
         egress.occupy(now, packet.frame);
@@ -688,7 +689,7 @@ fn control_enters(now: Time, port: Port, packet: &Packet, egress: &mut EgressPor
     Entry::Queue
 }
 
-/// The packet that leaves by a port: control first, then data unless they are paused.
+/// Returns the next packet of a port: control first, then data unless they are paused.
 fn next_of_class<'a>(
     now: Time,
     port: Port,
@@ -711,12 +712,12 @@ fn next_of_class<'a>(
     Some(packet)
 }
 
-/// A time as trails carry it.
+/// Returns a time as trails encode it.
 fn nanoseconds(now: Time) -> u32 {
     (now.as_ps() / 1_000) as u32
 }
 
-/// The last moment before `now` that a trail would write as `time_ns`.
+/// Returns the last time before `now` that a trail encodes as `time_ns`.
 fn moment(now: Time, time_ns: u32) -> Time {
     let age_ns = nanoseconds(now).wrapping_sub(time_ns);
     Time::ns((now.as_ps() / 1_000).saturating_sub(u64::from(age_ns)))

@@ -1,50 +1,51 @@
-//! One port of a hop: what waits to leave by it.
+//! One port of a hop: its egress side.
 
 use crate::egress::{EgressQueue, SchedulingConfig};
 use crate::packet::{Packet, PacketKind};
 use crate::reserve::{Bookings, ClassId, Held, Ledger, Policer, Release, Released, ReservationConfig};
 use base::{Bytes, Operation, Rate, Serialization, Time};
 
-/// A port's egress. A packet passes the policer (answers of reads that keep to their way), then the
-/// queues, then the wire. In this order in memory: what decides whether a packet goes on at once is
-/// in the first cache line.
+/// A port's egress. A packet passes the policer (answers of reads on the path of their request),
+/// then the queues, then the wire. The memory order is fixed: the first cache line decides whether
+/// a packet passes at once.
 #[repr(C, align(64))]
 #[derive(Clone, Debug)]
 pub(super) struct EgressPort {
-    /// Until when the wire is taken.
+    /// The time until which the wire is busy.
     busy_until: Time,
     serialization: Serialization,
-    /// The earliest wake-up that was asked for and has not come; [`Time::MAX`] when none.
+    /// The earliest requested wake-up that has not arrived; [`Time::MAX`] if there is none.
     wake_at: Time,
     pub queue: EgressQueue,
     pub booked: Option<Booked>,
-    /// Bytes of frames that wait in the policer, and the most that ever did. They have memory of
-    /// their own and none of the buffer's: each session that is shaped has its queue (as in DPDK's
-    /// QoS scheduler, which the paper uses), and what may come into it was let in when it was
-    /// booked. Were it the buffer's, a port whose wire is idle would drop, and reservation drop
-    /// what without it would pass. So a booked answer is not dropped either when the buffer is
-    /// full: it stays in the queue of its session.
+    /// Bytes of frames in the policer, and their highest number. They have separate memory and none
+    /// of the buffer's. Each shaped session has its own queue (as in DPDK's QoS scheduler, which
+    /// the paper uses), and its packets were admitted when they were booked.
+    ///
+    /// If they used the buffer, a port with an idle wire would drop, and reservation would drop
+    /// packets that pass without it. For the same reason, a booked answer is not dropped when the
+    /// buffer is full: it stays in the queue of its session.
     held: u64,
     held_max: u64,
     /// Whether the policer waits for room in the queue.
     is_blocked: bool,
 }
 
-/// What a port knows of bookings.
+/// The bookings of a port and their policer.
 #[derive(Clone, Debug)]
 pub(super) struct Booked {
     pub bookings: Bookings,
     policer: Policer,
 }
 
-/// Where a packet went.
+/// Where a packet was placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// Onto the wire, now.
+    /// On the wire, now.
     Wire,
-    /// Into a queue.
+    /// In a queue.
     Queue,
-    /// The policer holds it.
+    /// In the policer.
     Policer,
     /// Nowhere: the buffer is full.
     Refused,
@@ -70,23 +71,23 @@ impl EgressPort {
         }
     }
 
-    /// Bytes of frames that wait, wherever.
+    /// Returns the bytes of frames that wait in the queue or in the policer.
     pub(super) fn waiting(&self) -> Bytes {
         self.queue.used() + Bytes::new(self.held)
     }
 
-    /// The most bytes of frames that ever waited in the policer.
+    /// Returns the highest number of bytes of frames in the policer.
     pub(super) fn held_max(&self) -> Bytes {
         Bytes::new(self.held_max)
     }
 
-    /// Takes the most that waits from now on.
+    /// Restarts the highest fill levels at the present ones.
     pub(super) fn restart_highest(&mut self) {
         self.held_max = self.held;
         self.queue.restart_highest();
     }
 
-    /// Takes a packet in; unless the port `is_open`, it does not go onto the wire.
+    /// Accepts a packet; it is not sent at once unless the port `is_open`.
     #[inline]
     pub(super) fn enter(
         &mut self,
@@ -105,14 +106,14 @@ impl EgressPort {
         {
             self.held += u64::from(packet.frame);
             self.held_max = self.held_max.max(self.held);
-            // What leaves the queue makes room.
+            // A departure from the queue makes room.
             self.is_blocked |= Bytes::new(u64::from(packet.frame)) > room;
             return Entry::Policer;
         }
         self.enqueue(now, packet, is_open)
     }
 
-    /// Past the policer.
+    /// Queues or sends a packet that has passed the policer.
     #[inline]
     fn enqueue(&mut self, now: Time, packet: &Packet, is_open: bool) -> Entry {
         if is_open && self.busy_until <= now && self.queue.is_empty() {
@@ -123,8 +124,8 @@ impl EgressPort {
         if self.queue.push(packet) { Entry::Queue } else { Entry::Refused }
     }
 
-    /// Takes one packet out of the policer that may go on, if the queue has room for it, and lets
-    /// it.
+    /// Removes one packet from the policer that may proceed, if the queue has room for it, and
+    /// queues or sends it.
     pub(super) fn release(&mut self, config: &ReservationConfig, now: Time, is_open: bool) -> Option<(Packet, Entry)> {
         let room = self.queue.room_left();
         let released = self.booked.as_mut()?.release(config, now, room);
@@ -135,7 +136,7 @@ impl EgressPort {
         Some((packet, entry))
     }
 
-    /// Takes the packet that is to leave now. It is to be read where it lies.
+    /// Removes the packet to send now and returns a reference to its slot.
     pub(super) fn next_to_send(&mut self, now: Time) -> Option<&Packet> {
         if self.busy_until > now {
             return None;
@@ -145,23 +146,23 @@ impl EgressPort {
         Some(packet)
     }
 
-    /// Whether nothing is on the wire.
+    /// Returns whether the wire is free.
     pub(super) fn is_free(&self, now: Time) -> bool {
         self.busy_until <= now
     }
 
-    /// A packet leaves now that waited in no queue here.
+    /// Occupies the wire for a packet that was not queued here.
     pub(super) fn occupy(&mut self, now: Time, frame: u32) {
         self.busy_until = now + self.serialization.of(Bytes::new(u64::from(frame)));
     }
 
-    /// When to look at this port again, if no wake-up so early is under way.
+    /// Returns when to poll this port again, if no wake-up is pending for that time or earlier.
     #[inline]
     pub(super) fn wake(&mut self) -> Option<Time> {
         self.wake_for(!self.queue.is_empty())
     }
 
-    /// The same where it is known whether something waits that may go.
+    /// The same, given whether a packet waits that may be sent.
     pub(super) fn wake_for(&mut self, has_ready: bool) -> Option<Time> {
         let queue = if has_ready { self.busy_until } else { Time::MAX };
         let due = || self.booked.as_ref().and_then(|booked| booked.policer.next_due()).unwrap_or(Time::MAX);
@@ -173,14 +174,14 @@ impl EgressPort {
         })
     }
 
-    /// A wake-up has come.
+    /// Records that a wake-up has arrived.
     pub(super) fn woken(&mut self, now: Time) {
         if self.wake_at <= now {
             self.wake_at = Time::MAX;
         }
     }
 
-    /// Takes everything that waits and forgets all bookings: the link has gone.
+    /// Removes all waiting packets and drops all bookings: the link has failed.
     pub(super) fn fail(&mut self, waiting: &mut Vec<Packet>) {
         while let Some(packet) = self.queue.pop() {
             waiting.push(packet.copied());
@@ -195,7 +196,7 @@ impl EgressPort {
 }
 
 impl Booked {
-    /// Something of a class will be booked here, or pass.
+    /// Prefetches the bookings of a class.
     #[inline]
     pub(super) fn foresee(&self, class: ClassId) {
         self.bookings.foresee(class);
@@ -237,7 +238,7 @@ impl Booked {
         released
     }
 
-    /// Gives back what an I/O had booked, once what ends it is past the policer.
+    /// Releases the booking of an I/O, once its last packet has passed the policer.
     #[inline(never)]
     fn complete(&mut self, config: &ReservationConfig, now: Time, class: ClassId, packet: &Packet) {
         let Some(hop) = packet.trail.ahead() else { return };
@@ -247,21 +248,21 @@ impl Booked {
         self.bookings.settle(class);
     }
 
-    /// The bucket of a class fills at what it has booked by now.
+    /// Updates the fill rate of a class's bucket to its present bookings.
     fn refill(&mut self, config: &ReservationConfig, now: Time, class: ClassId) {
         let bucket = self.bookings.bucket(config, now, class);
         self.policer.refill(now, class, bucket);
     }
 }
 
-/// Whether nothing of its read follows a packet.
+/// Returns whether a packet is the last one of its read.
 fn ends_io(config: &ReservationConfig, packet: &Packet) -> bool {
     packet.kind == PacketKind::Response
         || config.data_end_reads && matches!(packet.kind, PacketKind::ReadData { last: true })
 }
 
-/// Whether a packet is an answer of a read that goes back the way of its request: only those were
-/// booked for.
+/// Returns whether a packet is an answer of a read on the path of its request: only those were
+/// booked.
 fn is_policed(packet: &Packet) -> bool {
     let is_answer = matches!(packet.kind, PacketKind::ReadData { .. } | PacketKind::Response);
     is_answer && packet.operation != Operation::Write && !packet.trail.has_left()

@@ -1,4 +1,4 @@
-//! I/Os that are not over, by place; places are used again.
+//! The unfinished I/Os, in a slab: free slots are reused.
 
 use super::HostIo;
 use crate::id::Tag;
@@ -10,51 +10,51 @@ use nvme::transfer::{HostRead, HostWrite};
 use prefetch_index::prefetch_index;
 use std::slice;
 
-/// Where an I/O is kept, and a count of uses of that place, so that a late timer is recognised.
+/// The slot of an I/O, and a count of the slot's uses, by which late timers are recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct IoPlace {
     place: u32,
     uses: u32,
 }
 
-/// How far an I/O is.
+/// The progress of an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// It waits to be sent as a new command.
     Waiting,
-    /// Its command is out.
+    /// Its command was sent.
     Sent,
-    /// Its command was refused and will be sent again.
+    /// Its command was refused and will be resent.
     BackedOff,
-    /// Its association has failed and it may not be sent yet.
+    /// Its association has failed, or its command was aborted, and it may not be sent yet.
     Held,
 }
 
-/// In this order in memory: what a read's data touch, what its end does, and what only writes do,
-/// each in a cache line (see [`Place`]).
+/// The memory order is fixed: the fields that a read's data use, those that its end uses, and those
+/// that only writes use, each in a cache line (see [`Place`]).
 #[repr(C)]
 #[derive(Clone, Debug)]
 pub(super) struct Io {
     pub(super) io: HostIo,
     pub(super) tag: Tag,
-    /// Place of the session.
+    /// Internal index of the session.
     pub(super) session: u32,
     pub(super) stage: Stage,
-    /// Sends of this command that were not answered.
+    /// Unanswered sends of this command.
     pub(super) losses: u8,
-    /// Which send of the command the data of a read answer that have come: the present one, unless
-    /// an earlier one was answered late.
+    /// The send of the command that the received data of a read answer: the present one, unless an
+    /// earlier one was answered late.
     answered: u16,
     read: HostRead,
-    /// When something last came for it.
+    /// When a packet for it last arrived.
     pub(super) heard: Time,
-    /// When the present send began.
+    /// When the present send started.
     pub(super) sent: Time,
-    /// When the last packet of it left.
+    /// When its last packet left.
     pub(super) last_out: Time,
     pub(super) first_sent: Option<Time>,
     pub(super) sends: u32,
-    /// Refusals, for the back-off.
+    /// Number of refusals, for the back-off.
     pub(super) refusals: u32,
     asked: u32,
     ready_max: u32,
@@ -87,13 +87,13 @@ impl Io {
         }
     }
 
-    /// As a new one, where an earlier one was: the memory of its transfer is kept.
+    /// Reuses the slot of an earlier I/O, together with the memory of its transfer.
     fn begin(&mut self, session: u32, io: HostIo) {
         (self.io, self.session, self.stage, self.tag) = (io, session, Stage::Waiting, Tag::default());
         (self.first_sent, self.sends, self.losses, self.refusals) = (None, 0, 0, 0);
     }
 
-    /// A send begins: whatever came for an earlier one is forgotten.
+    /// Starts a send, and forgets packets received for an earlier one.
     pub(super) fn begin_send(&mut self, now: Time) {
         self.stage = Stage::Sent;
         self.first_sent.get_or_insert(now);
@@ -102,14 +102,14 @@ impl Io {
         self.asked = 0;
         self.answered = self.tag.attempt;
         self.read = HostRead::new(self.tag.command, self.io.bytes);
-        // Nothing is ever asked of a read.
+        // Targets never request data for a read.
         if self.io.operation != Operation::Read {
             self.write.restart(self.tag.command, self.io.bytes);
         }
     }
 
-    /// Whether a packet is of the answer that is waited for. Data of a read count whichever send
-    /// they answer, if nothing has come of another answer.
+    /// Returns whether a packet belongs to the expected answer. Data of a read count for any send,
+    /// if none of another answer have arrived.
     pub(super) fn awaits(&mut self, packet: &Packet) -> bool {
         if let PacketKind::ReadData { .. } = packet.kind
             && self.read.received() == 0
@@ -120,13 +120,13 @@ impl Io {
         self.stage == Stage::Sent && packet.tag.attempt == attempt
     }
 
-    /// Whether data of a read are missing.
+    /// Returns whether data of a read are missing.
     pub(super) fn is_short(&self) -> bool {
         self.read.received() < self.io.bytes
     }
 
-    /// The target asks for the next data: where they begin and end; `None` when it asks for what it
-    /// may not.
+    /// Handles the target's request for the next data. Returns the begin and end of the data, or
+    /// `None` for an invalid request.
     pub(super) fn on_ready(&mut self) -> Option<(u32, u32)> {
         if self.io.operation == Operation::Read {
             return None;
@@ -138,7 +138,7 @@ impl Io {
         Some((offset, offset + length))
     }
 
-    /// The next PDU of data.
+    /// Returns the next PDU of data.
     pub(super) fn next_data(&mut self) -> Option<HostData> {
         self.write.next_data()
     }
@@ -147,21 +147,21 @@ impl Io {
         self.data_max
     }
 
-    /// Data came. Whether the I/O is over by them; `None` when some are missing: the rest is of no
-    /// use.
+    /// Handles received data. Returns whether they complete the I/O, or `None` if some before them
+    /// are missing, which makes the rest useless.
     pub(super) fn on_data(&mut self, length: u32, is_last: bool) -> Option<bool> {
         let (command, offset) = (self.tag.command, self.read.received());
         let is_success = is_last && self.success_flag;
         self.read.on_data(&ControllerData { command, offset, length, is_last, is_success }).ok()
     }
 
-    /// A response says success: whether everything that belongs to it has come.
+    /// Returns whether a successful response finds the I/O complete.
     pub(super) fn is_complete(&mut self) -> bool {
         self.io.operation != Operation::Read || self.read.on_response(nvme::Status::SUCCESS).is_ok()
     }
 }
 
-/// I/Os by place; places are used again, with the memory of what was there.
+/// I/Os in a slab; free slots are reused together with their memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ios {
     places: Vec<Place>,
@@ -172,7 +172,7 @@ pub(super) struct Ios {
 #[derive(Clone, Debug)]
 struct Place {
     uses: u32,
-    /// Else the I/O is over, and lies here for its memory alone.
+    /// Otherwise the I/O has ended, and only its memory is kept.
     is_used: bool,
     io: Io,
 }
@@ -182,7 +182,7 @@ impl Ios {
         self.places.len() - self.free.len()
     }
 
-    /// An I/O begins.
+    /// Allocates a slot for an I/O.
     pub(super) fn open(&mut self, session: u32, io: HostIo, format: &WireFormat) -> IoPlace {
         let Some(place) = self.free.pop() else {
             self.places.push(Place { uses: 0, is_used: true, io: Io::new(session, io, format) });
@@ -211,7 +211,7 @@ impl Ios {
         prefetch_index(slice::from_ref(&io.sends), 0);
     }
 
-    /// An I/O is over: nobody finds it at this place again.
+    /// Frees the slot of an I/O; stale keys no longer find it.
     pub(super) fn close(&mut self, place: IoPlace) {
         let Some(found) = self.places.get_mut(place.place as usize).filter(|found| found.is(place)) else { return };
         (found.is_used, found.uses) = (false, found.uses.wrapping_add(1));
@@ -220,7 +220,7 @@ impl Ios {
 }
 
 impl Place {
-    /// Whether it is still the I/O that was put here then.
+    /// Returns whether the slot still holds the I/O of this key.
     fn is(&self, place: IoPlace) -> bool {
         self.is_used && self.uses == place.uses
     }

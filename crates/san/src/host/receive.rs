@@ -1,12 +1,11 @@
-//! Packets that come to a host.
+//! Packets that a host receives.
 
 use super::{Attempt, Host, HostOut, IoPlace, Outcome, Packet, PacketKind, Uplinks};
 use crate::id::{DriveId, Port};
 use base::{Operation, Time};
 
 impl Host {
-    /// Something will be asked of the session with a drive shortly: what is kept for it can be on
-    /// its way from memory meanwhile. Nothing else comes of it.
+    /// Prefetches the session with a drive. Has no other effect.
     #[inline]
     pub fn foresee_session(&self, drive: DriveId) {
         if let Some(session) = self.sessions.with(drive) {
@@ -15,7 +14,7 @@ impl Host {
         }
     }
 
-    /// The same of a packet that will come, and of its I/O.
+    /// Prefetches the session and the I/O of a packet that will arrive soon.
     #[inline]
     pub fn foresee(&self, packet: &Packet) {
         let Some(session) = self.sessions.with(packet.drive) else { return };
@@ -33,7 +32,7 @@ impl Host {
         }
     }
 
-    /// A packet has come, in its turn.
+    /// Handles a packet that is next in order.
     pub(super) fn take(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HostOut>) {
         let Some(place) = self.sessions.with(packet.drive) else { return self.counters.stale += 1 };
         self.take_credit(place, packet);
@@ -51,16 +50,16 @@ impl Host {
         self.pump(now, place, out);
     }
 
-    /// The credit of any packet from the target; hops say none.
+    /// Stores the credit of a packet from the target; packets of hops carry none.
     fn take_credit(&mut self, place: u32, packet: &Packet) {
         if packet.credit > 0 {
             self.sessions[place].credit = packet.credit;
         }
     }
 
-    /// The I/O whose command the packet answers: of the present association, and of the present
-    /// send. The response to a write and, where nothing newer has come, data of a read count
-    /// whichever send they answer.
+    /// Returns the I/O whose command the packet answers: of the present association, and of the
+    /// present send. A final response to a write counts for any send. So do data of a read if no
+    /// newer ones have arrived.
     fn find(&mut self, place: u32, packet: &Packet) -> Option<IoPlace> {
         let attempt = Attempt::of_bits(packet.tag.attempt);
         let lane = self.lanes.get_mut(place, attempt.lane)?;
@@ -75,7 +74,7 @@ impl Host {
         (is_present || is_final && state.io.operation != Operation::Read).then_some(io)
     }
 
-    /// The data of a write are asked for.
+    /// Sends the data of a write that the target requests.
     fn on_ready(&mut self, now: Time, place: IoPlace, packet: &Packet, out: &mut Vec<HostOut>) {
         let Some(io) = self.ios.get_mut(place) else { return };
         (io.heard, io.last_out) = (now, now);
@@ -132,14 +131,14 @@ impl Host {
         }
     }
 
-    /// What an answer says about the way that it came, where the host chooses.
+    /// Updates the router from an answer, if the host has several uplinks.
     fn learn(&mut self, now: Time, place: IoPlace, port: Port, packet: &Packet) {
         let Uplinks::Routed(router) = &mut self.uplinks else { return };
         let Some(io) = self.ios.get(place) else { return };
         if packet.trail.is_detour() || io.tag != packet.tag {
             return;
         }
-        // In the 32 bits of the header, in which the time at the drive is told.
+        // In the 32 bits of the header, like the time at the drive.
         let away_ns = (now.saturating_since(io.last_out).as_ps() / 1_000) as u32;
         let delay_ns = away_ns.saturating_sub(packet.trail.drive_latency_ns());
         router.learn(now, port, packet.target, packet.trail.congestion_from(0), delay_ns);

@@ -1,4 +1,4 @@
-//! What a host does when I/Os are not answered as they should be.
+//! Recovery of a host from missing, late and failing answers.
 
 use super::lane::Reset;
 use super::{Attempt, Host, HostOut, IoPlace, Ios, Outcome, Packet, PacketKind, RetryPolicy, Stage, Tag, Uplinks};
@@ -8,31 +8,31 @@ use base::{Operation, RequestId, Span, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// What is to be done later.
+/// A delayed action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Later {
-    /// Send the same command again: a back-off is over.
+    /// Resend the same command: its back-off is over.
     Again(IoPlace),
     /// Put the I/O back into the queue of its session.
     Requeue(IoPlace),
-    /// See whether a send was answered.
+    /// Check whether a send was answered.
     Deadline(IoPlace, Tag),
-    /// See whether the reset of a lane was confirmed.
+    /// Check whether the reset of a lane was confirmed.
     Reset {
-        /// Place of the session.
+        /// Internal index of the session.
         session: u32,
         lane: u8,
         command: u16,
     },
 }
 
-/// Times at which something is to be done.
+/// The timers of a host.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timers {
-    /// First sends whose answers are waited for. All wait equally long, so that the order of
-    /// sending is that of the deadlines.
+    /// Unanswered first sends. All have the same timeout, so the order of sending is that of the
+    /// deadlines.
     sends: VecDeque<(Time, IoPlace, Tag)>,
-    /// The rest, which is rare: by time and order of asking.
+    /// Other timers, which are rare: by time, then by order of creation.
     later: BinaryHeap<Reverse<(Time, u64, Later)>>,
     asked: u64,
 }
@@ -47,8 +47,8 @@ impl Timers {
         self.later.push(Reverse((time, self.asked, later)));
     }
 
-    /// Forgets the oldest sends as long as nobody waits for them, so that the next wake-up is that
-    /// of one that is waited for.
+    /// Drops the oldest sends that were answered, so that the next wake-up is that of an unanswered
+    /// one.
     pub(super) fn forget_answered(&mut self, ios: &Ios) {
         while let Some((_, place, tag)) = self.sends.front() {
             if ios.get(*place).is_some_and(|io| io.tag == *tag && io.stage == Stage::Sent) {
@@ -70,7 +70,7 @@ impl Timers {
 
     pub(super) fn next(&self) -> Option<Time> {
         let send = self.sends.front().map(|(deadline, ..)| *deadline);
-        // Rare, so that nearly always there is nothing to compare.
+        // Rare, so that there is nearly always nothing to compare.
         let Some(Reverse((later, ..))) = self.later.peek() else { return send };
         Some(send.map_or(*later, |send| send.min(*later)))
     }
@@ -109,12 +109,12 @@ impl Host {
         self.on_lost(now, place, false, out);
     }
 
-    /// How long nothing may come for a command of which so many sends were not answered.
+    /// Returns the timeout of a command with `losses` unanswered sends.
     fn patience(&self, losses: u8) -> Span {
         if losses == 0 { self.config.probe.min(self.config.timeout) } else { self.config.timeout }
     }
 
-    /// Looks after a send that begins now.
+    /// Sets the timeout of a send that starts now.
     pub(super) fn watch(&mut self, now: Time, place: IoPlace, losses: u8, tag: Tag) {
         let deadline = now + self.patience(losses);
         if losses == 0 {
@@ -124,9 +124,9 @@ impl Host {
         }
     }
 
-    /// Part of an answer or of a write's data is missing, and what came behind it shows that: TCP's
-    /// receiver would have told its sender by duplicate acknowledgements. Not counted among the
-    /// sends that nobody answered; the back-off doubles with each, as TCP halves its window.
+    /// Handles a missing part of an answer or of a write's data that later packets reveal: TCP's
+    /// receiver would send duplicate acknowledgements. It does not count as an unanswered send. The
+    /// back-off doubles with each, like TCP halves its window.
     pub(super) fn on_gap(&mut self, now: Time, place: IoPlace) {
         self.counters.gaps += 1;
         if self.format.config().fast_retransmit {
@@ -134,7 +134,8 @@ impl Host {
         }
     }
 
-    /// A send was for nothing: again, at once or after a back-off, or the association has failed.
+    /// Handles a lost send: resends the command at once or after a back-off, or fails the
+    /// association.
     pub(super) fn on_lost(&mut self, now: Time, place: IoPlace, backs_off: bool, out: &mut Vec<HostOut>) {
         let Some(io) = self.ios.get_mut(place) else { return };
         io.losses += 1;
@@ -149,7 +150,7 @@ impl Host {
         }
     }
 
-    /// The same command, once more.
+    /// Resends the same command.
     fn send_again(&mut self, now: Time, place: IoPlace, out: &mut Vec<HostOut>) {
         if let Some(io) = self.ios.get_mut(place) {
             io.tag.attempt = Attempt::of_bits(io.tag.attempt).again().bits();
@@ -157,8 +158,8 @@ impl Host {
         }
     }
 
-    /// The same command later. It keeps its identifier: an earlier copy may still be on its way,
-    /// and must stay known to the target.
+    /// Resends the same command later. It keeps its identifier: an earlier copy may still be in
+    /// flight, and the target must recognise it.
     pub(super) fn back_off(&mut self, now: Time, place: IoPlace) {
         let Some(io) = self.ios.get_mut(place) else { return };
         io.stage = Stage::BackedOff;
@@ -167,7 +168,8 @@ impl Host {
         self.timers.at(now + span, Later::Again(place));
     }
 
-    /// The target gave the command up, and no copy of it will be done: a new one after a back-off.
+    /// Handles an abort by the target, after which no copy of the command will be executed. The I/O
+    /// becomes a new command after a back-off.
     pub(super) fn on_aborted(&mut self, now: Time, place: IoPlace) {
         self.counters.aborted += 1;
         let Some(io) = self.ios.get_mut(place) else { return };
@@ -179,7 +181,7 @@ impl Host {
         self.timers.at(now + span, Later::Requeue(place));
     }
 
-    /// An I/O that was held may be sent, before what has not been sent yet.
+    /// Queues a held I/O ahead of those that were never sent.
     fn requeue(&mut self, now: Time, place: IoPlace, out: &mut Vec<HostOut>) {
         let Some(io) = self.ios.get_mut(place).filter(|io| io.stage == Stage::Held) else { return };
         io.stage = Stage::Waiting;
@@ -213,8 +215,8 @@ impl Host {
         }
     }
 
-    /// The association of a lane has failed: the next one follows, and its I/Os become new commands
-    /// when that is allowed.
+    /// Fails the association of a lane. The next one replaces it, and its I/Os become new commands
+    /// as the retry policy allows.
     fn fail_lane(&mut self, now: Time, place: u32, lane: u8, out: &mut Vec<HostOut>) {
         let state = &mut self.lanes[(place, usize::from(lane))];
         let mut ios: Vec<IoPlace> = state.queue.abandon().into_iter().map(|(_, io)| io).collect();
@@ -235,7 +237,7 @@ impl Host {
         }
     }
 
-    /// Takes an I/O out of its failed association; whether it writes.
+    /// Takes an I/O out of its failed association. Returns whether it writes.
     fn hold(&mut self, place: IoPlace) -> bool {
         let Some(io) = self.ios.get_mut(place) else { return false };
         io.stage = Stage::Held;
@@ -262,8 +264,8 @@ impl Host {
         }
     }
 
-    /// Asks for the end of every association of the lane up to `dead`. A reset that is under way
-    /// for earlier ones is replaced: the new one covers them.
+    /// Requests the end of every association of the lane up to `dead`. This replaces a pending
+    /// reset of earlier ones, which the new one covers.
     fn begin_reset(&mut self, now: Time, place: u32, lane: u8, dead: u8, writes: Vec<IoPlace>, out: &mut Vec<HostOut>) {
         let state = &mut self.lanes[(place, usize::from(lane))];
         let mut held = state.reset.take().map_or(Vec::new(), |reset| reset.held);
@@ -273,8 +275,8 @@ impl Host {
         self.send_reset(now, place, lane, out);
     }
 
-    /// Sends the reset of a lane, if there is one, by an uplink that works: another one than the
-    /// lane's, if any does. Without one it waits for a link.
+    /// Sends the pending reset of a lane by a working uplink, preferably not the lane's own.
+    /// Without one it waits for a link.
     fn send_reset(&mut self, now: Time, place: u32, lane: u8, out: &mut Vec<HostOut>) {
         let own = usize::from(lane);
         let others = (0..self.ports_up.len()).filter(|port| *port != own && self.ports_up[*port]);
@@ -318,7 +320,7 @@ impl Host {
         }
     }
 
-    /// A reset was answered; only success by the target confirms it.
+    /// Handles the answer to a reset; only success from the target confirms it.
     pub(super) fn on_reset_answer(&mut self, now: Time, place: u32, packet: &Packet, out: &mut Vec<HostOut>) {
         let lane = Attempt::of_bits(packet.tag.attempt).lane;
         let state = self.lanes.get_mut(place, lane);
@@ -327,7 +329,7 @@ impl Host {
             Some(reset) if packet.status == Outcome::Success => {
                 reset.held.into_iter().for_each(|io| self.requeue(now, io, out));
             }
-            // Its timer will send it again.
+            // Its timer will resend it.
             Some(reset) => self.lanes[(place, usize::from(lane))].reset = Some(reset),
             None => self.counters.stale += 1,
         }

@@ -1,4 +1,4 @@
-//! Packets of a host whose sessions have windows.
+//! The connections of a host.
 
 use super::{Attempt, Host, HostOut, Packet};
 use crate::id::Port;
@@ -6,7 +6,7 @@ use crate::stream::{self, Streamed, Streams};
 use base::Time;
 
 impl Host {
-    /// As [`HostIn::Packet`](super::HostIn::Packet), without moving the packet.
+    /// Handles a packet as [`HostIn::Packet`](super::HostIn::Packet) does, without moving it.
     pub fn receive(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HostOut>) {
         stream::receive(self, now, port, packet, out);
     }
@@ -20,7 +20,7 @@ impl Streamed for Host {
     }
     fn place_of(&mut self, packet: &Packet) -> Option<usize> {
         let lane = usize::from(Attempt::of_bits(packet.tag.attempt).lane);
-        // A drive of somebody else has no session.
+        // The drive of another host has no session here.
         self.lanes.place(self.sessions.with(packet.drive)?, lane)
     }
     fn take_in(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HostOut>) {

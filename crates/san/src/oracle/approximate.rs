@@ -1,15 +1,16 @@
-//! A concurrent flow that is nearly the best one, and how near: for networks that the solver takes
-//! too long for.
+//! A nearly optimal concurrent flow with a bound on its gap, for networks that take the solver too
+//! long.
 //!
-//! All demands are routed once and the busiest channel is to be relieved. A channel is as long as
-//! its load makes it, by the exponential lengths of Shahrokhi and Matula (Journal of the ACM 37,
-//! 1990). Each demand in turn takes its shortest path among its paths, and moves flow there from
-//! its longer ones, as far as a step of Newton says: gradient projection, as traffic engineers
-//! assign cars to roads (Jayakrishnan and others, Transportation Research Record 1443, 1994).
+//! The search routes all demands once and then relieves the busiest channel. The length of a
+//! channel follows from its load, by the exponential lengths of Shahrokhi and Matula (Journal of
+//! the ACM 37, 1990). Each demand in turn adds its current shortest path to its paths. It moves
+//! flow there from its longer paths, by the amount of a Newton step. This is gradient projection,
+//! as in traffic assignment on roads (Jayakrishnan and others, Transportation Research Record 1443,
+//! 1994).
 //!
-//! Any lengths bound what is possible, by the duality of linear programs: no factor is above all
-//! capacity times its length, over all demands times their distances. The gap is between that bound
-//! and the flow that was found.
+//! By the duality of linear programs, any lengths give a bound. No factor exceeds the sum over
+//! channels of capacity times length, divided by the sum over demands of rate times distance. The
+//! gap is between that bound and the best flow found.
 
 use super::program::Network;
 use super::{Demand, Method, Optimum, OracleError};
@@ -17,16 +18,16 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use topology::{Graph, VertexId};
 
-/// The gap at which it is good enough.
+/// The gap at which the search stops.
 const GAP: f64 = 0.01;
-/// Demands that are tried at all: 512 of hosts with 512 of targets, and about a gigabyte of paths.
+/// Maximum number of demands: 512 hosts with 512 targets each, and about a gigabyte of paths.
 const DEMANDS_MAX: usize = 300_000;
-/// Commodities times channels that all rounds look at together; at least [`ROUNDS_MIN`] rounds are
-/// made. Ours: about half a minute.
+/// Budget of all rounds, in commodities times channels; at least [`ROUNDS_MIN`] rounds are made.
+/// Our choice: about half a minute.
 const LOOKED_AT_MAX: usize = 120_000_000;
 const ROUNDS_MIN: usize = 30;
 const ROUNDS_MAX: usize = 1_000;
-/// Flow that is no more than this part of its demand is none.
+/// Flow up to this fraction of its demand is dropped.
 const NOTHING: f64 = 1e-9;
 
 pub(super) fn concurrent(graph: &Graph, demands: &[Demand]) -> Result<Optimum, OracleError> {
@@ -46,13 +47,13 @@ pub(super) fn concurrent(graph: &Graph, demands: &[Demand]) -> Result<Optimum, O
     Ok(search.optimum(demands, rounds as u32))
 }
 
-/// A path of a demand, with the bits a second that take it when every demand is met once.
+/// A path of a demand, and its flow in bits a second when every demand is met once.
 struct Taken {
     channels: Box<[u32]>,
     bps: f64,
 }
 
-/// A demand at its root's other end.
+/// A demand at the end opposite its root.
 struct Leaf {
     vertex: VertexId,
     bps: f64,
@@ -62,29 +63,29 @@ struct Leaf {
 /// Shortest paths from a root.
 struct Tree {
     distances: Vec<f64>,
-    /// The channel by which each vertex is reached, and whence.
+    /// By vertex: the channel that reaches it, and the vertex before it.
     by: Vec<Option<(u32, VertexId)>>,
 }
 
 struct Search {
-    /// By channel, bits a second; 0 of one that does not work.
+    /// By channel, bits a second; 0 for a failed one.
     capacity: Vec<f64>,
-    /// By vertex: channels with where they lead, in the direction in which commodities are
+    /// By vertex: its channels and their far ends, in the direction in which commodities are
     /// followed.
     out: Vec<Vec<(u32, VertexId)>>,
     forwards: Vec<bool>,
     commodities: Vec<(VertexId, Vec<Leaf>)>,
-    /// By channel: the share of its capacity that is taken when every demand is met once.
+    /// By channel: the used fraction of its capacity when every demand is met once.
     loads: Vec<f64>,
-    /// By channel: how long it is for a bit a second.
+    /// By channel: its length per bit a second.
     lengths: Vec<f64>,
-    /// How fast lengths grow with loads, and the load at which a channel is one over its capacity
-    /// long.
+    /// The growth of lengths with loads, and the load at which a channel's length is the inverse of
+    /// its capacity.
     sharpness: f64,
     busiest: f64,
-    /// The least that the busiest channel had, and all loads then.
+    /// The least load of the busiest channel so far, and all loads of that state.
     best: (f64, Vec<f64>),
-    /// No division has a busiest channel with less.
+    /// A lower bound on the load of the busiest channel.
     bound: f64,
 }
 
@@ -120,12 +121,12 @@ impl Search {
         search
     }
 
-    /// How far the best flow may be from what is possible, of itself.
+    /// Returns the largest possible improvement of the best flow, as a fraction of it.
     fn gap(&self) -> f64 {
         if self.bound > 0.0 { (self.best.0 / self.bound - 1.0).max(0.0) } else { f64::INFINITY }
     }
 
-    /// Adds loads up anew, so that nothing is lost to rounding, and keeps them when they are the
+    /// Recomputes the loads, which avoids accumulated rounding, and keeps them if they are the
     /// best.
     fn add_up(&mut self) {
         let Search { loads, commodities, capacity, .. } = self;
@@ -139,7 +140,7 @@ impl Search {
         }
     }
 
-    /// Lengths for the present loads.
+    /// Computes the lengths for the present loads.
     fn measure(&mut self, sharpness: f64) {
         (self.sharpness, self.busiest) = (sharpness, self.loads.iter().copied().fold(0.0, f64::max));
         (0..self.loads.len()).for_each(|channel| self.lengthen(channel));
@@ -151,7 +152,7 @@ impl Search {
     }
 
     fn round(&mut self) {
-        // So sharp that what is not the busiest channel counts for about half of the gap.
+        // Chosen so that channels other than the busiest account for about half of the gap.
         let busiest = self.loads.iter().copied().fold(0.0, f64::max);
         let sharpness = 2.0 * (self.capacity.len() as f64).ln() / (busiest * self.gap().clamp(GAP / 2.0, 0.5));
         self.measure(sharpness);
@@ -163,14 +164,14 @@ impl Search {
         self.add_up();
     }
 
-    /// The sum of rates times distances of a commodity.
+    /// Returns the sum of rates times distances of a commodity.
     fn distance(&self, index: usize) -> f64 {
         let (root, leaves) = &self.commodities[index];
         let tree = self.tree(*root);
         leaves.iter().map(|leaf| leaf.bps * tree.distances[leaf.vertex.index()]).sum()
     }
 
-    /// Every demand takes what is its shortest path now among its paths, and moves flow there.
+    /// For every demand, adds its current shortest path to its paths and moves flow there.
     fn pass(&mut self) {
         for index in 0..self.commodities.len() {
             let tree = self.tree(self.commodities[index].0);
@@ -183,7 +184,7 @@ impl Search {
     fn relieve(&mut self, leaf: &mut Leaf, tree: &Tree) {
         let channels = tree.path(leaf.vertex);
         if !leaf.paths.iter().any(|path| path.channels == channels) {
-            // The first path takes all of the demand.
+            // The first path takes the whole demand.
             let bps = if leaf.paths.is_empty() { leaf.bps } else { 0.0 };
             self.load(&channels, bps);
             leaf.paths.push(Taken { channels, bps });
@@ -199,7 +200,7 @@ impl Search {
         leaf.paths.retain(|path| path.bps > leaf.bps * NOTHING);
     }
 
-    /// Moves flow from a path to a shorter one: by Newton's step, and at most all of it.
+    /// Moves flow from a path to a shorter one: a Newton step, at most all of it.
     fn shift(&mut self, leaf: &mut Leaf, from: usize, to: usize) {
         let (mut longer, mut bend) = (0.0, 0.0);
         let [long, short] = [from, to].map(|path| &leaf.paths[path].channels);
@@ -223,12 +224,12 @@ impl Search {
         }
     }
 
-    /// Dijkstra's.
+    /// Dijkstra's algorithm.
     fn tree(&self, root: VertexId) -> Tree {
         let vertices = self.out.len();
         let mut tree = Tree { distances: vec![f64::INFINITY; vertices], by: vec![None; vertices] };
         tree.distances[root.index()] = 0.0;
-        // Of numbers that are not negative the bits are in the order of the numbers.
+        // The bits of nonnegative floats have the order of their values.
         let mut due = BinaryHeap::from([Reverse((0_u64, root))]);
         while let Some(Reverse((bits, vertex))) = due.pop() {
             let here = tree.distances[vertex.index()];
@@ -260,7 +261,7 @@ impl Search {
 }
 
 impl Tree {
-    /// The channels of the path to a vertex, from there on.
+    /// Returns the channels of the path to a vertex, starting there.
     fn path(&self, to: VertexId) -> Box<[u32]> {
         let step = |at: &VertexId| self.by[at.index()];
         let steps = std::iter::successors(step(&to), |(_, at)| step(at));

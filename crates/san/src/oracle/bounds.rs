@@ -1,13 +1,13 @@
-//! Two bounds of a concurrent flow, which meet in symmetric networks.
+//! Two bounds on a concurrent flow, which meet in symmetric networks.
 
 use super::{Demand, Method, Optimum};
 use std::collections::BTreeMap;
 use topology::{Distances, Graph, VertexId};
 
-/// How far apart the two may be for rounding.
+/// Tolerance for rounding between the two bounds.
 const ROUNDING: f64 = 1e-9;
 
-/// The optimum, when the even split over shortest paths reaches the upper bound.
+/// Returns the optimum if the even split over shortest paths reaches the upper bound, else `None`.
 pub(super) fn tight(graph: &Graph, demands: &[Demand]) -> Option<Optimum> {
     let (unit_loads, travelled) = split_evenly(graph, demands)?;
     let capacity = |index: usize| graph.links()[index / 2].rate.as_bps() as f64;
@@ -23,9 +23,9 @@ pub(super) fn tight(graph: &Graph, demands: &[Demand]) -> Option<Optimum> {
     })
 }
 
-/// What each channel carries when every demand is met once, split over its shortest paths as
-/// `topology` does; and bits a second times hops of all demands. `None` when some demand has no
-/// way.
+/// Returns the load of each channel when every demand is met once, split over its shortest paths as
+/// in `topology`. Also returns the sum over demands of bits a second times hops. `None` if a demand
+/// has no path.
 fn split_evenly(graph: &Graph, demands: &[Demand]) -> Option<(Vec<f64>, f64)> {
     let mut by_target: BTreeMap<VertexId, Vec<&Demand>> = BTreeMap::new();
     demands.iter().for_each(|demand| by_target.entry(demand.to).or_default().push(demand));
@@ -44,8 +44,8 @@ fn split_evenly(graph: &Graph, demands: &[Demand]) -> Option<(Vec<f64>, f64)> {
     Some((loads, travelled))
 }
 
-/// From the farthest vertices on, each hands what waits at it to its hops, by how many shortest
-/// paths each hop opens.
+/// Distributes flow from the farthest vertices on: each splits its flow among its hops in
+/// proportion to their numbers of shortest paths.
 fn flow_down(graph: &Graph, toward: &Distances, mut waiting: Vec<f64>, loads: &mut [f64]) {
     let mut order: Vec<(u32, VertexId)> =
         graph.vertex_ids().filter_map(|vertex| Some((toward.to(vertex)?, vertex))).collect();
@@ -68,7 +68,7 @@ fn flow_down(graph: &Graph, toward: &Distances, mut waiting: Vec<f64>, loads: &m
     }
 }
 
-/// No factor can ask more of a vertex than its links send or take.
+/// Returns the bound from the ends: a vertex cannot send or receive more than its links carry.
 fn ends_bound(graph: &Graph, demands: &[Demand]) -> f64 {
     let mut asked = BTreeMap::<(VertexId, bool), f64>::new();
     for demand in demands {

@@ -1,5 +1,5 @@
-//! The two programs, as matrices for the solver: minimise `objective · x` where `limits - rows x`
-//! lies in a product of cones.
+//! The two optimisation problems as matrices for the solver: minimise `objective · x` where `limits
+//! - rows x` lies in a product of cones.
 
 use super::{Demand, Method, Optimum, OracleError, UNKNOWNS_MAX};
 use clarabel::algebra::CscMatrix;
@@ -10,7 +10,7 @@ use clarabel::solver::{
 use std::collections::BTreeMap;
 use topology::{Channel, Graph, VertexId};
 
-/// Everyone's share of its demand is one unknown, which is to be large.
+/// Solves for one common share of all demands, to be maximised.
 pub(super) fn concurrent(graph: &Graph, demands: &[Demand]) -> Result<Optimum, OracleError> {
     let network = Network::new(graph, demands)?;
     let mut program = Program::default();
@@ -24,7 +24,7 @@ pub(super) fn concurrent(graph: &Graph, demands: &[Demand]) -> Result<Optimum, O
     Ok(network.optimum(objective, |_| objective, &flows, &solved))
 }
 
-/// Everyone has a share of its own, and the mean of the shares' inverses is to be small.
+/// Solves for a share of each demand; the mean of the inverse shares is minimised.
 pub(super) fn degradation(graph: &Graph, demands: &[Demand]) -> Result<Optimum, OracleError> {
     let network = Network::new(graph, demands)?;
     let mut program = Program::default();
@@ -42,14 +42,14 @@ pub(super) fn degradation(graph: &Graph, demands: &[Demand]) -> Result<Optimum, 
     Ok(network.optimum(objective, share, &flows, &solved))
 }
 
-/// A graph with demands that are grouped by one of their ends, the root. Rates count in `unit_bps`,
-/// so that the solver sees numbers around one.
+/// A graph with demands grouped by one of their ends, the root. Rates are in `unit_bps`, so that
+/// the solver's numbers are around one.
 pub(super) struct Network<'a> {
     pub(super) graph: &'a Graph,
     pub(super) demands: &'a [Demand],
-    /// Roots are targets, and flows are followed against their direction.
+    /// Whether roots are targets, and flows are followed against their direction.
     is_reversed: bool,
-    /// By root, the demands and their other ends.
+    /// By root: the demands and their other ends.
     pub(super) commodities: BTreeMap<VertexId, Vec<(usize, VertexId)>>,
     unit_bps: f64,
 }
@@ -69,14 +69,14 @@ struct Flows {
 }
 
 impl<'a> Network<'a> {
-    /// One that the solver can take.
+    /// Groups the demands of a network that is small enough for the solver.
     fn new(graph: &'a Graph, demands: &'a [Demand]) -> Result<Network<'a>, OracleError> {
         let network = Network::grouped(graph, demands)?;
         network.check_size()?;
         Ok(network)
     }
 
-    /// One of any size.
+    /// Groups the demands of a network of any size.
     pub(super) fn grouped(graph: &'a Graph, demands: &'a [Demand]) -> Result<Network<'a>, OracleError> {
         let group = |ends: fn(&Demand) -> (VertexId, VertexId)| {
             let mut groups: BTreeMap<VertexId, Vec<(usize, VertexId)>> = BTreeMap::new();
@@ -116,8 +116,9 @@ impl<'a> Network<'a> {
         Ok(())
     }
 
-    /// An unknown for every commodity on every channel that it may use: out of its root or of what
-    /// forwards, into what forwards or one of its leaves, and never back into the root.
+    /// Adds an unknown for every commodity on every channel that it may use. Such a channel leaves
+    /// its root or a forwarding vertex. It enters a forwarding vertex or one of its leaves, and
+    /// never the root.
     fn flows(&self, program: &mut Program) -> Flows {
         let mut unknowns = Vec::new();
         for (commodity, (root, leaves)) in self.commodities.iter().enumerate() {
@@ -134,7 +135,8 @@ impl<'a> Network<'a> {
         Flows { unknowns }
     }
 
-    /// Every working channel with its ends, in the direction in which commodities are followed.
+    /// Returns every working channel with its ends, in the direction in which commodities are
+    /// followed.
     pub(super) fn channels(&self) -> impl Iterator<Item = (Channel, VertexId, VertexId)> {
         let both = self.graph.working_links().flat_map(|link| [link.forward(), link.backward()]);
         both.map(|channel| {
@@ -143,8 +145,8 @@ impl<'a> Network<'a> {
         })
     }
 
-    /// What comes to a vertex other than the root goes on, save what its demands keep: the share of
-    /// each, an unknown.
+    /// Constrains each vertex except the root to forward its inflow, minus the share that its
+    /// demands keep, which is an unknown.
     fn conserve(&self, program: &mut Program, flows: &Flows, share: impl Fn(usize) -> usize) {
         let vertices = self.graph.vertices().len();
         let mut rows = vec![Vec::new(); self.commodities.len() * vertices];
@@ -163,7 +165,7 @@ impl<'a> Network<'a> {
         program.cone(&rows, ZeroConeT);
     }
 
-    /// No channel carries more than its rate.
+    /// Limits the load of each channel to its rate.
     fn fit(&self, program: &mut Program, flows: &Flows) {
         let mut rows = vec![Vec::new(); self.graph.channel_count()];
         flows.unknowns.iter().for_each(|flow| rows[flow.channel.index()].push((flow.unknown, 1.0)));
@@ -184,13 +186,13 @@ impl<'a> Network<'a> {
     }
 }
 
-/// A row: unknowns with their factors.
+/// A row: unknowns with their coefficients.
 type Row = Vec<(usize, f64)>;
 
 #[derive(Default)]
 struct Program {
     objective: Vec<f64>,
-    /// Row, column and value of everything that is not zero.
+    /// Row, column and value of each nonzero entry.
     entries: (Vec<usize>, Vec<usize>, Vec<f64>),
     limits: Vec<f64>,
     cones: Vec<SupportedConeT<f64>>,
@@ -202,13 +204,13 @@ struct Solved {
 }
 
 impl Program {
-    /// A further unknown with its price.
+    /// Adds an unknown with its cost.
     fn unknown(&mut self, price: f64) -> usize {
         self.objective.push(price);
         self.objective.len() - 1
     }
 
-    /// `limit - row x` of all rows together lies in a cone.
+    /// Constrains `limit - row x` of all rows together to a cone.
     fn cone(&mut self, rows: &[(Row, f64)], cone: impl Fn(usize) -> SupportedConeT<f64>) {
         for (row, limit) in rows {
             for (unknown, factor) in row {
@@ -231,7 +233,7 @@ impl Program {
         self.cone(&rows, NonnegativeConeT);
     }
 
-    /// `inverse >= 1 / share`, both positive.
+    /// Constrains `inverse >= 1 / share`, both positive.
     fn inverse(&mut self, share: usize, inverse: usize) {
         let sum = (vec![(inverse, -1.0), (share, -1.0)], 0.0);
         let difference = (vec![(inverse, -1.0), (share, 1.0)], 0.0);

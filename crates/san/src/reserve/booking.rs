@@ -1,4 +1,4 @@
-//! What is booked on one port, by class of sessions.
+//! The bookings of one port, by class of sessions.
 
 use super::class::{Classes, Sum};
 use super::{Buckets, ClassId, ReservationConfig};
@@ -8,22 +8,22 @@ use transport::TokenBucket;
 /// The bookings of a port.
 #[derive(Clone, Debug)]
 pub struct Bookings {
-    /// What may be booked, bits a second.
+    /// The bookable bandwidth, bits a second.
     limit_bps: u64,
     booked_bps: u64,
-    /// What those who booked are expected to take.
+    /// Estimated bandwidth of the booked reads, bits a second.
     estimated_bps: u64,
-    /// The span that `now` was last in: its number, and when it began.
+    /// The current lapse interval: its number and its start.
     epoch: u64,
     since: Time,
     classes: Classes,
 }
 
-/// [`Bookings`] with what they follow, as [`Buckets`].
+/// [`Bookings`] with their parameters, as [`Buckets`].
 pub(crate) struct Ledger<'a> {
-    /// What is booked.
+    /// The bookings.
     pub bookings: &'a mut Bookings,
-    /// By which parameters.
+    /// Their parameters.
     pub config: &'a ReservationConfig,
 }
 
@@ -33,7 +33,7 @@ impl Buckets for Ledger<'_> {
     }
 }
 
-/// Which booking a response gives back.
+/// The booking that a response releases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Release {
     /// The class that booked the rate.
@@ -45,7 +45,7 @@ pub struct Release {
 }
 
 impl Bookings {
-    /// Nothing booked on a port of `rate`.
+    /// Creates the bookings of a port of `rate`, with nothing booked.
     pub fn new(config: &ReservationConfig, rate: Rate) -> Bookings {
         let limit_bps = (u128::from(rate.as_bps()) * u128::from(config.limit) / 1024) as u64;
         Bookings {
@@ -58,21 +58,21 @@ impl Bookings {
         }
     }
 
-    /// What was booked in all when this was last booked on or given back to.
+    /// Returns the total booked at the last booking or release.
     pub fn booked(&self) -> Rate {
         Rate::bps(self.booked_bps)
     }
 
-    /// What is booked in all at `now`: bookings also lapse while nothing happens. Looks at every
-    /// class.
+    /// Returns the total booked at `now`: bookings also lapse without activity. Scans every class.
     pub fn booked_at(&self, config: &ReservationConfig, now: Time) -> Rate {
         let mut swept = self.clone();
         swept.lapse(config, now);
         swept.booked()
     }
 
-    /// Books for a read of `bytes`; `false` and no change when the limit would be passed. A read
-    /// that would take more than the limit alone books all of it, or it would never pass.
+    /// Books for a read of `bytes`. Returns `false` without a change if the limit would be
+    /// exceeded. A read whose estimate exceeds the limit books the whole limit, or it would never
+    /// pass.
     pub fn book(&mut self, config: &ReservationConfig, now: Time, class: ClassId, bytes: u32) -> bool {
         self.lapse(config, now);
         let estimated = config.estimate_bps(bytes).min(self.limit_bps);
@@ -89,14 +89,14 @@ impl Bookings {
         true
     }
 
-    /// Whether reads under way are expected to take all that may be booked, or more.
+    /// Returns whether the estimates of current reads reach or exceed the bookable bandwidth.
     pub fn is_over_subscribed(&self) -> bool {
         self.estimated_bps >= self.limit_bps
     }
 
-    /// Gives a booking back; one that has lapsed or was revoked is passed over. A factor that has
-    /// changed since is made up for: of the bookings made in the same span each gives back its
-    /// share.
+    /// Releases a booking; one that has lapsed or was revoked is ignored. Changes of the
+    /// over-commitment factor are compensated: each booking of an interval releases its share of
+    /// that interval's total.
     pub fn release(&mut self, config: &ReservationConfig, now: Time, release: Release) {
         self.lapse(config, now);
         let Some(epoch) = self.live_epoch(config, release.booked_at) else { return };
@@ -107,24 +107,24 @@ impl Bookings {
         self.estimated_bps -= back.estimated_bps;
     }
 
-    /// Something will be booked for a class or given back by it soon.
+    /// Prefetches a class.
     #[inline]
     pub(crate) fn foresee(&self, class: ClassId) {
         self.classes.foresee(class);
     }
 
-    /// Prefetches what [`foresee`](Self::foresee) found the place of.
+    /// Prefetches the state of a class, whose table entry [`foresee`](Self::foresee) fetched.
     #[inline]
     pub(crate) fn foresee_live(&self, class: ClassId) {
         self.classes.foresee_live(class);
     }
 
-    /// What the bucket of a class fills at; zero when it has booked nothing.
+    /// Returns the fill rate of a class's bucket; zero if it has booked nothing.
     pub fn fill_rate(&self, config: &ReservationConfig, class: ClassId) -> Rate {
         self.classes.get(class).map_or(Rate::bps(0), |class| class.fill_rate(config))
     }
 
-    /// The bucket of a class, which fills at [`fill_rate`](Self::fill_rate) from `now` on.
+    /// Returns the bucket of a class, which fills at [`fill_rate`](Self::fill_rate) from `now` on.
     #[inline]
     pub fn bucket(&mut self, config: &ReservationConfig, now: Time, class: ClassId) -> &mut TokenBucket {
         let class = self.classes.meet(config, class);
@@ -132,19 +132,19 @@ impl Bookings {
         &mut class.bucket
     }
 
-    /// Nothing more happens to a class for now.
+    /// Releases the memory of a class that is idle for now.
     pub(crate) fn settle(&mut self, class: ClassId) {
         self.classes.settle(class);
     }
 
-    /// Forgets every booking: the port has failed (paper, 4.6).
+    /// Drops every booking: the port has failed (paper, 4.6).
     pub fn revoke(&mut self) {
         self.classes.iter_mut().for_each(|class| class.spans = [Sum::default(); 2]);
         (self.booked_bps, self.estimated_bps) = (0, 0);
     }
 
-    /// The number of the span of a booking that has not lapsed. Compares instead of dividing: every
-    /// answer asks.
+    /// Returns the interval of a booking that has not lapsed. Compares instead of dividing, because
+    /// it runs for every answer.
     fn live_epoch(&self, config: &ReservationConfig, booked_at: Time) -> Option<u64> {
         let (ahead, behind) = (booked_at.saturating_since(self.since), self.since.saturating_since(booked_at));
         if behind == Span::ZERO {
@@ -153,7 +153,7 @@ impl Bookings {
         (behind <= config.lapse).then(|| self.epoch - 1)
     }
 
-    /// Forgets what was booked before the last span.
+    /// Drops bookings from before the previous interval.
     fn lapse(&mut self, config: &ReservationConfig, now: Time) {
         if now.saturating_since(self.since) < config.lapse {
             return;
@@ -173,13 +173,13 @@ impl Bookings {
 }
 
 impl Sum {
-    /// Takes out one booking of `estimated_bps`, and returns it.
+    /// Removes one booking of `estimated_bps`, and returns it.
     fn give_back(&mut self, estimated_bps: u64) -> Sum {
         let estimated = estimated_bps.min(self.estimated_bps);
         let booked = match self.estimated_bps {
             0 => 0,
             all if all == estimated => self.booked_bps,
-            // Nothing of it was over-committed, which is usual.
+            // No over-commitment, which is the usual case.
             all if all == self.booked_bps => estimated,
             all => share_rounded_up(self.booked_bps, estimated, all),
         };
@@ -189,8 +189,8 @@ impl Sum {
     }
 }
 
-/// `value` x `part` / `whole`, rounded up. `part` is at most `whole`, so that the result is at most
-/// `value`. With one wide division, where `div_ceil` has two.
+/// Returns `value` x `part` / `whole`, rounded up. `part` is at most `whole`, so the result is at
+/// most `value`. Needs one wide division; `div_ceil` needs two.
 fn share_rounded_up(value: u64, part: u64, whole: u64) -> u64 {
     let product = u128::from(value) * u128::from(part);
     let quotient = (product / u128::from(whole)) as u64;

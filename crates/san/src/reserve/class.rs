@@ -1,7 +1,8 @@
-//! What one port keeps for each class of sessions that has come by. Of a large network's sessions
-//! most never pass a port, and of those that did most have nothing booked there now: these are kept
-//! by what their bucket holds alone. A table leads from a class to where it is, and lies where its
-//! number leads to, which is known without looking anything up.
+//! The state of one port for each class of sessions that has used it.
+//!
+//! Most sessions of a large network never use a port, and most of those that did have nothing
+//! booked there now. For these, only the content of the bucket is kept. A hash table maps a class
+//! to its state; the slot follows from the class number alone, so it can be prefetched.
 
 use super::{ClassId, ReservationConfig};
 use base::Rate;
@@ -12,13 +13,13 @@ use transport::TokenBucket;
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct Class {
-    /// What it booked in the span of even and of odd number.
+    /// Its bookings in intervals of even and of odd number.
     pub spans: [Sum; 2],
-    /// What lets its answers out.
+    /// The bucket that releases its answers.
     pub bucket: TokenBucket,
 }
 
-/// Bookings of one class, made in one span.
+/// Bookings of one class, made in one interval.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
     pub estimated_bps: u64,
@@ -26,50 +27,50 @@ pub(super) struct Sum {
 }
 
 /// The classes of a port: a table with open addressing (Knuth, The Art of Computer Programming 3,
-/// 6.4, algorithm L), at most three quarters full. What is counted over all of them are sums, so
-/// that the order in the table shows nowhere.
+/// 6.4, algorithm L), at most three quarters full. Only sums are computed over all classes, so the
+/// order in the table is not observable.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Classes {
-    /// A power of two of them, or none until the first class comes: most ports of a network never
-    /// see a request come in.
+    /// Empty until the first class arrives, then a power of two in length: most ports of a network
+    /// never receive a request.
     entries: Vec<Entry>,
     count: usize,
-    /// Those that have something booked, or had and are not settled, by place; places are used
-    /// again.
+    /// Classes with bookings, or with former bookings and not settled, in a slab: free slots are
+    /// reused.
     live: Vec<Class>,
     free: Vec<u32>,
 }
 
-/// A class that has come by.
+/// A class that has used the port.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// Whose it is, or [`NOBODY`].
+    /// Number of the class, or [`NOBODY`].
     name: u32,
-    /// Its place among the live ones, or [`SETTLED`].
+    /// Its slot among the live ones, or [`SETTLED`].
     place: u32,
-    /// Of a settled one what its bucket holds.
+    /// For a settled class, the content of its bucket.
     held: i64,
 }
 
-/// No class is called so: there are at most as many, counted from 0.
+/// Not a class number: classes are counted from 0 and are fewer.
 const NOBODY: u32 = u32::MAX;
-/// No place: there are fewer.
+/// Not a slot: there are fewer.
 const SETTLED: u32 = u32::MAX;
 const NO_ENTRY: Entry = Entry { name: NOBODY, place: SETTLED, held: 0 };
-/// Entries that a port takes for its first class.
+/// Entries that a port allocates for its first class.
 const ENTRIES_FIRST: usize = 32;
-/// 2^32 divided by the golden ratio: neighbouring numbers lie far from each other (Knuth, 6.4).
+/// 2^32 divided by the golden ratio: consecutive numbers are spread far apart (Knuth, 6.4).
 const SPREAD: u32 = 0x9e37_79b1;
 
 impl Classes {
-    /// Where a class lies unless others were there before; of an empty table anything.
+    /// Returns the home slot of a class; meaningless for an empty table.
     #[inline]
     fn home(&self, class: ClassId) -> usize {
-        // The upper bits of the product are those that all bits of the number reach.
+        // All bits of the number affect the upper bits of the product.
         ((u64::from(class.0.wrapping_mul(SPREAD)) * self.entries.len() as u64) >> u32::BITS) as usize
     }
 
-    /// The entry of a class: `Err` is where it would lie. There is room.
+    /// Returns the entry of a class, or its free slot as `Err`. The table must have a free slot.
     #[inline]
     fn find(&self, class: ClassId) -> Result<usize, usize> {
         let mask = self.entries.len() - 1;
@@ -88,18 +89,18 @@ impl Classes {
         if self.entries.is_empty() { None } else { self.find(class).ok() }
     }
 
-    /// A class, if it has something booked.
+    /// Returns a class if it is live.
     pub fn get(&self, class: ClassId) -> Option<&Class> {
         self.live.get(self.entries[self.known(class)?].place as usize)
     }
 
-    /// A class, if it has something booked.
+    /// Returns a mutable class if it is live.
     pub fn get_mut(&mut self, class: ClassId) -> Option<&mut Class> {
         let place = self.entries[self.known(class)?].place;
         self.live.get_mut(place as usize)
     }
 
-    /// A class, which comes by now if it has not yet, and is live from now on.
+    /// Returns a class, which is added if it is new, and made live.
     #[inline]
     pub fn meet(&mut self, config: &ReservationConfig, class: ClassId) -> &mut Class {
         let entry = self.known(class).unwrap_or_else(|| self.add(config, class));
@@ -120,8 +121,8 @@ impl Classes {
         self.entries[entry].place = place;
     }
 
-    /// Keeps of a class what its bucket holds alone, if it has nothing booked and its bucket does
-    /// not fill.
+    /// Keeps only the bucket content of a class, if it has nothing booked and its bucket does not
+    /// fill.
     pub fn settle(&mut self, class: ClassId) {
         let Some(entry) = self.known(class) else { return };
         let place = self.entries[entry].place;
@@ -145,7 +146,7 @@ impl Classes {
         entry
     }
 
-    /// Takes twice the room; each class goes where its number now leads to.
+    /// Doubles the table and reinserts the classes.
     fn grow(&mut self) {
         let room = (self.entries.len() * 2).max(ENTRIES_FIRST);
         let entries = std::mem::replace(&mut self.entries, vec![NO_ENTRY; room]);
@@ -155,13 +156,12 @@ impl Classes {
         }
     }
 
-    /// All that have something booked, and others that have nothing, in no order that means
-    /// anything.
+    /// Returns the live classes, some of which may have nothing booked, in no meaningful order.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Class> {
         self.live.iter_mut()
     }
 
-    /// A class will come by soon: what is kept for it can be on its way from memory meanwhile.
+    /// Prefetches the entry of a class.
     #[inline]
     pub fn foresee(&self, class: ClassId) {
         prefetch_index(&self.entries, self.home(class));
@@ -177,7 +177,7 @@ impl Classes {
 }
 
 impl Class {
-    /// What its bucket fills at; zero when it has booked nothing.
+    /// Returns the fill rate of its bucket; zero if it has booked nothing.
     #[inline]
     pub fn fill_rate(&self, config: &ReservationConfig) -> Rate {
         let [even, odd] = &self.spans;
@@ -187,8 +187,8 @@ impl Class {
     }
 }
 
-/// What sessions may take who booked `booked` of `estimated`: the estimate over the factor, which
-/// is the one over the other. A booking that was rounded down to nothing sets no bound of its own.
+/// Returns the rate allowed for sessions that booked `booked` of `estimated`: the estimate over the
+/// factor `booked / estimated`. A booking that was rounded down to zero sets no limit of its own.
 fn over_committed(estimated: u64, booked: u64) -> u64 {
     match booked {
         all if all == estimated => estimated,

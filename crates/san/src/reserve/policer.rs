@@ -1,4 +1,5 @@
-//! Holds the answers of a session back that would exceed what it has booked, and nobody else's.
+//! The policer: holds back the answers of a session that exceed its bookings, without delaying
+//! other sessions.
 
 use super::ClassId;
 use crate::packet::Packet;
@@ -7,73 +8,73 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use transport::TokenBucket;
 
-/// The policer of one port's egress. Each class has a bucket, which its [`Buckets`] keep, and a
-/// queue of its own, so that a class that waits holds no other up.
+/// The policer of one port's egress. Each class has a bucket, stored in its [`Buckets`], and a
+/// queue of its own, so that a waiting class blocks no other.
 #[derive(Clone, Debug, Default)]
 pub struct Policer {
-    /// By class, those of which anything has ever waited: few, and none where the bookings are as
-    /// the estimates say.
+    /// Queues of the classes of which a packet has ever waited. Few, and none if traffic matches
+    /// the estimates.
     queues: BTreeMap<ClassId, Queue>,
-    /// When the head of a class may leave. Entries that no longer agree with [`Queue::due`] are
-    /// stale.
+    /// When the head of a class may leave. Entries that differ from [`Queue::due`] are stale.
     due: BinaryHeap<Reverse<(Time, ClassId)>>,
     held: usize,
 }
 
 /// The buckets of a port.
 pub trait Buckets {
-    /// The bucket of a class, filling from `now` on at what the class has booked.
+    /// Returns the bucket of a class, which fills at the booked rate of the class from `now` on.
     fn bucket(&mut self, now: Time, class: ClassId) -> &mut TokenBucket;
 }
 
-/// What waits of a class.
+/// The waiting packets of a class.
 #[derive(Clone, Debug)]
 struct Queue {
     packets: VecDeque<Packet>,
-    /// When the first may leave; [`Time::MAX`] when none waits.
+    /// When the first may leave; [`Time::MAX`] if none waits.
     due: Time,
 }
 
-/// Whether a packet may go on.
+/// Whether the policer holds a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// It may.
+    /// The packet may proceed.
     No,
-    /// It waits: see [`Policer::next_due`].
+    /// The packet waits: see [`Policer::next_due`].
     Yes,
 }
 
-/// What came of asking for a packet.
+/// The result of [`Policer::release`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "a box would be an allocation a packet")]
 pub enum Released {
-    /// This one may go on.
+    /// A packet that may proceed.
     Packet(Packet),
-    /// One may, but there is no room where it goes.
+    /// A packet may proceed, but its destination has no room.
     Blocked,
-    /// None may yet.
+    /// No packet may proceed yet.
     Nothing,
 }
 
 impl Policer {
-    /// Nothing waits.
+    /// Creates an empty policer.
     pub fn new() -> Policer {
         Policer::default()
     }
 
-    /// Packets that wait.
+    /// Returns the number of waiting packets.
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// When [`release`](Self::release) is next to be called: not later than that, at times earlier.
+    /// Returns when to call [`release`](Self::release) at the latest; it may be earlier than
+    /// necessary.
     pub fn next_due(&self) -> Option<Time> {
         self.due.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Takes a packet to hold it, or lets it go on. It goes on when nothing of its session waits,
-    /// there is `room` where it goes, and the bucket of its class has its bytes or its class has
-    /// booked nothing (the bucket does not fill).
+    /// Holds a packet or lets it proceed. It proceeds if no packet of its class waits and its
+    /// destination has `room`. In addition, the class's bucket must have its bytes, or the class
+    /// must have booked nothing (the bucket does not fill).
     #[inline]
     pub fn offer(&mut self, now: Time, class: ClassId, bucket: &mut TokenBucket, packet: &Packet, room: Bytes) -> Held {
         let has_room = u64::from(packet.frame) <= room.count();
@@ -84,7 +85,7 @@ impl Policer {
         Held::Yes
     }
 
-    /// Whether something of a class waits.
+    /// Returns whether a packet of a class waits.
     fn holds(&self, class: ClassId) -> bool {
         self.held > 0 && self.queues.get(&class).is_some_and(|queue| !queue.packets.is_empty())
     }
@@ -97,7 +98,7 @@ impl Policer {
         self.due.extend(queue.plan(now, class, bucket));
     }
 
-    /// The rate of a class's bucket has changed; what waits is looked at anew.
+    /// Reschedules the waiting packets of a class after a change of its bucket's rate.
     #[inline]
     pub fn refill(&mut self, now: Time, class: ClassId, bucket: &mut TokenBucket) {
         if self.held == 0 {
@@ -108,8 +109,9 @@ impl Policer {
         }
     }
 
-    /// Takes one packet of at most `room` that may go on at `now`, the longest due first. Buckets
-    /// are asked anew: bookings lapse while packets wait, and then nothing holds those any more.
+    /// Removes one packet of at most `room` bytes that may proceed at `now`, the longest due first.
+    /// Buckets are evaluated again: bookings may lapse while packets wait, and then nothing holds
+    /// these back.
     pub fn release(&mut self, now: Time, room: Bytes, buckets: &mut impl Buckets) -> Released {
         while let Some(Reverse((at, class))) = self.due.peek().copied().filter(|Reverse((at, _))| *at <= now) {
             let queue = self.queues.get_mut(&class).expect("a class that is due has waited");
@@ -131,7 +133,7 @@ impl Policer {
         Released::Nothing
     }
 
-    /// Takes everything that waits, in the order of classes: the port has failed.
+    /// Removes all waiting packets, in the order of classes: the port has failed.
     pub fn drain(&mut self, mut take: impl FnMut(Packet)) {
         for queue in self.queues.values_mut() {
             queue.due = Time::MAX;
@@ -147,8 +149,8 @@ impl Queue {
         Queue { packets: VecDeque::new(), due: Time::MAX }
     }
 
-    /// Notes when the first packet may leave; what is to be added to the dues of the policer, if
-    /// that has changed.
+    /// Computes when the first packet may leave. Returns the new entry for the policer's dues, if
+    /// the time has changed.
     fn plan(&mut self, now: Time, class: ClassId, bucket: &mut TokenBucket) -> Option<Reverse<(Time, ClassId)>> {
         let Some(first) = self.packets.front() else {
             self.due = Time::MAX;
@@ -161,7 +163,7 @@ impl Queue {
     }
 }
 
-/// Takes the packet's tokens, if they are there or nothing was booked.
+/// Takes the packet's tokens. Returns whether there were enough, or nothing is booked.
 fn may_pass(bucket: &mut TokenBucket, now: Time, packet: &Packet) -> bool {
     !bucket.fills() || bucket.take(now, Bytes::new(u64::from(packet.frame)))
 }

@@ -1,4 +1,4 @@
-//! What may be booked, what comes back, and who waits.
+//! Tests of bookings, releases and the policer.
 
 use super::*;
 use crate::testing::{read_data, reservation};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use transport::TokenBucket;
 
 const KIB_4: u32 = 4 << 10;
-/// More than any packet here.
+/// Larger than any packet here.
 const ROOM: base::Bytes = base::Bytes::kib(16);
 const KIB_128: u32 = 128 << 10;
 
@@ -15,7 +15,7 @@ fn gbps(rate: Rate) -> f64 {
     rate.as_bps() as f64 / 1e9
 }
 
-/// Buckets that all fill at the same rate, whatever is booked.
+/// Buckets that all fill at the same rate, independent of bookings.
 struct Equal {
     fill: Rate,
     buckets: Vec<TokenBucket>,

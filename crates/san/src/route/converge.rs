@@ -1,13 +1,13 @@
-//! Distances as they are when a network has been up for a while.
+//! The distances of a network in steady state.
 
 use super::{DistanceVector, peer};
 use crate::id::Port;
 use std::collections::VecDeque;
 use topology::{Graph, VertexId};
 
-/// Lets vertices tell each other distances until nobody has news, all at `now`. `distances` is by
-/// vertex, `None` where none are kept; the graph is the whole one, and links that are down are
-/// known to be so. The paper fills tables when connections are set up (3.2).
+/// Exchanges advertisements between vertices until none is pending, all at `now`. `distances` is by
+/// vertex, `None` for vertices without distances. The graph is the whole one; the vectors already
+/// know which links are down. The paper fills tables when connections are set up (3.2).
 pub fn converge(distances: &mut [Option<&mut DistanceVector>], graph: &Graph, now: base::Time) {
     let mut told = VecDeque::new();
     let everybody = || (0..distances.len() as u32).map(VertexId);

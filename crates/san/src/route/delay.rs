@@ -1,47 +1,48 @@
-//! What answers taught about ways (paper, 4.3, Algorithm 1, `PATH_ADAPT`).
+//! Delays learned from answers (paper, 4.3, Algorithm 1, `PATH_ADAPT`).
 //!
-//! Two tables, as in the paper: an average per (port, congestion level), and per (destination,
-//! port) a copy of the average that the last answer from there went into. The first is shared by
-//! all destinations behind a port. The paper leaves open what has never been tried and what has not
-//! been tried for long. Here, among the shortest ways, the former counts as no delay at all, so
-//! that it is tried, and the latter halves with time; a longer way that is one or the other is
-//! unknown, and who chooses may try it with one I/O.
+//! There are two tables, as in the paper. One has an average for each port and congestion level.
+//! The other has, for each destination and port, a copy of the average that its last answer
+//! updated. The first is shared by all destinations behind a port.
+//!
+//! The paper does not define the delay of untried paths and of paths not tried recently. Here, an
+//! untried shortest path has a delay of zero, so that it is tried, and an old delay halves with
+//! time. A longer path in either state is unknown, and the routing policy may try it with one I/O.
 
 use crate::id::Port;
 use base::{Span, Time};
 use topology::VertexId;
 
-/// What weights are parts of.
+/// The denominator of weights.
 const WEIGHT_ONE: i64 = 1024;
 
-/// A delay and when it was learnt; 0 ns is "never".
+/// A delay and when it was learned; 0 ns is "never".
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Learnt {
     delay_ns: u32,
-    /// The span in which it was learnt, twice; and one more where the answer had been at a hop
-    /// whose queue was long.
+    /// Twice the number of the interval in which it was learned, plus 1 if the answer had passed a
+    /// hop with a long queue.
     since: u32,
 }
 
-/// The delay tables of one place.
+/// The delay tables of a router.
 #[derive(Clone, Debug)]
 pub struct DelayTables {
     ports: usize,
     weight: i64,
     stale_after: Span,
-    /// The span in which something was learnt last: its number, and when it began.
+    /// The interval of the last update: its number and its start.
     latest: (u32, Time),
-    /// By congestion level, which is the number of hops that were marked, then port; as far as any
-    /// was seen.
+    /// By congestion level (the number of marked hops), then by port; grows up to the highest level
+    /// seen.
     by_level: Vec<Learnt>,
-    /// By destination: its row, counted from 1; 0 of those of which nothing was learnt.
+    /// By destination: its row plus 1, or 0 if nothing was learned.
     rows: Vec<u16>,
-    /// By row, then port.
+    /// By row, then by port.
     by_destination: Vec<Learnt>,
 }
 
 impl DelayTables {
-    /// Nothing learnt yet. `ewma_weight` of 1,024 is the weight of news.
+    /// Creates empty tables. `ewma_weight` is the weight of new delays, of 1,024.
     pub fn new(vertices: usize, ports: usize, ewma_weight: u16, stale_after: Span) -> DelayTables {
         assert!(stale_after > Span::ZERO, "what is learnt holds for some time");
         DelayTables {
@@ -55,14 +56,14 @@ impl DelayTables {
         }
     }
 
-    /// The number of the span that `now` is in, as [`estimate`](Self::estimate) takes it. Divides
-    /// only where the span is another than that in which something was learnt last.
+    /// Returns the number of the interval that contains `now`, for [`estimate`](Self::estimate).
+    /// Divides only if the interval is not that of the last update.
     #[inline]
     pub fn epoch(&self, now: Time) -> u32 {
         let (latest, since) = self.latest;
         if now >= since && now - since < self.stale_after { latest } else { self.number_of(now) as u32 }
     }
-    /// In 31 bits: of the shortest span there is that is half an hour.
+    /// Truncated to 31 bits: at the shortest allowed interval that is half an hour.
     fn number_of(&self, now: Time) -> u64 {
         (now.as_ps() / self.stale_after.as_ps()) & (u64::from(u32::MAX) >> 1)
     }
@@ -71,23 +72,23 @@ impl DelayTables {
         self.latest = (self.number_of(now) as u32, Time::ZERO + self.stale_after * number);
     }
 
-    /// The delay to `destination` by `port` in nanoseconds, 0 where none is known.
+    /// Returns the delay to `destination` by `port` in nanoseconds, 0 if unknown.
     pub fn estimate(&self, epoch: u32, destination: VertexId, port: Port) -> u32 {
         self.of(destination).get(port.index()).map_or(0, |learnt| learnt.estimate(epoch))
     }
 
-    /// What was learnt about a destination, by port.
+    /// Returns the delays to a destination, by port.
     pub(super) fn of(&self, destination: VertexId) -> &[Learnt] {
         let row = self.rows.get(destination.index()).and_then(|row| row.checked_sub(1));
         row.map_or(&[], |row| &self.by_destination[usize::from(row) * self.ports..][..self.ports])
     }
 
-    /// Where something of a destination by a port is kept from now on.
+    /// Returns the entry of a destination and port, and allocates it if necessary.
     fn place(&mut self, destination: VertexId, port: Port) -> Option<&mut Learnt> {
         let row = self.rows.get_mut(destination.index()).filter(|_| port.index() < self.ports)?;
         if *row == 0 {
             let rows = self.by_destination.len() / self.ports;
-            // Nobody learns of a way to itself, so that there are fewer rows than 16 bits count.
+            // A vertex learns no path to itself, so the number of rows fits into 16 bits.
             *row = rows as u16 + 1;
             self.by_destination.resize((rows + 1) * self.ports, Learnt::default());
         }
@@ -95,7 +96,7 @@ impl DelayTables {
         self.by_destination.get_mut(place)
     }
 
-    /// Takes in what one answer says; what does not exist is passed over.
+    /// Updates the delays from one answer; an unknown port or destination is ignored.
     pub fn learn(&mut self, now: Time, port: Port, destination: VertexId, level: u32, delay_ns: u32) {
         let epoch = self.epoch(now);
         if epoch != self.latest.0 {
@@ -116,15 +117,15 @@ impl DelayTables {
         }
     }
 
-    /// A way that is unknown is being tried: until an answer says better it counts as `delay_ns`,
-    /// so that one I/O tries it and not all.
+    /// Sets the delay of an unknown path that is being tried to `delay_ns` until an answer updates
+    /// it, so that only one I/O tries it.
     pub(super) fn suppose(&mut self, epoch: u32, destination: VertexId, port: Port, delay_ns: u32) {
         if let Some(place) = self.place(destination, port) {
             *place = Learnt { delay_ns, since: epoch << 1 };
         }
     }
 
-    /// Forgets a port.
+    /// Clears the delays of a port.
     pub fn forget(&mut self, port: Port) {
         for learnt in [&mut self.by_level, &mut self.by_destination] {
             let of_port = learnt.iter_mut().skip(port.index()).step_by(self.ports);
@@ -138,11 +139,11 @@ impl Learnt {
         (u64::from(self.delay_ns) >> epoch.saturating_sub(self.since >> 1).min(32)) as u32
     }
 
-    /// The delay, if it was learnt in this span or the one before.
+    /// Returns the delay, if it was learned in this interval or the previous one.
     pub(super) fn fresh(&self, epoch: u32) -> Option<u32> {
         (!self.is_old(epoch)).then_some(self.delay_ns)
     }
-    /// Whether the last answer had been at a hop whose queue was long.
+    /// Returns whether the last answer had passed a hop with a long queue.
     pub(super) fn is_marked(&self) -> bool {
         self.since & 1 == 1
     }
@@ -150,7 +151,7 @@ impl Learnt {
         self.delay_ns == 0 || epoch.saturating_sub(self.since >> 1) > 1
     }
 
-    /// Moves toward `delay_ns`; what is old or unknown is replaced.
+    /// Moves toward `delay_ns`; an old or unknown delay is replaced.
     fn take_in(&mut self, epoch: u32, delay_ns: u32, weight: i64) {
         let before = if self.is_old(epoch) { delay_ns } else { self.delay_ns };
         let moved = (i64::from(delay_ns) - i64::from(before)) * weight / WEIGHT_ONE;

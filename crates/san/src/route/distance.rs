@@ -1,57 +1,59 @@
-//! Distance-vector routing (paper, 3.2): every neighbour's distances are kept per port, and the
-//! best few ports to each vertex.
+//! Distance-vector routing (paper, 3.2): stores every neighbour's distances per port, and the
+//! nearest ports to requested vertices.
 //!
-//! States of a port: *up* (its neighbour is one hop away, and what it told counts), *silent* (up,
-//! but a forwarding neighbour has not been heard for the hold time: nothing counts), *down*. Any
-//! change of a best distance or of the neighbour that it leads to is told at once, but not more
-//! often than the gap; everything is told once a period. Distances at or over the bound are
-//! infinite, so that two parts that have lost each other stop counting there.
+//! A port is *up* (its neighbour is one hop away, and its distances count), *silent* (up, but a
+//! forwarding neighbour has sent no advertisement for the hold time: nothing counts), or *down*.
+//!
+//! A change of a best distance or of the neighbour on that path triggers an advertisement, at most
+//! once per gap. A full advertisement is sent once a period. Distances at or above the bound are
+//! infinite, so that two disconnected parts stop counting there.
 
 use super::Neighbour;
 use crate::id::Port;
 use base::{Span, Time};
 use topology::VertexId;
 
-/// One neighbour's distances.
+/// The distances of one neighbour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advertisement {
-    /// By vertex, in hops. At or over the bound of the network: no way.
+    /// By vertex, in hops. At or above the bound of the network: unreachable.
     pub distances: Box<[u16]>,
 }
 
-/// What a neighbour is told about ways that lead through itself.
+/// The distance that a neighbour is sent for paths that lead through itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Horizon {
-    /// That there are none: split horizon with poisoned reverse.
+    /// Infinity: split horizon with poisoned reverse.
     PoisonedReverse,
-    /// The best way that does not begin with it. Ours: gives every hop a second way at once, and
-    /// more candidates.
+    /// The best path that does not begin with the neighbour. Not in the paper: gives every hop an
+    /// alternative path at once, and more candidates.
     BestOther,
 }
 
-/// Parameters of the distance vector. The paper gives none but recovers within 0.5 to 2 ms (5.4).
+/// Parameters of the distance vector. The paper gives none, but recovers within 0.5 to 2 ms (5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DistanceConfig {
-    /// This many hops are no way. More than the longest way that ever has to be found.
+    /// The distance of an unreachable vertex. More than the longest path that must be found.
     pub infinity: u16,
-    /// Between advertisements without cause; [`Span::MAX`]: never.
+    /// Period of full advertisements; [`Span::MAX`]: never.
     pub period: Span,
-    /// A neighbour that was not heard this long is gone; several periods, or [`Span::MAX`].
+    /// Time without advertisements after which a neighbour counts as gone; several periods, or
+    /// [`Span::MAX`].
     pub hold: Span,
-    /// Between any two advertisements at least.
+    /// Minimum time between two advertisements.
     pub trigger_gap: Span,
-    /// Ports that are kept for each vertex (the paper's K), from 1.
+    /// Ports kept for each vertex (the paper's K), at least 1.
     pub candidates: u16,
-    /// What neighbours are told about ways through themselves.
+    /// The advertised distances of paths through the neighbour itself.
     pub horizon: Horizon,
 }
 
 /// A port that leads to a vertex.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Candidate {
-    /// In hops.
+    /// Distance in hops.
     pub distance: u16,
-    /// Which port.
+    /// The port.
     pub port: Port,
 }
 
@@ -62,20 +64,20 @@ struct PortState {
     heard: Time,
 }
 
-/// The distances of one place.
+/// The distances of a vertex.
 #[derive(Clone, Debug)]
 pub struct DistanceVector {
     here: VertexId,
     config: DistanceConfig,
     vertices: usize,
     ports: Vec<PortState>,
-    /// By vertex, then port: what the neighbour told; `config.infinity` for nothing.
+    /// By vertex, then by port: the advertised distance; `config.infinity` if none.
     told: Told,
-    /// By port: the vertex there, once more, close together.
+    /// By port: a copy of the neighbour's vertex, stored densely.
     peers: Vec<VertexId>,
     /// By vertex: the nearest port, ties by port, or [`NOWHERE`].
     best: Vec<u16>,
-    /// The nearest ports to those vertices that somebody has asked for.
+    /// The nearest ports to requested vertices.
     nearest: Nearest,
     next_period: Time,
     triggered: Option<Time>,
@@ -83,10 +85,10 @@ pub struct DistanceVector {
     lost: Vec<VertexId>,
 }
 
-/// No port is called so: there are fewer.
+/// Not a port: there are fewer.
 const NOWHERE: u16 = u16::MAX;
 
-/// Distances, as narrow as their bound allows: a large network has many.
+/// Distances, in the narrowest type that their bound allows: a large network has many.
 #[derive(Clone, Debug)]
 enum Told {
     Narrow(Vec<u8>),
@@ -109,7 +111,7 @@ impl Told {
         }
     }
 
-    /// At most the bound.
+    /// Sets a distance, which is at most the bound.
     fn set(&mut self, place: usize, distance: u16) {
         match self {
             Told::Narrow(told) => told[place] = distance as u8,
@@ -121,13 +123,13 @@ impl Told {
 /// The nearest ports to some vertices.
 #[derive(Clone, Debug)]
 struct Nearest {
-    /// How many are kept for each.
+    /// Number of ports kept for each vertex.
     kept: usize,
-    /// By vertex: its row, counted from 1; 0 of those without one.
+    /// By vertex: its row plus 1, or 0 without one.
     rows: Vec<u16>,
-    /// By row: how many there are.
+    /// By row: the number of known ports.
     known: Vec<u16>,
-    /// By row, then rank: nearest first, ties by port. Unused places are infinite.
+    /// By row, then by rank: nearest first, ties by port. Unused entries are infinite.
     candidates: Vec<Candidate>,
 }
 
@@ -142,12 +144,12 @@ impl Nearest {
         &self.candidates[row * self.kept..][..usize::from(self.known[row])]
     }
 
-    /// A row for a vertex that had none.
+    /// Adds a row for a vertex.
     fn add(&mut self, vertex: VertexId) -> usize {
         let row = self.known.len();
         self.known.push(0);
         self.candidates.resize((row + 1) * self.kept, Candidate::default());
-        // A vertex asks for no way to itself, so that there are fewer rows than 16 bits count.
+        // A vertex needs no path to itself, so the number of rows fits into 16 bits.
         self.rows[vertex.index()] = row as u16 + 1;
         row
     }
@@ -161,7 +163,7 @@ impl Nearest {
 }
 
 impl DistanceVector {
-    /// The distances of `here` when all links are up and nobody has told anything yet.
+    /// Creates the distances of `here` with all links up and no advertisements received.
     pub fn new(here: VertexId, vertices: usize, neighbours: Vec<Neighbour>, config: &DistanceConfig) -> DistanceVector {
         assert!(config.candidates > 0 && config.infinity > 1, "a way has a port and a hop");
         let kept = usize::from(config.candidates);
@@ -195,14 +197,14 @@ impl DistanceVector {
         }
     }
 
-    /// The nearest ports to `vertex`, nearest first, ties by port; ports that lead nowhere are not
-    /// among them. Of a vertex that was [`prepare`](Self::prepare)d.
+    /// Returns the nearest ports to `vertex`, nearest first, ties by port, without unreachable
+    /// ones. The vertex must have been [`prepare`](Self::prepare)d.
     #[inline]
     pub fn candidates(&self, vertex: VertexId) -> &[Candidate] {
         self.nearest.of(vertex)
     }
 
-    /// Hops to `vertex`; `None` when there is no way.
+    /// Returns the distance to `vertex` in hops, or `None` if it is unreachable.
     pub fn distance(&self, vertex: VertexId) -> Option<u16> {
         if vertex == self.here {
             return Some(0);
@@ -210,33 +212,33 @@ impl DistanceVector {
         self.best(vertex).map(|(distance, _)| distance)
     }
 
-    /// Hops to `vertex` by `port`; `None` when there is no way.
+    /// Returns the distance to `vertex` by `port` in hops, or `None` if it is unreachable.
     pub fn distance_by(&self, vertex: VertexId, port: Port) -> Option<u16> {
         let told = self.told.get(vertex.index() * self.ports.len() + port.index())?;
         (told + 1 < self.config.infinity).then_some(told + 1)
     }
 
-    /// What is at the other end of a port; `None` when there is no such port.
+    /// Returns the neighbour at a port, or `None` if there is no such port.
     pub fn neighbour(&self, port: Port) -> Option<&Neighbour> {
         self.ports.get(port.index()).map(|state| &state.neighbour)
     }
 
-    /// The vertex at the other end of a port; `None` when there is no such port.
+    /// Returns the vertex of the neighbour at a port, or `None` if there is no such port.
     pub fn peer(&self, port: Port) -> Option<VertexId> {
         self.peers.get(port.index()).copied()
     }
 
-    /// How many ports there are.
+    /// Returns the number of ports.
     pub fn port_count(&self) -> usize {
         self.ports.len()
     }
 
-    /// Whether the link of a port is up; a port that does not exist is not.
+    /// Returns whether the link of a port is up; `false` for a port that does not exist.
     pub fn is_up(&self, port: Port) -> bool {
         self.ports.get(port.index()).is_some_and(|state| state.is_up)
     }
 
-    /// The link of a port has gone.
+    /// Handles the failure of a port's link.
     pub fn link_down(&mut self, now: Time, port: Port) {
         if self.is_up(port) {
             self.ports[port.index()].is_up = false;
@@ -244,7 +246,7 @@ impl DistanceVector {
         }
     }
 
-    /// The link of a port is there (again).
+    /// Handles the recovery of a port's link.
     pub fn link_up(&mut self, now: Time, port: Port) {
         let Some(state) = self.ports.get_mut(port.index()).filter(|state| !state.is_up) else { return };
         (state.is_up, state.heard) = (true, now);
@@ -253,8 +255,8 @@ impl DistanceVector {
         self.trigger(now);
     }
 
-    /// A neighbour tells its distances. Vertices that it leaves out have no way; what is too much
-    /// is passed over.
+    /// Stores a neighbour's distances. Vertices that it leaves out are unreachable; excess entries
+    /// are ignored.
     pub fn on_advertisement(&mut self, now: Time, port: Port, advertisement: &Advertisement) {
         if !self.is_up(port) || !self.ports[port.index()].neighbour.forwards {
             return;
@@ -266,7 +268,7 @@ impl DistanceVector {
         }
     }
 
-    /// Appends what is to be told at `now`.
+    /// Emits the advertisements that are due at `now`.
     pub fn poll(&mut self, now: Time, tell: impl FnMut(Port, Advertisement)) {
         let is_period = now >= self.next_period;
         if is_period {
@@ -278,7 +280,8 @@ impl DistanceVector {
         }
     }
 
-    /// As [`poll`](Self::poll), but whatever is to be told is told now; whether anything was.
+    /// Emits any pending advertisement at once, unlike [`poll`](Self::poll). Returns whether there
+    /// was one.
     pub fn flush(&mut self, now: Time, tell: impl FnMut(Port, Advertisement)) -> bool {
         let is_due = self.triggered.is_some();
         if is_due {
@@ -296,18 +299,18 @@ impl DistanceVector {
         }
     }
 
-    /// When [`poll`](Self::poll) is next to be called.
+    /// Returns when [`poll`](Self::poll) is due.
     pub fn next_wakeup(&self) -> Option<Time> {
         let next = self.triggered.unwrap_or(Time::MAX).min(self.next_period);
         (next < Time::MAX).then_some(next)
     }
 
-    /// The vertices to which the last way was lost since this was last asked.
+    /// Drains the vertices that became unreachable since the last call.
     pub fn drain_lost(&mut self) -> impl Iterator<Item = VertexId> {
         self.lost.drain(..)
     }
 
-    /// What the neighbour `to` is told.
+    /// Returns the advertisement for the neighbour `to`.
     fn advertisement(&self, to: VertexId) -> Advertisement {
         let distances = (0..self.vertices).map(|index| self.distance_without(VertexId(index as u32), to)).collect();
         Advertisement { distances }
@@ -329,7 +332,8 @@ impl DistanceVector {
         }
     }
 
-    /// Takes forwarding neighbours that were silent too long for gone until they are heard again.
+    /// Clears the distances of forwarding neighbours that were silent too long, until they send
+    /// again.
     fn age(&mut self, now: Time) {
         for port in (0..self.ports.len()).map(|port| Port(port as u16)) {
             let state = &self.ports[port.index()];
@@ -340,15 +344,15 @@ impl DistanceVector {
         }
     }
 
-    /// Takes back all that was told at `port`.
+    /// Clears the distances learned on `port`.
     fn forget(&mut self, now: Time, port: Port) {
         for vertex in (0..self.vertices as u32).map(VertexId) {
             self.set(now, vertex, port, self.config.infinity);
         }
     }
 
-    /// Notes what a neighbour told, at most infinite. Where it is news the nearest ports are found
-    /// anew, and it is told when the best way has changed.
+    /// Stores an advertised distance, capped at infinity. On a change, recomputes the nearest
+    /// ports, and triggers an advertisement if the best path has changed.
     #[inline]
     fn set(&mut self, now: Time, vertex: VertexId, port: Port, told: u16) {
         let place = vertex.index() * self.ports.len() + port.index();
@@ -396,7 +400,7 @@ impl DistanceVector {
         nearest.fill(row, config.infinity, all);
     }
 
-    /// Hops to a vertex, and the neighbour to which the best way leads.
+    /// Returns the distance to a vertex, and the neighbour on the best path.
     #[inline]
     fn best(&self, vertex: VertexId) -> Option<(u16, VertexId)> {
         let port = *self.best.get(vertex.index()).filter(|port| **port != NOWHERE)?;
@@ -412,8 +416,8 @@ impl DistanceVector {
     }
 }
 
-/// Puts `candidate` where it belongs in a sorted list of fixed length; the farthest falls out.
-/// Equal distances stay in order of coming.
+/// Inserts `candidate` into a sorted list of fixed length; the farthest is dropped. Equal distances
+/// keep the order of insertion.
 fn insert(nearest: &mut [Candidate], candidate: Candidate) {
     let Some(at) = nearest.iter().position(|other| candidate.distance < other.distance) else { return };
     nearest[at..].rotate_right(1);

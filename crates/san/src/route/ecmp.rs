@@ -1,4 +1,4 @@
-//! Equal-cost multipath: one of the shortest ways, by a hash.
+//! Equal-cost multipath: one of the shortest paths, selected by a hash.
 
 use super::isr::{first_unvisited, is_visited};
 use super::{DistanceVector, EcmpHash};
@@ -6,8 +6,8 @@ use crate::id::{Port, Tag};
 use crate::trail::Trail;
 use topology::VertexId;
 
-/// Of the nearest ports that lead to no hop of the trail, the one that `hash` points at; hash 0 is
-/// the lowest port.
+/// Selects a port by `hash` among the nearest ports that lead to no hop of the trail; hash 0
+/// selects the lowest port.
 pub(super) fn choose(distances: &DistanceVector, destination: VertexId, trail: &Trail, hash: u32) -> Option<Port> {
     let candidates = distances.candidates(destination);
     let nearest = candidates.first()?.distance;
@@ -19,19 +19,19 @@ pub(super) fn choose(distances: &DistanceVector, destination: VertexId, trail: &
     }
 }
 
-/// A hash of what a way is kept for, different at each place so that choices in a row are
+/// Returns a hash of the session or I/O, different at each vertex so that choices along a path are
 /// independent.
 pub(super) fn hash(of: EcmpHash, tag: Tag, here: VertexId) -> u32 {
     let command = match of {
         EcmpHash::Session => 0,
-        // A repeat may take another way than what it repeats.
+        // A repeat may take another path than the original.
         EcmpHash::Io => (u64::from(tag.command) << 16) | u64::from(tag.attempt),
     };
     let key = mix(u64::from(tag.session.0)) ^ command;
     (mix(key ^ mix(u64::from(here.0) + 1)) >> 32) as u32
 }
 
-/// The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA'14): every bit of the input reaches
+/// The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA'14): every bit of the input affects
 /// every bit of the output.
 fn mix(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -7,16 +7,16 @@ use crate::trail::Trail;
 use base::Time;
 use topology::VertexId;
 
-/// The port with the least delay, ties to fewer hops, never to a hop of the trail, on a way that is
-/// as a whole at most `stretch_max` hops longer than the shortest one of whoever chose first: hops
-/// so far and those ahead count. A neighbour that *is* the destination is not passed by.
+/// Selects the port with the least delay, ties by fewer hops, never to a hop of the trail. The
+/// whole path is at most `stretch_max` hops longer than the shortest one at the first choice: hops
+/// so far and those ahead count. A neighbour that *is* the destination is not bypassed.
 ///
-/// The paper has no bound. Up to a stretch of 2 no way can meet itself: coming back to a hop takes
-/// three hops at least, so that a port behind which the nearest way leads over a hop of the trail
-/// is never within the bound, and there is always one that is.
+/// The paper has no bound. Up to a stretch of 2 no path can meet itself. Returning to a hop takes
+/// at least three hops, so a port whose nearest path leads over a hop of the trail is never within
+/// the bound. There is always one within it.
 ///
-/// Longer ways are unknown at first and after a while without news. What the paper leaves open is
-/// when they are tried. Ours: when the best of the ways known was marked as congested, by one I/O.
+/// Longer paths are unknown at first and after a while without updates. The paper does not say when
+/// they are tried. Here, one I/O tries one if the best known path was marked as congested.
 pub(super) fn choose(
     distances: &DistanceVector,
     delays: &mut DelayTables,
@@ -40,13 +40,13 @@ pub(super) fn choose(
     }
 }
 
-/// What is known of the ports that a packet may take.
+/// The known ports that a packet may take.
 struct Survey {
     best: Option<Port>,
     least: u32,
     /// Whether the best one was marked.
     is_marked: bool,
-    /// The nearest longer way of which nothing is known.
+    /// The nearest longer path without a known delay.
     unknown: Option<Port>,
 }
 
@@ -83,7 +83,8 @@ fn survey(
     survey
 }
 
-/// The nearest of all ports, kept for the destination or not, that leads to no hop of the trail.
+/// Returns the nearest of all ports, kept for the destination or not, that leads to no hop of the
+/// trail.
 fn any_unvisited(distances: &DistanceVector, destination: VertexId, trail: &Trail) -> Option<Port> {
     let ports = (0..distances.port_count()).map(|port| Port(port as u16));
     let free = ports.filter(|port| !is_visited(distances, *port, trail));
@@ -91,8 +92,8 @@ fn any_unvisited(distances: &DistanceVector, destination: VertexId, trail: &Trai
     near.min().map(|candidate| candidate.port)
 }
 
-/// Algorithm 1 to the letter, ports in their order, except that hops of the trail are passed over,
-/// as the text has it.
+/// Algorithm 1 exactly as printed, ports in order, except that hops of the trail are skipped, as
+/// the text says.
 pub(super) fn choose_as_printed(
     distances: &DistanceVector,
     delays: &DelayTables,
@@ -115,7 +116,7 @@ pub(super) fn choose_as_printed(
     chosen
 }
 
-/// The first of `candidates` that leads to no hop of the trail.
+/// Returns the first of `candidates` that leads to no hop of the trail.
 pub(super) fn first_unvisited<'a>(
     distances: &DistanceVector,
     mut candidates: impl Iterator<Item = &'a Candidate>,
@@ -124,7 +125,7 @@ pub(super) fn first_unvisited<'a>(
     candidates.find(|candidate| !is_visited(distances, candidate.port, trail)).map(|candidate| candidate.port)
 }
 
-/// Whether the neighbour at `port` is a hop of the trail.
+/// Returns whether the neighbour at `port` is a hop of the trail.
 pub(super) fn is_visited(distances: &DistanceVector, port: Port, trail: &Trail) -> bool {
     distances.peer(port).is_none_or(|peer| trail.has_visited(peer))
 }

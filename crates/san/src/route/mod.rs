@@ -1,9 +1,9 @@
-//! Which port a packet takes.
+//! Routing: the choice of a packet's port.
 //!
-//! [`DistanceVector`] keeps every neighbour's distances and the best few ports to each vertex;
-//! [`DelayTables`] keep what answers have taught about them; a [`Policy`] chooses. [`Router`] is
-//! the three together, for hops and for hosts with several uplinks alike (paper, 4.3: in a switched
-//! network the host chooses, in a switchless one every adapter does).
+//! [`DistanceVector`] stores every neighbour's distances and the nearest ports to destinations;
+//! [`DelayTables`] store the delays learned from answers; a [`Policy`] selects. [`Router`] combines
+//! the three, for hops and for hosts with several uplinks alike (paper, 4.3: in a switched network
+//! the host selects, in a switchless one every adapter does).
 
 mod converge;
 mod delay;
@@ -22,60 +22,60 @@ use crate::trail::Trail;
 use base::{Bytes, Span, Time};
 use topology::VertexId;
 
-/// How the port of an I/O's first packet is chosen.
+/// The selection of the port of an I/O's first packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Policy {
-    /// INT-assisted symmetric routing as the text of 4.3 has it: least delay, then fewest hops; of
-    /// ways within [`RouteConfig::stretch_max`].
+    /// INT-assisted symmetric routing as the text of 4.3 describes it: least delay, then fewest
+    /// hops, among paths within [`RouteConfig::stretch_max`].
     Isr,
-    /// ISR as Algorithm 1 is printed: a port replaces the one found before only if it is no slower
-    /// *and* nearer, so that a faster port that is farther never does.
+    /// ISR as Algorithm 1 is printed: a port replaces the previous one only if it is no slower
+    /// *and* nearer, so a faster port that is farther never does.
     IsrAsPrinted,
-    /// Always the same of the shortest ways: the one by the lowest port.
+    /// Always the same shortest path: the one by the lowest port.
     ShortestPath,
-    /// One of the shortest ways, by a hash.
+    /// One of the shortest paths, by a hash.
     Ecmp(EcmpHash),
 }
 
-/// What equal-cost multipath hashes.
+/// The hash key of equal-cost multipath.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EcmpHash {
-    /// The session: as flows over TCP are.
+    /// The session, like flows over TCP.
     Session,
     /// The I/O.
     Io,
 }
 
-/// Parameters of routing. The paper gives none of them but says that there are (4.3).
+/// Parameters of routing. The paper mentions them without values (4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteConfig {
-    /// How a port is chosen.
+    /// The selection of a port.
     pub policy: Policy,
-    /// Whether answers go back the way of their request. ISR and reservation need it; else the
-    /// policy chooses their way too.
+    /// Whether answers return along the path of their request. ISR and reservation require it;
+    /// otherwise the policy routes answers too.
     pub is_symmetric: bool,
     /// Whether packets carry the ISR header, so that every hop lengthens them by
     /// [`crate::Trail::HOP_BYTES`].
     pub has_header: bool,
     /// Weight of a new delay in the moving average, of 1,024.
     pub ewma_weight: u16,
-    /// A hop marks packets when more than this waits at their port; `None`: never.
+    /// A hop marks packets if more than this waits at their port; `None`: never.
     pub ecn_threshold: Option<Bytes>,
-    /// Whether answers are marked too, in the bit of the hop that they pass. The paper marks on the
-    /// submission path only.
+    /// Whether answers are marked too, in the entry of the hop that they pass. The paper marks on
+    /// the submission path only.
     pub marks_answers: bool,
-    /// How many hops more than the shortest way ISR's way may have as a whole, seen from the first
-    /// that chooses. Ours: the paper has no bound. Up to 2 no way ends at a hop from which all ways
-    /// lead back.
+    /// Maximum number of hops by which ISR's path may exceed the shortest one, seen from the first
+    /// hop that routes. Our choice: the paper has no bound. Up to 2, no path ends at a hop from
+    /// which all paths lead back.
     pub stretch_max: u16,
-    /// What was learnt counts half after each such span without news, so that a port that was slow
-    /// once is tried again. Ours.
+    /// Time without updates after which a learned delay counts half, so that a port that was slow
+    /// once is tried again. Our choice.
     pub stale_after: Span,
     /// The distance vector.
     pub distance: DistanceConfig,
 }
 
-/// Routing at one place.
+/// The router of a vertex.
 #[derive(Clone, Debug)]
 pub struct Router {
     here: VertexId,
@@ -85,29 +85,30 @@ pub struct Router {
 }
 
 impl Router {
-    /// The router of `here` among `vertices` vertices; knows its neighbours only.
+    /// Creates the router of `here` in a network of `vertices` vertices; it knows its neighbours
+    /// only.
     pub fn new(here: VertexId, vertices: usize, neighbours: Vec<Neighbour>, config: &RouteConfig) -> Router {
         let delays = DelayTables::new(vertices, neighbours.len(), config.ewma_weight, config.stale_after);
         let distances = DistanceVector::new(here, vertices, neighbours, &config.distance);
         Router { here, config: *config, distances, delays }
     }
 
-    /// Its distances.
+    /// Returns the distances.
     pub fn distances(&self) -> &DistanceVector {
         &self.distances
     }
-    /// Its distances, to feed them.
+    /// Returns the distances, to update them.
     pub fn distances_mut(&mut self) -> &mut DistanceVector {
         &mut self.distances
     }
-    /// What it has learnt.
+    /// Returns the learned delays.
     pub fn delays(&self) -> &DelayTables {
         &self.delays
     }
 
-    /// The port for the first packet of an I/O; `None` when every way leads through a hop of the
-    /// trail, or there is none. The first that chooses writes into the trail how long the way may
-    /// be.
+    /// Returns the port for the first packet of an I/O, or `None` if every path leads through a hop
+    /// of the trail, or there is none. The first choice writes the maximum length of the path into
+    /// the trail.
     pub fn choose(&mut self, now: Time, destination: VertexId, tag: Tag, trail: &mut Trail) -> Option<Port> {
         self.distances.prepare(destination);
         match self.config.policy {
@@ -121,26 +122,26 @@ impl Router {
         }
     }
 
-    /// The port for packets of an I/O that have lost its way: the same for all of them while
-    /// distances stay.
+    /// Returns the port for packets of an I/O whose path has failed: the same for all of them while
+    /// distances do not change.
     pub fn choose_steady(&mut self, destination: VertexId, tag: Tag, trail: &Trail) -> Option<Port> {
         self.distances.prepare(destination);
         ecmp::choose(&self.distances, destination, trail, ecmp::hash(EcmpHash::Io, tag, self.here))
     }
 
-    /// An answer from `destination` came in by `port`, `delay_ns` after its request left, the time
-    /// at the drive not counted, and `level` hops on the way were marked.
+    /// Updates the delays from an answer of `destination` on `port`, with `level` marked hops on
+    /// its path. It arrived `delay_ns` after its request left, without the time at the drive.
     pub fn learn(&mut self, now: Time, port: Port, destination: VertexId, level: u32, delay_ns: u32) {
         self.delays.learn(now, port, destination, level, delay_ns);
     }
 
-    /// The link of a port has gone, and with it all that was learnt about it.
+    /// Handles the failure of a port's link; its learned delays are dropped.
     pub fn link_down(&mut self, now: Time, port: Port) {
         self.distances.link_down(now, port);
         self.delays.forget(port);
     }
 
-    /// The link of a port is there again.
+    /// Handles the recovery of a port's link.
     pub fn link_up(&mut self, now: Time, port: Port) {
         self.distances.link_up(now, port);
     }

@@ -1,24 +1,24 @@
-//! What is at the other end of a port.
+//! The neighbours of a vertex.
 
 use crate::id::Port;
 use base::Rate;
 use topology::{Graph, VertexId};
 
-/// What is at the other end of a port.
+/// The neighbour at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighbour {
-    /// The vertex there.
+    /// The neighbour's vertex.
     pub vertex: VertexId,
-    /// Whether it passes packets on and so advertises distances.
+    /// Whether it forwards packets and so advertises distances.
     pub forwards: bool,
-    /// Whether it wants advertisements: hops do, and hosts that choose among uplinks.
+    /// Whether it receives advertisements: hops do, and hosts that choose among uplinks.
     pub listens: bool,
-    /// Of the link.
+    /// Rate of the link.
     pub rate: Rate,
 }
 
-/// The neighbours of `vertex` by port. The graph is the whole one, without failures. Hosts listen
-/// where `hosts_listen`.
+/// Returns the neighbours of `vertex` by port. The graph is the whole one, without failures. Hosts
+/// receive advertisements if `hosts_listen`.
 pub fn neighbours(graph: &Graph, vertex: VertexId, hosts_listen: bool) -> Vec<Neighbour> {
     let of = |hop: &topology::Hop| {
         let kind = graph.vertex(hop.to).kind;
@@ -32,7 +32,7 @@ pub fn neighbours(graph: &Graph, vertex: VertexId, hosts_listen: bool) -> Vec<Ne
     graph.hops(vertex).iter().map(of).collect()
 }
 
-/// The other end of a port: the vertex there and its own port. `None` when there is no such port.
+/// Returns the vertex and port at the other end of a port, or `None` if there is no such port.
 pub fn peer(graph: &Graph, vertex: VertexId, port: Port) -> Option<(VertexId, Port)> {
     let hop = graph.hops(vertex).get(port.index())?;
     let back = graph.hops(hop.to).iter().position(|other| other.channel == hop.channel.reverse())?;

@@ -1,4 +1,4 @@
-//! Distances against breadth-first search, and who is chosen when.
+//! Tests of distances against breadth-first search, and of port selection.
 
 use super::*;
 use crate::testing::{distances, network, routes, torus};
@@ -8,11 +8,11 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use topology::{Channel, Failures, Graph, Kind, LinkId, VertexId};
 
-/// Distance vectors of all vertices, joined by links that take their time.
+/// Distance vectors of all vertices, joined by links with delays.
 struct Net<'a> {
     graph: &'a Graph,
     vectors: Vec<Option<DistanceVector>>,
-    /// Advertisements under way by arrival and number: to whom, by which port, over which channel.
+    /// Advertisements in flight by arrival and number: the receiver, its port, and the channel.
     under_way: BTreeMap<(Time, u64), (VertexId, Port, Channel, Advertisement)>,
     broken: BTreeSet<LinkId>,
     delays: Stream,
@@ -38,7 +38,7 @@ impl<'a> Net<'a> {
         }
     }
 
-    /// Lets everybody tell what is due.
+    /// Emits the advertisements of all vertices that are due.
     fn poll(&mut self) {
         for (index, vector) in self.vectors.iter_mut().enumerate() {
             let Some(vector) = vector else { continue };
@@ -53,8 +53,7 @@ impl<'a> Net<'a> {
         }
     }
 
-    /// Runs until nobody has anything to tell before `until`; the highest finite distance that
-    /// anybody ever held.
+    /// Runs until no advertisement is due before `until`. Returns the highest finite distance seen.
     fn run(&mut self, until: Time) -> u16 {
         let mut highest = 0;
         loop {
@@ -81,7 +80,7 @@ impl<'a> Net<'a> {
         self.graph.vertex_ids().filter_map(|to| vector.distance(to)).max().unwrap_or(0)
     }
 
-    /// Breaks a link or joins it again; both ends see it.
+    /// Fails or restores a link; both ends are notified.
     fn toggle(&mut self, link: LinkId) {
         let is_up = self.broken.remove(&link);
         if !is_up {
@@ -184,7 +183,7 @@ fn a_neighbour_that_falls_silent_is_gone_after_the_hold_time_and_back_when_heard
     net.run(Time::us(200));
     let silent = VertexId(4);
     let kept = net.vectors[silent.index()].take().expect("it is a hop");
-    // Whoever is not there hears nothing either.
+    // A vertex that is removed receives nothing either.
     net.vectors[silent.index()] = None;
     let asked = VertexId(0);
     let distance =
@@ -199,7 +198,7 @@ fn a_neighbour_that_falls_silent_is_gone_after_the_hold_time_and_back_when_heard
 }
 
 impl Net<'_> {
-    /// As `run`, but what comes to a vertex that has nothing is lost.
+    /// As `run`, but packets to vertices without a vector are lost.
     fn deaf_run(&mut self, until: Time) {
         while self.now < until {
             self.poll();
@@ -225,7 +224,7 @@ fn a_neighbour_is_told_of_no_way_that_leads_through_it_but_of_another_one_if_ask
             })
             .collect();
         converge(&mut vectors.iter_mut().map(Some).collect::<Vec<_>>(), &graph, Time::ZERO);
-        // What 1 has told 0 about 4, which is 0's other neighbour.
+        // What 1 has advertised to 0 about 4, which is 0's other neighbour.
         let port = graph.hops(VertexId(0)).iter().position(|hop| hop.to == VertexId(1)).expect("a neighbour");
         vectors[0].distance_by(VertexId(4), Port(port as u16))
     };
@@ -233,12 +232,12 @@ fn a_neighbour_is_told_of_no_way_that_leads_through_it_but_of_another_one_if_ask
     assert_eq!(told(Horizon::BestOther), Some(4));
 }
 
-/// The router of `here` in a converged network.
+/// Returns the router of `here` in a converged network.
 fn router(graph: &Graph, here: u32, config: &RouteConfig) -> Router {
     routers(graph, config).swap_remove(here as usize).expect("it is a hop")
 }
 
-/// The routers of all hops of a converged network.
+/// Returns the routers of all hops of a converged network.
 fn routers(graph: &Graph, config: &RouteConfig) -> Vec<Option<Router>> {
     let vertices = graph.vertices().len();
     let mut routers: Vec<Option<Router>> = graph
@@ -253,7 +252,7 @@ fn routers(graph: &Graph, config: &RouteConfig) -> Vec<Option<Router>> {
     routers
 }
 
-/// The trail of a packet that has been at these vertices.
+/// Returns the trail of a packet that has passed these vertices.
 fn trail(vertices: &[u16]) -> Trail {
     let mut trail = Trail::default();
     for vertex in vertices {
@@ -266,8 +265,8 @@ fn choose(router: &mut Router, destination: VertexId, trail: &Trail) -> Option<P
     router.choose(Time::ZERO, destination, Tag::default(), &mut trail.clone())
 }
 
-/// From adapter 0 of a ring of five to the target behind adapter 2: by adapter 1 in 3 hops, by
-/// adapter 4 in 4.
+/// Builds a ring of five. From adapter 0 the target behind adapter 2 is 3 hops away by adapter 1,
+/// and 4 by adapter 4.
 fn ring() -> (Graph, VertexId, [Port; 2]) {
     let graph = network(Kind::Ring { nodes: 5 }, 1, 5);
     let port =
@@ -353,7 +352,8 @@ fn what_the_hops_before_have_wasted_is_no_longer_to_be_had() {
     }
 }
 
-/// The vertices of the way of a command from the hop `from`, while hops know a way.
+/// Returns the vertices on the path of a command from the hop `from`, up to the target or the first
+/// hop without a route.
 fn way(graph: &Graph, routers: &mut [Option<Router>], now: Time, from: VertexId, target: VertexId) -> Vec<VertexId> {
     let (mut here, mut trail, mut way) = (from, Trail::default(), vec![from]);
     while let Some(router) = &mut routers[here.index()] {

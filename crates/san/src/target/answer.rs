@@ -8,15 +8,15 @@ use crate::wire::WireFormat;
 use base::{Operation, Time};
 use nvme::transfer::TargetRead;
 
-/// Asks for the data that the flight's transfer has just asked for.
+/// Requests the data that the flight's transfer has just scheduled.
 pub(super) fn ready(format: &WireFormat, flight: &Flight, credit: u32, out: &mut Vec<TargetOut>) {
     let kind = PacketKind::ReadyToTransfer;
     let answer = Answer { port: flight.port, credit, status: Outcome::Success, drive_latency_ns: 0 };
     answer.push(format, &flight.packet, kind, 0, flight.received(), out);
 }
 
-/// Everything that a flight that is over is answered with: data of a read that succeeded, and a
-/// response unless the last data say success.
+/// Sends the complete answer of a finished flight: data of a successful read, and a response unless
+/// the last data indicate success.
 pub(super) fn all(
     format: &WireFormat,
     now: Time,
@@ -25,7 +25,7 @@ pub(super) fn all(
     credit: u32,
     out: &mut Vec<TargetOut>,
 ) {
-    // Wrapping like every time in the header.
+    // Wraps like every time in the header.
     let drive_latency_ns = (now.saturating_since(flight.ready_at).as_ps() / 1_000) as u32;
     let answer = Answer { port: flight.port, credit, status: outcome, drive_latency_ns };
     let has_data = flight.packet.operation == Operation::Read && outcome == Outcome::Success;
@@ -34,7 +34,7 @@ pub(super) fn all(
     }
 }
 
-/// A response to `packet`.
+/// Sends a response to `packet`.
 pub(super) fn respond(
     format: &WireFormat,
     port: Port,
@@ -47,7 +47,7 @@ pub(super) fn respond(
     answer.push(format, packet, PacketKind::Response, 0, 0, out);
 }
 
-/// What all packets of an answer have in common.
+/// The common fields of all packets of an answer.
 struct Answer {
     port: Port,
     credit: u32,
@@ -56,7 +56,7 @@ struct Answer {
 }
 
 impl Answer {
-    /// Data of a read; whether a response has to follow.
+    /// Sends the data of a read. Returns whether a response must follow.
     fn data(&self, format: &WireFormat, request: &Packet, out: &mut Vec<TargetOut>) -> bool {
         let Packet { tag, bytes, .. } = *request;
         let (pdu_max, may_flag) = (format.config().controller_data_max, format.config().success_flag);
@@ -73,8 +73,7 @@ impl Answer {
         read.needs_response()
     }
 
-    /// A packet of the answer to `request`, which is copied once, to where it lies among the
-    /// others.
+    /// Appends a packet of the answer to `request`, which is copied once, into its place in `out`.
     fn push(
         &self,
         format: &WireFormat,

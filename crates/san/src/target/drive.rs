@@ -1,4 +1,4 @@
-//! A drive as the target sees it: up or not, and what decides who goes to it next.
+//! The target's view of a drive: its state, and the queue that selects the next command.
 
 use super::Admission;
 use crate::gimbal::{Gimbal, GimbalConfig, GimbalIo, Started};
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 pub(super) struct Drive {
     pub(super) id: DriveId,
     pub(super) is_up: bool,
-    /// Sessions that were ever used.
+    /// Number of sessions that have used the drive.
     tenants: u32,
     queue: Queue,
 }
@@ -21,7 +21,7 @@ enum Queue {
     Fifo(Fifo),
 }
 
-/// First in, first out, so many at the drive at a time.
+/// First in, first out, with a limit on commands at the drive.
 #[derive(Clone, Debug)]
 struct Fifo {
     depth: u32,
@@ -43,7 +43,7 @@ impl Drive {
         Drive { id, is_up: true, tenants: 0, queue }
     }
 
-    /// A further session of the drive: its number.
+    /// Adds a session of the drive; returns its number.
     pub(super) fn add_tenant(&mut self) -> u32 {
         if let Queue::Gimbal { switch, .. } = &mut self.queue {
             switch.add_tenant();
@@ -59,7 +59,7 @@ impl Drive {
         }
     }
 
-    /// Something of a tenant's will come or go shortly.
+    /// Prefetches the state of a tenant.
     #[inline]
     pub(super) fn foresee(&self, tenant: u32) {
         if let Queue::Gimbal { switch, .. } = &self.queue {
@@ -67,7 +67,7 @@ impl Drive {
         }
     }
 
-    /// Whether there was room.
+    /// Queues an I/O; returns whether there was room.
     pub(super) fn submit(&mut self, tenant: u32, io: GimbalIo) -> bool {
         match &mut self.queue {
             Queue::Gimbal { switch, .. } => switch.submit(tenant, io).is_ok(),
@@ -118,7 +118,8 @@ impl Drive {
         }
     }
 
-    /// The drive is gone, and with it what was learnt about it: one that comes back may be another.
+    /// Handles a failure of the drive, and discards all state about it: the drive that comes back
+    /// may be another one.
     pub(super) fn fail(&mut self) {
         self.is_up = false;
         match &mut self.queue {

@@ -1,4 +1,4 @@
-//! Commands under way, and what the target remembers of each session's command identifiers.
+//! Commands in progress, and the known command identifiers of each session.
 
 use crate::gimbal::{GimbalIo, IoKind, Started};
 use crate::id::Port;
@@ -10,8 +10,8 @@ use nvme::transfer::{ReadyPlan, TargetWrite};
 use prefetch_index::prefetch_index;
 use std::slice;
 
-/// A job of a drive: the place of its flight, and a count of uses of that place, so that a late
-/// report is recognised.
+/// A job of a drive: the slot of its flight, and a count of the slot's uses, by which late reports
+/// are recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JobId(u64);
 
@@ -29,40 +29,41 @@ impl JobId {
     }
 }
 
-/// How far a command is.
+/// The progress of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Its data are asked for and have not all come.
+    /// Its data were requested and have not all arrived.
     AwaitingData,
     /// It waits for its turn at the drive.
     Waiting,
-    /// The drive works on it.
+    /// The drive executes it.
     AtDrive,
 }
 
-/// In this order in memory: what every step touches is in the first cache line (see [`Place`]), the
-/// packet in the two behind it, and what only writes with data of their own need comes last.
+/// The memory order is fixed: the first cache line holds the fields that every step uses (see
+/// [`Place`]), the two behind it the packet, and the end the fields only for writes without
+/// in-capsule data.
 #[repr(C)]
 #[derive(Clone, Debug)]
 pub(super) struct Flight {
     pub(super) port: Port,
     pub(super) stage: Stage,
-    /// Nobody waits for its answer: its association was reset.
+    /// Its association was reset: no answer is sent.
     pub(super) is_orphan: bool,
-    /// Place of its session.
+    /// Index of its session.
     session: u32,
-    /// When its command came.
+    /// When its command arrived.
     pub(super) arrived: Time,
-    /// When its last data came; of reads when the command did.
+    /// When its last data arrived; for reads, when the command did.
     pub(super) ready_at: Time,
-    /// When it went to the drive.
+    /// When it was submitted to the drive.
     pub(super) submitted: Time,
     pub(super) started: Option<Started>,
-    /// The newest packet that the answer is to.
+    /// The newest packet that the answer refers to.
     pub(super) packet: Packet,
     pub(super) write: TargetWrite,
     received: u32,
-    /// A packet of its data is missing: the rest is of no use, the host will send all again.
+    /// A packet of its data is missing: the rest is useless, the host will resend all.
     is_broken: bool,
 }
 
@@ -84,10 +85,10 @@ impl Flight {
         }
     }
 
-    /// As a new one, where an earlier one was: the memory of its transfer is kept.
+    /// Reuses the slot of an earlier flight, together with the memory of its transfer.
     fn begin(&mut self, now: Time, session: usize, port: Port, packet: &Packet) {
         self.packet.become_copy_of(packet);
-        // Nothing is ever asked for a read.
+        // No data are requested for a read.
         if packet.operation != Operation::Read {
             self.restart();
         }
@@ -96,18 +97,18 @@ impl Flight {
         (self.started, self.is_orphan) = (None, false);
     }
 
-    /// Forgets the data that came.
+    /// Discards the received data.
     pub(super) fn restart(&mut self) {
         self.write.restart(self.packet.tag.command, self.packet.bytes);
         (self.received, self.is_broken) = (0, false);
     }
 
-    /// Takes a packet of data. Returns whether what was asked for has all come.
+    /// Accepts a packet of data. Returns whether all requested data have arrived.
     pub(super) fn take_data(&mut self, packet: &Packet, last: bool, ready_max: u32) -> bool {
         let (command, offset, length) = (packet.tag.command, self.received, packet.payload);
         let is_last = (offset + length).is_multiple_of(ready_max) || offset + length == self.packet.bytes;
         let data = HostData { command, tag: command, offset, length, is_last };
-        // The host's word on what is last shows a gap that lengths alone do not.
+        // The host's mark on the last packet reveals a gap that lengths alone do not.
         let is_whole = last == (offset + length == self.packet.bytes);
         let taken = if is_whole && !self.is_broken { self.write.on_data(&data).ok() } else { None };
         self.is_broken = taken.is_none();
@@ -118,12 +119,12 @@ impl Flight {
         taken == Some(true)
     }
 
-    /// Place of its session.
+    /// Returns the index of its session.
     pub(super) fn session(&self) -> usize {
         self.session as usize
     }
 
-    /// Bytes of data that came so far.
+    /// Returns the bytes of data received so far.
     pub(super) fn received(&self) -> u32 {
         self.received
     }
@@ -137,7 +138,7 @@ impl Flight {
     }
 }
 
-/// Flights by place; places are used again, with the memory of what was there.
+/// Flights in a slab; free slots are reused together with their memory.
 #[derive(Clone, Debug)]
 pub(super) struct Flights {
     places: Vec<Place>,
@@ -152,7 +153,7 @@ pub(super) struct Flights {
 #[derive(Clone, Debug)]
 struct Place {
     uses: u32,
-    /// Else the flight is over, and lies here for its memory alone.
+    /// Otherwise the flight has ended, and only its memory is kept.
     is_used: bool,
     flight: Flight,
 }
@@ -171,7 +172,7 @@ impl Flights {
         self.highest
     }
 
-    /// A command begins; `None` when as many are under way as may be.
+    /// Allocates a flight for a command, or returns `None` if the maximum number is in progress.
     pub(super) fn open(&mut self, now: Time, session: usize, port: Port, packet: &Packet) -> Option<JobId> {
         let place = match self.free.pop() {
             Some(place) => {
@@ -202,7 +203,7 @@ impl Flights {
         place.is(job).then_some(&mut place.flight)
     }
 
-    /// Three lines of it: the packet with its trail, and what is before that.
+    /// Prefetches three cache lines: the packet with its trail, and the fields before it.
     #[inline]
     pub(super) fn foresee(&self, job: JobId) {
         let Some(Place { flight, .. }) = self.places.get(job.place() as usize) else { return };
@@ -216,7 +217,7 @@ impl Flights {
         place.is_used.then(|| (JobId::new(number, place.uses), &mut place.flight))
     }
 
-    /// A flight is over: nobody finds it under this name again.
+    /// Frees the slot of a flight; its old key no longer finds it.
     pub(super) fn close(&mut self, job: JobId) {
         let Some(place) = self.places.get_mut(job.place() as usize).filter(|place| place.is(job)) else { return };
         (place.is_used, place.uses) = (false, place.uses.wrapping_add(1));
@@ -236,49 +237,49 @@ impl Flights {
 }
 
 impl Place {
-    /// Whether the job is under way here.
+    /// Returns whether the slot still holds this job.
     fn is(&self, job: JobId) -> bool {
         self.is_used && self.uses == job.uses()
     }
 }
 
-/// What is known of the newest command in a slot of a queue pair.
+/// The newest known command in a slot of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slot {
-    /// None has come.
+    /// None has arrived.
     Unused,
-    /// It is under way.
+    /// It is in progress.
     UnderWay { id: u16, job: JobId },
-    /// It was answered so.
+    /// It was answered with this outcome.
     Over { id: u16, outcome: Outcome },
 }
 
-/// What a packet of a command is to a session.
+/// The relation of a packet's command to its slot in the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reception {
-    /// The first of a command that is newer than what its slot had.
+    /// The first packet of a newer command than the slot's.
     New,
-    /// Of the command that is under way in its slot.
+    /// A packet of the command in progress in its slot.
     UnderWay(JobId),
-    /// Of the command that was last answered in its slot.
+    /// A packet of the command last answered in its slot.
     Over(Outcome),
-    /// Of a command that is older than what its slot has.
+    /// A packet of an older command than the slot's.
     Late,
 }
 
-/// One cache line: there are many, and each packet asks another one.
+/// One cache line: there are many sessions, and each packet uses a different one.
 #[repr(align(64))]
 #[derive(Clone, Debug)]
 pub(super) struct Session {
-    /// Place of its drive.
+    /// Index of its drive.
     pub(super) drive: usize,
-    /// Its number among the sessions of the drive.
+    /// Its tenant number at the drive.
     pub(super) tenant: u32,
     lanes: u8,
     slot_bits: u32,
-    /// Slot by slot, and of each by lane, as far as any was used.
+    /// By slot, then by lane; grows up to the highest slot used.
     slots: Vec<Slot>,
-    /// What resets have left; `None` where none ever came, which is usual.
+    /// State of resets; usually `None`, as none ever arrived.
     resets: Option<Box<Resets>>,
 }
 
@@ -287,8 +288,7 @@ pub(super) struct Session {
 struct Resets {
     /// The first association that was not reset.
     live_from: [Option<u8>; LANES_MAX],
-    /// The reset that waits for the last command of the dead associations, and the port that it
-    /// came by.
+    /// The reset that waits for the last command of the dead associations, and its ingress port.
     waiting: [Option<(Port, Packet)>; LANES_MAX],
 }
 
@@ -296,8 +296,8 @@ const _: () = assert!(size_of::<Session>() == 64);
 
 impl Session {
     pub(super) fn new(drive: usize, tenant: u32, lanes: u8, queue_entries: u16) -> Self {
-        // As nvme::queue::HostQueue numbers its slots: one entry less than the queue has, in the
-        // low bits of an identifier.
+        // Slots are numbered as in nvme::queue::HostQueue: one entry less than the queue has, in
+        // the low bits of an identifier.
         let slot_bits = (queue_entries - 2).checked_ilog2().map_or(0, |bits| bits + 1);
         Session { drive, tenant, lanes, slot_bits, slots: Vec::new(), resets: None }
     }
@@ -311,8 +311,8 @@ impl Session {
         live_from.is_some_and(|live| is_earlier_generation(attempt.generation, live))
     }
 
-    /// Everything up to this association of its lane is dead from now on. The reset that says so,
-    /// which came by `port`, is to be answered.
+    /// Declares this association of its lane and all earlier ones dead. The reset in `packet`,
+    /// received on `port`, is to be answered.
     pub(super) fn reset(&mut self, attempt: Attempt, port: Port, packet: &Packet) {
         let next = attempt.generation.wrapping_add(1);
         let resets = self.resets.get_or_insert_default();
@@ -323,12 +323,12 @@ impl Session {
         resets.waiting[usize::from(attempt.lane)] = Some((port, packet.copied()));
     }
 
-    /// The reset of a lane that was not answered yet, and the port that it came by.
+    /// Returns the unanswered reset of a lane, and its ingress port.
     pub(super) fn waiting_reset(&self, lane: u8) -> Option<&(Port, Packet)> {
         self.resets.as_ref()?.waiting[usize::from(lane)].as_ref()
     }
 
-    /// It was answered.
+    /// Records that the reset of a lane was answered.
     pub(super) fn reset_is_answered(&mut self, lane: u8) {
         if let Some(resets) = &mut self.resets {
             resets.waiting[usize::from(lane)] = None;
@@ -371,12 +371,12 @@ impl Session {
         *self.slot_mut(packet) = Slot::UnderWay { id: packet.tag.command, job };
     }
 
-    /// A command was answered without taking a flight.
+    /// Records a command that was answered without a flight.
     pub(super) fn refuse(&mut self, packet: &Packet, outcome: Outcome) {
         *self.slot_mut(packet) = Slot::Over { id: packet.tag.command, outcome };
     }
 
-    /// A command is over; nothing changes when its slot has a newer one.
+    /// Records the outcome of a command, unless its slot has a newer one.
     pub(super) fn end(&mut self, packet: &Packet, job: JobId, outcome: Outcome) {
         let slot = self.slot_mut(packet);
         if matches!(*slot, Slot::UnderWay { job: other, .. } if other == job) {

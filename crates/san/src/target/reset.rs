@@ -7,9 +7,9 @@ use crate::packet::{Outcome, Packet};
 use crate::session::{Attempt, is_earlier_generation};
 
 impl Target {
-    /// A reset came, by another lane or by a later association: packets of the dead associations
-    /// are refused from now on, commands that are not at the drive die, those at the drive are
-    /// waited for. Coming again changes nothing but the way of the answer.
+    /// Handles a reset, received on another lane or a later association. Packets of the dead
+    /// associations are refused from now on; commands that are not at the drive die; those at the
+    /// drive are awaited. A repeated reset only changes the path of the answer.
     pub(super) fn on_reset(&mut self, place: usize, port: Port, packet: &Packet, out: &mut Vec<TargetOut>) {
         let attempt = Attempt::of_bits(packet.tag.attempt);
         self.sessions[place].reset(attempt, port, packet);
@@ -21,8 +21,8 @@ impl Target {
         self.answer_reset(place, attempt.lane, out);
     }
 
-    /// The flights of dead associations that are not at the drive. Those that are lose their
-    /// answer.
+    /// Returns the flights of dead associations that are not at the drive. All flights of dead
+    /// associations become orphans.
     fn waiting_of(&mut self, place: usize, attempt: Attempt) -> Vec<JobId> {
         let dead = self
             .flights
@@ -38,7 +38,7 @@ impl Target {
         waiting
     }
 
-    /// A flight is gone: perhaps it was the last that a reset waited for.
+    /// Answers a pending reset if the flight that ended was the last one it waited for.
     pub(super) fn after_flight(&mut self, place: usize, attempt: Attempt, out: &mut Vec<TargetOut>) {
         let lane = attempt.lane;
         if self.sessions[place].waiting_reset(lane).is_some() {
@@ -59,7 +59,7 @@ impl Target {
     }
 }
 
-/// Whether a reset of `reset` ends `attempt`: of the same lane and not later.
+/// Returns whether a reset of `reset` ends `attempt`: of the same lane and not later.
 fn is_dead(attempt: Attempt, reset: Attempt) -> bool {
     attempt.lane == reset.lane && !is_earlier_generation(reset.generation, attempt.generation)
 }

@@ -1,4 +1,4 @@
-//! Packets of a target whose sessions have windows.
+//! The connections of a target.
 
 use super::{Attempt, Packet, Target, TargetOut};
 use crate::id::Port;
@@ -6,7 +6,7 @@ use crate::stream::{self, Streamed, Streams};
 use base::Time;
 
 impl Target {
-    /// As [`TargetIn::Packet`](super::TargetIn::Packet), without moving the packet.
+    /// Handles a packet as [`TargetIn::Packet`](super::TargetIn::Packet) does, without moving it.
     pub fn receive(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<TargetOut>) {
         stream::receive(self, now, port, packet, out);
     }

@@ -1,4 +1,4 @@
-//! A packet's bytes: the PDU header, the header of this design, no data.
+//! The encoding of a packet: the PDU header and the header of this design, without data.
 
 use super::{WireFormat, response_header};
 use crate::packet::{Outcome, Packet, PacketKind};
@@ -10,70 +10,70 @@ use nvme::pdu::{
 };
 use nvme::{Access, AccessFlags, Body, CodecError, Command, CommandError, Io, QueueKind, Sgl, Status};
 
-/// Bytes between the PDU header and the trail: attempt (2), rank (1), kind and flags (1), credit
-/// (4), little-endian.
+/// Bytes between the PDU header and the trail: attempt (2), rank (1), flags (1), credit (4),
+/// little-endian.
 pub const EXTENSION_BYTES: usize = 8;
-/// Bytes of a logical block: addresses on the wire count these.
+/// Bytes of a logical block, the unit of addresses on the wire.
 const BLOCK: u64 = 512;
-/// Opcode of the admin command that resets an association, of those left to vendors; the registered
-/// one of Cross-Controller Reset takes the identity of a controller, which nobody has here.
+/// Opcode of the admin command that resets an association, from the vendor-specific range. The
+/// registered opcode of Cross-Controller Reset takes a controller identity, which this design does
+/// not have.
 const RESET_OPCODE: u8 = 0xc5;
 const LAST: u8 = 1;
 const READ_MODIFY_WRITE: u8 = 2;
 
-/// Why bytes are no packet, or a packet has no bytes.
+/// An error of encoding or decoding.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
-    /// The PDU is wrong.
+    /// The PDU is invalid.
     #[error(transparent)]
     Pdu(#[from] PduError),
-    /// The command in a capsule is wrong.
+    /// The command in a capsule is invalid.
     #[error(transparent)]
     Command(#[from] CommandError),
-    /// The header of this design is wrong.
+    /// The header of this design is invalid.
     #[error(transparent)]
     Header(#[from] CodecError),
-    /// The address is no multiple of a block, or is the number of a block whose address has more
-    /// than 64 bits.
+    /// The address is no multiple of a block, or a block number whose byte address exceeds 64 bits.
     #[error("address {got} is no multiple of a block of 512 B, or the number of a block beyond 64 bits of bytes")]
     Address {
-        /// Bytes, or the block.
+        /// The address in bytes, or the block number.
         got: u64,
     },
-    /// More bytes than a command can ask for.
+    /// More bytes than a command can transfer.
     #[error("{got} B in one command, allowed are 1 to 33554432")]
     Length {
-        /// Bytes.
+        /// Length in bytes.
         got: u32,
     },
     /// The PDU ends early.
     #[error("{got} bytes are no whole PDU header")]
     Short {
-        /// Bytes.
+        /// Length in bytes.
         got: usize,
     },
-    /// A packet of another command than the one it was brought to.
+    /// A packet of another command than expected.
     #[error("a packet of command {got:#06x} where {expected:#06x} was expected")]
     Foreign {
-        /// What it names.
+        /// The command of the packet.
         got: u16,
-        /// Whose it should be.
+        /// The expected command.
         expected: u16,
     },
-    /// A packet of the transport alone.
+    /// A packet of the transport alone, such as an acknowledgement.
     #[error("a packet of the transport alone is no PDU")]
     Bare,
-    /// A PDU that no packet of a session is.
+    /// A PDU that is no packet of an I/O.
     #[error("a {kind:?} PDU is no packet of an I/O")]
     Kind {
-        /// What it is.
+        /// The kind of the PDU.
         kind: nvme::pdu::PduKind,
     },
 }
 
-/// Appends the headers of `packet`, whose data begin at `offset` of its I/O. Data themselves are
-/// not written: nobody has them.
+/// Appends the headers of `packet`, whose data begin at `offset` of its I/O. The data themselves
+/// are not written: simulated packets have none.
 pub fn encode(format: &WireFormat, packet: &Packet, offset: u32, bytes: &mut Vec<u8>) -> Result<(), WireError> {
     format.config.framing.append_header(&header_of(format, packet, offset)?, bytes);
     let is_last = matches!(packet.kind, PacketKind::WriteData { last: true } | PacketKind::ReadData { last: true });
@@ -130,9 +130,9 @@ fn entry_of(format: &WireFormat, packet: &Packet) -> Result<nvme::Sqe, WireError
     Ok(Command { namespace: 1, data, ..Command::new(id, Body::Io(body)) }.encode())
 }
 
-/// Reads what [`encode`] wrote. `known` is what the connection says and, of packets behind a
-/// command, what that command said; its tag must name the same command. `frame` and `payload` of
-/// the result are those that the bytes stand for.
+/// Decodes what [`encode`] wrote. `known` holds the state of the connection and, for packets after
+/// a command, the fields of that command; its tag must name the same command. `frame` and `payload`
+/// of the result are those of the encoded packet.
 ///
 /// # Errors
 /// When the bytes are cut short, break a rule of NVMe/TCP or of the header, or name another
@@ -151,7 +151,7 @@ pub fn decode(format: &WireFormat, known: &Packet, bytes: &[u8]) -> Result<Packe
     Ok(packet)
 }
 
-/// Writes into `packet` what a PDU says; returns where its data begin.
+/// Copies the fields of a PDU header into `packet`; returns the offset of its data.
 fn apply(header: &Header, flags: u8, packet: &mut Packet) -> Result<u32, WireError> {
     let named = match header {
         Header::Command { entry, .. } => entry.id.get(),
@@ -199,7 +199,7 @@ fn apply_command(command: &Command, flags: u8, packet: &mut Packet) -> Result<()
     Ok(())
 }
 
-/// The PDU header in front of `rest`, by the reader that live connections use.
+/// Reads the PDU header at the front of `rest`, with the reader of live connections.
 fn read_header(format: &WireFormat, is_outward: bool, rest: &mut &[u8]) -> Result<Header, WireError> {
     let config = &format.config;
     let data_max = config.host_data_max.max(config.controller_data_max);
@@ -208,10 +208,10 @@ fn read_header(format: &WireFormat, is_outward: bool, rest: &mut &[u8]) -> Resul
     let mut reader = Reader::new(receiver, limits);
     pass_initialization(&mut reader, config.framing, is_outward)?;
     let got = rest.len();
-    // One header a call: data would be read from what follows it here.
+    // One header per call: the reader would take data from the bytes that follow it here.
     match reader.next(rest)? {
         Some(Event::Header(header)) => {
-            // The padding before data is the sender's: the reader takes it with the data.
+            // The padding before data is left to the sender: the reader consumes it with the data.
             let padding = config.framing.data_offset(header.kind(), header.data_length()) as usize
                 - config.framing.data_offset(header.kind(), 0) as usize;
             *rest = rest.get(padding..).ok_or(WireError::Short { got })?;
@@ -221,7 +221,7 @@ fn read_header(format: &WireFormat, is_outward: bool, rest: &mut &[u8]) -> Resul
     }
 }
 
-/// A connection begins with an exchange; the reader insists on it.
+/// Performs the initial exchange of a connection, which the reader requires.
 fn pass_initialization(reader: &mut Reader, framing: Framing, is_outward: bool) -> Result<(), WireError> {
     let Framing { digests, alignment } = framing;
     let first = if is_outward {
@@ -238,7 +238,7 @@ fn pass_initialization(reader: &mut Reader, framing: Framing, is_outward: bool) 
     Ok(())
 }
 
-/// The NVMe status of an outcome.
+/// Returns the NVMe status of an outcome.
 pub(super) const fn status_of(outcome: Outcome) -> Status {
     match outcome {
         Outcome::Success => Status::SUCCESS,
@@ -250,8 +250,8 @@ pub(super) const fn status_of(outcome: Outcome) -> Status {
     }
 }
 
-/// The outcome that a status stands for; one that no target of ours sends is an abort: the command
-/// is over and may be sent again.
+/// Returns the outcome of a status. One that our targets never send is an abort: the command has
+/// ended and may be resent.
 fn outcome_of(status: Status) -> Outcome {
     let all = [Outcome::Success, Outcome::Rejected, Outcome::Unreachable, Outcome::Incomplete, Outcome::DriveFailed];
     all.into_iter().find(|outcome| status_of(*outcome) == status).unwrap_or(Outcome::Aborted)

@@ -168,7 +168,7 @@ mod bytes {
             sent.frame = format.frame(sent.kind, sent.payload, offset);
             let mut bytes = Vec::new();
             encode(&format, &sent, offset, &mut bytes).unwrap();
-            // What the connection says, and behind a command the command.
+            // The state of the connection and, after a command, the fields of the command.
             let is_command = sent.kind == PacketKind::Command;
             let known = Packet {
                 tag: Tag { attempt: 0, ..sent.tag },
@@ -243,7 +243,7 @@ mod volumes {
         volume.ingress / volume.egress
     }
 
-    /// 66 B of Ethernet, IP and TCP around each PDU: the command is 138 B; 4 KiB in three segments
+    /// 66 B of Ethernet, IP and TCP around each PDU: the command has 138 B; 4 KiB in three segments
     /// 4,318 B and the response 90 B.
     #[test]
     fn a_read_of_four_kibibytes_alone() {
@@ -268,10 +268,10 @@ mod volumes {
         assert_eq!(volume.ingress, 138.0 + 45.5 * 66.0);
     }
 
-    /// Means over queue depths of 1, 8 and 32, at which the target's small PDUs, but not the host's
-    /// commands, share segments. The published ratios scale with the I/O's size, so that no
-    /// acknowledgements can be in them; 110 B a read leave 38 B of headers for a command, 54 B a
-    /// write no more than 6 B for an R2T and a response: they shared.
+    /// Returns the mean over queue depths of 1, 8 and 32, at which the target's small PDUs share
+    /// segments, but not the host's commands. The published ratios scale with the I/O's size, so
+    /// they include no acknowledgements. 110 B per read leave 38 B of headers for a command. 54 B
+    /// per write leave no more than 6 B for an R2T and a response, so these shared a segment.
     fn mean_over_depths(ratio: impl Fn(VolumeModel) -> f64) -> f64 {
         [1, 8, 32].map(|depth| ratio(VolumeModel { answers_together: depth, ..ALONE })).iter().sum::<f64>() / 3.0
     }

@@ -1,32 +1,32 @@
-//! How many bytes one I/O moves in each direction, by closed form (paper, Figures 6 and 7).
+//! The bytes that one I/O moves in each direction, in closed form (paper, Figures 6 and 7).
 
 use super::{WireConfig, WireFormat};
 use base::{Bytes, Operation};
 use nvme::pdu::PduKind;
 use nvme::wire::{MtuError, Packets};
 
-/// What is counted, and how small PDUs share packets.
+/// The counting rules, and the sharing of packets by small PDUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VolumeModel {
-    /// Whether preamble, start delimiter, FCS and gap count: a wire does, counters of network cards
-    /// mostly do not.
+    /// Whether preamble, start delimiter, FCS and gap count: on a wire they do, in counters of
+    /// network cards mostly not.
     pub counts_around: bool,
-    /// Commands of different I/Os that share a TCP segment: 1 where the host sends each at once.
+    /// Commands of different I/Os that share a TCP segment: 1 if the host sends each at once.
     pub commands_together: u32,
     /// R2Ts and responses of different I/Os that share a TCP segment: 1 at queue depth 1, more in a
-    /// deep queue of a target that polls.
+    /// deep queue of a polling target.
     pub answers_together: u32,
-    /// Full segments of data that one bare acknowledgement answers: 2 by RFC 9293, more with
-    /// receive offload; `None` to leave acknowledgements out.
+    /// Full data segments per bare acknowledgement: 2 by RFC 9293, more with receive offload;
+    /// `None` leaves acknowledgements out.
     pub acknowledged: Option<u32>,
 }
 
 /// Bytes of one I/O.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Volume {
-    /// Into the target.
+    /// Bytes into the target.
     pub ingress: f64,
-    /// Out of it.
+    /// Bytes out of the target.
     pub egress: f64,
 }
 
@@ -34,7 +34,7 @@ pub struct Volume {
 const AROUND: u64 = 8 + 4 + 12;
 
 impl Volume {
-    /// Of one I/O of `bytes`, no hop in between.
+    /// Returns the volume of one I/O of `bytes`, without hops in between.
     pub fn of(config: &WireConfig, operation: Operation, bytes: u32, model: VolumeModel) -> Result<Self, MtuError> {
         let format = WireFormat::new(config)?;
         let counter = Counter { packets: format.packets, format, model };
@@ -72,7 +72,7 @@ impl Counter {
         }
     }
 
-    /// Data of an I/O: its PDUs as one stream of full packets.
+    /// Returns the bytes of an I/O's data: its PDUs as one stream of full packets.
     fn data(&self, kind: PduKind, pdu_max: u32, bytes: u32) -> f64 {
         let (full, left) = (bytes / pdu_max, bytes % pdu_max);
         let rest = if left > 0 { self.format.pdu_bytes(kind, left) } else { 0 };
@@ -84,7 +84,7 @@ impl Counter {
         (self.packets.wire_bytes(Bytes::new(payload)).count() - around) as f64
     }
 
-    /// A PDU without data, and its share of the segment that it travels in.
+    /// Returns the bytes of a PDU without data: its share of the segment that carries it.
     fn small(&self, kind: PduKind) -> f64 {
         let together = match kind {
             PduKind::Command => self.model.commands_together,

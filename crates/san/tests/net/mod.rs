@@ -1,5 +1,5 @@
-//! A host with two uplinks, a target with one drive, and between them two ways of which a test says
-//! what they do to each packet.
+//! A host with two uplinks, a target with one drive, and two paths between them, whose effect on
+//! each packet is defined by a test.
 #![allow(dead_code)]
 
 use base::{Bytes, Operation, Program, RequestId, Seed, Span, Stream, Time};
@@ -15,7 +15,7 @@ use topology::VertexId;
 
 pub const BLOCK: u32 = 4096;
 
-/// What a way does to a packet: how long it takes, `None` when it is lost.
+/// The effect of a path on a packet: its delay, or `None` if the packet is lost.
 pub type Way = Box<dyn FnMut(Time, Port, &Packet) -> Option<Span>>;
 
 enum Event {
@@ -27,7 +27,7 @@ enum Event {
     LinkUp(Port),
     DriveFailed,
     DriveBack,
-    /// Priority flow control of a way: at the target, else at the host.
+    /// Priority flow control of a path: at the target if set, else at the host.
     Pause(bool, Packet),
 }
 
@@ -37,22 +37,23 @@ pub struct Net {
     pub now: Time,
     pub way: Way,
     pub drive_time: Box<dyn FnMut(RequestId) -> Span>,
-    /// By block: the request whose write is there.
+    /// By block: the request that wrote it last.
     pub disk: BTreeMap<u64, u64>,
-    /// What each request's drive operation found or left, in the order of doing, with its time.
+    /// The time of each drive operation, its request, and the request number read or written, in
+    /// order of execution.
     pub executed: Vec<(Time, RequestId, Operation, u64)>,
     pub done: Vec<(Time, HostDone)>,
     pub sent: Vec<(Time, Packet)>,
     pub log: Vec<String>,
     links: [bool; 2],
-    /// Jobs given to a drive before its failure are void.
+    /// Number of failures of the drive: jobs submitted before a failure are void.
     drive_lives: u64,
     jobs: Vec<(JobId, Operation, u64, RequestId)>,
     events: BTreeMap<(Time, u64), Event>,
     count: u64,
-    /// By way and direction: when the last packet arrives; a connection keeps order.
+    /// By path and direction: when the last packet arrives; a connection keeps order.
     arrivals: [[Time; 2]; 2],
-    /// What part of packets the network marks.
+    /// The fraction of packets that the network marks.
     marks: (f64, Stream),
 }
 
@@ -109,7 +110,7 @@ pub fn target_config() -> TargetConfig {
     }
 }
 
-/// Two switches side by side between host 0 and target 3.
+/// Builds a router with two parallel switches between host 0 and target 3.
 fn router() -> Router {
     let distance = DistanceConfig {
         infinity: 16,
@@ -179,21 +180,21 @@ impl Net {
     pub fn drive_back(&mut self, at: Time) {
         self.schedule(at, Event::DriveBack);
     }
-    /// When a request was over.
+    /// Returns when a request ended.
     pub fn done_at(&self, request: u64) -> Option<Time> {
         self.done.iter().find(|(_, done)| done.request.0 == request).map(|(at, _)| *at)
     }
-    /// How often a request's operation was done at the drive.
+    /// Returns how often the drive executed a request's operation.
     pub fn executions(&self, request: u64) -> usize {
         self.executed.iter().filter(|(_, other, ..)| other.0 == request).count()
     }
 
-    /// Runs until nothing is left to do, or `end`.
+    /// Runs until nothing is pending, or until `end`.
     pub fn run(&mut self, end: Time) {
         while self.step(end) {}
     }
 
-    /// One event or wake-up; `false` when none is left before `end`.
+    /// Executes one event or wake-up; returns `false` if none is pending before `end`.
     pub fn step(&mut self, end: Time) -> bool {
         let event = self.events.first_key_value().map(|((at, _), _)| *at);
         let wakeups = [self.host.next_wakeup(), self.target.next_wakeup()];
@@ -338,7 +339,7 @@ impl Net {
 }
 
 impl Net {
-    /// Marks a part of all packets, and pauses both ends so many times for 5 us.
+    /// Marks a fraction of all packets, and pauses both ends `pauses` times for 5 us.
     pub fn annoy(&mut self, marks: f64, pauses: u64) {
         self.marks.0 = marks;
         for pause in 0..pauses {
@@ -349,14 +350,14 @@ impl Net {
             }
         }
     }
-    /// The target may send no more by its first link, or may again.
+    /// Pauses or resumes the target on its first link.
     pub fn pause_target(&mut self, at: Time, stop: bool) {
         self.pause(at, true, stop);
     }
     fn pause(&mut self, at: Time, at_target: bool, stop: bool) {
         self.schedule(at, Event::Pause(at_target, pause_packet(stop)));
     }
-    /// Takes the last command out of the network and has a hop refuse it.
+    /// Removes the last command from the network and lets a hop refuse it.
     pub fn refuse_last(&mut self) {
         let last = self.events.iter().rev().find(|(_, event)| matches!(event, Event::ToTarget(..))).map(|(at, _)| *at);
         if let Some(Event::ToTarget(port, packet)) = last.and_then(|at| self.events.remove(&at)) {
@@ -364,7 +365,7 @@ impl Net {
             self.schedule(self.now + Span::us(2), Event::ToHost(port, refusal));
         }
     }
-    /// A packet comes to the target, once more.
+    /// Delivers a packet to the target, once more.
     pub fn deliver(&mut self, packet: Packet) {
         self.schedule(self.now + Span::us(1), Event::ToTarget(Port(0), packet));
     }

@@ -73,7 +73,7 @@ fn attach_to_adapters(fabric: &mut Fabric<'_>, adapters: &[VertexId]) -> Result<
     Ok(())
 }
 
-/// The adapter of each host that there is room for, as far as hosts go.
+/// Returns the adapter of each host for which there is room.
 fn places_for_hosts(fabric: &Fabric<'_>, adapters: &[VertexId]) -> Vec<VertexId> {
     let config = fabric.config;
     let (hosts, cables) = (config.endpoints.hosts, config.cabling.endpoint_cables);

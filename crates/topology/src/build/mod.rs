@@ -11,12 +11,12 @@ use crate::graph::{Graph, LINKS_MAX, RATE_MAX, VERTICES_MAX, VertexId, VertexKin
 use base::Length;
 
 impl Config {
-    /// The graph.
+    /// Builds the graph.
     ///
     /// # Errors
     ///
     /// When a parameter is out of range, there are more endpoints than room for them, or a vertex
-    /// needs more ports than it has. The error names the numbers.
+    /// needs more ports than it has. The error contains the numbers.
     pub fn build(&self) -> Result<Graph, BuildError> {
         self.check_cabling()?;
         let mut fabric = Fabric { config: self, builder: Builder::new() };
@@ -41,19 +41,19 @@ pub(crate) fn in_range(field: &'static str, got: u64, min: u64, max: u64) -> Res
     if (min..=max).contains(&got) { Ok(()) } else { Err(BuildError::OutOfRange { field, got, min, max }) }
 }
 
-/// A graph in the making.
+/// A graph under construction.
 struct Fabric<'a> {
     config: &'a Config,
     builder: Builder,
 }
 
-/// Where endpoints are cabled to.
+/// The attachment of endpoints.
 enum Edge {
-    /// Each endpoint to all of these.
+    /// Each endpoint to all of these vertices.
     All(Vec<VertexId>),
     /// Each endpoint to one of these vertices, each of which accepts this many.
     One(Vec<VertexId>, u32),
-    /// To the adapters, as far as they have free ports.
+    /// To the free ports of these adapters.
     FreePorts(Vec<VertexId>),
 }
 
@@ -81,7 +81,7 @@ impl Fabric<'_> {
         }
     }
 
-    /// Adds `count` vertices that forward, named by the first letter of their kind.
+    /// Adds `count` vertices, named by the first letter of their kind and numbered from `first`.
     fn add(&mut self, kind: VertexKind, first: u32, count: u32) -> Vec<VertexId> {
         let ports = match kind {
             VertexKind::Switch => self.config.ports.switch,
@@ -99,7 +99,7 @@ impl Fabric<'_> {
         }
     }
 
-    /// Checks how many cables the fabric will have, in `joins` of neighbours.
+    /// Checks the number of cables of the fabric, which has `joins` pairs of neighbours.
     fn check_joins(&self, joins: u64) -> Result<(), BuildError> {
         let cables = joins.saturating_mul(u64::from(self.config.cabling.fabric_cables));
         in_range("cables of the fabric", cables, 0, LINKS_MAX as u64)

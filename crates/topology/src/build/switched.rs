@@ -4,8 +4,7 @@ use super::{Edge, Fabric, even, in_range};
 use crate::error::BuildError;
 use crate::graph::{VERTICES_MAX, VertexId, VertexKind};
 
-/// The most layers of a fat tree: with 4-port switches, 16 layers are over [`VERTICES_MAX`]
-/// already.
+/// Maximum layers of a fat tree: with 4-port switches, 16 layers already exceed [`VERTICES_MAX`].
 const LAYERS_MAX: u64 = 16;
 
 impl Fabric<'_> {
@@ -33,8 +32,8 @@ impl Fabric<'_> {
     }
 
     /// Switches of a layer below the top are numbered by `layers - 1` digits of base `radix / 2`,
-    /// with a first digit that counts to `radix`: the pod. Layer `l` may change digit `l` (the last
-    /// one first) on the way up; the topmost layer joins all pods.
+    /// except that the first digit, the pod, has base `radix`. Layer `l` may change digit `l`
+    /// (counted from the last) on the way up; the topmost layer joins all pods.
     pub(super) fn fat_tree(&mut self, radix: u32, layers: u32) -> Result<Edge, BuildError> {
         in_range("radix", u64::from(radix), 2, VERTICES_MAX as u64)?;
         even("radix", radix)?;
@@ -58,8 +57,8 @@ impl Fabric<'_> {
         Ok(Edge::One(lower.into_iter().next().expect("a tree of two layers has a lowest one"), half))
     }
 
-    /// Joins two layers below the top: the switches of both that agree in every digit but the one
-    /// worth `weight`.
+    /// Joins two layers below the top: the switches of both that agree in every digit except the
+    /// one with this `weight`.
     fn layer(&mut self, lower: &[VertexId], upper: &[VertexId], half: u32, weight: u32) {
         for (index, switch) in lower.iter().enumerate() {
             let digit = index as u32 / weight % half;
@@ -71,8 +70,8 @@ impl Fabric<'_> {
         }
     }
 
-    /// Joins the last layer below the top to the top: switch `s` of each pod to `half` tops of its
-    /// own, the same in every pod.
+    /// Joins the last layer below the top to the top: switch `s` of each pod to `half` top switches
+    /// of its own, the same in every pod.
     fn topmost(&mut self, lower: &[VertexId], upper: &[VertexId], half: u32, layers: u32) {
         let lengths = &self.config.cabling.lengths;
         let length = if layers > 2 { lengths.far } else { lengths.near };

@@ -6,7 +6,7 @@ use crate::error::BuildError;
 use crate::graph::{VERTICES_MAX, VertexId, VertexKind};
 
 impl Fabric<'_> {
-    /// A chain, ring, mesh or torus. Cables are laid upwards from each adapter, dimension by
+    /// Builds a chain, ring, mesh or torus. Cables lead upwards from each adapter, dimension by
     /// dimension.
     pub(super) fn grid(&mut self) -> Result<Edge, BuildError> {
         let grid = self.config.kind.grid().expect("only grids are built as grids");
@@ -29,7 +29,7 @@ impl Fabric<'_> {
         Ok(Edge::FreePorts(adapters))
     }
 
-    /// A cable upwards to a lower id wraps around.
+    /// Returns the length of a cable: one upwards to a lower id wraps around.
     fn grid_length(&self, from: VertexId, to: VertexId) -> base::Length {
         if to < from { self.config.cabling.lengths.far } else { self.config.cabling.lengths.near }
     }
@@ -72,8 +72,8 @@ impl Fabric<'_> {
         Ok(Edge::FreePorts(adapters))
     }
 
-    /// Lays cable `cable` of `group`, when the group is the lower one of the two that it joins.
-    /// Seen from the other group the offset is the rest of the way round, in the same round.
+    /// Adds cable `cable` of `group`, if the group is the lower one of the two that it joins. Seen
+    /// from the other group, the offset is the rest of the way round, in the same round.
     fn global_cable(&mut self, adapters: &[VertexId], group: u32, cable: u32) {
         let crate::config::Kind::Dragonfly { routers, global_cables, groups } = self.config.kind else {
             unreachable!("only a dragonfly has global cables")

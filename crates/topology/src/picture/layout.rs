@@ -5,44 +5,44 @@ use crate::graph::{Graph, VertexId, VertexKind};
 use crate::grid::Grid;
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
 
-/// Half the height of a vertex of the fabric, and of an endpoint attached to it.
+/// Half the height of a vertex of the fabric, and of an attached endpoint.
 const RADIUS: f64 = 14.0;
 const RADIUS_HUNG: f64 = 9.0;
-/// From centre to centre of neighbours; more when endpoints hang on them.
+/// Distance of the centres of neighbours; the second if endpoints are attached to them.
 const STEP: f64 = 64.0;
 const STEP_HUNG: f64 = 96.0;
-/// How far off its adapter an endpoint hangs.
+/// Distance of an endpoint from its adapter.
 const HANG: f64 = 32.0;
-/// In which directions, in degrees from the right, clockwise; those after them hang a ring further
-/// out.
+/// Directions of endpoints, in degrees from the right, clockwise. Further endpoints are placed on
+/// outer rings.
 const HANG_ANGLES: [f64; HUNG_RING] = [45.0, 225.0, 135.0, 315.0, 15.0, 195.0, 75.0, 255.0];
 const HUNG_RING: usize = 8;
 const HANG_RING: f64 = 24.0;
-/// One step into the third dimension.
+/// One step in the third dimension.
 const INTO_X: f64 = 40.0;
 const INTO_Y: f64 = 30.0;
-/// Between layers of switches, and neighbours in one.
+/// Distance between layers of switches, and between neighbours in one.
 const LAYER: f64 = 110.0;
 const BESIDE: f64 = 38.0;
-/// The most vertices of a chain beside each other.
+/// Maximum number of vertices of a chain per row.
 const CHAIN_ROW: u32 = 16;
-/// How far the handles of an arc round a grid lie off its row.
+/// Distance of an arc's handles from the row of its grid.
 const ARC: f64 = 44.0;
 /// Space between the panels that show dimensions after the third.
 const PANEL: f64 = 70.0;
 
-/// A place; `x` to the right, `y` down.
+/// A position; `x` to the right, `y` down.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {
     pub x: f64,
     pub y: f64,
 }
 
-/// A place for each vertex.
+/// The position of each vertex.
 pub(super) struct Layout {
     places: Vec<Point>,
     radii: Vec<f64>,
-    /// For grids drawn as such: identifies cables that wrap around.
+    /// For graphs drawn as grids: identifies cables that wrap around.
     grid: Option<Grid>,
 }
 
@@ -77,8 +77,8 @@ impl Layout {
         self.radii[vertex.index()]
     }
 
-    /// Distance by which a wrapping cable of a row, or a cable between panels, bulges to the left
-    /// of the line from its lower end; `None` for all others.
+    /// Returns the distance by which a wrapping cable of a row, or a cable between panels, bulges
+    /// to the left of the line from its lower end. `None` for all others.
     pub(super) fn arc(&self, ends: [VertexId; 2]) -> Option<f64> {
         let grid = self.grid.as_ref()?;
         if ends.iter().any(|end| u64::from(end.0) >= grid.places()) {
@@ -90,8 +90,8 @@ impl Layout {
         (apart > 1 || dimension > 2).then_some(if dimension == 2 { ARC / 2.0 } else { ARC })
     }
 
-    /// Moves everything so that the leftmost is at `left` and the topmost at `top`, in the middle
-    /// of at least `width`; returns the right lower corner.
+    /// Moves everything so that the leftmost point is at `left` and the topmost at `top`, centred
+    /// in at least `width`. Returns the lower right corner.
     pub(super) fn settle(&mut self, left: f64, top: f64, width: f64) -> Point {
         let round = if self.grid.as_ref().is_some_and(|grid| grid.wraps.contains(&true)) { ARC } else { 0.0 };
         let edge = |pick: fn(&Point) -> f64, sign: f64| {
@@ -126,7 +126,7 @@ impl Layout {
         }
     }
 
-    /// Rows that run to and fro, so that neighbours stay neighbours.
+    /// Places rows in alternating directions, so that neighbours stay adjacent.
     fn serpentine(&mut self, nodes: u32, step: f64) {
         for node in 0..nodes {
             let (row, along) = (node / CHAIN_ROW, node % CHAIN_ROW);
@@ -135,8 +135,8 @@ impl Layout {
         }
     }
 
-    /// The first at the top, then clockwise, so wide that neighbours are `step` apart; `wider` than
-    /// that.
+    /// Places vertices on a circle, the first at the top, then clockwise, with neighbours at least
+    /// `step` apart. The radius is increased by `wider`.
     fn circle(&mut self, ids: &[VertexId], step: f64, wider: f64) {
         let radius = around(ids.len(), step) + wider;
         for (index, id) in ids.iter().enumerate() {
@@ -144,7 +144,7 @@ impl Layout {
         }
     }
 
-    /// Groups on a circle, each a circle of its own that turns its first router outwards.
+    /// Places groups on a circle, each a circle whose first router faces outwards.
     fn place_groups(&mut self, routers: u32, groups: u32, step: f64) {
         let small = around(routers as usize, step * 0.8);
         let large = around(groups as usize, 2.0 * small + 1.5 * step);
@@ -158,8 +158,8 @@ impl Layout {
         }
     }
 
-    /// The first dimension to the right, the second down, the third into the page; further ones as
-    /// panels, to the right and down in turn.
+    /// Places the first dimension to the right, the second down, the third into the page; further
+    /// ones as panels, alternately to the right and down.
     fn place_grid(&mut self, grid: Grid, step: f64) {
         let last = |dimension: usize| grid.sizes.get(dimension).map_or(0.0, |size| f64::from(size - 1));
         let (into_x, into_y) = (INTO_X * step / STEP, INTO_Y * step / STEP);
@@ -182,7 +182,8 @@ impl Layout {
         self.grid = Some(grid);
     }
 
-    /// Around the vertex that they are joined to first, between the directions of a grid's cables.
+    /// Places endpoints around the vertex to which they are joined first, between the directions of
+    /// a grid's cables.
     fn hang_endpoints(&mut self, graph: &Graph) {
         let mut hung = vec![0; graph.vertices().len()];
         for (endpoint, holder) in holders(graph) {
@@ -211,12 +212,12 @@ impl Layout {
     }
 }
 
-/// Wide pictures need room for flat cables.
+/// Returns the height of a layer: wide pictures need room for flat cables.
 fn layer_height(width: f64) -> f64 {
     LAYER.max(width / 12.0)
 }
 
-/// Distance between centres, with room for the endpoints of the fullest vertex.
+/// Returns the distance between centres, with room for the endpoints of the fullest vertex.
 fn step(graph: &Graph) -> f64 {
     let mut hung = vec![0; graph.vertices().len()];
     holders(graph).for_each(|(_, holder)| hung[holder.index()] += 1);
@@ -226,7 +227,7 @@ fn step(graph: &Graph) -> f64 {
     }
 }
 
-/// Each endpoint, and the first vertex that it is joined to.
+/// Returns each endpoint with the first vertex to which it is joined.
 fn holders(graph: &Graph) -> impl Iterator<Item = (VertexId, VertexId)> {
     let mut is_held = vec![false; graph.vertices().len()];
     let mut holders = Vec::new();
@@ -242,7 +243,7 @@ fn holders(graph: &Graph) -> impl Iterator<Item = (VertexId, VertexId)> {
     holders.into_iter()
 }
 
-/// The radius of a circle on which `count` points are `step` apart.
+/// Returns the radius of a circle on which `count` points are `step` apart.
 fn around(count: usize, step: f64) -> f64 {
     if count < 2 { 0.0 } else { step / (2.0 * (PI / count as f64).sin()) }
 }
@@ -252,7 +253,8 @@ fn on_circle(radius: f64, index: usize, count: usize, start: f64) -> Point {
     Point { x: radius * angle.cos(), y: radius * angle.sin() }
 }
 
-/// Vertices by their hops from the nearest endpoint. Endpoints are in the order of their switches.
+/// Returns the vertices by their hops from the nearest endpoint. Endpoints are in the order of
+/// their switches.
 fn layers(graph: &Graph) -> Vec<Vec<VertexId>> {
     let mut neighbours: Vec<Vec<VertexId>> = vec![Vec::new(); graph.vertices().len()];
     for [first, second] in graph.links().iter().map(|link| link.ends.map(|end| end.vertex)) {

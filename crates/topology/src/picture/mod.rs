@@ -1,8 +1,8 @@
-//! A picture of any graph, as SVG: the same graph gives the same bytes.
+//! SVG pictures of graphs: equal graphs give equal bytes.
 //!
-//! Every vertex shows its name. Cables that go round a grid (or between the panels of its fourth
-//! dimension and later ones) are dashed arcs beside the row; parallel cables bend away from each
-//! other; what has failed is grey and crossed by a red line.
+//! Every vertex shows its name. Cables that wrap around a grid (or join the panels of its fourth
+//! and later dimensions) are dashed arcs beside the row. Parallel cables bend away from each other.
+//! Failed vertices are faded and crossed by a red line; failed links are dotted and red.
 
 mod layout;
 
@@ -13,20 +13,20 @@ use std::io::{self, Write};
 use svg::Document;
 use svg::node::element::{Group, Line, Path, Rectangle, Text, Title};
 
-/// Ink of the text.
+/// Colour of text.
 const INK: &str = "#1f2937";
-/// Of cables.
+/// Colour of cables.
 const CABLE: &str = "#64748b";
-/// Of cables that go round.
+/// Colour of cables that wrap around.
 const ROUND: &str = "#b08968";
-/// Of what has failed.
+/// Colour of failed parts.
 const FAILED: &str = "#dc2626";
 /// Space around the drawing, and above it for the title and the key.
 const MARGIN: f64 = 34.0;
 const HEAD: f64 = 58.0;
-/// The narrowest picture: the key needs as much.
+/// Minimum width of a picture, which the key needs.
 const WIDTH_MIN: f64 = 460.0;
-/// How far apart parallel cables bend at their middle.
+/// Distance of parallel cables at their middle.
 const BEND: f64 = 9.0;
 
 /// Writes the picture.
@@ -68,7 +68,7 @@ fn title(graph: &Graph) -> String {
     format!("{name}: {count} cable{}{rates}", if count == 1 { "" } else { "s" })
 }
 
-/// Which colour is what, and how many there are.
+/// Draws the key: the colour and the number of each kind of vertex.
 fn key(graph: &Graph) -> Group {
     let mut group = Group::new();
     let mut x = MARGIN;
@@ -108,7 +108,8 @@ fn links(graph: &Graph, layout: &Layout) -> Group {
 fn draw_link(graph: &Graph, layout: &Layout, id: LinkId, aside: f64) -> Path {
     let link = graph.link(id);
     let ends = link.ends.map(|end| end.vertex);
-    // Bundles are sorted by their lower end, so that all bends of one are seen from the same side.
+    // Bundles are sorted by their lower end, so that all bends of a bundle have the same
+    // orientation.
     let [from, to] = [ends[0].min(ends[1]), ends[0].max(ends[1])].map(|end| layout.at(end));
     let round = layout.arc(ends);
     let failed = !graph.link_works(id);
@@ -130,8 +131,8 @@ fn draw_link(graph: &Graph, layout: &Layout, id: LinkId, aside: f64) -> Path {
     }
 }
 
-/// A line, or an arc that leaves both ends sideways: `round` and `aside` are how far its handles
-/// lie to the left.
+/// Returns a line, or an arc that leaves both ends sideways. The handles are displaced to the left
+/// by `round` and, scaled, by `aside`.
 fn curve(from: Point, to: Point, round: f64, aside: f64) -> String {
     let (dx, dy) = (to.x - from.x, to.y - from.y);
     let length = dx.hypot(dy).max(1.0);
@@ -141,7 +142,7 @@ fn curve(from: Point, to: Point, round: f64, aside: f64) -> String {
     if out == 0.0 {
         return format!("M{} {}L{} {}", number(from.x), number(from.y), number(to.x), number(to.y));
     }
-    // Arcs round a row rise steeply, so that they clear the next vertex; bundles bend evenly.
+    // Arcs around a row rise steeply, to clear the next vertex; bundles bend evenly.
     let lean = if round == 0.0 { 0.3 } else { 0.06 };
     let handles =
         [lean, 1.0 - lean].map(|along| Point { x: from.x + dx * along + left_x, y: from.y + dy * along + left_y });
@@ -171,7 +172,7 @@ fn vertices(graph: &Graph, layout: &Layout) -> Group {
     group
 }
 
-/// Room in a vertex is scarce; the whole name is in the text that shows under a pointer.
+/// Shortens a name to fit its vertex; the full name is in the hover text.
 fn shortened(name: &str) -> String {
     if name.chars().count() <= 6 { name.into() } else { name.chars().take(5).chain(['…']).collect() }
 }
@@ -180,7 +181,7 @@ fn used(graph: &Graph, id: VertexId) -> usize {
     graph.hops(id).iter().filter(|hop| graph.egress_port(hop.channel).is_some()).count()
 }
 
-/// Round what starts and ends paths at an adapter or host, square what is a box in a rack.
+/// Draws adapters and hosts round, targets and switches square.
 fn shape(kind: VertexKind, at: Point, radius: f64) -> Rectangle {
     let (fill, stroke, corner) = match kind {
         VertexKind::Host => ("#dbeafe", "#2563eb", radius),
@@ -218,7 +219,7 @@ fn text(words: &str, at: Point, size: f64, anchor: &str) -> Text {
         .set("fill", INK)
 }
 
-/// A tenth of a pixel is exact enough, and prints alike everywhere.
+/// A tenth of a pixel is precise enough, and formats identically everywhere.
 fn number(value: f64) -> String {
     let text = format!("{value:.1}");
     match text.strip_suffix(".0") {

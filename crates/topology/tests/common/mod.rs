@@ -1,4 +1,4 @@
-//! Networks that the tests build, and a strategy over all kinds.
+//! Networks for tests, and a strategy over all kinds.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
@@ -6,7 +6,7 @@ use base::{Length, Rate};
 use proptest::prelude::*;
 use topology::{Cabling, Config, Endpoints, Graph, Kind, Lengths, Placement, Ports};
 
-/// One cable of 100 Gb/s between neighbours, ports for everything, nobody attached.
+/// Returns a config with one cable of 100 Gb/s between neighbours, enough ports, and no endpoints.
 pub fn bare(kind: Kind) -> Config {
     Config {
         kind,
@@ -22,7 +22,7 @@ pub fn bare(kind: Kind) -> Config {
     }
 }
 
-/// With so many targets and hosts.
+/// Returns a config with these numbers of targets and hosts.
 pub fn with_endpoints(kind: Kind, targets: u32, hosts: u32) -> Config {
     let placement = Placement::Packed;
     Config { endpoints: Endpoints { hosts, targets, placement }, ..bare(kind) }
@@ -40,7 +40,7 @@ pub fn built(config: &Config) -> Graph {
     config.build().unwrap_or_else(|error| panic!("{}: {error}", config.kind))
 }
 
-/// A config of every kind, small, with every place of a leaf taken.
+/// Small configs of every kind, with every place of a leaf taken.
 pub fn any_config() -> impl Strategy<Value = Config> {
     (any_kind(), 1u32..3, 1u32..3).prop_map(|((kind, endpoints), fabric_cables, endpoint_cables)| {
         let mut config = with_endpoints(kind, endpoints / 2, endpoints - endpoints / 2);
@@ -49,7 +49,7 @@ pub fn any_config() -> impl Strategy<Value = Config> {
     })
 }
 
-/// A kind, and how many endpoints it has room for (in a switchless one, nobody).
+/// A kind, and the number of endpoints for which it has room (0 for a switchless one).
 fn any_kind() -> impl Strategy<Value = (Kind, u32)> {
     let grid = || proptest::collection::vec(2u32..5, 1..4);
     prop_oneof![
@@ -73,8 +73,8 @@ fn any_kind() -> impl Strategy<Value = (Kind, u32)> {
     ]
 }
 
-/// The pictures of `docs/reference/topologies.md`: the name of each file in
-/// `docs/images/topologies`, and what it shows.
+/// Returns the pictures of `docs/reference/topologies.md`: the name of each file in
+/// `docs/images/topologies`, and its network.
 pub fn documented() -> Vec<(&'static str, Config)> {
     vec![
         ("single-switch", with_endpoints(Kind::SingleSwitch, 4, 4)),

@@ -5,32 +5,34 @@ use super::PortQueues;
 use crate::{Packet, PacketKind, SwitchIn, SwitchOut};
 use base::{Bytes, NodeId, Program, Time};
 
-/// Unbounded classes a port: control packets, data of short messages, and other data after them.
-/// First in, first out in each.
+/// A switch with unbounded classes per port: control packets, data of short messages, then other
+/// data. Each class is first in, first out.
 #[derive(Clone, Debug)]
 pub struct ClassSwitch {
     control: PortQueues,
     short: PortQueues,
     data: PortQueues,
-    /// The longest message, in bytes, whose data are in the class of short ones.
+    /// Maximum length of a short message, in bytes.
     short_max: Bytes,
 }
 
 impl ClassSwitch {
-    /// A switch with `ports` ports and no class for short messages.
+    /// Creates a switch with `ports` ports and no class for short messages.
     pub fn new(ports: u32) -> ClassSwitch {
         ClassSwitch::with_short(ports, Bytes::ZERO)
     }
-    /// A switch with `ports` ports that puts messages of up to `short_max` before longer ones.
+    /// Creates a switch with `ports` ports in which messages of up to `short_max` have priority
+    /// over longer ones.
     pub fn with_short(ports: u32, short_max: Bytes) -> ClassSwitch {
         let class = || PortQueues::new(ports, Bytes::new(u64::MAX));
         ClassSwitch { control: class(), short: class(), data: class(), short_max }
     }
-    /// The most wire bytes of data that ever waited at `port`, in the two classes at most.
+    /// Returns an upper bound of the queued data at `port`: the sum of the maxima of both classes,
+    /// in wire bytes.
     pub fn highest_data(&self, port: NodeId) -> Bytes {
         self.short.port(port).highest() + self.data.port(port).highest()
     }
-    /// The most wire bytes of control packets that ever waited at `port`.
+    /// Returns the highest number of queued wire bytes of control packets at `port`.
     pub fn highest_control(&self, port: NodeId) -> Bytes {
         self.control.port(port).highest()
     }

@@ -1,46 +1,47 @@
-//! What one peer's messages have brought so far: each byte counted once, each message complete
-//! exactly once.
+//! Reassembly of one peer's messages: each byte is counted once, each message completes exactly
+//! once.
 
 use super::Ranges;
 use crate::Packet;
 use std::collections::VecDeque;
 
-/// What a data packet meant to its message.
+/// The effect of a data packet on its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrived {
-    /// Nothing new was in it.
+    /// It contained nothing new.
     Duplicate,
-    /// This many bytes were new, and some are still missing.
+    /// It contained this many new bytes, and some are still missing.
     Partial(u64),
-    /// The message is now complete; this many bytes were new.
+    /// It completed the message, with this many new bytes.
     Complete(u64),
 }
 
-/// Reassembly of the messages of one sender, which may arrive interleaved, out of order and twice.
+/// Reassembly of the messages of one sender, which may arrive interleaved, out of order and
+/// duplicated.
 ///
 /// [`Packet::sequence`], which the sender counts up from zero, identifies a message;
-/// [`Packet::value`] of its data has the message's size. The span from the oldest unfinished
+/// [`Packet::value`] of its data has the message's size. The distance from the oldest unfinished
 /// message to the newest bounds the memory. A large rack has millions of these, most without an
-/// open message: those are two words.
+/// open message: those take two words.
 #[derive(Clone, Debug, Default)]
 pub struct Inbox {
     /// Every message before this one is complete.
     first: u32,
-    /// Those from `first` on of which something has come.
+    /// Messages from `first` on of which data were received.
     #[expect(clippy::box_collection, reason = "a deque is four words, and most have none")]
     open: Option<Box<VecDeque<Entry>>>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Entry {
-    /// Bytes that have come.
+    /// Number of received bytes.
     received: u64,
     ranges: Ranges,
     complete: bool,
 }
 
 impl Inbox {
-    /// Takes a data packet in.
+    /// Accepts a data packet.
     pub fn take(&mut self, packet: &Packet) -> Arrived {
         if self.is_next_whole(packet) {
             self.first = self.first.wrapping_add(1);
@@ -61,8 +62,7 @@ impl Inbox {
         Arrived::Complete(new)
     }
 
-    /// Returns the number of bytes of this packet's message that have arrived from its start
-    /// without a hole.
+    /// Returns the number of contiguous bytes received from the start of this packet's message.
     pub fn arrived_in_order(&self, packet: &Packet) -> u64 {
         let Ok(index) = usize::try_from(packet.sequence.wrapping_sub(self.first) as i32) else { return packet.value };
         match self.open.as_ref().and_then(|open| open.get(index)) {
@@ -72,12 +72,13 @@ impl Inbox {
         }
     }
 
-    /// A message in one packet, next in turn, with none before it open: needs no entry.
+    /// Returns whether the packet is a whole message, next in order, with no earlier one open. Such
+    /// a message needs no entry.
     fn is_next_whole(&self, packet: &Packet) -> bool {
         self.open.is_none() && packet.sequence == self.first && u64::from(packet.payload) == packet.value
     }
-    /// The entry of `sequence`, made if it is new; `None` when it was complete before (serial
-    /// arithmetic, RFC 1982).
+    /// Returns the entry of `sequence`, created if it is new, or `None` if the message is already
+    /// complete (serial arithmetic, RFC 1982).
     fn entry_of(&mut self, sequence: u32) -> Option<&mut Entry> {
         let index = usize::try_from(sequence.wrapping_sub(self.first) as i32).ok()?;
         let open = self.open.get_or_insert_default();

@@ -1,20 +1,20 @@
-//! State for each of many keys (peers, connections) of which a host meets few.
+//! State for many keys (peers, connections), few of which a host uses.
 
 use rustc_hash::FxHashMap;
 use std::ops::{Index, IndexMut};
 
-/// One `T` a key. Those that were never written take no room: among 4,096 nodes a host that has
-/// talked to 200 keeps 200.
+/// One `T` per key. Keys that were never written take no memory: among 4,096 nodes, a host that has
+/// communicated with 200 stores 200.
 #[derive(Clone, Debug)]
 pub struct Sparse<T> {
     places: FxHashMap<u32, u32>,
     items: Vec<T>,
-    /// What a key has that was never written.
+    /// The value of keys that were never written.
     fresh: T,
 }
 
 impl<T: Clone> Sparse<T> {
-    /// Every key has `fresh`.
+    /// Creates a map in which every key has the value `fresh`.
     pub fn new(fresh: T) -> Sparse<T> {
         Sparse { places: FxHashMap::default(), items: Vec::new(), fresh }
     }
@@ -39,7 +39,7 @@ impl<T: Clone> IndexMut<usize> for Sparse<T> {
         let next = self.items.len() as u32;
         let place = *self.places.entry(key as u32).or_insert(next);
         if place == next {
-            // A quarter at a time: doubling would leave half of a large rack's memory unused.
+            // Grows by a quarter: doubling would leave half of a large rack's memory unused.
             if self.items.len() == self.items.capacity() {
                 self.items.reserve_exact(4 + self.items.len() / 4);
             }

@@ -1,4 +1,4 @@
-//! First-in first-out output queues with room counted in wire bytes.
+//! First-in first-out output queues with a capacity in wire bytes.
 
 use crate::Packet;
 use base::{Bytes, NodeId};
@@ -14,11 +14,11 @@ pub struct ByteQueue {
 }
 
 impl ByteQueue {
-    /// An empty queue with `room` for that many wire bytes.
+    /// Creates an empty queue with `room` wire bytes.
     pub fn new(room: Bytes) -> ByteQueue {
         ByteQueue { packets: VecDeque::new(), room: room.count(), used: 0, highest: 0 }
     }
-    /// Appends `packet`, or hands it back when it does not fit.
+    /// Appends `packet`, or returns it as an error if it does not fit.
     pub fn push(&mut self, packet: Packet) -> Result<(), Packet> {
         if self.used + u64::from(packet.wire) > self.room {
             return Err(packet);
@@ -28,21 +28,21 @@ impl ByteQueue {
         self.packets.push_back(packet);
         Ok(())
     }
-    /// Takes the oldest packet.
+    /// Removes the oldest packet.
     pub fn pop(&mut self) -> Option<Packet> {
         let packet = self.packets.pop_front()?;
         self.used -= u64::from(packet.wire);
         Some(packet)
     }
-    /// Wire bytes that wait.
+    /// Returns the queued wire bytes.
     pub fn used(&self) -> Bytes {
         Bytes::new(self.used)
     }
-    /// The most wire bytes that ever waited.
+    /// Returns the highest number of queued wire bytes.
     pub fn highest(&self) -> Bytes {
         Bytes::new(self.highest)
     }
-    /// Returns whether nothing waits.
+    /// Returns whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
@@ -56,25 +56,25 @@ pub struct PortQueues {
 }
 
 impl PortQueues {
-    /// `ports` empty queues of `room` each.
+    /// Creates `ports` empty queues of `room` each.
     pub fn new(ports: u32, room: Bytes) -> PortQueues {
         PortQueues { queues: vec![ByteQueue::new(room); ports as usize], ready: Vec::new() }
     }
-    /// Appends to the queue of `port`, or hands the packet back.
+    /// Appends to the queue of `port`, or returns the packet as an error.
     pub fn push(&mut self, port: NodeId, packet: Packet) -> Result<(), Packet> {
         self.queues[port.index()].push(packet)?;
         self.ready.push(port);
         Ok(())
     }
-    /// Takes the oldest packet of `port`.
+    /// Removes the oldest packet of `port`.
     pub fn pop(&mut self, port: NodeId) -> Option<Packet> {
         self.queues[port.index()].pop()
     }
-    /// The queue of `port`.
+    /// Returns the queue of `port`.
     pub fn port(&self, port: NodeId) -> &ByteQueue {
         &self.queues[port.index()]
     }
-    /// Moves the ports that got something to `ports`.
+    /// Moves the ports with new packets to `ports`.
     pub fn take_ready(&mut self, ports: &mut Vec<NodeId>) {
         ports.append(&mut self.ready);
     }

@@ -1,8 +1,8 @@
-//! Which bytes of a message or stream have come in.
+//! The received bytes of a message or stream.
 
 use std::collections::VecDeque;
 
-/// A set of byte offsets, kept as disjoint ranges that do not touch, in order.
+/// A set of byte offsets, stored as disjoint, nonadjacent ranges in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranges {
     /// `[start, end)`, ascending. In-order arrival keeps this at one entry.
@@ -10,11 +10,11 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    /// The empty set.
+    /// Creates the empty set.
     pub fn new() -> Ranges {
         Ranges::default()
     }
-    /// Adds `[start, end)` and returns how many of its bytes were new.
+    /// Adds `[start, end)` and returns the number of new bytes.
     pub fn insert(&mut self, start: u64, end: u64) -> u64 {
         if start >= end {
             return 0;
@@ -38,15 +38,15 @@ impl Ranges {
         start >= end
             || self.ranges.get(self.first_reaching(start)).is_some_and(|range| range.0 <= start && end <= range.1)
     }
-    /// The end of the range that starts at or before `from`, or `from`: everything in between is in
-    /// the set.
+    /// Returns the end of the range that contains or touches `from`, or `from`: everything between
+    /// is in the set.
     pub fn contiguous_from(&self, from: u64) -> u64 {
         match self.ranges.get(self.first_reaching(from)) {
             Some(range) if range.0 <= from => range.1,
             _ => from,
         }
     }
-    /// Forgets every byte below `offset`.
+    /// Removes every byte below `offset`.
     pub fn forget_below(&mut self, offset: u64) {
         while self.ranges.front().is_some_and(|range| range.1 <= offset) {
             self.ranges.pop_front();
@@ -55,24 +55,25 @@ impl Ranges {
             range.0 = range.0.max(offset);
         }
     }
-    /// Returns whether no byte is in the set.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
-    /// Forgets everything.
+    /// Removes everything.
     pub fn clear(&mut self) {
         self.ranges.clear();
     }
-    /// The ranges, ascending.
+    /// Returns the ranges, ascending.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
         self.ranges.iter().copied()
     }
 
-    /// Index of the first range that ends at or past `offset`: it touches or lies behind it.
+    /// Returns the index of the first range that ends at or after `offset`: it touches or follows
+    /// it.
     fn first_reaching(&self, offset: u64) -> usize {
         self.ranges.partition_point(|range| range.1 < offset)
     }
-    /// Index past the last range, from `first` on, that starts at or before `end`.
+    /// Returns the index behind the last range, from `first` on, that starts at or before `end`.
     fn past_touching(&self, first: usize, end: u64) -> usize {
         first + self.ranges.range(first..).take_while(|range| range.0 <= end).count()
     }

@@ -1,4 +1,4 @@
-//! Peers that have something to send, served in turn, each listed at most once.
+//! Peers that have something to send, served round robin, each listed at most once.
 
 use super::Sparse;
 use base::NodeId;
@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 /// Whether a peer stays in the ring after its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ready {
-    /// It has more: to the back of the ring.
+    /// It has more to send: move it to the back of the ring.
     Again,
-    /// It has nothing now.
+    /// It has nothing to send now.
     Done,
 }
 
@@ -21,13 +21,13 @@ pub struct ReadyRing {
 }
 
 impl ReadyRing {
-    /// Lists `peer`, unless it is.
+    /// Lists `peer`, unless it is listed already.
     pub fn add(&mut self, peer: NodeId) {
         if !std::mem::replace(&mut self.listed[peer.index()], true) {
             self.ring.push_back(peer.0);
         }
     }
-    /// Whose turn it is.
+    /// Returns the next peer.
     pub fn front(&self) -> Option<NodeId> {
         self.ring.front().map(|peer| NodeId(*peer))
     }
@@ -39,7 +39,7 @@ impl ReadyRing {
             Ready::Done => self.listed[peer as usize] = false,
         }
     }
-    /// Returns whether nobody is listed.
+    /// Returns whether no peer is listed.
     pub fn is_empty(&self) -> bool {
         self.ring.is_empty()
     }

@@ -1,22 +1,22 @@
-//! One deadline a key (connection, flow), cheap to move later.
+//! One deadline per key (connection, flow), cheap to postpone.
 
 use super::Sparse;
 use base::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Deadlines of numbered keys. Postponing or cancelling one costs nothing: the heap holds at most a
-/// few stale entries per key, which are checked once, when they are due.
+/// Deadlines of numbered keys. Postponing or cancelling one is free: the heap holds at most a few
+/// stale entries per key, which are checked once, when they are due.
 #[derive(Clone, Debug)]
 pub struct Timers {
     keys: Sparse<Deadline>,
     heap: BinaryHeap<Reverse<(Time, u32)>>,
 }
 
-/// Of one key; `Time::MAX` is none.
+/// The deadline of one key; `Time::MAX` if there is none.
 #[derive(Clone, Copy, Debug)]
 struct Deadline {
-    /// The one that counts.
+    /// The current deadline.
     at: Time,
     /// The earliest entry in the heap.
     listed: Time,
@@ -38,23 +38,24 @@ impl Timers {
             self.heap.push(Reverse((deadline, key)));
         }
     }
-    /// Takes the deadline of `key` away.
+    /// Cancels the deadline of `key`.
     pub fn cancel(&mut self, key: u32) {
-        // A key that never had one stays without room.
+        // Avoids allocating a key that never had a deadline.
         if self.keys[key as usize].at != Time::MAX {
             self.keys[key as usize].at = Time::MAX;
         }
     }
-    /// The deadline of `key`.
+    /// Returns the deadline of `key`, if it has one.
     pub fn deadline(&self, key: u32) -> Option<Time> {
         Some(self.keys[key as usize].at).filter(|deadline| *deadline != Time::MAX)
     }
-    /// Returns the time at which to call [`pop_due`](Self::pop_due) next: never later than the
-    /// earliest deadline, at times earlier.
+    /// Returns when to call [`pop_due`](Self::pop_due) next: never later than the earliest
+    /// deadline, but possibly earlier.
     pub fn next(&self) -> Option<Time> {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }
-    /// Takes one key whose deadline has come by `now`, earliest first, and takes its deadline away.
+    /// Returns one key whose deadline is at or before `now`, earliest first, and cancels its
+    /// deadline.
     pub fn pop_due(&mut self, now: Time) -> Option<u32> {
         while let Some(Reverse((at, key))) = self.heap.peek().copied() {
             if at > now {

@@ -1,37 +1,37 @@
-//! The switch's buffer by ingress port: when a port is paused, and when it may go on (802.1Qbb;
+//! The switch's buffer by ingress port, and the rules for pausing and resuming ports (802.1Qbb;
 //! SIGCOMM'15, 4).
 
 use crate::config::{Dcqcn, Pause};
 use crate::framing::roce_wire;
 use base::{Bytes, NodeId};
 
-/// What every ingress port holds of the buffer, in wire bytes.
+/// The share of every ingress port in the buffer, in wire bytes.
 #[derive(Clone, Debug)]
 pub struct Buffer {
     ports: Vec<Ingress>,
     used: u64,
     rule: Pause,
-    /// What all ports together may still receive once they are paused.
+    /// Total number of bytes that all ports may still receive while paused.
     headroom: u64,
     /// A port resumes this far below a dynamic threshold: two full packets (SIGCOMM'15, 4).
     hysteresis: u64,
-    /// Ports that are paused by a dynamic threshold, in the order of their pausing.
+    /// Ports paused by a dynamic threshold, in the order of pausing.
     waiting: Vec<NodeId>,
 }
 
-/// Data in the switch that came in by one port.
+/// Data in the switch from one ingress port.
 #[derive(Clone, Debug)]
 struct Ingress {
     used: u64,
     highest: u64,
     paused: bool,
-    /// What it may still receive once it is paused.
+    /// Bytes that it may still receive while paused.
     headroom: u64,
 }
 
 impl Buffer {
-    /// Empty. `headrooms` are those of the ingress ports, in their order: what each may still
-    /// receive once it is paused.
+    /// Creates an empty buffer. `headrooms` are those of the ingress ports, in order: the bytes
+    /// that each may still receive while paused.
     pub fn new(config: &Dcqcn, headrooms: impl IntoIterator<Item = Bytes>) -> Buffer {
         let port = |headroom: Bytes| Ingress { used: 0, highest: 0, paused: false, headroom: headroom.count() };
         let ports: Vec<Ingress> = headrooms.into_iter().map(port).collect();
@@ -44,11 +44,11 @@ impl Buffer {
             waiting: Vec::new(),
         }
     }
-    /// The most that ever was held of `port`.
+    /// Returns the highest number of buffered bytes of `port`.
     pub fn highest(&self, port: NodeId) -> Bytes {
         Bytes::new(self.ports[port.index()].highest)
     }
-    /// Takes the most that is held of each port from now on.
+    /// Restarts the highest fill levels at the present ones.
     pub fn restart_highest(&mut self) {
         self.ports.iter_mut().for_each(|port| port.highest = port.used);
     }
@@ -57,8 +57,8 @@ impl Buffer {
     pub fn is_paused(&self, port: NodeId) -> bool {
         self.ports[port.index()].paused
     }
-    /// Returns whether `wire` bytes more of `from` fit. They always do where the headroom is right
-    /// and the neighbour obeys. A static threshold bounds each port, a dynamic one all of them.
+    /// Returns whether `wire` more bytes from `from` fit. They always do if the headroom is right
+    /// and the neighbour obeys. A static threshold bounds each port, a dynamic one their sum.
     pub fn has_room(&self, from: NodeId, wire: u64) -> bool {
         let ingress = &self.ports[from.index()];
         let (used, room) = match self.rule {
@@ -68,7 +68,7 @@ impl Buffer {
         used + wire <= room
     }
 
-    /// `wire` bytes have come in by `from`; whether that port has to be paused now.
+    /// Adds `wire` bytes received on `from`. Returns whether that port has to be paused now.
     pub fn charge(&mut self, from: NodeId, wire: u64) -> bool {
         self.used += wire;
         let ingress = &mut self.ports[from.index()];
@@ -85,19 +85,19 @@ impl Buffer {
         }
         true
     }
-    /// The neighbour at `port` has forgotten that it is paused.
+    /// Clears the pause of `port`: its neighbour no longer knows of it.
     pub fn forget_pause(&mut self, port: NodeId) {
         self.ports[port.index()].paused = false;
         self.waiting.retain(|other| *other != port);
     }
-    /// `wire` bytes that arrived from `from` have left. Call [`Self::next_to_resume`] until it
-    /// names no port.
+    /// Removes `wire` bytes received on `from`. Call [`Self::next_to_resume`] until it returns
+    /// `None`.
     pub fn release(&mut self, from: NodeId, wire: u64) {
         self.used -= wire;
         self.ports[from.index()].used -= wire;
     }
-    /// A port that may go on, now that data of `from` have left: that one, or, where ports share,
-    /// any.
+    /// Resumes and returns a port, after data of `from` have left: `from` itself or, with a shared
+    /// buffer, any paused port.
     pub fn next_to_resume(&mut self, from: NodeId) -> Option<NodeId> {
         let port = match self.rule {
             Pause::Static { below, .. } => {
@@ -113,7 +113,7 @@ impl Buffer {
         Some(port)
     }
 
-    /// What one port may hold at present.
+    /// Returns the present limit of a port.
     fn threshold(&self) -> u64 {
         match self.rule {
             Pause::Static { above, .. } => above.count(),
@@ -132,7 +132,7 @@ mod tests {
     use crate::dcqcn::testing::config;
 
     const HEADROOM: Bytes = Bytes::new(22_400);
-    /// SIGCOMM'15, 4: 12 MB, less headroom for eight classes at each of 32 ports.
+    /// SIGCOMM'15, 4: 12 MB, minus headroom for eight classes at each of 32 ports.
     const SHARED: u64 = 12_000_000 - 8 * 32 * 22_400;
 
     fn dynamic(ports: u32, shared: u64, share: f64) -> Buffer {
@@ -140,8 +140,8 @@ mod tests {
         Buffer::new(&Dcqcn { pause, ..config() }, vec![HEADROOM; ports as usize])
     }
 
-    /// Ports 0 to `count` fill in turns, a byte each, until all of them are paused: what each
-    /// holds.
+    /// Fills ports 0 to `count` round robin, a byte each, until all of them are paused. Returns the
+    /// bytes of each.
     fn filled(buffer: &mut Buffer, count: u32) -> Vec<u64> {
         let mut open: Vec<NodeId> = (0..count).map(NodeId).collect();
         while !open.is_empty() {
@@ -150,8 +150,8 @@ mod tests {
         buffer.ports[..count as usize].iter().map(|ingress| ingress.used).collect()
     }
 
-    /// Choudhury and Hahne (1998): k queues that compete for a buffer S by thresholds of a times
-    /// what is free hold a S / (1 + k a) each.
+    /// Choudhury and Hahne (1998): k queues that compete for a buffer S, with thresholds of a times
+    /// its free part, hold a S / (1 + k a) each.
     #[test]
     fn ports_that_compete_hold_the_share_of_the_formula() {
         for (ports, share) in [(1, 1.0), (2, 1.0), (8, 1.0), (1, 0.125), (8, 0.125), (5, 4.0)] {
@@ -164,9 +164,9 @@ mod tests {
         }
     }
 
-    /// SIGCOMM'15, 4: with beta = 8 marks come before pauses as long as the mark is below 21.75 KB:
-    /// eight classes, in each of which one ingress port has filled that much of all 32 egress
-    /// queues.
+    /// SIGCOMM'15, 4: with beta = 8 marks precede pauses as long as the mark is below 21.75 KB.
+    /// This is for eight classes, in each of which one ingress port has filled that much of all 32
+    /// egress queues.
     #[test]
     fn the_published_bound_of_the_mark_follows_from_beta() {
         let held = filled(&mut dynamic(32, SHARED, 8.0 / 8.0), 8);

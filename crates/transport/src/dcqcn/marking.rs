@@ -1,4 +1,4 @@
-//! The congestion point: which packets are marked.
+//! The congestion point: the marking of packets.
 
 use crate::config::Dcqcn;
 use base::{Bytes, Stream};
@@ -14,7 +14,7 @@ pub struct Marking {
 }
 
 impl Marking {
-    /// Marks drawn from `random`.
+    /// Creates a marker that draws from `random`.
     pub fn new(config: &Dcqcn, random: Stream) -> Marking {
         Marking {
             from: config.mark_from.count() as f64,
@@ -40,7 +40,7 @@ mod tests {
     use crate::dcqcn::testing::config;
     use base::Seed;
 
-    /// Of many packets at one queue the share is that of the straight line.
+    /// The share of marked packets at a constant queue length is that of the straight line.
     #[test]
     fn the_share_of_marked_packets_is_that_of_the_line() {
         let config = Dcqcn { mark_probability: 0.2, ..config() };

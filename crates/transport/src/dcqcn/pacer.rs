@@ -1,33 +1,33 @@
-//! A flow whose sender keeps to the rate of its reaction point, and the timers of many such flows.
+//! The pacing of a flow by the rate of its reaction point, and the timers of many such flows.
 
 use super::rate::RateControl;
 use crate::common::Timers;
 use crate::config::{Dcqcn, Reaction};
 use base::{Rate, Time};
 
-/// The reaction point of one flow: when its next packet may go.
+/// The reaction point of one flow: the time of its next packet.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     rate: RateControl,
-    /// When the last packet left, and its bytes on the wire: the rate says how long it keeps the
-    /// next one back.
+    /// When the last packet left, and its wire bytes: with the rate they determine the time of the
+    /// next one.
     last: (Time, u32),
 }
 
 impl Pacer {
-    /// At the rate of its link.
+    /// Creates a pacer at line rate.
     pub fn new(line: Rate, config: &Dcqcn) -> Pacer {
         Pacer { rate: RateControl::new(line, config), last: (Time::ZERO, 0) }
     }
-    /// The present rate in bits a second.
+    /// Returns the present rate in bits per second.
     pub fn rate_bps(&self) -> f64 {
         self.rate.current_bps()
     }
-    /// Returns the time at which the present rate lets the next packet go.
+    /// Returns when the present rate allows the next packet.
     pub fn next_send(&self) -> Time {
         self.last.0 + self.rate.spacing(u64::from(self.last.1))
     }
-    /// A packet of `wire` bytes leaves.
+    /// Records that a packet of `wire` bytes leaves.
     pub fn sent(&mut self, now: Time, wire: u32, config: &Dcqcn) {
         self.rate.sent(now, u64::from(wire), config);
         self.last = (now, wire);
@@ -54,11 +54,11 @@ impl Notifier {
 /// Purpose of a timer of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Alpha moves.
+    /// Updates alpha.
     Alpha = 0,
-    /// The rate rises.
+    /// Raises the rate.
     Increase = 1,
-    /// A cut, if one was noted; of [`Reaction::Periodic`] only.
+    /// Cuts the rate if a notification was recorded; for [`Reaction::Periodic`] only.
     Cut = 2,
 }
 
@@ -66,7 +66,7 @@ impl Kind {
     const ALL: [Kind; 3] = [Kind::Alpha, Kind::Increase, Kind::Cut];
 }
 
-/// A timer that has come.
+/// An expired timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due(u32);
 
@@ -74,7 +74,7 @@ impl Due {
     fn new(flow: u32, kind: Kind) -> Due {
         Due(flow * Kind::ALL.len() as u32 + kind as u32)
     }
-    /// The flow, by its number.
+    /// Returns the number of the flow.
     pub fn flow(self) -> u32 {
         self.0 / Kind::ALL.len() as u32
     }
@@ -83,20 +83,20 @@ impl Due {
     }
 }
 
-/// The timers of all flows of a place that are below line rate. Flows have numbers.
+/// The timers of all flows of a host that are below line rate. Flows are identified by number.
 #[derive(Clone, Debug, Default)]
 pub struct RateTimers(Timers);
 
 impl RateTimers {
-    /// Returns the time at which [`pop_due`](Self::pop_due) is next to be called.
+    /// Returns when [`pop_due`](Self::pop_due) is due.
     pub fn next(&self) -> Option<Time> {
         self.0.next()
     }
-    /// A timer that has come by `now`; [`fire`](Self::fire) follows.
+    /// Returns a timer that has expired by `now`; [`fire`](Self::fire) must follow.
     pub fn pop_due(&mut self, now: Time) -> Option<Due> {
         self.0.pop_due(now).map(Due)
     }
-    /// A notification has come for a flow.
+    /// Handles a notification for a flow.
     pub fn notified(&mut self, now: Time, flow: u32, pacer: &mut Pacer, config: &Dcqcn) {
         match config.reaction {
             Reaction::AtOnce { .. } => {
@@ -112,8 +112,8 @@ impl RateTimers {
             }
         }
     }
-    /// A timer of a flow that is watched has come. The flow's next packet may go at another time
-    /// now.
+    /// Runs an expired timer of a flow below line rate. The time of the flow's next packet may
+    /// change.
     pub fn fire(&mut self, now: Time, due: Due, pacer: &mut Pacer, config: &Dcqcn) {
         let (flow, kind) = (due.flow(), due.kind());
         match kind {
@@ -131,7 +131,7 @@ impl RateTimers {
             self.forget(flow);
         }
     }
-    /// A flow is over.
+    /// Cancels the timers of a flow.
     pub fn forget(&mut self, flow: u32) {
         Kind::ALL.iter().for_each(|kind| self.0.cancel(Due::new(flow, *kind).0));
     }

@@ -7,8 +7,8 @@
 use crate::config::{Dcqcn, Reaction};
 use base::{Rate, Span, Time};
 
-/// A flow within this fraction of line rate is released, and its limiter forgets it, as NICs do:
-/// halving the distance to the target never quite ends.
+/// A flow within this fraction of line rate is released from its limiter, as in NICs: halving the
+/// distance to the target never quite ends.
 const RELEASE: f64 = 1e-3;
 const PS_PER_BYTE_AT_1_BPS: f64 = 8e12;
 
@@ -28,7 +28,7 @@ pub(super) struct RateControl {
     limited: bool,
     /// Notifications that no periodic check has processed.
     noted: Noted,
-    /// Time at which it came back to line rate, where no timer runs: alpha has decayed since then.
+    /// When it returned to line rate, where no timer runs: alpha has decayed since then.
     free_since: Time,
 }
 
@@ -40,7 +40,7 @@ struct Noted {
 }
 
 impl RateControl {
-    /// At line rate, as every flow starts.
+    /// Creates a limiter at line rate, like every new flow.
     pub(super) fn new(line: Rate, config: &Dcqcn) -> RateControl {
         let line_bps = line.as_bps() as f64;
         RateControl {
@@ -60,11 +60,11 @@ impl RateControl {
     pub(super) fn current_bps(&self) -> f64 {
         self.current_bps
     }
-    /// Returns whether it is below line rate or about to be, so that timers run.
+    /// Returns whether timers run: the flow is below line rate or about to be.
     pub(super) fn is_watched(&self) -> bool {
         self.limited || self.noted.by_cut
     }
-    /// A notification that is answered at once: remember the rate as target, cut it, raise alpha
+    /// Reacts to a notification at once: stores the rate as target, cuts it, and raises alpha
     /// (equation 1).
     pub(super) fn cut(&mut self, now: Time, config: &Dcqcn) {
         self.catch_up(now, config);
@@ -72,21 +72,21 @@ impl RateControl {
         self.lower();
         self.alpha = (1.0 - config.gain) * self.alpha + config.gain;
     }
-    /// Records a notification for the next checks; `true` if none is scheduled.
+    /// Records a notification for the next checks. Returns whether their timers have to be started.
     pub(super) fn note(&mut self, now: Time, config: &Dcqcn) -> bool {
         let first = !self.is_watched();
         self.catch_up(now, config);
         self.noted = Noted { by_alpha: true, by_cut: true };
         first
     }
-    /// An alpha timer is over: alpha rises if a notification was noted meanwhile, and falls if not
-    /// (equation 2).
+    /// Updates alpha when its timer expires: it rises if a notification was recorded, and falls
+    /// otherwise (equation 2).
     pub(super) fn move_alpha(&mut self, gain: f64) {
         let seen = std::mem::take(&mut self.noted.by_alpha);
         self.alpha = (1.0 - gain) * self.alpha + if seen { gain } else { 0.0 };
     }
-    /// A cut interval is over; whether there was a cut. Cuts without an increase between them keep
-    /// the target.
+    /// Ends a cut interval. Returns whether the rate was cut. Cuts without an increase between them
+    /// keep the target.
     pub(super) fn cut_noted(&mut self) -> bool {
         if !std::mem::take(&mut self.noted.by_cut) {
             return false;
@@ -97,7 +97,7 @@ impl RateControl {
         self.lower();
         true
     }
-    /// The increase timer is due.
+    /// Raises the rate when the increase timer expires.
     pub(super) fn timer_increase(&mut self, now: Time, config: &Dcqcn) {
         self.timer_rounds += 1;
         self.increase(now, config);
@@ -115,8 +115,8 @@ impl RateControl {
             self.increase(now, config);
         }
     }
-    /// How long a packet of `wire` bytes keeps the next one back; nothing at line rate, where the
-    /// link itself paces.
+    /// Returns the delay that a packet of `wire` bytes imposes on the next one; zero at line rate,
+    /// where the link itself paces.
     pub(super) fn spacing(&self, wire: u64) -> Span {
         if !self.limited {
             return Span::ZERO;
@@ -124,7 +124,7 @@ impl RateControl {
         Span::from_ps_f64(wire as f64 * PS_PER_BYTE_AT_1_BPS / self.current_bps)
     }
 
-    /// Lets alpha decay for the time at line rate.
+    /// Applies the decay of alpha for the time at line rate.
     fn catch_up(&mut self, now: Time, config: &Dcqcn) {
         let free = now.saturating_since(self.free_since);
         self.free_since = Time::MAX;
@@ -132,14 +132,14 @@ impl RateControl {
         self.alpha *= (1.0 - config.gain).powi(periods);
     }
 
-    /// Cuts by half of alpha, and counts increases anew.
+    /// Cuts the rate by half of alpha, and resets the counts of increases.
     fn lower(&mut self) {
         self.current_bps = (self.current_bps * (1.0 - self.alpha / 2.0)).max(self.least_bps);
         (self.timer_rounds, self.byte_rounds, self.bytes) = (0, 0, 0);
         (self.limited, self.free_since) = (true, Time::MAX);
     }
 
-    /// By what an increase moves the target.
+    /// Returns the change of the target by an increase.
     fn step_bps(&self, config: &Dcqcn) -> f64 {
         let rounds = config.fast_recovery_rounds;
         let (additive, hyper) = (config.additive_bps as f64, config.hyper_bps as f64);
@@ -154,8 +154,8 @@ impl RateControl {
                     (false, false) => 0.0,
                 }
             }
-            // F rounds of fast recovery, one additive one, and hyper increase by one step each
-            // time.
+            // F rounds of fast recovery, one additive round, then hyper increase by one step per
+            // round.
             Reaction::Periodic { .. } => match self.timer_rounds.saturating_sub(rounds) {
                 0 => 0.0,
                 1 => additive,
@@ -185,7 +185,7 @@ mod tests {
         RateControl::new(Rate::gbps(100), &config())
     }
 
-    /// Cuts once, and leaves alpha as it is.
+    /// Cuts once without changing alpha.
     fn halve(rate: &mut RateControl) {
         rate.cut(Time::ZERO, &Dcqcn { gain: 0.0, ..config() });
     }
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(slower_than_the_least.current_bps(), 5e7);
     }
 
-    /// SIGCOMM'15, equation 2: alpha decays whenever no notification comes, at line rate too.
+    /// SIGCOMM'15, equation 2: alpha decays without notifications, at line rate too.
     #[test]
     fn alpha_decays_at_line_rate_and_does_not_start_anew() {
         let mut rate = rate();
@@ -252,7 +252,7 @@ mod tests {
         assert!((rate.current_bps() / expected - 1.0).abs() < 1e-9, "{}", rate.current_bps());
     }
 
-    /// Cuts every 4 us, alpha every microsecond, as in HPCC's simulator.
+    /// Cuts every 4 us, alpha updates every microsecond, as in HPCC's simulator.
     fn periodic() -> Dcqcn {
         let reaction = Reaction::Periodic { cut_interval: Span::us(4) };
         Dcqcn { reaction, alpha_timer: Span::us(1), fast_recovery_rounds: 1, ..config() }

@@ -1,4 +1,4 @@
-//! The switch: output queues with RED-like marks, and priority flow control by ingress port.
+//! The switch: output queues with RED-like marking, and priority flow control by ingress port.
 
 use super::buffer::Buffer;
 use super::marking::Marking;
@@ -8,12 +8,12 @@ use crate::framing::pause_wire;
 use crate::{Packet, PacketKind, SwitchIn, SwitchOut};
 use base::{Bytes, NodeId, Program, Stream, Time};
 
-/// A lossless switch with two classes: control before data.
+/// A lossless switch with two classes: control has priority over data.
 #[derive(Clone, Debug)]
 pub struct Switch {
     data: PortQueues,
     control: PortQueues,
-    /// Pause frames for the neighbours: before everything else.
+    /// Pause frames for the neighbours, with priority over everything else.
     pauses: PortQueues,
     buffer: Buffer,
     marking: Marking,
@@ -33,11 +33,11 @@ impl Switch {
             pause_frames: 0,
         }
     }
-    /// The most data that ever was in the switch from `port`, in wire bytes.
+    /// Returns the highest number of buffered wire bytes of data from `port`.
     pub fn ingress_highest(&self, port: NodeId) -> Bytes {
         self.buffer.highest(port)
     }
-    /// Pause frames sent so far, those that say go not counted.
+    /// Returns the number of pause frames sent, without those that resume.
     pub fn pause_frames(&self) -> u64 {
         self.pause_frames
     }
@@ -68,8 +68,8 @@ impl Switch {
     }
 }
 
-/// Ingress ports bound the data, messages in flight bound the control: the queues themselves have
-/// no limit.
+/// Appends to an unlimited queue: ingress ports bound the data, messages in flight bound the
+/// control packets.
 fn put(queues: &mut PortQueues, port: NodeId, packet: Packet) {
     queues.push(port, packet).expect("an unlimited queue has room");
 }

@@ -1,4 +1,4 @@
-//! What tests of several parts start from.
+//! Configuration for tests of several modules.
 
 use crate::config::{Dcqcn, Pause, Reaction};
 use base::{Bytes, Span};

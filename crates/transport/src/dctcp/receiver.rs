@@ -1,4 +1,4 @@
-//! The receiving end of one connection: a byte stream and the ends of the messages in it.
+//! The receiving end of one connection: a byte stream and the ends of its messages.
 
 use crate::Packet;
 use crate::common::Ranges;
@@ -7,22 +7,22 @@ use std::collections::VecDeque;
 /// Orders segments and reports complete messages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Receiver {
-    /// Everything before this stream offset has come.
+    /// Everything before this stream offset was received.
     expected: u64,
-    /// What has come beyond a hole: nothing, on most connections at most times.
+    /// Data received beyond a gap; usually none.
     beyond: Option<Box<Beyond>>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Beyond {
     ranges: Ranges,
-    /// Stream offset of the end of each message whose last segment has come before the stream got
-    /// there; ascending.
+    /// Stream offset of the end of each message whose last segment was received beyond a gap;
+    /// ascending.
     ends: VecDeque<(u64, u32)>,
 }
 
 impl Receiver {
-    /// Takes a segment in, names each message that it completes, and returns the next expected
+    /// Accepts a segment, reports each message that it completes, and returns the next expected
     /// stream offset. `value` of the segment is the stream offset of its message's end.
     pub(super) fn take(&mut self, segment: &Packet, mut deliver: impl FnMut(u32)) -> u64 {
         let end = segment.offset + u64::from(segment.payload);
@@ -50,8 +50,8 @@ impl Receiver {
         self.expected
     }
 
-    /// At most `count` ranges beyond the hole, the one with `latest` first (RFC 2018, 4), then the
-    /// lowest.
+    /// Returns at most `count` ranges beyond the gap, the one with `latest` first (RFC 2018, 4),
+    /// then the lowest.
     pub(super) fn blocks(&self, latest: u64, count: usize) -> impl Iterator<Item = (u64, u64)> {
         let ranges = || self.beyond.iter().flat_map(|beyond| beyond.ranges.iter());
         let is_latest = move |range: &(u64, u64)| (range.0..range.1).contains(&latest);
@@ -60,7 +60,7 @@ impl Receiver {
 }
 
 impl Beyond {
-    /// What is expected behind `[start, end)`.
+    /// Returns the expected offset after receiving `[start, end)`.
     fn advance(&mut self, expected: u64, start: u64, end: u64) -> u64 {
         if start > expected {
             self.ranges.insert(start, end);

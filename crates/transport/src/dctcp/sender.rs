@@ -6,19 +6,19 @@ use base::{Span, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Duplicate acknowledgements that mean a loss (RFC 5681, 3.2).
+/// Duplicate acknowledgements that indicate a loss (RFC 5681, 3.2).
 const DUPLICATES_MAX: u32 = 3;
-/// Timeouts double up to this power of two.
+/// Maximum exponent of the timeout's back-off.
 const BACKOFF_MAX: u32 = 6;
 
-/// Bytes of one message to be put into one packet.
+/// Bytes of one message for one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// The message, by its number.
+    /// Number of the message.
     pub message: u32,
-    /// In the stream.
+    /// Offset in the stream.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub payload: u32,
     /// Stream offset of the end of its message.
     pub message_end: u64,
@@ -26,62 +26,62 @@ pub struct Segment {
     pub again: bool,
 }
 
-/// What all connections of a host have in common.
+/// The constants of all connections of a host.
 #[derive(Clone, Debug)]
 struct Constants {
     mss: u64,
     gain: f64,
     timeout_min: Span,
-    /// What a receiver has room for.
+    /// The receive window, bytes.
     window_max: u64,
 }
 
-/// A connection's stream, window and timers. All offsets count bytes of the stream.
+/// A connection's stream, window and timers. All offsets are bytes of the stream.
 ///
-/// A large rack has a connection for millions of pairs: what only some need is behind a pointer.
+/// A large rack has connections for millions of pairs, so rarely used state is behind a pointer.
 #[derive(Clone, Debug)]
 pub struct Sender {
     constants: Arc<Constants>,
-    /// Messages not wholly acknowledged, with the offset of their ends, ascending.
+    /// Messages that are not fully acknowledged, with the offset of their ends, ascending.
     messages: VecDeque<(u64, u32)>,
-    /// End of what was submitted.
+    /// End of the submitted data.
     submitted: u64,
-    /// First byte not acknowledged.
+    /// First unacknowledged byte.
     unacknowledged: u64,
-    /// Next byte to send; falls back to `unacknowledged` on a timeout.
+    /// Next byte to send; reset to `unacknowledged` by a timeout.
     next: u64,
-    /// End of what was ever sent.
+    /// Highest end of sent data.
     sent: u64,
     congestion: Congestion,
     round_trip: RoundTrip,
     loss: Loss,
 }
 
-/// Maximum bytes in flight.
+/// The limit on bytes in flight.
 #[derive(Clone, Debug)]
 struct Congestion {
     window: f64,
     slow_start_below: f64,
     /// Moving average of the marked fraction; starts at 1 (RFC 8257, 4.2).
     alpha: f64,
-    /// Bytes acknowledged, and with a mark, since the last update of alpha.
+    /// Bytes acknowledged, and those with a mark, since the last update of alpha.
     acknowledged: u64,
     marked: u64,
     /// Alpha is updated when this offset is acknowledged.
     update_at: u64,
-    /// No further cut before this offset is acknowledged.
+    /// No further cut until this offset is acknowledged.
     cut_until: u64,
 }
 
-/// What is known of losses.
+/// The state of loss recovery.
 #[derive(Clone, Debug)]
 struct Loss {
-    /// Fast recovery lasts until this offset is acknowledged; [`NEVER`] when there is none.
+    /// Fast recovery lasts until this offset is acknowledged; [`NEVER`] outside of it.
     recover: u64,
-    /// What the receiver said it has beyond a hole.
+    /// Ranges that the receiver reported beyond a gap.
     selective: Option<Box<Selective>>,
     duplicates: u32,
-    /// Set when the first unacknowledged segment has to go again.
+    /// Whether the first unacknowledged segment has to be retransmitted.
     resend: bool,
 }
 
@@ -100,19 +100,19 @@ impl Loss {
 /// Round-trip estimate (RFC 6298) from one timed segment at a time, never a retransmitted one.
 #[derive(Clone, Debug)]
 struct RoundTrip {
-    /// The end of the timed segment, and when it was sent; `Time::MAX`: none.
+    /// The end of the timed segment, and when it was sent; `Time::MAX` if there is none.
     timed_end: u64,
     timed_at: Time,
     /// Zero before the first sample.
     smoothed: Span,
     variation: Span,
-    /// `Time::MAX`: none.
+    /// Deadline of the retransmission timer; `Time::MAX` if there is none.
     deadline: Time,
     backoff: u32,
 }
 
 impl Sender {
-    /// Nothing submitted yet.
+    /// Creates a sender without data.
     pub fn new(config: &Dctcp) -> Sender {
         let constants = Constants {
             mss: config.mss.count(),
@@ -132,23 +132,23 @@ impl Sender {
             round_trip: RoundTrip::new(),
         }
     }
-    /// The same with a receiver that has room for `window_max` bytes.
+    /// Sets the receive window to `window_max` bytes.
     pub fn with_window_max(self, window_max: u64) -> Sender {
         Sender { constants: Arc::new(Constants { window_max, ..(*self.constants).clone() }), ..self }
     }
-    /// The congestion window, bytes.
+    /// Returns the congestion window, bytes.
     pub fn window(&self) -> u64 {
         self.congestion.window as u64
     }
-    /// The estimated fraction of marked bytes.
+    /// Returns the estimated fraction of marked bytes.
     pub fn alpha(&self) -> f64 {
         self.congestion.alpha
     }
-    /// Returns the time at which the retransmission timer fires.
+    /// Returns when the retransmission timer fires.
     pub fn deadline(&self) -> Option<Time> {
         Some(self.round_trip.deadline).filter(|deadline| *deadline != Time::MAX)
     }
-    /// Bytes submitted and not acknowledged.
+    /// Returns the number of submitted, unacknowledged bytes.
     pub fn backlog(&self) -> u64 {
         self.submitted - self.unacknowledged
     }
@@ -157,11 +157,11 @@ impl Sender {
         self.submitted += bytes;
         self.messages.push_back((self.submitted, message));
     }
-    /// Returns whether [`next_segment`](Self::next_segment) gives one.
+    /// Returns whether [`next_segment`](Self::next_segment) returns a segment.
     pub fn can_send(&self) -> bool {
         self.loss.resend || self.hole().is_some() || self.new_segment().is_some()
     }
-    /// The segment to send now.
+    /// Returns the segment to send now.
     pub fn next_segment(&mut self, now: Time) -> Option<Segment> {
         let lost = match std::mem::take(&mut self.loss.resend) {
             true => Some(self.segment_at(self.unacknowledged)),
@@ -180,11 +180,11 @@ impl Sender {
         self.note_sent(now, &segment);
         Some(segment)
     }
-    /// Takes an acknowledgement of everything before `offset`.
+    /// Handles an acknowledgement of everything before `offset`.
     pub fn acknowledge(&mut self, now: Time, offset: u64, marked: bool) {
         self.acknowledge_selectively(now, offset, marked, std::iter::empty());
     }
-    /// The same with what has come beyond a hole.
+    /// Handles an acknowledgement with ranges received beyond a gap.
     pub fn acknowledge_selectively(
         &mut self,
         now: Time,
@@ -207,8 +207,8 @@ impl Sender {
         }
         self.loss.resend |= lost;
     }
-    /// The timer has fired: everything not acknowledged counts as lost (RFC 5681, 3.1; RFC 6298,
-    /// 5.4 to 5.6), save what the receiver said it has (RFC 6675, 5.1).
+    /// Handles a timeout: everything unacknowledged counts as lost (RFC 5681, 3.1; RFC 6298, 5.4 to
+    /// 5.6), except for ranges that the receiver reported (RFC 6675, 5.1).
     pub fn time_out(&mut self) {
         self.round_trip.deadline = Time::MAX;
         if self.unacknowledged == self.sent {
@@ -220,8 +220,8 @@ impl Sender {
         self.round_trip.back_off();
     }
 
-    /// Bytes in flight: sent, not known to be received and not known to be lost (RFC 6675, 4:
-    /// "pipe").
+    /// Returns the bytes in flight: sent, not known to be received and not known to be lost (RFC
+    /// 6675, 4: "pipe").
     fn in_flight(&self) -> u64 {
         let all = self.next - self.unacknowledged;
         match &self.loss.selective {
@@ -233,8 +233,8 @@ impl Sender {
             }
         }
     }
-    /// The next segment that selective acknowledgements show to be lost, as far as the window lets
-    /// it go.
+    /// Returns the next segment that selective acknowledgements prove lost, if the window allows
+    /// it.
     fn hole(&self) -> Option<Segment> {
         let selective = self.loss.selective.as_ref().filter(|_| self.loss.is_recovering())?;
         let offset = selective.next_hole(self.unacknowledged, self.constants.mss)?;
@@ -242,21 +242,21 @@ impl Sender {
         let after = self.in_flight() + u64::from(segment.payload);
         (after <= self.window().max(self.constants.mss)).then_some(segment)
     }
-    /// What was resent may lie before what the receiver has.
+    /// Skips ranges that the receiver has, which may follow a retransmission.
     fn pass_selected(&mut self) {
         if let Some(selective) = &self.loss.selective {
             self.next = selective.contiguous_from(self.next);
         }
     }
-    /// The segment that starts at `offset`, which lies before the end of the stream.
+    /// Returns the segment that starts at `offset`, which is before the end of the stream.
     fn segment_at(&self, offset: u64) -> Segment {
         let index = self.messages.partition_point(|message| message.0 <= offset);
         let (message_end, message) = self.messages[index];
         let payload = self.constants.mss.min(message_end - offset) as u32;
         Segment { message, offset, payload, message_end, again: offset < self.sent }
     }
-    /// Returns the next segment that the window allows: always at least one, so that a small window
-    /// cannot stall the stream.
+    /// Returns the next segment that the window allows. One is always allowed if nothing is in
+    /// flight, so that a small window cannot stall the stream.
     fn new_segment(&self) -> Option<Segment> {
         if self.next == self.submitted {
             return None;
@@ -278,7 +278,7 @@ impl Sender {
         }
     }
 
-    /// Something new was acknowledged; `true` if the segment behind it is lost.
+    /// Handles new acknowledged data. Returns whether the segment behind it is lost.
     fn advance(&mut self, now: Time, offset: u64, marked: bool, in_flight: u64) -> bool {
         let new = offset - self.unacknowledged;
         self.unacknowledged = offset;
@@ -288,7 +288,7 @@ impl Sender {
             self.messages.pop_front();
         }
         if self.messages.is_empty() {
-            // Of many connections most are idle: those keep no room.
+            // Most of many connections are idle; they release their memory.
             self.messages = VecDeque::new();
         }
         if let Some(selective) = &mut self.loss.selective
@@ -313,7 +313,7 @@ impl Sender {
             return false;
         }
         match &self.loss.selective {
-            // Holes are known, and filled as the window allows.
+            // Gaps are known, and filled as the window allows.
             Some(selective) => !selective.is_resent(offset),
             None => {
                 self.congestion.deflate(self.constants.mss, new);
@@ -321,8 +321,8 @@ impl Sender {
             }
         }
     }
-    /// A duplicate acknowledgement: a segment has left the network; `true` if the first
-    /// unacknowledged one is lost.
+    /// Handles a duplicate acknowledgement: a segment has left the network. Returns whether the
+    /// first unacknowledged one is lost.
     fn duplicate(&mut self) -> bool {
         let mss = self.constants.mss;
         let selective = self.loss.selective.as_deref_mut();
@@ -360,7 +360,7 @@ impl Congestion {
             cut_until: 0,
         }
     }
-    /// Slow start or congestion avoidance, and only when the window was in use (RFC 7661).
+    /// Slow start or congestion avoidance, and only if the window was in use (RFC 7661).
     fn grow(&mut self, mss: u64, new: u64, in_flight: u64) {
         let (mss, new, in_flight) = (mss as f64, new as f64, in_flight as f64);
         if self.window < self.slow_start_below {
@@ -371,7 +371,8 @@ impl Congestion {
             self.window += mss * new.min(self.window) / self.window;
         }
     }
-    /// Counts marks; once a window of data, moves alpha to what was seen (SIGCOMM'10, equation 1).
+    /// Counts marks; once per window of data, moves alpha toward their fraction (SIGCOMM'10,
+    /// equation 1).
     fn observe(&mut self, gain: f64, new: u64, marked: bool, offset: u64, next: u64) {
         self.acknowledged += new;
         self.marked += if marked { new } else { 0 };
@@ -383,7 +384,7 @@ impl Congestion {
         self.update_at = next.max(offset + 1);
         (self.acknowledged, self.marked) = (0, 0);
     }
-    /// The reaction to a mark, at most once a window of data (SIGCOMM'10, equation 2).
+    /// Reacts to a mark, at most once per window of data (SIGCOMM'10, equation 2).
     fn cut(&mut self, mss: u64, unacknowledged: u64, next: u64) {
         if unacknowledged < self.cut_until {
             return;
@@ -392,13 +393,13 @@ impl Congestion {
         self.slow_start_below = self.window;
         self.cut_until = next.max(unacknowledged + 1);
     }
-    /// A loss shown by duplicates (RFC 6582, 3.2, step 2, without its inflation; RFC 6675, 5, step
-    /// 4.2).
+    /// Reacts to a loss indicated by duplicates (RFC 6582, 3.2, step 2, without its inflation; RFC
+    /// 6675, 5, step 4.2).
     fn halve(&mut self, mss: u64, in_flight: u64) {
         self.slow_start_below = (in_flight as f64 / 2.0).max(2.0 * mss as f64);
         self.window = self.slow_start_below;
     }
-    /// A partial acknowledgement (RFC 6582, 3.2, step 3).
+    /// Handles a partial acknowledgement (RFC 6582, 3.2, step 3).
     fn deflate(&mut self, mss: u64, new: u64) {
         self.window = (self.window - new as f64 + mss as f64).max(mss as f64);
     }
@@ -439,8 +440,8 @@ impl RoundTrip {
         self.variation = self.variation - self.variation / 4 + error / 4;
         self.smoothed = self.smoothed - self.smoothed / 8 + seen / 8;
     }
-    /// Without a sample the timeout is its least value: round trips in a rack are known to be far
-    /// below it.
+    /// Returns the timeout. Without a sample it is the minimum: round trips in a rack are known to
+    /// be far shorter.
     fn timeout(&self, timeout_min: Span) -> Span {
         (self.smoothed + self.variation * 4).max(timeout_min) * (1 << self.backoff)
     }
@@ -474,7 +475,7 @@ mod tests {
         sender.submit(0, 40 * MSS);
         sender
     }
-    /// The offsets, in segments, of all that may leave now.
+    /// Returns the offsets, in segments, of all segments that may leave now.
     fn leaves(sender: &mut Sender) -> Vec<u64> {
         std::iter::from_fn(|| sender.next_segment(Time::ZERO)).map(|segment| segment.offset / MSS).collect()
     }

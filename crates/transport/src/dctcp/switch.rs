@@ -1,4 +1,4 @@
-//! The switch: drop-tail output queues that mark what arrives when more than K bytes wait
+//! The switch: drop-tail output queues that mark arriving packets if more than K bytes wait
 //! (SIGCOMM'10, 3.1: instantaneous length).
 
 use crate::common::PortQueues;
@@ -18,11 +18,11 @@ impl Switch {
     pub(super) fn new(config: &Dctcp, ports: u32) -> Switch {
         Switch { queues: PortQueues::new(ports, config.queue), mark_above: config.mark_above, marked: 0 }
     }
-    /// Data packets marked so far.
+    /// Returns the number of marked data packets.
     pub fn marked_packets(&self) -> u64 {
         self.marked
     }
-    /// The most wire bytes that ever waited for `port`.
+    /// Returns the highest number of queued wire bytes for `port`.
     pub fn highest(&self, port: NodeId) -> Bytes {
         self.queues.port(port).highest()
     }

@@ -7,7 +7,7 @@ use crate::config::Fastpass;
 use crate::{HostIn, HostOut, Packet, PacketKind};
 use base::{NodeId, Program, Rate, Span, Time};
 
-/// The slots ahead in which one host already sends, or already receives.
+/// The future slots in which one host already sends, or already receives.
 #[derive(Clone, Copy, Debug, Default)]
 struct Calendar {
     /// The slot of the lowest bit.
@@ -16,7 +16,7 @@ struct Calendar {
 }
 
 impl Calendar {
-    /// The taken slots, `first` being the lowest bit from now on.
+    /// Advances the lowest bit to slot `first`, and returns the taken slots.
     fn from(&mut self, first: u64) -> u64 {
         let passed = first - self.first;
         self.taken = if passed < 64 { self.taken >> passed } else { 0 };
@@ -25,7 +25,7 @@ impl Calendar {
     }
 }
 
-/// Slots ever demanded and ever allocated for one source and one target.
+/// Total slots demanded and allocated for one source and one target.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     demanded: u64,
@@ -38,34 +38,34 @@ impl Totals {
     }
 }
 
-/// What one source wants.
+/// The demands of one source.
 #[derive(Clone, Debug, Default)]
 struct Demands {
     totals: Sparse<Totals>,
-    /// Targets with slots that are demanded and not allocated.
+    /// Targets with demanded slots that are not allocated.
     targets: Vec<NodeId>,
-    /// All those slots.
+    /// Total of those slots.
     left: u64,
     sends: Calendar,
-    /// Targets whose demand was stated again: the source hears what it was allocated.
+    /// Targets whose demand was repeated: the source is told its allocated total.
     told_again: Vec<NodeId>,
-    /// Packets sent to it.
+    /// Number of packets sent to it.
     sequence: u64,
 }
 
-/// Plans the slots of all endpoints. Its computing takes no time; its link does.
+/// Plans the slots of all endpoints. Its computation takes no time; its link does.
 #[derive(Clone, Debug)]
 pub struct Arbiter {
     node: NodeId,
     slots: Slots,
-    /// From the moment an allocation is sent to the moment its receiver can act on it.
+    /// Time from sending an allocation until its receiver can act on it.
     lead: Span,
     batch: u64,
     sources: Vec<Demands>,
     receives: Vec<Calendar>,
     /// Sources that may get slots, the least recently allocated first.
     turn: ReadyRing,
-    /// Sources that get none before the next batch comes into sight.
+    /// Sources that get no more slots until the next batch is planned.
     parked: ReadyRing,
     /// The first slot that can still be allocated.
     first: u64,
@@ -73,7 +73,7 @@ pub struct Arbiter {
 }
 
 impl Arbiter {
-    /// The arbiter of `nodes` endpoints; it is node `nodes`. `config.batch` is at most
+    /// Creates the arbiter of `nodes` endpoints; it is node `nodes`. `config.batch` is at most
     /// [`BATCH_MAX`].
     pub fn new(config: Fastpass, nodes: u32, rate: Rate, lead: Span) -> Arbiter {
         assert!((1..=BATCH_MAX).contains(&config.batch), "a Fastpass batch is 1 to {BATCH_MAX} slots");
@@ -91,7 +91,7 @@ impl Arbiter {
             content: Box::default(),
         }
     }
-    /// Slots requested and not allocated.
+    /// Returns the number of requested, unallocated slots.
     pub fn backlog(&self) -> u64 {
         self.sources.iter().map(|demands| demands.left).sum()
     }
@@ -117,7 +117,7 @@ impl Arbiter {
         }
         self.turn.add(source);
     }
-    /// Lets slots pass out of the plan and others come into sight.
+    /// Advances the plan: drops past slots and adds a batch when it comes into range.
     fn advance(&mut self, now: Time) {
         let first = self.slots.at(now + self.lead) + 1;
         if first / self.batch > self.first / self.batch {
@@ -128,8 +128,8 @@ impl Arbiter {
         }
         self.first = self.first.max(first);
     }
-    /// The slots of `source` that are free to plan: to the end of the batch behind the one that
-    /// begins now.
+    /// Returns the free slots of `source` that may be planned: to the end of the batch after the
+    /// one that begins now.
     fn free_to_send(&mut self, source: NodeId) -> u64 {
         let in_sight = (self.first / self.batch + 2) * self.batch - self.first;
         !self.sources[source.index()].sends.from(self.first) & (u64::MAX >> (64 - in_sight))
@@ -153,7 +153,7 @@ impl Arbiter {
         }
         best.map(|(_, place, target, common)| (place, target, common))
     }
-    /// Gives `source` the earliest slots it can have, up to a packet full.
+    /// Allocates the earliest possible slots to `source`, up to a full packet.
     fn allocate(&mut self, source: NodeId) -> Vec<(u64, NodeId)> {
         let (mut slots, mut targets) = (Vec::new(), Vec::new());
         let mut free = self.free_to_send(source);
@@ -181,7 +181,7 @@ impl Arbiter {
             demands.targets.swap_remove(place);
         }
     }
-    /// What `source` was allocated in all for the targets whose demand it has stated again.
+    /// Returns the allocated totals of `source` for the targets whose demand it has repeated.
     fn tell_again(&mut self, source: NodeId) -> Vec<(NodeId, u16)> {
         let demands = &mut self.sources[source.index()];
         let count = demands.told_again.len().min(DEMANDS_MAX);
@@ -229,7 +229,7 @@ impl Program for Arbiter {
             self.take_demands(packet.source);
         }
     }
-    /// Returns the time at which the next batch comes into sight, if somebody waits for that.
+    /// Returns when the next batch comes into range, if a source waits for it.
     fn next_wakeup(&self) -> Option<Time> {
         let next = (self.first / self.batch + 1) * self.batch;
         (!self.parked.is_empty()).then(|| self.slots.start(next - 1) - self.lead)
@@ -274,7 +274,7 @@ mod tests {
         let config = Fastpass { slot_payload: base::Bytes::new(1460), batch, timeout: Span::us(200) };
         Arbiter::new(config, NODES, Rate::gbps(100), LEAD)
     }
-    /// Totals, as they travel.
+    /// Sends totals to the arbiter, encoded as on the wire.
     fn demand(arbiter: &mut Arbiter, at: Time, source: u32, totals: &[(u32, u16)]) {
         let counts = totals.iter().map(|(target, count)| (NodeId(*target), *count)).collect();
         let control = Control { counts, ..Control::default() };
@@ -282,13 +282,13 @@ mod tests {
         arbiter.give_content(&bytes);
         arbiter.on(at, HostIn::Receive(packet), &mut Vec::new());
     }
-    /// The next packet at `at`, and to whom.
+    /// Returns the next packet at `at`, with its receiver.
     fn said(arbiter: &mut Arbiter, at: Time) -> Option<(u32, Control)> {
         let packet = arbiter.poll_transmit(at)?;
         let control = Control::decode(&arbiter.take_content(), arbiter.first, 0).expect("it was just encoded");
         Some((packet.target.0, control))
     }
-    /// `(slot, source, target)` of the next allocation packet at `at`.
+    /// Returns `(slot, source, target)` of the next allocation packet at `at`.
     fn next(arbiter: &mut Arbiter, at: Time) -> Option<Vec<(u64, u32, u32)>> {
         let (source, control) = said(arbiter, at)?;
         Some(control.slots.into_iter().map(|(slot, target)| (slot, source, target.0)).collect())
@@ -305,8 +305,8 @@ mod tests {
         assert_eq!(next(&mut arbiter, edge), Some(vec![(21, 2, 3)]));
     }
 
-    /// LEAD is 8 slots and a bit: slot 9 is the first. Batches of 4 are planned to the end of the
-    /// next one.
+    /// LEAD is a little more than 8 slots, so slot 9 is the first. Batches of 4 are planned to the
+    /// end of the next one.
     #[test]
     fn sources_take_turns_and_each_serves_its_shortest_demand_first() {
         let mut arbiter = arbiter(4);

@@ -1,48 +1,53 @@
-//! What a control packet says, as the bytes of Fastpass's public code (`src/protocol/fpproto.c`).
+//! The content of a control packet, in the byte format of Fastpass's public code
+//! (`src/protocol/fpproto.c`).
 //!
-//! A header of eight bytes (sequence number, acknowledgements, checksum), then up to two parts.
-//! Time slots: two bytes of type and lengths, two of the first slot over 16, two a target, and
-//! **one byte a slot** (four bits name the target, four the distance from the slot before). Counts:
-//! two bytes of type and length, four a target. Counts are totals since the beginning, so that a
-//! packet may be lost or come twice. Acknowledgements and checksum stay zero: see [`super`] and the
-//! FCS.
+//! A header of eight bytes (sequence number, acknowledgements, checksum) is followed by up to two
+//! parts:
+//!
+//! * Time slots: two bytes of type and lengths, two of the first slot over 16, and two per target.
+//!   **One byte per slot** follows (four bits for the target, four for the distance from the slot
+//!   before).
+//! * Counts: two bytes of type and length, four per target.
+//!
+//! Counts are totals since the beginning, so lost and duplicate packets are harmless.
+//! Acknowledgements and checksum stay zero: see [`super`] and the FCS.
 
 use crate::framing::{FASTPASS, fastpass_control_wire};
 use crate::{Packet, PacketKind};
 use base::NodeId;
 
-/// The most demands of one packet (public code: `FASTPASS_PKT_MAX_AREQ`).
+/// Maximum demands of one packet (public code: `FASTPASS_PKT_MAX_AREQ`).
 pub(super) const DEMANDS_MAX: usize = 10;
-/// The most targets of one allocation: four bits name them, and none of them is zero.
+/// Maximum targets of one allocation: four bits identify them, and zero is not used.
 pub(super) const TARGETS_MAX: usize = 15;
-/// The most time slots of one allocation (public code: `FASTPASS_PKT_MAX_ALLOC_TSLOTS`).
+/// Maximum time slots of one allocation (public code: `FASTPASS_PKT_MAX_ALLOC_TSLOTS`).
 pub(super) const SLOTS_MAX: usize = 64;
 /// Types of the parts, in the upper four bits of their first byte.
 pub(crate) const TYPE_COUNTS: u8 = 2;
 pub(crate) const TYPE_SLOTS: u8 = 3;
-/// Slots that four bits of distance reach.
+/// Maximum distance that four bits can encode, in slots.
 const REACH: u64 = 16;
-/// Bits of a slot's number in a packet: 16 for its first, times 16.
+/// Bits of a slot number in a packet: 16 for the first slot, times 16.
 const SLOT_BITS: u32 = 20;
 
 /// A control packet of either direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Control {
-    /// Counted by its sender; its low 16 bits travel.
+    /// Assigned by the sender; the low 16 bits are transmitted.
     pub(super) sequence: u64,
     /// Allocated slots and their targets, ascending, within [`SLOTS_MAX`] of each other.
     pub(super) slots: Vec<(u64, NodeId)>,
-    /// Low 16 bits of all slots ever demanded, or ever allocated, by target.
+    /// Low 16 bits of the total slots demanded or allocated, by target.
     pub(super) counts: Vec<(NodeId, u16)>,
 }
 
 impl Control {
-    /// Returns whether it says nothing.
+    /// Returns whether it has no content.
     pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty() && self.counts.is_empty()
     }
 
-    /// The packet, and the bytes behind its IPv4 header.
+    /// Returns the packet, and the bytes behind its IPv4 header.
     pub(super) fn into_packet(self, source: NodeId, target: NodeId) -> (Packet, Box<[u8]>) {
         let kind = if self.slots.is_empty() { PacketKind::Request } else { PacketKind::Grant };
         let bytes = self.encode();
@@ -84,7 +89,7 @@ impl Control {
             places.push((index as u8 + 1) << 4 | ((slot - before - 1) % REACH) as u8);
             before = *slot;
         }
-        // A length counts pairs, in six bits.
+        // The length field counts pairs, in six bits.
         debug_assert!(places.len() < 128, "slots of one packet are near each other");
         places.resize(places.len().next_multiple_of(2), 0);
         put16(bytes, u16::from(TYPE_SLOTS) << 12 | (targets.len() as u16) << 8 | (places.len() / 2) as u16);
@@ -93,8 +98,9 @@ impl Control {
         bytes.extend_from_slice(&places);
     }
 
-    /// Reads what [`encode`](Self::encode) wrote. `slot` and `sequence` are such as the sender is
-    /// near: they complete the bits that travel. `None` when the bytes are no control packet.
+    /// Decodes the output of [`encode`](Self::encode). `slot` and `sequence` must be close to the
+    /// sender's values: they complete the transmitted low bits. Returns `None` if the bytes are no
+    /// control packet.
     pub(super) fn decode(bytes: &[u8], slot: u64, sequence: u64) -> Option<Control> {
         let mut control = Control { sequence: near(sequence, u64::from(get16(bytes, 0)?), 16), ..Control::default() };
         let mut at = FASTPASS as usize;
@@ -108,7 +114,7 @@ impl Control {
         Some(control)
     }
 
-    /// Returns the length of the part.
+    /// Decodes the slots. Returns the length of the part.
     fn take_slots(&mut self, head: u16, bytes: &[u8], near_slot: u64) -> Option<usize> {
         let (targets, places) = (usize::from(head >> 8 & 0xf), 2 * usize::from(head & 0x3f));
         let first = u64::from(get16(bytes, 0)?) * REACH;
@@ -137,7 +143,7 @@ impl Control {
     }
 }
 
-/// The number nearest to `known` whose low `bits` are those of `low`.
+/// Returns the number nearest to `known` whose low `bits` are those of `low`.
 fn near(known: u64, low: u64, bits: u32) -> u64 {
     let (whole, half) = (1u64 << bits, 1u64 << (bits - 1));
     let ahead = low.wrapping_sub(known) & (whole - 1);

@@ -12,12 +12,12 @@ use base::{Bytes, NodeId, Program, Rate, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Maximum slots of one target that are requested and not allocated (public code:
-/// `FASTPASS_REQUEST_WINDOW_SIZE` less one).
+/// Maximum requested, unallocated slots of one target (public code: `FASTPASS_REQUEST_WINDOW_SIZE`
+/// minus one).
 const WINDOW: u64 = (1 << 13) - 1;
-/// Demand packets that may leave at once (public code: four, `req_bucketlen` over `req_cost`).
+/// Maximum burst of demand packets (public code: four, `req_bucketlen` over `req_cost`).
 const DEMAND_BURST: u64 = 4;
-/// Timeouts of a demand double up to this power of two. Ours: it limits repeated demands to a busy
+/// Maximum exponent of a demand's back-off. Our choice: it limits repeated demands to a busy
 /// arbiter.
 const BACKOFF_MAX: u32 = 6;
 
@@ -25,16 +25,15 @@ const BACKOFF_MAX: u32 = 6;
 #[derive(Clone, Debug, Default)]
 struct Backlog {
     messages: Outgoing,
-    /// Wire bytes of what is not sent.
+    /// Wire bytes of unsent data.
     wire: u64,
     /// Total slots requested from the arbiter.
     asked: u64,
-    /// Slots that the arbiter ever allocated, as far as is known: those that came and those that
-    /// were lost.
+    /// Total slots that the arbiter allocated, as far as known: received and lost ones.
     allocated: u64,
-    /// Slots that came and are not over.
+    /// Received slots that have not ended.
     pending: u64,
-    /// How often in a row the arbiter did not answer in time.
+    /// Consecutive timeouts of the arbiter.
     timeouts: u32,
 }
 
@@ -44,12 +43,12 @@ impl Backlog {
     }
 }
 
-/// A slot of ours that has begun.
+/// An allocated slot that has begun.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     slot: u64,
     target: NodeId,
-    /// Wire bytes that may still be sent in it.
+    /// Wire bytes that still fit into it.
     room: u32,
 }
 
@@ -63,20 +62,20 @@ pub struct Endpoint {
     targets: Sparse<Backlog>,
     /// Targets that need more slots than requested, or whose demand must be repeated.
     wanting: ReadyRing,
-    /// When to state the demand for a target again.
+    /// When to repeat the demand for a target.
     timers: Timers,
     /// This endpoint's share of the arbiter's link.
     demands: TokenBucket,
-    /// Time at which that has room for the next demand, if one waits for it.
+    /// When the share allows the next demand, if one waits for it.
     demand_at: Option<Time>,
     sequence: u64,
-    /// The newest packet of the arbiter, and the newest that reported losses: earlier packets count
-    /// as lost.
+    /// The newest packet of the arbiter, and the newest one that reported losses: earlier packets
+    /// count as lost.
     newest: u64,
     settled: u64,
-    /// Slots to come that are ours, and their targets.
+    /// Future allocated slots, and their targets.
     allocated: BinaryHeap<Reverse<(u64, NodeId)>>,
-    /// Those that have begun and are not used up. More than one when something held the link up.
+    /// Slots that have begun and are not used up. More than one if the link was delayed.
     open: VecDeque<Open>,
     missed: u64,
     inboxes: Sparse<Inbox>,
@@ -86,7 +85,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Endpoint `node` of `nodes`, whose arbiter is node `nodes`.
+    /// Creates endpoint `node` of `nodes`, whose arbiter is node `nodes`.
     pub fn new(config: Fastpass, node: NodeId, nodes: u32, rate: Rate) -> Endpoint {
         let demand = u64::from(fastpass_demand_wire(DEMANDS_MAX as u32));
         let mut demands = TokenBucket::new(Bytes::new(DEMAND_BURST * demand));
@@ -112,7 +111,7 @@ impl Endpoint {
             now: Time::ZERO,
         }
     }
-    /// Slots that were over before this endpoint knew that they were its own.
+    /// Returns the number of slots that had passed before this endpoint received their allocation.
     pub fn missed_slots(&self) -> u64 {
         self.missed
     }
@@ -123,8 +122,8 @@ impl Endpoint {
         backlog.wire += train(&self.config, message.bytes).data_bytes();
         self.note_want(message.target);
     }
-    /// Slots that `target` needs beyond the requested ones, as far as the window allows. In-order
-    /// packing may need more: that shows when a slot has ended.
+    /// Returns the number of slots that `target` needs beyond the requested ones, as far as the
+    /// window allows. In-order packing may need more, which is detected when a slot has ended.
     fn want(&self, target: NodeId) -> u64 {
         let backlog = &self.targets[target.index()];
         let to_come = backlog.unanswered() + backlog.pending;
@@ -137,7 +136,7 @@ impl Endpoint {
         }
     }
 
-    /// What the arbiter has said in the packet that comes next.
+    /// Handles the content of the arbiter's next packet.
     fn take_control(&mut self) {
         let bytes = std::mem::take(&mut self.content);
         let control = Control::decode(&bytes, self.slots.at(self.now), self.newest);
@@ -154,8 +153,8 @@ impl Endpoint {
             self.settle(target, count, control.sequence);
         }
     }
-    /// The arbiter has allocated `count` slots in total: missing ones are lost, and requested
-    /// again.
+    /// Compares with the arbiter's total of `count` allocated slots: missing ones are lost, and
+    /// requested again.
     fn settle(&mut self, target: NodeId, count: u16, sequence: u64) {
         let backlog = &mut self.targets[target.index()];
         let lost = count.wrapping_sub(backlog.allocated as u16) as i16;
@@ -212,7 +211,7 @@ impl Endpoint {
         let piece = self.targets[target.index()].messages.peek(self.config.slot_payload)?;
         Some(fastpass_wire(piece.payload))
     }
-    /// A slot is over: what did not fit needs another.
+    /// Ends a slot; data that did not fit need another one.
     fn end_slot(&mut self, target: NodeId) {
         let backlog = &mut self.targets[target.index()];
         backlog.pending = backlog.pending.saturating_sub(1);
@@ -255,7 +254,7 @@ impl Endpoint {
         }
         counts
     }
-    /// The next packet in a slot that has begun.
+    /// Returns the next packet of a slot that has begun.
     fn data(&mut self) -> Option<Packet> {
         let wire = self.next_wire(self.open.front()?.target)?;
         let open = self.open.front_mut()?;
@@ -278,11 +277,11 @@ impl Program for Endpoint {
             HostIn::Announced(_) => {}
         }
     }
-    /// The start of the next slot of ours, the time of a demand that had to wait, or that of one
-    /// without an answer.
+    /// Returns the start of the next allocated slot, the time of a delayed demand, or that of a
+    /// repeated one.
     fn next_wakeup(&self) -> Option<Time> {
         let slot = self.allocated.peek().map(|Reverse((slot, _))| self.slots.start(*slot));
-        // A demand whose time has come waits for the link.
+        // A demand that is already due waits for the link.
         let demand = self.demand_at.filter(|at| *at > self.now);
         [slot, demand, self.timers.next()].into_iter().flatten().min().map(|at| at.max(self.now))
     }
@@ -296,7 +295,7 @@ impl Program for Endpoint {
 }
 
 impl crate::Host for Endpoint {
-    /// Control first: it is short, and data would leave it no gap.
+    /// Control has priority: it is short, and data would leave it no gap.
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         self.advance(now);
         self.demand(now).or_else(|| self.data())
@@ -336,7 +335,8 @@ mod tests {
         let sequence = endpoint.newest + 1;
         told(endpoint, at, Control { sequence, slots: vec![(slot, NodeId(target))], counts: Vec::new() });
     }
-    /// The demands of the next packet at `at`, as targets and totals; empty if it is not one.
+    /// Returns the demands of the next packet at `at`, as targets and totals; empty if it is not a
+    /// demand packet.
     fn demands(endpoint: &mut Endpoint, at: Time) -> Vec<(u32, u16)> {
         let packet = endpoint.poll_transmit(at).filter(|packet| packet.kind == PacketKind::Request);
         let content = packet.map(|_| endpoint.take_content()).unwrap_or_default();
@@ -366,7 +366,7 @@ mod tests {
         assert_eq!(demands(&mut endpoint, Time::ZERO), [(1, 8_192)]);
     }
 
-    /// Four packets at once; then one in the time that the arbiter's link takes for one of each of
+    /// Four packets at once; then one per period in which the arbiter's link carries one of each of
     /// the four endpoints.
     #[test]
     fn an_endpoint_takes_its_share_of_the_arbiters_link_and_no_more() {
@@ -385,7 +385,7 @@ mod tests {
         assert_eq!(demands(&mut endpoint, due), [(1, 5), (2, 1)]);
     }
 
-    /// Waking up again and again at one time would stop the clock.
+    /// Repeated wake-ups at the same time would stop the clock.
     #[test]
     fn a_demand_whose_time_has_come_waits_for_the_link_without_waking() {
         let mut endpoint = endpoint();
@@ -440,7 +440,8 @@ mod tests {
         assert_eq!(endpoint.missed_slots(), 1);
     }
 
-    /// A demand without an answer is repeated, later each time; the answer reports what was lost.
+    /// A demand without an answer is repeated with increasing delays; the answer reports the
+    /// losses.
     #[test]
     fn a_lost_demand_is_stated_again_and_lost_slots_are_asked_for_again() {
         let mut endpoint = endpoint();
@@ -451,10 +452,10 @@ mod tests {
         endpoint.on_wakeup(again, &mut Vec::new());
         assert_eq!(demands(&mut endpoint, again), [(1, 3)]);
         assert_eq!(endpoint.next_wakeup(), Some(again + Span::us(400)));
-        // The arbiter has allocated all three, in packets that did not come.
+        // The arbiter has allocated all three, in packets that were lost.
         told(&mut endpoint, again, Control { sequence: 7, slots: Vec::new(), counts: vec![(NodeId(1), 3)] });
         assert_eq!(demands(&mut endpoint, again), [(1, 6)]);
-        // One of them comes late: it is no longer counted on.
+        // One of them arrives late, after it was counted as lost.
         let late = endpoint.slots.at(again) + 9;
         told(&mut endpoint, again, Control { sequence: 6, slots: vec![(late, NodeId(1))], counts: Vec::new() });
         assert_eq!((endpoint.targets[1].allocated, endpoint.targets[1].pending), (3, 0));

@@ -1,11 +1,10 @@
-//! Frames as bytes: what `--wire` puts every packet of a run through.
+//! Frames as bytes: with `--wire`, every packet of a run is encoded and decoded.
 //!
-//! [`encode`] writes exactly [`Packet::wire`] bytes, as they would be on the wire (preamble to
-//! inter-frame gap, payload as zeros), and behind them a trailer of [`TRAILER`] bytes that is
-//! **not** on the wire and **not** counted: the simulator's own names for things, and the full
-//! width of fields that the real header cuts short. [`decode`] reads the headers into a view,
-//! checks their lengths and checksums, and then that the view says the same as the trailer wherever
-//! a real header has the field.
+//! [`encode`] writes exactly [`Packet::wire`] bytes, as on the wire (preamble to inter-frame gap,
+//! payload as zeros). A trailer of [`TRAILER`] bytes follows, which is **not** on the wire and
+//! **not** counted: the simulator's own identifiers, and the full width of fields that the real
+//! header truncates. [`decode`] reads the headers into a view and checks their lengths and
+//! checksums. It then checks that the view agrees with the trailer in every field of a real header.
 
 mod headers;
 mod trailer;
@@ -16,7 +15,7 @@ use headers::Stack;
 
 pub use trailer::TRAILER;
 
-/// Which frames a design puts on the wire.
+/// The frame format of a design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// Ethernet alone: the payload follows the MAC header, whose type field holds its length (IEEE
@@ -30,10 +29,10 @@ pub enum Framing {
     Pfabric,
     /// The receiver-driven protocol over UDP.
     ReceiverDriven,
-    /// Fastpass: TCP data, control packets of its own over IPv4 (its public code: protocol 222).
+    /// Fastpass: TCP data, and its own control packets over IPv4 (its public code: protocol 222).
     Fastpass,
-    /// CXL-like flits and PCIe-like credit packets, no Ethernet: two bytes before and a CRC of two
-    /// bytes behind.
+    /// CXL-like flits and PCIe-like credit packets, no Ethernet: two bytes in front and a CRC of
+    /// two bytes behind.
     Flit,
 }
 
@@ -44,12 +43,12 @@ pub enum WireError {
     /// Shorter than its headers.
     #[error("{got} bytes are too few: at least {needed} are needed")]
     Short {
-        /// Bytes there.
+        /// Number of bytes present.
         got: usize,
-        /// Bytes needed.
+        /// Number of bytes needed.
         needed: usize,
     },
-    /// A field holds what this framing never puts there.
+    /// A field has a value that this framing never uses.
     #[error("the field `{field}` holds {got:#x}, which this framing does not use")]
     Field {
         /// The field.
@@ -57,27 +56,27 @@ pub enum WireError {
         /// The rejected value.
         got: u64,
     },
-    /// A checksum does not fit the bytes it covers.
+    /// A checksum does not match the bytes it covers.
     #[error("the {field} is wrong: the frame is damaged")]
     Checksum {
         /// The checksum.
         field: &'static str,
     },
-    /// Header and trailer say different things.
+    /// Header and trailer have different values.
     #[error("header and trailer disagree about `{field}`")]
     Disagreement {
-        /// About what.
+        /// The field.
         field: &'static str,
     },
 }
 
-/// The fields of a packet that real headers carry.
+/// The fields of a packet that real headers contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct View {
     kind: PacketKind,
     payload: u32,
     marked: bool,
-    /// Low bits of the offset, with a mask of those that the header has.
+    /// Low bits of the offset, with a mask of those that the header contains.
     offset: (u64, u64),
 }
 
@@ -85,8 +84,8 @@ const IDLE: u8 = 0x07;
 const START: [u8; PREAMBLE as usize] = [0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0xd5];
 const FLIT_CRC: usize = 2;
 
-/// Appends `packet` as bytes. Its kind must be one that `framing` has. `content` is what a control
-/// packet says beyond its fields ([`crate::Host::take_content`]).
+/// Appends the encoded `packet`. Its kind must be one of `framing`'s. `content` is the content of a
+/// control packet beyond its fields ([`crate::Host::take_content`]).
 pub fn encode(framing: Framing, packet: &Packet, content: &[u8], bytes: &mut Vec<u8>) {
     let start = bytes.len();
     match headers::stack_of(framing, packet.kind) {
@@ -97,7 +96,7 @@ pub fn encode(framing: Framing, packet: &Packet, content: &[u8], bytes: &mut Vec
     trailer::write(packet, bytes);
 }
 
-/// Reads a packet back from exactly the bytes that [`encode`] appended.
+/// Decodes a packet from exactly the bytes that [`encode`] appended.
 pub fn decode(framing: Framing, bytes: &[u8]) -> Result<Packet, WireError> {
     let needed = TRAILER + 2 + FLIT_CRC;
     let body = bytes.len().checked_sub(TRAILER).filter(|body| *body >= 2 + FLIT_CRC);
@@ -115,7 +114,8 @@ pub fn decode(framing: Framing, bytes: &[u8]) -> Result<Packet, WireError> {
     Ok(packet)
 }
 
-/// An extended header of fixed length carries a RoCEv2 request, and may be longer than the request.
+/// Returns whether the seen length is that of a RoCEv2 request's extended header, which has a fixed
+/// length and may be longer than the request.
 fn is_extended_header(framing: Framing, packet: &Packet, seen: u32) -> bool {
     framing == Framing::Roce && packet.kind == PacketKind::Request && seen == request_extension(packet.payload)
 }
@@ -124,7 +124,7 @@ fn agree(field: &'static str, holds: bool) -> Result<(), WireError> {
     if holds { Ok(()) } else { Err(WireError::Disagreement { field }) }
 }
 
-/// Returns whether the bytes that [`encode`] appended hold `content` behind their IPv4 header.
+/// Returns whether the bytes that [`encode`] appended contain `content` behind their IPv4 header.
 pub fn holds_content(bytes: &[u8], content: &[u8]) -> bool {
     let behind = bytes.get((PREAMBLE + ETHERNET + IPV4) as usize..);
     content.is_empty() || behind.is_some_and(|behind| behind.starts_with(content))
@@ -161,8 +161,8 @@ fn view_frame(framing: Framing, wire: &[u8], packet: &Packet) -> Result<View, Wi
     headers::read_network(framing, ethernet.ether_type, &covered[ETHERNET as usize..])
 }
 
-/// Protocol identifier (kind and mark), filler, CRC-16 cut from CRC-32: the flit's layout inside is
-/// not modelled.
+/// Encodes a flit: protocol identifier (kind and mark), filler, CRC-16 truncated from CRC-32. The
+/// internal layout of a flit is not modelled.
 fn encode_flit(packet: &Packet, bytes: &mut Vec<u8>) {
     let start = bytes.len();
     bytes.extend_from_slice(&[headers::kind_code(packet.kind), u8::from(packet.marked)]);

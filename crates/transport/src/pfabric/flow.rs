@@ -7,14 +7,14 @@ use crate::{Message, Packet};
 use base::{Bytes, NodeId, Time};
 use std::collections::VecDeque;
 
-/// What a flow sends next.
+/// The next transmission of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Send {
     /// Payload of the message.
     Data {
-        /// In the message.
+        /// Offset in the message.
         offset: u64,
-        /// Bytes.
+        /// Length in bytes.
         payload: u32,
         /// Whether they were sent before.
         again: bool,
@@ -23,7 +23,7 @@ pub(super) enum Send {
     Probe,
 }
 
-/// What decides when a flow sends.
+/// The rate control of a flow.
 #[derive(Clone, Debug)]
 enum Control {
     /// pFabric's own window.
@@ -32,12 +32,12 @@ enum Control {
     Dctcp(Box<OverDctcp>),
 }
 
-/// A message, its place among the flows, and what controls it.
+/// A message with its order among the flows and its rate control.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
     pub message: Message,
     pub sequence: u32,
-    /// Flows are numbered as they are made; never used again, so that stale list entries are known.
+    /// Number in order of creation; never reused, so that stale list entries are detected.
     pub order: u64,
     /// The remaining bytes under which this flow is listed as able to send.
     pub listed: Option<u64>,
@@ -60,7 +60,7 @@ impl Default for Flow {
 }
 
 impl Flow {
-    /// Starts over with another message, keeping allocations.
+    /// Restarts with another message, keeping allocations.
     pub(super) fn begin(&mut self, message: &Message, sequence: u32, order: u64, config: &Pfabric) {
         (self.message, self.sequence, self.order, self.listed) = (*message, sequence, order, None);
         let bytes = message.bytes;
@@ -75,7 +75,7 @@ impl Flow {
             }
         }
     }
-    /// Bytes not acknowledged.
+    /// Returns the number of unacknowledged bytes.
     pub(super) fn remaining(&self) -> u64 {
         match &self.control {
             Control::Minimal(flow) => flow.remaining(),
@@ -88,28 +88,28 @@ impl Flow {
             Control::Dctcp(flow) => flow.can_send(),
         }
     }
-    /// What to send; only when [`can_send`](Self::can_send).
+    /// Returns the next transmission; call only if [`can_send`](Self::can_send).
     pub(super) fn next_send(&mut self, now: Time, config: &Pfabric) -> Send {
         match &mut self.control {
             Control::Minimal(flow) => flow.next_send(now, config),
             Control::Dctcp(flow) => flow.next_send(now),
         }
     }
-    /// Takes an acknowledgement of this flow.
+    /// Handles an acknowledgement of this flow.
     pub(super) fn acknowledge(&mut self, now: Time, packet: &Packet, config: &Pfabric) {
         match &mut self.control {
             Control::Minimal(flow) => flow.acknowledge(now, packet.offset, packet.value, config),
             Control::Dctcp(flow) => flow.acknowledge(now, packet.offset, packet.marked),
         }
     }
-    /// Returns the time at which [`time_out`](Self::time_out) is due.
+    /// Returns when [`time_out`](Self::time_out) is due.
     pub(super) fn deadline(&self) -> Option<Time> {
         match &self.control {
             Control::Minimal(flow) => flow.deadline(),
             Control::Dctcp(flow) => flow.deadline(),
         }
     }
-    /// Nothing was heard for too long.
+    /// Handles a timeout.
     pub(super) fn time_out(&mut self) {
         match &mut self.control {
             Control::Minimal(flow) => flow.time_out(),
@@ -127,19 +127,19 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    /// The number of the next flow.
+    /// Returns the number of the next flow.
     pub(super) fn next_sequence(&self) -> u32 {
         self.first.wrapping_add(self.slots.len() as u32)
     }
-    /// The next flow is in `slot`.
+    /// Adds the next flow, which is in `slot`.
     pub(super) fn open(&mut self, slot: u32) {
         self.slots.push_back(Some(slot));
     }
-    /// Where flow `sequence` is, if it is open.
+    /// Returns the slot of flow `sequence`, if it is open.
     pub(super) fn slot_of(&self, sequence: u32) -> Option<u32> {
         *self.slots.get(sequence.wrapping_sub(self.first) as usize)?
     }
-    /// Flow `sequence` has ended.
+    /// Removes flow `sequence`, which has ended.
     pub(super) fn close(&mut self, sequence: u32) {
         if let Some(slot) = self.slots.get_mut(sequence.wrapping_sub(self.first) as usize) {
             *slot = None;

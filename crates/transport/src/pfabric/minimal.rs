@@ -1,34 +1,34 @@
-//! pFabric's own rate control (SIGCOMM'13, 4.2): a fixed window, losses found by a fixed timeout
-//! alone, probes after several.
+//! pFabric's own rate control (SIGCOMM'13, 4.2): a fixed window, loss detection by a fixed timeout
+//! alone, and probes after several timeouts.
 
 use super::flow::Send;
 use crate::common::Ranges;
 use crate::config::Pfabric;
 use base::Time;
 
-/// How a flow treats losses.
+/// The mode of a flow, which depends on losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Mode {
     /// Sends as its window allows.
     #[default]
     Sending,
-    /// Timed out too often: sends one probe a timeout until something is acknowledged.
+    /// Timed out too often: sends one probe per timeout until something is acknowledged.
     Probing {
-        /// A probe may be sent now.
+        /// Whether a probe may be sent now.
         due: bool,
     },
 }
 
-/// A flow's window and what is acknowledged.
+/// A flow's window and acknowledged data.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Minimal {
-    /// Of the message.
+    /// Length of the message.
     bytes: u64,
     acknowledged: Ranges,
     acknowledged_bytes: u64,
-    /// Everything not acknowledged from here on may be sent.
+    /// All unacknowledged data from here on may be sent.
     cursor: u64,
-    /// The end of what was ever sent.
+    /// Highest end of sent data.
     sent: u64,
     /// Packets below the cursor that were sent since the last timeout and not acknowledged.
     in_flight: u32,
@@ -41,17 +41,17 @@ pub(super) struct Minimal {
 }
 
 impl Minimal {
-    /// Starts over with a message of `bytes`, keeping allocations.
+    /// Restarts with a message of `bytes`, keeping allocations.
     pub(super) fn begin(&mut self, bytes: u64, window: u32, probe_after: u32) {
         let mut acknowledged = std::mem::take(&mut self.acknowledged);
         acknowledged.clear();
         *self = Minimal { bytes, window, probe_after, acknowledged, ..Minimal::default() };
     }
-    /// Bytes not acknowledged.
+    /// Returns the number of unacknowledged bytes.
     pub(super) fn remaining(&self) -> u64 {
         self.bytes - self.acknowledged_bytes
     }
-    /// Time at which all data in flight count as lost.
+    /// Returns when all data in flight count as lost.
     pub(super) fn deadline(&self) -> Option<Time> {
         self.deadline
     }
@@ -61,7 +61,7 @@ impl Minimal {
             Mode::Sending => self.in_flight < self.window && self.next_offset() < self.bytes,
         }
     }
-    /// What to send; only when [`can_send`](Self::can_send).
+    /// Returns the next transmission; call only if [`can_send`](Self::can_send).
     pub(super) fn next_send(&mut self, now: Time, config: &Pfabric) -> Send {
         self.deadline.get_or_insert(now + config.timeout);
         if let Mode::Probing { due } = &mut self.mode {
@@ -76,9 +76,9 @@ impl Minimal {
         self.in_flight += 1;
         Send::Data { offset, payload, again }
     }
-    /// `bytes` from `offset` on have arrived; 0 bytes answer a probe.
+    /// Handles an acknowledgement of `bytes` from `offset` on; 0 bytes answer a probe.
     ///
-    /// An acknowledgement from the cursor on answers a packet of before the last timeout, which
+    /// An acknowledgement from the cursor on answers a packet sent before the last timeout, which
     /// `in_flight` no longer counts.
     pub(super) fn acknowledge(&mut self, now: Time, offset: u64, bytes: u64, config: &Pfabric) {
         let end = offset.saturating_add(bytes).min(self.bytes);
@@ -93,8 +93,8 @@ impl Minimal {
         }
         self.deadline = (self.in_flight > 0).then_some(now + config.timeout);
     }
-    /// A timeout without any reception: all data in flight count as lost, and the flow restarts
-    /// with a window of one packet, as TCP does (paper, 4.2).
+    /// Handles a timeout without any reception: all data in flight count as lost, and the flow
+    /// restarts with a window of one packet, like TCP (paper, 4.2).
     pub(super) fn time_out(&mut self) {
         self.deadline = None;
         self.timeouts += 1;

@@ -1,5 +1,5 @@
-//! pFabric's priorities over DCTCP's rate control (EDM, ASPLOS'25, 4.3): each flow is a connection
-//! of its own.
+//! pFabric's priorities over DCTCP's rate control (EDM, ASPLOS'25, 4.3): each flow is a separate
+//! connection.
 
 use super::flow::Send;
 use crate::config::Dctcp;
@@ -10,7 +10,7 @@ use base::{Bytes, Time};
 #[derive(Clone, Debug)]
 pub(super) struct OverDctcp {
     sender: Sender,
-    /// Bytes not acknowledged: all before them are, as acknowledgements of TCP are cumulative.
+    /// Unacknowledged bytes, which are the last ones: acknowledgements of TCP are cumulative.
     remaining: u64,
     bytes: u64,
 }
@@ -21,24 +21,25 @@ impl OverDctcp {
         sender.submit(message, bytes.count());
         OverDctcp { sender, remaining: bytes.count(), bytes: bytes.count() }
     }
-    /// Bytes not acknowledged.
+    /// Returns the number of unacknowledged bytes.
     pub(super) fn remaining(&self) -> u64 {
         self.remaining
     }
     pub(super) fn can_send(&self) -> bool {
         self.sender.can_send()
     }
-    /// What to send; only when [`can_send`](Self::can_send).
+    /// Returns the next transmission; call only if [`can_send`](Self::can_send).
     pub(super) fn next_send(&mut self, now: Time) -> Send {
         let segment = self.sender.next_segment(now).expect("the sender says that it can send");
         Send::Data { offset: segment.offset, payload: segment.payload, again: segment.again }
     }
-    /// All before `offset` have arrived; `marked` if the packet that says so met congestion.
+    /// Handles an acknowledgement of everything before `offset`; `marked` if the acknowledged
+    /// packet was marked.
     pub(super) fn acknowledge(&mut self, now: Time, offset: u64, marked: bool) {
         self.remaining = self.remaining.min(self.bytes - offset);
         self.sender.acknowledge(now, offset, marked);
     }
-    /// Returns the time at which the retransmission timer fires.
+    /// Returns when the retransmission timer fires.
     pub(super) fn deadline(&self) -> Option<Time> {
         self.sender.deadline()
     }

@@ -1,21 +1,21 @@
-//! The switch: small output queues, served and dropped by priority (SIGCOMM'13, 4.1), and marked
+//! The switch: small output queues, served and dropped by priority (SIGCOMM'13, 4.1), with marking
 //! for flows over DCTCP.
 
 use crate::{Packet, PacketKind, SwitchIn, SwitchOut};
 use base::{Bytes, NodeId, Program, Time};
 
-/// A switch with one priority queue a port.
+/// A switch with one priority queue per port.
 #[derive(Clone, Debug)]
 pub struct Switch {
     room: u64,
-    /// Data that finds more than this is marked.
+    /// Queue length above which arriving data are marked.
     mark_above: u64,
     queues: Vec<Queue>,
     ready: Vec<NodeId>,
     arrivals: u64,
 }
 
-/// A port's packets in no order, with the fields for decisions beside them.
+/// A port's packets in no order, with the fields for decisions in a parallel array.
 #[derive(Clone, Debug, Default)]
 struct Queue {
     keys: Vec<Key>,
@@ -44,22 +44,22 @@ impl Queue {
         self.used -= u64::from(packet.wire);
         packet
     }
-    /// The earliest packet of the flow of the most urgent packet: a flow's later packets are more
-    /// urgent, its earlier ones must not starve.
+    /// Returns the earliest packet of the flow of the most urgent packet: a flow's later packets
+    /// are more urgent, and must not starve its earlier ones.
     fn next(&self) -> Option<usize> {
         let urgent = self.keys.iter().min_by_key(|key| (key.priority, key.arrival))?;
         let same_flow =
             self.keys.iter().enumerate().filter(|(_, key)| key.flow == urgent.flow && is_data(key) == is_data(urgent));
         same_flow.min_by_key(|(_, key)| key.arrival).map(|(index, _)| index)
     }
-    /// The least urgent packet, the latest of several.
+    /// Returns the least urgent packet, the latest of several.
     fn least_urgent(&self) -> Option<usize> {
         let all = self.keys.iter().enumerate();
         all.max_by_key(|(_, key)| (key.priority, key.arrival)).map(|(index, _)| index)
     }
 }
 
-/// Acknowledgements have priority 0 and are no part of the data flow with the same numbers.
+/// Acknowledgements have priority 0 and are not part of the data flow with the same numbers.
 fn is_data(key: &Key) -> bool {
     key.priority > 0
 }
@@ -76,8 +76,8 @@ impl Program for Switch {
     type In = SwitchIn;
     type Out = SwitchOut;
 
-    /// Inserts the packet, and drops the least urgent packets while the queue is too long, the new
-    /// one included.
+    /// Inserts the packet, and drops the least urgent packets, possibly the new one, while the
+    /// queue is too long.
     fn on(&mut self, _: Time, input: SwitchIn, out: &mut Vec<SwitchOut>) {
         let mut packet = input.packet;
         let port = packet.target;

@@ -1,4 +1,4 @@
-//! Flow control: what is paused, what is marked, and that nothing is dropped.
+//! Tests of flow control: pauses, marks, and the absence of drops.
 
 use super::*;
 use crate::deadlock::circle_of_ways;
@@ -24,7 +24,7 @@ fn dcqcn(pause: Pause) -> Dcqcn {
     }
 }
 
-/// With headrooms of the place.
+/// Builds a lossless configuration; the network fills in the headrooms.
 fn lossless(pause: Pause) -> Option<LosslessConfig> {
     Some(LosslessConfig { dcqcn: dcqcn(pause), headrooms: Vec::new(), seed: Seed(1) })
 }
@@ -37,9 +37,9 @@ fn pauses(net: &Net) -> u64 {
     net.hops.iter().flatten().map(|hop| hop.counts().pauses).sum()
 }
 
-/// Sixteen reads of 128 KiB at once, of a near and a far target on board links of 400 Gb/s, over
-/// links of 100: what is dropped without flow control waits before the hop that both pass, and the
-/// bottleneck never idles.
+/// Sixteen simultaneous reads of 128 KiB, of a near and a far target on board links of 400 Gb/s,
+/// over links of 100 Gb/s. Packets that are dropped without flow control wait before the hop that
+/// both pass, and the bottleneck never idles.
 #[test]
 fn a_full_hop_pauses_the_one_before_it_and_nothing_is_dropped() {
     let read_all = |lossless: Option<LosslessConfig>| {
@@ -92,8 +92,8 @@ fn headroom_holds_what_comes_after_the_pause() {
     }
 }
 
-/// A hop with one neighbour that pauses it: data wait, acknowledgements pass, and go on as soon as
-/// they may.
+/// A hop is paused by one neighbour: data wait, acknowledgements pass, and data resume as soon as
+/// allowed.
 #[test]
 fn a_pause_holds_data_and_no_acknowledgement() {
     let net = Net::new(
@@ -135,7 +135,8 @@ fn a_link_that_comes_back_is_not_paused() {
     assert!(!hop.is_paused(port));
 }
 
-/// A command that a stream needs goes on without effect, and its host is told all the same.
+/// A command that a stream needs is forwarded without effect, and its host is notified all the
+/// same.
 #[test]
 fn a_rejected_command_of_a_stream_goes_on_and_books_nothing() {
     let over_commitment = vec![OverCommitment { headroom_min: 0, factor: 1024 }];
@@ -157,7 +158,7 @@ fn a_rejected_command_of_a_stream_goes_on_and_books_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Small thresholds, where no circle of ways can make it stand still.
+    /// Small thresholds, in networks without a cycle of routes, which could deadlock.
     #[test]
     fn a_lossless_network_loses_nothing_and_ends_with_nobody_paused(
         graph in graphs(), design in designs(), load in loads(),

@@ -1,4 +1,4 @@
-//! Hops in small networks: ways, bookings, failures.
+//! Tests of hops in small networks: routes, bookings, failures.
 
 mod lossless;
 mod net;
@@ -24,7 +24,7 @@ fn storage_driven() -> SchedulingConfig {
     })
 }
 
-/// Everything on; the parts that belong to a place are filled in by the network.
+/// Returns a configuration with all techniques enabled; the network fills in the parts of each hop.
 fn settings() -> HopConfig {
     HopConfig {
         here: VertexId(0),
@@ -51,12 +51,12 @@ fn link_between(graph: &Graph, one: u32, other: u32) -> LinkId {
     graph.channels_between(VertexId(one), VertexId(other)).next().expect("they are neighbours").link()
 }
 
-/// The one adapter that the first host is cabled to.
+/// Returns the adapter to which the first host is cabled.
 fn entrance(graph: &Graph) -> u32 {
     graph.hops(HOST)[0].to.0
 }
 
-/// The target at adapter `adapter`.
+/// Returns the target at adapter `adapter`.
 fn target(adapter: u32) -> VertexId {
     VertexId(TARGETS + adapter)
 }
@@ -164,9 +164,9 @@ fn a_session_that_booked_little_is_held_back_and_its_neighbour_is_not() {
     assert!(small_held < small, "{small:?} {small_held:?}");
 }
 
-/// Ten reads of 128 KiB come in by a link of 100 Gb/s, one after the other, and leave by another:
-/// there is no queue beyond what the faster board link makes of one. Each has booked 10 Gb/s, so
-/// that nine tenths of it wait for tokens, while the wire is idle for the most part of the first.
+/// Ten reads of 128 KiB arrive on a link of 100 Gb/s, one after the other, and leave by another.
+/// Only the faster board link causes queueing. Each read has booked 10 Gb/s, so nine tenths of it
+/// wait for tokens, while the wire is mostly idle during the first.
 #[test]
 fn what_the_policer_holds_takes_none_of_the_buffer() {
     let buffer = Bytes::kib(160);
@@ -197,8 +197,8 @@ fn what_the_policer_holds_takes_none_of_the_buffer() {
     let plain = read_all(None);
     assert_eq!(held_max(&plain), Some(Bytes::ZERO));
     let shaped = read_all(Some(reservation()));
-    // The k-th of ten overlapping reads has k tenths of its data still held when the last has come:
-    // five and a half reads, less what bursts let through.
+    // The k-th of ten overlapping reads has k tenths of its data still held when the last one
+    // arrives: five and a half reads, less the bursts.
     let all = 32 * 4_200 * 11 / 2;
     let held = held_max(&shaped).expect("hops have ports").count();
     assert!(held > buffer.count() * 3 && (all * 3 / 4..=all).contains(&held), "{held} of {all}");
@@ -207,8 +207,8 @@ fn what_the_policer_holds_takes_none_of_the_buffer() {
     assert!(last >= Time::ZERO + alone && last < Time::ZERO + alone + Span::us(40), "{last:?} {alone:?}");
 }
 
-/// Sixteen reads of 128 KiB at once, out of a board link of 400 Gb/s into one of 100, whose buffer
-/// holds 64 KiB. Each fills at 10 Gb/s, 160 in all.
+/// Sixteen simultaneous reads of 128 KiB, from a board link of 400 Gb/s into one of 100 Gb/s whose
+/// buffer holds 64 KiB. Each bucket fills at 10 Gb/s, 160 in total.
 #[test]
 fn what_was_booked_is_not_dropped_where_the_buffer_is_full() {
     let over_commitment = vec![OverCommitment { headroom_min: 0, factor: 512 }];
@@ -227,7 +227,7 @@ fn what_was_booked_is_not_dropped_where_the_buffer_is_full() {
     let net = read_all(Some(booked));
     assert_eq!((net.dropped.len(), net.refused), (0, 0));
     assert_eq!(net.responses().count(), 16);
-    // 16 reads at 100 Gb/s behind the drive's 10 us; fewer than ten, in the end, do not fill the
+    // 16 reads at 100 Gb/s after the drive's 10 us; at the end, fewer than ten do not fill the
     // link.
     let all = Rate::gbps(100).span_of(Bytes::new(16 * 32 * 4_216));
     let last = net.at_hosts.last().expect("all were answered").0;
@@ -345,7 +345,7 @@ fn what_waits_at_a_port_that_fails_is_sent_another_way() {
     assert!(net.lost.len() <= 2 && (10..33).contains(&detoured), "{} lost, {detoured} detoured", net.lost.len());
 }
 
-/// What can be turned off, one by one.
+/// Designs with techniques disabled one by one.
 fn designs() -> impl Strategy<Value = HopConfig> {
     let policy = prop_oneof![
         Just(Policy::Isr),
@@ -373,14 +373,14 @@ fn graphs() -> impl Strategy<Value = Graph> {
     ]
 }
 
-/// I/Os as (host, target, is a read, pages, microseconds after the one before).
+/// I/Os as (host, target, is a read, pages, microseconds after the previous one).
 type Load = Vec<(u32, u32, bool, u32, u64)>;
 
 fn loads() -> impl Strategy<Value = Load> {
     prop::collection::vec((any::<u32>(), any::<u32>(), any::<bool>(), 1u32..40, 0u64..4), 1..60)
 }
 
-/// Begins all I/Os from `start` on; their number and when the last begins.
+/// Starts all I/Os from `start` on. Returns when the last one starts.
 fn begin_all(net: &mut Net, load: &Load, start: Time, first_command: u16) -> Time {
     let of = |kind| net.graph.of_kind(kind).collect::<Vec<_>>();
     let (hosts, targets) = (of(topology::VertexKind::Host), of(topology::VertexKind::Target));
@@ -401,7 +401,7 @@ fn all_booked(net: &Net) -> u64 {
     net.hops.iter().flatten().map(ports).sum()
 }
 
-/// Pieces of an I/O by their kind, in the order of coming.
+/// Groups the data packets by I/O and direction, in the order of arrival.
 fn pieces<'a>(packets: impl Iterator<Item = &'a (Time, Packet)>) -> BTreeMap<(Tag, bool), Vec<u32>> {
     let mut pieces: BTreeMap<_, Vec<u32>> = BTreeMap::new();
     for (_, packet) in

@@ -1,4 +1,4 @@
-//! A small network of hops with the simplest hosts and targets: enough to see what hops do to
+//! A small network of hops with minimal hosts and targets, to observe the effect of hops on
 //! packets.
 
 use crate::hop::{Hop, HopConfig, HopIn, HopOut, LosslessConfig};
@@ -10,10 +10,10 @@ use base::{Bytes, Operation, Program, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use topology::{Graph, LinkId, VertexId};
 
-/// Time that a drive takes.
+/// Service time of a drive.
 const DRIVE: Span = Span::us(10);
 const PROPAGATION: Span = Span::ns(200);
-/// A data packet with all headers but the trail.
+/// Size of a data packet with all headers except the trail.
 const DATA_FRAME: u32 = 4_200;
 
 enum Event {
@@ -31,29 +31,29 @@ pub(super) struct Net {
     events: BTreeMap<(Time, u64), Event>,
     scheduled: u64,
     pub broken: BTreeSet<LinkId>,
-    /// When the last frame by a channel has left.
+    /// When the last frame on a channel has left.
     busy: Vec<Time>,
     pub now: Time,
-    /// Every packet that came to a host, with its time.
+    /// Every packet received by a host, with its time.
     pub at_hosts: Vec<(Time, Packet)>,
     pub at_targets: Vec<(Time, Packet)>,
     pub dropped: Vec<Packet>,
-    /// Packets that were on a link when it broke, or came to one that was broken.
+    /// Packets that were on a link when it failed, or were sent to a failed one.
     pub lost: Vec<Packet>,
-    /// Packets that endpoints have put onto the network.
+    /// Number of packets that endpoints have sent.
     pub made: usize,
     pub refused: u64,
-    /// Write data still to come to a target, by session and command.
+    /// Missing write data of a target, by session and command.
     writes: BTreeMap<(SessionId, u16), u32>,
-    /// The credit that targets give.
+    /// The credit that targets return.
     pub credit: u32,
-    /// Whether targets send no response behind the data of reads.
+    /// Whether targets send no response after the data of reads.
     pub data_end_reads: bool,
     pub out: Vec<HopOut>,
 }
 
-/// Between hops what a link and its ends hold; from endpoints, which obey no pause, all that they
-/// send.
+/// Fills in the headrooms: between hops, the bytes that a link and its ends hold; from endpoints,
+/// which ignore pauses, all that they send.
 fn with_headrooms(lossless: LosslessConfig, graph: &Graph, vertex: VertexId) -> LosslessConfig {
     let headroom = |hop: &topology::Hop| {
         let rate = graph.link(hop.channel.link()).rate;
@@ -65,8 +65,8 @@ fn with_headrooms(lossless: LosslessConfig, graph: &Graph, vertex: VertexId) -> 
 }
 
 impl Net {
-    /// All up and converged. `settings` gets the place-specific parts of the configuration filled
-    /// in.
+    /// Creates a converged network with all links up. It fills in the hop-specific parts of
+    /// `settings`.
     pub fn new(graph: Graph, settings: &HopConfig) -> Net {
         let hop = |vertex: VertexId| {
             let vertices = graph.vertices().len();
@@ -109,14 +109,14 @@ impl Net {
         self.scheduled += 1;
     }
 
-    /// A host begins an I/O at `time`.
+    /// Starts an I/O of a host at `time`.
     pub fn begin(&mut self, time: Time, host: VertexId, target: VertexId, operation: Operation, bytes: u32, tag: Tag) {
         let packet = Packet { tag, ..command(operation, bytes, host, target) };
         let port = Port((usize::from(tag.command) % self.graph.degree(host)) as u16);
         self.at(time, Event::Answer { at: host, port, packet });
     }
 
-    /// A link breaks, or joins again, at `time`; both ends see it at once.
+    /// Fails or restores a link at `time`; both ends are notified at once.
     pub fn toggle(&mut self, time: Time, link: LinkId) {
         self.at(time, Event::Toggle { link });
     }
@@ -137,7 +137,7 @@ impl Net {
             Event::Arrive { at, port, packet, .. } if self.hops[at.index()].is_some() => {
                 self.tell(at, HopIn::Packet { port, packet });
             }
-            // Endpoints have no ear for it: the headroom of their ports is for that.
+            // Endpoints ignore pauses: the headroom of their ports absorbs their packets.
             Event::Arrive { packet, .. } if matches!(packet.kind, PacketKind::Pause { .. }) => {}
             Event::Arrive { at, port, packet, .. } if packet.destination() != at => {
                 panic!("{at:?} by {port:?} is not where {packet:?} goes")
@@ -164,7 +164,7 @@ impl Net {
         let is_up = self.broken.remove(&link);
         if !is_up {
             self.broken.insert(link);
-            // What is on the wire is gone, even if the link comes back before it would have
+            // Packets on the wire are lost, even if the link recovers before they would have
             // arrived.
             let on_wire = |event: &Event| matches!(event, Event::Arrive { link: of, .. } if *of == link);
             let keys: Vec<_> = self.events.iter().filter(|(_, event)| on_wire(event)).map(|(key, _)| *key).collect();
@@ -187,7 +187,7 @@ impl Net {
         }
     }
 
-    /// A pause is of its link, and nobody misses it.
+    /// A pause belongs to its link, and does not count as lost.
     fn lose(&mut self, packet: Packet) {
         if !matches!(packet.kind, PacketKind::Pause { .. }) {
             self.lost.push(packet);
@@ -224,7 +224,7 @@ impl Net {
         }
     }
 
-    /// Puts a frame onto a wire. Endpoints wait for theirs.
+    /// Sends a frame on a wire. Endpoints wait until theirs is free.
     fn send(&mut self, at: VertexId, port: Port, packet: Packet) {
         let hop = self.graph.hops(at)[port.index()];
         let (to, by) = peer(&self.graph, at, port).expect("it is a port");
@@ -291,13 +291,13 @@ impl Net {
         }
     }
 
-    /// Packets that are nowhere: neither delivered nor dropped nor lost.
+    /// Returns the number of unaccounted packets: neither delivered nor dropped nor lost.
     pub fn missing(&self) -> i64 {
         let ended = self.at_hosts.len() + self.at_targets.len() + self.dropped.len() + self.lost.len();
         self.made as i64 - ended as i64
     }
 
-    /// Responses that came to hosts.
+    /// Returns the responses received by hosts.
     pub fn responses(&self) -> impl Iterator<Item = &Packet> {
         self.at_hosts.iter().map(|(_, packet)| packet).filter(|packet| packet.kind == PacketKind::Response)
     }

@@ -1,4 +1,4 @@
-//! Ethernet, IPv4 and what is above, written and viewed. All fields are big-endian.
+//! Encoding and decoding of Ethernet, IPv4 and higher headers. All fields are big-endian.
 
 use super::{Framing, View, WireError};
 use crate::dcqcn::RESPONSE;
@@ -16,7 +16,7 @@ const IPV4_TYPE: u16 = 0x0800;
 const CONTROL_TYPE: u16 = 0x8808;
 const PAUSE_OPCODE: u16 = 0x0101;
 const PAUSE_GROUP: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 1];
-/// Data travels in class 3.
+/// Data uses class 3.
 const PAUSE_CLASS: u16 = 1 << 3;
 /// Largest value of the type field that is a length (IEEE 802.3, 3.2.6), and the type of longer
 /// payloads without one.
@@ -60,7 +60,7 @@ const LOW_32: u64 = 0xffff_ffff;
 /// The headers of a packet, outermost first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stack {
-    /// Nothing but the payload.
+    /// The payload alone.
     Raw,
     /// IPv4, TCP.
     Tcp,
@@ -78,7 +78,7 @@ pub(super) enum Stack {
     Flit,
 }
 
-/// Which headers a packet of `kind` has.
+/// Returns the headers of a packet of `kind`.
 pub(super) fn stack_of(framing: Framing, kind: PacketKind) -> Stack {
     match (framing, kind) {
         (Framing::Flit, _) => Stack::Flit,
@@ -118,7 +118,8 @@ pub(super) struct Ethernet {
     pub ether_type: u16,
 }
 
-/// Locally administered addresses with the node's number in the low 32 bits.
+/// Appends an Ethernet header with locally administered addresses, which contain the node's number
+/// in the low 32 bits.
 pub(super) fn write_ethernet(stack: Stack, packet: &Packet, bytes: &mut Vec<u8>) {
     let (target, ether_type) = match stack {
         Stack::Pause => (PAUSE_GROUP, CONTROL_TYPE),
@@ -130,7 +131,7 @@ pub(super) fn write_ethernet(stack: Stack, packet: &Packet, bytes: &mut Vec<u8>)
     put16(bytes, ether_type);
 }
 
-/// Of at least 14 bytes.
+/// Decodes an Ethernet header; `frame` must have at least 14 bytes.
 pub(super) fn read_ethernet(frame: &[u8]) -> Ethernet {
     let node = |at: usize| NodeId(get32(frame, at + 2));
     let target = (frame[..6] != PAUSE_GROUP).then(|| node(0));
@@ -142,7 +143,7 @@ fn address(node: NodeId) -> [u8; 6] {
     [0x02, 0, a, b, c, d]
 }
 
-/// Everything between Ethernet header and padding.
+/// Appends everything between Ethernet header and padding.
 pub(super) fn write_network(stack: Stack, packet: &Packet, content: &[u8], bytes: &mut Vec<u8>) {
     match stack {
         Stack::Pause => write_pause(packet, bytes),
@@ -155,7 +156,7 @@ pub(super) fn write_network(stack: Stack, packet: &Packet, content: &[u8], bytes
     }
 }
 
-/// Views everything behind the Ethernet header, padding included; at least 46 bytes.
+/// Decodes everything behind the Ethernet header, including padding; at least 46 bytes.
 pub(super) fn read_network(framing: Framing, ether_type: u16, network: &[u8]) -> Result<View, WireError> {
     if ether_type == CONTROL_TYPE {
         return read_pause(network);
@@ -198,7 +199,7 @@ fn read_pause(network: &[u8]) -> Result<View, WireError> {
     Ok(View { kind: PacketKind::Pause, payload: 0, marked: false, offset: (0, 0) })
 }
 
-/// What an IPv4 header says, and what it carries.
+/// The fields of an IPv4 header, and its payload.
 struct Ipv4<'a> {
     protocol: u8,
     marked: bool,
@@ -237,8 +238,9 @@ fn ecn_of(packet: &Packet) -> u8 {
     }
 }
 
-/// The mark of an acknowledgement is the echo in the TCP flags; that of data is in the IPv4 header.
-/// The checksum stays zero, as before offloading to the NIC: the FCS covers the segment.
+/// Appends IPv4, TCP and the payload. The mark of an acknowledgement is the echo in the TCP flags;
+/// that of data is in the IPv4 header. The checksum stays zero, as before offloading to the NIC:
+/// the FCS covers the segment.
 fn write_tcp(stack: Stack, packet: &Packet, bytes: &mut Vec<u8>) {
     let is_acknowledgement = packet.kind == PacketKind::Acknowledgement;
     let ecn = if is_acknowledgement { ECN_NONE } else { ecn_of(packet) };
@@ -287,8 +289,8 @@ fn read_tcp(ip: &Ipv4) -> Result<View, WireError> {
     Ok(View { kind, payload, marked, offset: (u64::from(offset), LOW_32) })
 }
 
-/// The byte offset replaces the packet sequence number, whose 24 bits are its low bits. The payload
-/// of a request is its extended header.
+/// Appends a RoCEv2 packet. The byte offset replaces the packet sequence number, whose 24 bits are
+/// its low bits. The payload of a request is its extended header.
 fn write_roce(packet: &Packet, bytes: &mut Vec<u8>) {
     let (opcode, extension) = roce_opcode(packet);
     let payload = if packet.kind == PacketKind::Request { 0 } else { packet.payload };
@@ -304,7 +306,7 @@ fn write_roce(packet: &Packet, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&check.to_le_bytes());
 }
 
-/// Opcode, and the length of its extended header in bytes.
+/// Returns the opcode, and the length of its extended header in bytes.
 fn roce_opcode(packet: &Packet) -> (u8, u32) {
     let (first, last) = (packet.offset == 0, packet.offset + u64::from(packet.payload) == packet.value);
     match packet.kind {
@@ -335,7 +337,7 @@ fn response_opcode(first: bool, last: bool) -> (u8, u32) {
     }
 }
 
-/// Kind, and the bytes of the extended header that is not payload.
+/// Returns the kind, and the bytes of the extended header that are not payload.
 fn roce_kind(opcode: u8) -> Result<(PacketKind, u32), WireError> {
     match opcode {
         WRITE_FIRST | WRITE_ONLY => Ok((PacketKind::Data, RETH)),
@@ -363,14 +365,14 @@ fn read_roce(ip: &Ipv4, network: &[u8]) -> Result<View, WireError> {
     Ok(View { kind, payload, marked: ip.marked, offset: (offset, LOW_24) })
 }
 
-/// Zero checksum: none (RFC 768).
+/// Appends a UDP header; a zero checksum means none (RFC 768).
 fn write_udp(source: u16, target: u16, length: u32, bytes: &mut Vec<u8>) {
     put16(bytes, source);
     put16(bytes, target);
     put32(bytes, length << 16);
 }
 
-/// The port identifies the kind.
+/// Appends a packet of the receiver-driven protocol; the port encodes the kind.
 fn write_receiver_driven(packet: &Packet, bytes: &mut Vec<u8>) {
     let carried = UDP + RECEIVER_DRIVEN + packet.payload;
     write_ipv4(PROTOCOL_UDP, ecn_of(packet), carried, packet, bytes);
@@ -395,7 +397,7 @@ fn read_receiver_driven(ip: &Ipv4) -> Result<View, WireError> {
     Ok(View { kind, payload, marked: ip.marked, offset: (offset, LOW_32) })
 }
 
-/// The content, and zeros as padding; without any, an empty packet of its kind.
+/// Appends the content, padded with zeros; without content, an empty packet of its kind.
 fn write_fastpass(packet: &Packet, content: &[u8], bytes: &mut Vec<u8>) {
     let network = packet.wire - (PREAMBLE + ETHERNET + FCS + GAP);
     write_ipv4(PROTOCOL_FASTPASS, ecn_of(packet), network - IPV4, packet, bytes);
@@ -427,7 +429,7 @@ fn known(field: &'static str, holds: bool, got: u64) -> Result<(), WireError> {
     if holds { Ok(()) } else { Err(WireError::Field { field, got }) }
 }
 
-/// The ones' complement sum of 16-bit words (RFC 1071) over an even number of bytes.
+/// Returns the ones' complement sum of 16-bit words (RFC 1071) over an even number of bytes.
 fn ones_sum(bytes: &[u8]) -> u16 {
     let sum: u32 = bytes.chunks_exact(2).map(|pair| u32::from(get16(pair, 0))).sum();
     let folded = (sum & 0xffff) + (sum >> 16);
@@ -450,6 +452,6 @@ fn get32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Every read above stays inside this: the shortest frame without its Ethernet header and FCS holds
-/// the IPv4 header.
+/// Bounds every read above: the shortest frame without its Ethernet header and FCS contains the
+/// IPv4 header.
 const _: () = assert!(FRAME_MIN - ETHERNET - FCS >= IPV4 && FRAME_MIN - ETHERNET - FCS >= 20);

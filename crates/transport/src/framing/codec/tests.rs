@@ -4,7 +4,7 @@ use crate::framing::*;
 use base::NodeId;
 use proptest::prelude::*;
 
-/// Packets as the designs make them: kind and wire length fit the framing.
+/// Packets like those of the designs: kind and wire length fit the framing.
 fn packet(framing: Framing) -> impl Strategy<Value = Packet> {
     let kinds: &'static [PacketKind] = match framing {
         Framing::Raw => &[PacketKind::Data],

@@ -17,7 +17,7 @@ pub(super) fn write(packet: &Packet, bytes: &mut Vec<u8>) {
     }
 }
 
-/// The packet of a trailer, with `wire` zero.
+/// Decodes the packet of a trailer, with `wire` zero.
 pub(super) fn read(bytes: &[u8]) -> Result<Packet, WireError> {
     let short = WireError::Short { got: bytes.len(), needed: TRAILER };
     let (kind, rest) = bytes.split_first_chunk::<2>().ok_or(short)?;
