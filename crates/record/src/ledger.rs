@@ -174,6 +174,12 @@ impl Ledger {
         }
     }
 
+    /// Moves the ledger out of memory that is used again by [`open`](Self::open).
+    #[inline]
+    pub fn take(&mut self) -> Ledger {
+        Ledger { entries: self.entries.take(), ..*self }
+    }
+
     /// Claims the time from `begin` to `end` for `kind`.
     #[inline]
     pub fn claim(&mut self, kind: SpanKind, begin: Time, end: Time, place: Place) {

@@ -492,12 +492,17 @@ impl Program for Host {
 
     fn on(&mut self, now: Time, input: HostIn, out: &mut Vec<HostOut>) {
         match input {
+            HostIn::Submit { session, io } => self.issue(now, session, io, out),
             HostIn::Packet { port, packet } => self.receive(now, port, &packet, out),
-            other => {
-                if let HostIn::LinkUp(port) = other {
-                    pause(self, now, port, false, out);
+            HostIn::Advertisement { port, advertisement } => {
+                if let Uplinks::Routed(router) = &mut self.uplinks {
+                    router.distances_mut().on_advertisement(now, port, &advertisement);
                 }
-                by_windows(self, out, now, |host, out| host.handle(now, other, out));
+            }
+            HostIn::LinkDown(port) => by_windows(self, out, now, |host, out| host.link_down(now, port, out)),
+            HostIn::LinkUp(port) => {
+                pause(self, now, port, false, out);
+                by_windows(self, out, now, |host, out| host.link_up(now, port, out));
             }
         }
     }
@@ -514,25 +519,5 @@ impl Program for Host {
         }
         repair(self, now, out);
         by_windows(self, out, now, |host, out| host.run_timers(now, out));
-    }
-}
-
-impl Host {
-    /// Handles every input, outside the streams.
-    fn handle(&mut self, now: Time, input: HostIn, out: &mut Vec<HostOut>) {
-        match input {
-            HostIn::Submit { session, io } => {
-                let session = self.meet(session);
-                self.submit(now, session, io, out);
-            }
-            HostIn::Packet { port, packet } => self.take(now, port, &packet, out),
-            HostIn::Advertisement { port, advertisement } => {
-                if let Uplinks::Routed(router) = &mut self.uplinks {
-                    router.distances_mut().on_advertisement(now, port, &advertisement);
-                }
-            }
-            HostIn::LinkDown(port) => self.link_down(now, port, out),
-            HostIn::LinkUp(port) => self.link_up(now, port, out),
-        }
     }
 }

@@ -619,7 +619,7 @@ impl Program for Target {
     fn on(&mut self, now: Time, input: TargetIn, out: &mut Vec<TargetOut>) {
         match input {
             TargetIn::Packet { port, packet } => self.receive(now, port, &packet, out),
-            TargetIn::Done { job } => by_windows(self, out, now, |target, out| target.on_done(now, job, out)),
+            TargetIn::Done { job } => self.job_done(now, job, out),
             TargetIn::DriveFailed(drive) => {
                 by_windows(self, out, now, |target, out| target.on_drive_failed(now, drive, out));
             }

@@ -2,13 +2,14 @@
 
 use crate::Cqe;
 use crate::queue::{QueueError, QueueShape};
+use smallvec::SmallVec;
 
 /// Commands of one queue that the host has sent and not seen completed, each with what the host keeps for it.
 #[derive(Clone, Debug)]
 pub struct HostQueue<T> {
     shape: QueueShape,
     /// Those that were ever used: of most queues a few are.
-    slots: Vec<Slot<T>>,
+    slots: SmallVec<[Slot<T>; SLOTS_NEAR]>,
     /// The slot that was freed last, [`NONE`] without one, and how many are free again. Free slots
     /// form a list, so that a command touches its slot and no other memory.
     free: u32,
@@ -26,15 +27,16 @@ pub struct HostQueue<T> {
 #[derive(Clone, Debug)]
 struct Slot<T> {
     id: u16,
-    /// Free slot that was freed before this one, or [`NONE`].
-    next_free: u32,
-    /// Commands that were sent before it.
+    /// Commands that were sent before it; of a free slot the one that was freed before it, or
+    /// [`NONE`].
     place: u64,
     command: Option<T>,
 }
 
 /// No slot: a queue has fewer.
 const NONE: u32 = u32::MAX;
+/// Slots that lie in the queue itself: most queues of a large network use no more.
+const SLOTS_NEAR: usize = 4;
 
 impl<T> HostQueue<T> {
     /// An empty queue. Takes memory for a slot when that is first used.
@@ -43,7 +45,7 @@ impl<T> HostQueue<T> {
         let slot_bits = (shape.size() - 2).checked_ilog2().map_or(0, |bits| bits + 1);
         HostQueue {
             shape,
-            slots: Vec::new(),
+            slots: SmallVec::new(),
             free: NONE,
             free_count: 0,
             slot_bits,
@@ -88,7 +90,7 @@ impl<T> HostQueue<T> {
             self.add_slot();
         }
         let slot = &mut self.slots[self.free as usize];
-        (self.free, self.free_count) = (slot.next_free, self.free_count - 1);
+        (self.free, self.free_count) = (slot.place as u32, self.free_count - 1);
         (slot.command, slot.place) = (Some(command), self.sent);
         self.sent += 1;
         Ok(slot.id)
@@ -97,7 +99,7 @@ impl<T> HostQueue<T> {
     /// Frees a slot that was never used; there is one while there is room and none is free again.
     fn add_slot(&mut self) {
         let index = self.slots.len() as u32;
-        self.slots.push(Slot { id: index as u16, next_free: NONE, place: 0, command: None });
+        self.slots.push(Slot { id: index as u16, place: u64::from(NONE), command: None });
         (self.free, self.free_count) = (index, 1);
     }
 
@@ -172,7 +174,7 @@ impl<T> HostQueue<T> {
         let command = slot.command.take().ok_or(QueueError::Unknown { id })?;
         slot.id = slot.id.wrapping_add((1u32 << self.slot_bits) as u16);
         self.taken = self.taken.max(slot.place + 1);
-        slot.next_free = self.free;
+        slot.place = u64::from(self.free);
         (self.free, self.free_count) = (index as u32, self.free_count + 1);
         Ok(command)
     }

@@ -1,11 +1,18 @@
 //! The connections of a host.
 
-use super::{Attempt, Host, HostOut, Packet};
+use super::{Attempt, Host, HostIo, HostOut, Packet};
 use crate::id::Port;
 use crate::stream::{self, Streamed, Streams};
 use base::Time;
 
 impl Host {
+    /// Queues an I/O as [`HostIn::Submit`](super::HostIn::Submit) does, without moving an input as
+    /// large as a packet.
+    pub fn issue(&mut self, now: Time, session: u32, io: HostIo, out: &mut Vec<HostOut>) {
+        let session = self.meet(session);
+        stream::by_windows(self, out, now, |host, out| host.submit(now, session, io, out));
+    }
+
     /// Handles a packet as [`HostIn::Packet`](super::HostIn::Packet) does, without moving it.
     pub fn receive(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<HostOut>) {
         stream::receive(self, now, port, packet, out);

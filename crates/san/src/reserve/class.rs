@@ -59,6 +59,8 @@ const SETTLED: u32 = u32::MAX;
 const NO_ENTRY: Entry = Entry { name: NOBODY, place: SETTLED, held: 0 };
 /// Entries that a port allocates for its first class.
 const ENTRIES_FIRST: usize = 32;
+/// Classes of a port that stay live without bookings: settling saves memory, and costs time.
+const LIVE_KEPT: usize = 64;
 /// 2^32 divided by the golden ratio: consecutive numbers are spread far apart (Knuth, 6.4).
 const SPREAD: u32 = 0x9e37_79b1;
 
@@ -124,6 +126,9 @@ impl Classes {
     /// Keeps only the bucket content of a class, if it has nothing booked and its bucket does not
     /// fill.
     pub fn settle(&mut self, class: ClassId) {
+        if self.live.len() - self.free.len() <= LIVE_KEPT {
+            return;
+        }
         let Some(entry) = self.known(class) else { return };
         let place = self.entries[entry].place;
         let Some(class) = self.live.get_mut(place as usize) else { return };
@@ -230,16 +235,20 @@ mod tests {
             assert!(met.bucket.take(Time::ZERO, Bytes::new(u64::from(class))));
             classes.settle(ClassId(class));
         }
-        assert_eq!(classes.live.len(), 1, "one after the other, in one place");
+        assert_eq!(classes.live.len(), LIVE_KEPT + 1, "all others in one place");
         assert!((0..1_000).all(|class| left(&mut classes, class) == Bytes::new(9_000 - u64::from(class))));
     }
 
     #[test]
     fn what_is_booked_or_fills_is_not_settled() {
         let (config, mut classes) = (reservation(), Classes::default());
+        for class in 10..=10 + LIVE_KEPT as u32 {
+            classes.meet(&config, ClassId(class));
+        }
         classes.meet(&config, ClassId(0)).spans[1].booked_bps = 5;
         classes.meet(&config, ClassId(1)).bucket.set_rate(Time::ZERO, Rate::gbps(1));
-        [0, 1, 2].into_iter().for_each(|class| classes.settle(ClassId(class)));
+        [0, 1, 10].into_iter().for_each(|class| classes.settle(ClassId(class)));
+        assert!(classes.get(ClassId(10)).is_none(), "one that has nothing is");
         assert!(classes.get(ClassId(0)).is_some_and(|class| class.spans[1].booked_bps == 5));
         assert!(classes.get(ClassId(1)).is_some_and(|class| class.bucket.fills()));
     }

@@ -1,6 +1,6 @@
 //! The connections of a target.
 
-use super::{Attempt, Packet, Target, TargetOut};
+use super::{Attempt, JobId, Packet, Target, TargetOut};
 use crate::id::Port;
 use crate::stream::{self, Streamed, Streams};
 use base::Time;
@@ -9,6 +9,12 @@ impl Target {
     /// Handles a packet as [`TargetIn::Packet`](super::TargetIn::Packet) does, without moving it.
     pub fn receive(&mut self, now: Time, port: Port, packet: &Packet, out: &mut Vec<TargetOut>) {
         stream::receive(self, now, port, packet, out);
+    }
+
+    /// Handles a completed job as [`TargetIn::Done`](super::TargetIn::Done) does, without moving an
+    /// input as large as a packet.
+    pub fn job_done(&mut self, now: Time, job: JobId, out: &mut Vec<TargetOut>) {
+        stream::by_windows(self, out, now, |target, out| target.on_done(now, job, out));
     }
 }
 

@@ -57,7 +57,9 @@ impl SanRig {
         let bytes = request.bytes.count() as u32;
         let (operation, address) = (request.operation, request.address);
         let io = HostIo { request: name, operation, address, bytes };
-        self.tell_host(host, HostIn::Submit { session: drive.0, io }, context);
+        let At::Host(place) = self.places[host.index()] else { return };
+        self.hosts[place as usize].issue(context.now, drive.0, io, &mut self.host_out);
+        self.host_did(host, place, context);
     }
 
     /// A packet has come, which is read where it lies.
@@ -211,7 +213,9 @@ impl SanRig {
             track.passed(context.now, End::Target);
         }
         self.store(&work);
-        self.tell_target(work.target, TargetIn::Done { job: work.job }, context);
+        let At::Target(place) = self.places[work.target.index()] else { return };
+        self.targets[place as usize].job_done(context.now, work.job, &mut self.target_out);
+        self.target_did(work.target, place, context);
     }
 
     /// A drive fails or comes back. What it was doing is not done.

@@ -31,7 +31,8 @@ pub(super) enum End {
     Target,
 }
 
-/// One request in flight. In this order, and from the start of a cache line on: what every link touches is in the first.
+/// One request in flight. The order of its fields is that in memory, from the start of a cache line
+/// on: packets that pass use the first two lines.
 #[repr(C, align(64))]
 #[derive(Clone, Debug)]
 pub(super) struct Track {
@@ -39,15 +40,15 @@ pub(super) struct Track {
     name: RequestId,
     /// The attempt that was sent last; of one that was never sent no packet is anywhere.
     tag: Tag,
-    ledger: Ledger,
     /// When a packet of it last came to where it waits.
     since: Time,
-    /// When its last attempt was sent.
-    sent_at: Time,
     sends: u32,
     /// The end that has this attempt; none while a packet of it is under way. What another sends
     /// goes beside that, or in its place.
     turn: Option<End>,
+    ledger: Ledger,
+    /// When its last attempt was sent.
+    sent_at: Time,
     /// When it was asked.
     pub asked_at: Time,
     /// As it was asked.
@@ -55,6 +56,9 @@ pub(super) struct Track {
     /// When its host first sent it.
     pub start: Option<Time>,
 }
+
+/// Sums in a cache line.
+const NEXT_LINE: usize = 6;
 
 /// No request is called so: a run does not make that many.
 const NOBODY: RequestId = RequestId(u64::MAX);
@@ -109,15 +113,17 @@ impl Tracks {
     /// A packet of a request will be at the end of a link soon: what that moves can be on its way from memory meanwhile.
     #[inline]
     pub fn foresee(&self, name: RequestId) {
-        prefetch_index(&self.tracks, (name.0 as u32) as usize);
+        let Some(track) = self.tracks.get((name.0 as u32) as usize) else { return };
+        prefetch_index(slice::from_ref(track), 0);
+        prefetch_index(track.ledger.sums(), NEXT_LINE);
     }
 
-    /// The same where the request's time at an end of its way is told, or its own end.
+    /// Prefetches the other lines of a request that a packet reaches an end of.
     #[inline]
     pub fn foresee_end(&self, name: RequestId) {
         let Some(track) = self.tracks.get((name.0 as u32) as usize) else { return };
-        // Each is in another line.
-        prefetch_index(track.ledger.sums(), 4);
+        prefetch_index(track.ledger.sums(), 2 * NEXT_LINE);
+        prefetch_index(track.ledger.sums(), 3 * NEXT_LINE);
         prefetch_index(slice::from_ref(&track.request), 0);
     }
 
@@ -199,8 +205,7 @@ impl Tracks {
         }
         track.ledger.claim(SpanKind::Stack, now, now + stack, host);
         track.name = NOBODY;
-        let ledger = std::mem::replace(&mut track.ledger, Ledger::open(now, false));
-        Some((Ticket(name.0 as u32), track.start.unwrap_or(now), ledger))
+        Some((Ticket(name.0 as u32), track.start.unwrap_or(now), track.ledger.take()))
     }
 }
 
