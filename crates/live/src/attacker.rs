@@ -31,10 +31,12 @@ struct Stage {
     links: [Option<Link>; LINKS],
 }
 
-/// Plays `attack` on the target at `address`, `ADDRESS:PORT`; a target that says nothing for `patience` hangs.
+/// Plays `attack` on the target at `address`, `ADDRESS:PORT`; a target that says nothing for
+/// `patience` hangs.
 ///
 /// # Errors
-/// When the address means nothing or this side lacks something; what the target does is in the verdict.
+/// When the address means nothing or this side lacks something; what the target does is in the
+/// verdict.
 pub fn play(address: &str, attack: &Attack, victim: Victim, patience: Span) -> Result<Verdict, HostError> {
     let failed = |reason| HostError::Connect { address: address.into(), reason };
     let clock = Clock::start();

@@ -1,10 +1,10 @@
 //! How long the loop polls for work before it sleeps.
 //!
-//! To wake a sleeping processor takes tens of microseconds where a virtual machine has to be left and
-//! entered, which is more than a request costs. So where sleeps were short the loop polls for a while:
-//! little at first, twice as long after each sleep that a longer poll would have spared, and not at
-//! all after one that no poll would have. Linux does the same for virtual processors (`halt_poll_ns`,
-//! Documentation/virt/kvm/halt-polling.rst).
+//! To wake a sleeping processor takes tens of microseconds where a virtual machine has to be left
+//! and entered, which is more than a request costs. So where sleeps were short the loop polls for a
+//! while: little at first, twice as long after each sleep that a longer poll would have spared, and
+//! not at all after one that no poll would have. Linux does the same for virtual processors
+//! (`halt_poll_ns`, Documentation/virt/kvm/halt-polling.rst).
 //!
 //! Where requests come in groups, a loop that sleeps may serve as many with less processor time. So
 //! the loop then tries now and then for [`EPOCH`] to sleep at once. It goes on so while that serves
@@ -142,8 +142,8 @@ mod tests {
         share_in(Span::secs(1), busy_poll, group, polling, asleep)
     }
 
-    /// Plays waits that end with `group` requests each, of which a loop that polls serves `polling` a
-    /// second and one that sleeps `asleep`. Returns the share of waits without polling.
+    /// Plays waits that end with `group` requests each, of which a loop that polls serves `polling`
+    /// a second and one that sleeps `asleep`. Returns the share of waits without polling.
     fn share_in(length: Span, busy_poll: &mut BusyPoll, group: u64, polling: u64, asleep: u64) -> f64 {
         let (start, mut served) = (busy_poll.began, busy_poll.served);
         let (mut now, mut waits, mut without) = (start, 0, 0);

@@ -3,7 +3,8 @@
 use base::Time;
 use std::time::{Duration, Instant};
 
-/// Counts from when it was made. A [`Time`] ends after 213 days; from then on the clock stands, and no timer of a peer ends any more.
+/// Counts from when it was made. A [`Time`] ends after 213 days; from then on the clock stands, and
+/// no timer of a peer ends any more.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Instant,

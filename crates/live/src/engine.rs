@@ -1,8 +1,11 @@
-//! S-Direct's commands: the engine of [`sdirect`], the program that the simulator plays, over backends in place of flash drives.
+//! S-Direct's commands: the engine of [`sdirect`], the program that the simulator plays, over
+//! backends in place of flash drives.
 //!
-//! A namespace is a device. What the engine submits to a device's queue pair becomes one request to its backend: a read gives back all its data at once,
-//! a write is begun when all its data have been fetched. The write of an add_write is conditional: it goes through only if its block is as it was read, since the
-//! engine keeps add_writes apart from each other and not from plain writes. Where somebody was quicker, the command is given to the engine anew.
+//! A namespace is a device. What the engine submits to a device's queue pair becomes one request to
+//! its backend: a read gives back all its data at once, a write is begun when all its data have
+//! been fetched. The write of an add_write is conditional: it goes through only if its block is as
+//! it was read, since the engine keeps add_writes apart from each other and not from plain writes.
+//! Where somebody was quicker, the command is given to the engine anew.
 
 use crate::machine::Machine;
 use base::{Bytes, Program, Span, Time};
@@ -16,17 +19,21 @@ use sdirect::{
 };
 use std::collections::{BTreeMap, VecDeque};
 
-/// Bytes of one request to a backend; a multiple of every block. With [`QUEUE_DEPTH`], what a namespace's commands hold: 1 MiB. Ours.
+/// Bytes of one request to a backend; a multiple of every block. With [`QUEUE_DEPTH`], what a
+/// namespace's commands hold: 1 MiB. Ours.
 const PIECE: u32 = 64 << 10;
 /// Requests to a backend at once: ours.
 const QUEUE_DEPTH: u16 = 16;
-/// Bytes on their way between two namespaces: ours, so that reading goes on while pieces are written.
+/// Bytes on their way between two namespaces: ours, so that reading goes on while pieces are
+/// written.
 const FIFO: u64 = 4 * PIECE as u64;
 /// Commands at once; more are refused, and hosts may try again. Ours.
 const COMMANDS_MAX: usize = 128;
-/// How often an add_write begins anew when its block was changed meanwhile: ours. Then the host may try again.
+/// How often an add_write begins anew when its block was changed meanwhile: ours. Then the host may
+/// try again.
 const ATTEMPTS_MAX: u32 = 16;
-/// Tags of the engine's own requests: the target's slots do not come that far, being bound by connections and their queues.
+/// Tags of the engine's own requests: the target's slots do not come that far, being bound by
+/// connections and their queues.
 const OWN: u64 = 1 << 31;
 /// Devices that fit into such a tag.
 const DEVICES_MAX: usize = 1 << 15;
@@ -110,7 +117,8 @@ impl EngineRole {
         })
     }
 
-    /// The next request to a backend: the target's own, or one that the engine makes of a command of S-Direct. The engine's answers go to the target.
+    /// The next request to a backend: the target's own, or one that the engine makes of a command
+    /// of S-Direct. The engine's answers go to the target.
     pub(crate) fn next_io(&mut self, now: Time, target: &mut Machine) -> Option<IoRequest> {
         loop {
             match self.orders.pop_front() {
@@ -164,7 +172,8 @@ impl EngineRole {
         self.tell(now, EngineIn::Command { id, command });
     }
 
-    /// The command with devices in place of backends; `None` when there are more than tags can name.
+    /// The command with devices in place of backends; `None` when there are more than tags can
+    /// name.
     fn command(&mut self, now: Time, operation: &EngineOperation) -> Option<Command> {
         Some(match operation {
             EngineOperation::MultiCast { from, to, bytes } => {
@@ -181,7 +190,8 @@ impl EngineRole {
         })
     }
 
-    /// The device that stands for a backend. The engine is told of new ones and of those that have another size now.
+    /// The device that stands for a backend. The engine is told of new ones and of those that have
+    /// another size now.
     fn device(&mut self, now: Time, found: EngineDevice) -> Option<DeviceId> {
         let next = DeviceId(u16::try_from(self.devices.len()).ok()?);
         let device = self.numbers.get(&found.backend).copied().unwrap_or(next);

@@ -1,4 +1,5 @@
-//! A host: [`nvme::initiator::Initiator`] behind sockets, for one thread that waits for its answers.
+//! A host: [`nvme::initiator::Initiator`] behind sockets, for one thread that waits for its
+//! answers.
 
 use crate::clock::Clock;
 use crate::listen::resolve;
@@ -248,7 +249,8 @@ impl Host {
         }
     }
 
-    /// Takes the connection of a queue away, blocking again, for whoever writes its bytes himself. The association goes on without it.
+    /// Takes the connection of a queue away, blocking again, for whoever writes its bytes himself.
+    /// The association goes on without it.
     pub fn detach(&mut self, queue: u16) -> Option<io::Result<std::net::TcpStream>> {
         let mut taken = self.queues.remove(&queue)?;
         let _ = self.poll.registry().deregister(taken.stream.socket());

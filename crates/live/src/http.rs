@@ -46,7 +46,8 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    /// Serves those who come to `listener`, which is registered; connections get tokens of `tokens`.
+    /// Serves those who come to `listener`, which is registered; connections get tokens of
+    /// `tokens`.
     pub(crate) fn new(listener: TcpListener, tokens: std::ops::Range<usize>) -> Http {
         Http { listener, connections: BTreeMap::new(), tokens }
     }

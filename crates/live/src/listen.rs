@@ -61,7 +61,8 @@ fn holder_of(port: u16) -> Option<(u32, String)> {
         .map(|process| (process, name_of(process)))
 }
 
-/// The inode of the socket that a line of /proc/net/tcp is about, if it listens at `port` (proc(5)).
+/// The inode of the socket that a line of /proc/net/tcp is about, if it listens at `port`
+/// (proc(5)).
 fn listener(line: &str, port: u16) -> Option<String> {
     /// TCP_LISTEN of the kernel.
     const LISTENS: &str = "0A";

@@ -43,7 +43,8 @@ impl Machine {
         }
     }
 
-    /// The target, for changes of its configuration; `None` with a journal, which does not hold them.
+    /// The target, for changes of its configuration; `None` with a journal, which does not hold
+    /// them.
     pub(crate) fn managed(&mut self) -> Option<&mut Target> {
         match self {
             Machine::Alone(target) => Some(target),

@@ -5,10 +5,11 @@ use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
 
-/// A folder that holds `part-00000.parquet` and so on. A part is written under a hidden name and renamed when whole.
+/// A folder that holds `part-00000.parquet` and so on. A part is written under a hidden name and
+/// renamed when whole.
 ///
-/// It is not forced to the disk: records are made again by the same command, so only the end of the program has to be
-/// survived, not that of the machine.
+/// It is not forced to the disk: records are made again by the same command, so only the end of the
+/// program has to be survived, not that of the machine.
 pub struct FileParts {
     folder: PathBuf,
 }

@@ -13,7 +13,8 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-/// Rows that wait for the writer; more are dropped and counted, since no request waits for its record.
+/// Rows that wait for the writer; more are dropped and counted, since no request waits for its
+/// record.
 const ROWS_MAX: usize = 65_536;
 /// The most that a killed process loses.
 const ROWS_PER_PART: usize = 16_384;
@@ -99,7 +100,8 @@ fn write(mut writer: ParquetWriter<FileParts>, rows: &Receiver<Row>) {
     }
 }
 
-/// A request that came, was waited for and ended, as a row whose spans sum to its time. `None` when it moved nothing.
+/// A request that came, was waited for and ended, as a row whose spans sum to its time. `None` when
+/// it moved nothing.
 fn row(request: u64, facts: &Facts, end: Time) -> Option<Row> {
     let (operation, address, bytes) = facts.transfer?;
     let end = end.max(facts.came);

@@ -62,7 +62,8 @@ pub fn namespaces(host: &mut Host) -> Result<Vec<u32>, HostError> {
     Ok(ActiveNamespaces::decode(&page).map_err(unreadable("the list of namespaces"))?.0)
 }
 
-/// What a target's discovery controller at `address` tells. `config` is a host's; its subsystem and queues are not used.
+/// What a target's discovery controller at `address` tells. `config` is a host's; its subsystem and
+/// queues are not used.
 pub fn discover(address: &str, config: InitiatorConfig, proof: &Proof) -> Result<Vec<DiscoveryEntry>, HostError> {
     /// More than a sane fabric has; a hostile one may claim any number.
     const ENTRIES_MAX: u64 = 1024;
@@ -181,8 +182,8 @@ impl RemoteDisk {
         let ticket = self.submit_write(1, extent, data, durable)?;
         self.finish(ticket, "the write").map(drop)
     }
-    /// Writes blocks of this disk to other places, each a namespace and its first block; the target does it by itself. Tells the places that do not hold
-    /// all of it, where only some do.
+    /// Writes blocks of this disk to other places, each a namespace and its first block; the target
+    /// does it by itself. Tells the places that do not hold all of it, where only some do.
     pub fn multi_cast(&mut self, extent: Extent, places: &[(u32, u64)]) -> Result<Vec<usize>, HostError> {
         let access = extent.access(AccessFlags::empty());
         let targets_minus_one = places.len().saturating_sub(1).min(TARGETS_MAX - 1) as u8;

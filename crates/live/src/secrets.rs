@@ -1,4 +1,5 @@
-//! Secrets of hosts: read from where the plan says they are, and given to whoever asks for them. They are never logged.
+//! Secrets of hosts: read from where the plan says they are, and given to whoever asks for them.
+//! They are never logged.
 
 use crate::error::StartError;
 use nvme::Nqn;

@@ -1,8 +1,9 @@
-//! The live target: one thread that waits for sockets, backends and timers, and moves bytes between them and [`nvme::target::Target`],
-//! which decides everything.
+//! The live target: one thread that waits for sockets, backends and timers, and moves bytes between
+//! them and [`nvme::target::Target`], which decides everything.
 //!
-//! One place waits ([`Server::run`]), one serves what has happened ([`Server::turn`]), and after each connection's turn all that it has
-//! caused is carried out before the next (`settle`). The thread sleeps when nothing happens.
+//! One place waits ([`Server::run`]), one serves what has happened ([`Server::turn`]), and after
+//! each connection's turn all that it has caused is carried out before the next (`settle`). The
+//! thread sleeps when nothing happens.
 
 use crate::backend::{Backends, Completion, Memory, Submitted};
 use crate::busy_poll::BusyPoll;
@@ -65,14 +66,16 @@ pub type Reload = Box<dyn FnMut() -> Result<TargetPlan, String> + Send>;
 /// What a server does beside serving.
 #[derive(Default)]
 pub struct ServerOptions<'a> {
-    /// Handle SIGTERM and SIGINT (an orderly end; the second ends the process) and SIGHUP (`reload`). A process has one such server.
+    /// Handle SIGTERM and SIGINT (an orderly end; the second ends the process) and SIGHUP
+    /// (`reload`). A process has one such server.
     pub signals: bool,
     /// Where a new plan comes from.
     pub reload: Option<Reload>,
     /// Makes a storage in place of the plan's own, for tests that lose power.
     pub storage: Option<OpenStorage<'a>>,
-    /// Write down all that the target is told and decides, for [`nvme::journal::replay`] with [`Server::config`]. Buffer it. There are no changes while
-    /// it runs, and no messages about hosts.
+    /// Write down all that the target is told and decides, for [`nvme::journal::replay`] with
+    /// [`Server::config`]. Buffer it. There are no changes while it runs, and no messages about
+    /// hosts.
     pub journal: Option<JournalSink>,
 }
 
@@ -128,7 +131,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens everything that `plan` names and listens; hosts that connect are served by [`Self::run`].
+    /// Opens everything that `plan` names and listens; hosts that connect are served by
+    /// [`Self::run`].
     ///
     /// # Errors
     /// When something of the plan cannot be opened: nothing is served then, and no file was made or
@@ -382,7 +386,8 @@ impl Server {
         };
         let interest = Interest::READABLE | Interest::WRITABLE;
         let registered = self.poll.registry().register(&mut stream, Token(HOSTS + id.index()), interest);
-        // Answers are small and whole: waiting for more would only delay them (RFC 896 does not fit requests and answers).
+        // Answers are small and whole: waiting for more would only delay them (RFC 896 does not fit
+        // requests and answers).
         if let Err(error) = registered.and_then(|()| stream.set_nodelay(true)) {
             tracing::warn!(%peer, %error, "connection lost");
             return self.target.closed(now, id);
@@ -515,7 +520,8 @@ impl Server {
         was_asked
     }
 
-    /// Answers requests of backends in memory, up to one that needs something else. Returns that one.
+    /// Answers requests of backends in memory, up to one that needs something else. Returns that
+    /// one.
     fn answer_from_memory(&mut self, now: Time, input: &mut Input<'_>, was_asked: &mut bool) -> Option<IoRequest> {
         let Server { engine, target, backends, metrics, recorder, .. } = self;
         let mut memory = Memory::of(backends, recorder.is_some());
@@ -555,7 +561,8 @@ impl Server {
         self.engine.complete(now, &mut self.target, completion.tag, completion.result);
     }
 
-    /// Sends what waits for a connection, ends it where that is due, and has it read on where it waited for that.
+    /// Sends what waits for a connection, ends it where that is due, and has it read on where it
+    /// waited for that.
     fn serve(&mut self, id: ConnectionId) {
         let Some(socket) = socket_of(&mut self.sockets, id) else { return };
         if socket.push(&mut self.target, &self.backends) == Moved::Ended {

@@ -24,7 +24,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Data of one H2CData and of one C2HData: what widely used targets take, so that hosts are known to get on with it.
+/// Data of one H2CData and of one C2HData: what widely used targets take, so that hosts are known
+/// to get on with it.
 const DATA_PDU_BYTES: u32 = 128 << 10;
 /// Keep-alive in steps of a second: hosts ask for some, most for five.
 const KEEP_ALIVE_100_MS: u16 = 10;
@@ -34,7 +35,8 @@ const EVENTS: u16 = 4;
 const ERRORS: u16 = 64;
 /// Notices between two looks of the loop.
 const NOTICES: usize = 4096;
-/// Numbers that namespaces may have (NN): the most that a target takes, so that any can be added later.
+/// Numbers that namespaces may have (NN): the most that a target takes, so that any can be added
+/// later.
 const NAMESPACES: u32 = 1024;
 
 /// A namespace as it came to be, for changes later.

@@ -1,4 +1,5 @@
-//! One connection of a host: its socket, what the system has said of it, and bytes that the target has not taken yet.
+//! One connection of a host: its socket, what the system has said of it, and bytes that the target
+//! has not taken yet.
 
 use crate::backend::{Backends, Memory};
 use crate::machine::Machine;
@@ -8,8 +9,8 @@ use nvme::target::{Channel, ConnectionId, Piece, Target};
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
 
-/// Slices that one call sends at most: a third of what the system takes, and more than a full queue of 128 reads leaves, one slice for its header
-/// and one for its data.
+/// Slices that one call sends at most: a third of what the system takes, and more than a full queue
+/// of 128 reads leaves, one slice for its header and one for its data.
 const SLICES_MAX: usize = 320;
 
 /// What came of reading or writing.
@@ -32,7 +33,8 @@ pub(crate) struct Socket {
     left: Vec<u8>,
     may_read: bool,
     may_write: bool,
-    /// The peer sends nothing more: reading goes on until it says so, since the system tells it only once.
+    /// The peer sends nothing more: reading goes on until it says so, since the system tells it
+    /// only once.
     is_half_closed: bool,
     /// It is in the loop's list of those that may have more.
     pub is_listed: bool,
@@ -64,7 +66,8 @@ impl Socket {
         self.may_read || !self.left.is_empty()
     }
 
-    /// Bytes for the target, at the front of `room`: those that it left, or what one read gives, so that every connection has its turn.
+    /// Bytes for the target, at the front of `room`: those that it left, or what one read gives, so
+    /// that every connection has its turn.
     pub(crate) fn read(&mut self, room: &mut [u8]) -> Result<usize, Moved> {
         if !self.left.is_empty() {
             let count = self.left.len();
@@ -75,7 +78,8 @@ impl Socket {
         match self.stream.read(room) {
             Ok(0) => Err(Moved::Ended),
             Ok(count) => {
-                // A stream that gave less than there was room for is empty (epoll(7)), but for its end.
+                // A stream that gave less than there was room for is empty (epoll(7)), but for its
+                // end.
                 self.may_read = count == room.len() || self.is_half_closed || self.stream.has_ended();
                 Ok(count)
             }
@@ -88,12 +92,14 @@ impl Socket {
         }
     }
 
-    /// Whom a handshake has shown the peer to be, once after it and before the first bytes are brought to the target.
+    /// Whom a handshake has shown the peer to be, once after it and before the first bytes are
+    /// brought to the target.
     pub(crate) fn take_channel(&mut self) -> Option<Channel> {
         self.stream.take_channel()
     }
 
-    /// Keeps what the target has not taken of what was read; no more than the room that it was read into.
+    /// Keeps what the target has not taken of what was read; no more than the room that it was read
+    /// into.
     pub(crate) fn keep(&mut self, bytes: &[u8]) {
         self.left.extend_from_slice(bytes);
     }
@@ -151,7 +157,8 @@ impl Socket {
         }
     }
 
-    /// Ends it from this side: what was sent last can still be read. Unread bytes would make the system send a reset, which overtakes it.
+    /// Ends it from this side: what was sent last can still be read. Unread bytes would make the
+    /// system send a reset, which overtakes it.
     pub(crate) fn end(mut self) {
         /// Reads of what a peer has sent too much; more than that is its own loss.
         const READS_MAX: usize = 256;

@@ -1,9 +1,9 @@
 //! What outlives a restart: identities of files and of the target itself, and reservations, in one
 //! small file.
 //!
-//! The file is replaced as a whole: written beside, synced, renamed, and the folder synced, so that after a crash at any time it is the
-//! old one or the new one. A file that cannot be read is an error and stays where it is. One target
-//! at a time has it.
+//! The file is replaced as a whole: written beside, synced, renamed, and the folder synced, so that
+//! after a crash at any time it is the old one or the new one. A file that cannot be read is an
+//! error and stays where it is. One target at a time has it.
 
 mod form;
 mod keeper;

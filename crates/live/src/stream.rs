@@ -39,7 +39,8 @@ impl Stream {
         matches!(self, Stream::Secured(session) if session.has_ended())
     }
 
-    /// Whether bytes can be sent: a handshake that is due goes on by this. An error says why there will be none.
+    /// Whether bytes can be sent: a handshake that is due goes on by this. An error says why there
+    /// will be none.
     pub(crate) fn is_ready(&mut self) -> Result<bool, String> {
         match self {
             Stream::Plain(_) => Ok(true),

@@ -300,7 +300,8 @@ impl Session {
         Ok(filled)
     }
 
-    /// Sends slices as whole records as far as the socket takes them. What it did not take has to come again first.
+    /// Sends slices as whole records as far as the socket takes them. What it did not take has to
+    /// come again first.
     pub(crate) fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         if self.stage != Stage::Open {
             return Err(io::ErrorKind::WouldBlock.into());

@@ -1,5 +1,5 @@
-//! The same code under two clocks: what the target was told in a live session, at which times, is told again to a fresh one without sockets, threads or
-//! a real clock, and it decides the same.
+//! The same code under two clocks: what the target was told in a live session, at which times, is
+//! told again to a fresh one without sockets, threads or a real clock, and it decides the same.
 
 mod support;
 

@@ -1,14 +1,15 @@
-//! Attacks on an NVMe/TCP target: named scripts of what a hostile host sends, and what a sound target does about it. Pure: whoever plays them
-//! moves the bytes and keeps time.
+//! Attacks on an NVMe/TCP target: named scripts of what a hostile host sends, and what a sound
+//! target does about it. Pure: whoever plays them moves the bytes and keeps time.
 //!
-//! The faults are those that were found in targets in use (CVE numbers stand with the scripts) and those that the specification names. Every
-//! script ends with an ordinary host on a new connection: a target that does not serve it any more has died.
+//! The faults are those that were found in targets in use (CVE numbers stand with the scripts) and
+//! those that the specification names. Every script ends with an ordinary host on a new connection:
+//! a target that does not serve it any more has died.
 //!
 //! What a specification leaves open is no fault: an attack has its [`Leeway`], and one that a
 //! target gives no chance to try is not applicable.
 //!
-//! [`scripts`] lists them; [`Player`] plays one: open and close what [`Player::next_action`] says, carry bytes between
-//! [`Player::transmit`] and [`Player::receive`], until [`Player::verdict`].
+//! [`scripts`] lists them; [`Player`] plays one: open and close what [`Player::next_action`] says,
+//! carry bytes between [`Player::transmit`] and [`Player::receive`], until [`Player::verdict`].
 
 mod player;
 mod rules;
@@ -95,7 +96,8 @@ pub type LinkId = usize;
 /// Connections that a script may have; the last is that of the ordinary host at the end.
 pub const LINKS: usize = 4;
 
-/// One step of a script. Steps are taken one after the other; those that wait for an answer go on when it came.
+/// One step of a script. Steps are taken one after the other; those that wait for an answer go on
+/// when it came.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Opens a connection.

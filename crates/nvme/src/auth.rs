@@ -1,7 +1,9 @@
-//! In-band authentication by DH-HMAC-CHAP (NVM Express Base 2.0, 8.13): secrets, messages and responses, without state.
+//! In-band authentication by DH-HMAC-CHAP (NVM Express Base 2.0, 8.13): secrets, messages and
+//! responses, without state.
 //!
-//! A secret proves who is who, and the session is not encrypted by it: secure the connection itself by TLS. An exchange of Diffie and Hellman
-//! ([`GroupId`]) keeps those who listen from trying secrets against what they heard. As hosts of Linux have it (`drivers/nvme/common/auth.c`), since
+//! A secret proves who is who, and the session is not encrypted by it: secure the connection itself
+//! by TLS. An exchange of Diffie and Hellman ([`GroupId`]) keeps those who listen from trying
+//! secrets against what they heard. As hosts of Linux have it (`drivers/nvme/common/auth.c`), since
 //! the specification leaves some of it open.
 
 mod group;
@@ -154,7 +156,8 @@ impl From<Malformed> for SecretError {
     }
 }
 
-/// A key of a host or a controller, in the form that `nvme gen-dhchap-key` prints (Base 2.0, 8.13.5.8).
+/// A key of a host or a controller, in the form that `nvme gen-dhchap-key` prints (Base 2.0,
+/// 8.13.5.8).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
     key: Vec<u8>,
@@ -168,7 +171,8 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// Reads `DHHC-1:hh:base64:`: the key and its CRC-32, transformed with the hash `hh` (00 for as it is) before use.
+    /// Reads `DHHC-1:hh:base64:`: the key and its CRC-32, transformed with the hash `hh` (00 for as
+    /// it is) before use.
     pub fn parse(text: &str) -> Result<Self, SecretError> {
         let Interchange { code, key, is_intact } = Interchange::parse(text, "DHHC-1", 3)?;
         if !matches!(key.len(), 32 | 48 | 64) {
@@ -189,8 +193,9 @@ impl Secret {
     }
 }
 
-/// Random bytes that no peer knows and that are others in every run, from the system: challenges and private values are derived from them, so that
-/// nothing below the host needs a source of randomness.
+/// Random bytes that no peer knows and that are others in every run, from the system: challenges
+/// and private values are derived from them, so that nothing below the host needs a source of
+/// randomness.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Entropy([u8; 32]);
 
@@ -206,7 +211,8 @@ impl Entropy {
         Entropy(bytes)
     }
 
-    /// Bytes that look random to whoever does not know these; others for another `label` and `number`.
+    /// Bytes that look random to whoever does not know these; others for another `label` and
+    /// `number`.
     pub fn derive(&self, label: &[u8], number: u64) -> [u8; PRIVATE_MAX] {
         let bytes = HashId::Sha512.hmac(&self.0, &[label, &number.to_le_bytes()]);
         bytes.try_into().expect("SHA-512 has 64 bytes")
@@ -244,7 +250,8 @@ pub fn respond(secret: &Secret, speaker: Speaker, question: &Question<'_>) -> Ve
     question.hash.hmac(&key, &parts)
 }
 
-/// The challenge that is answered where both sides have come to a `shared` value: keyed by its hash (Base 2.0, 8.13.5.4).
+/// The challenge that is answered where both sides have come to a `shared` value: keyed by its hash
+/// (Base 2.0, 8.13.5.4).
 pub fn augment(hash: HashId, shared: &[u8], challenge: &[u8]) -> Vec<u8> {
     hash.hmac(&hash.digest(shared), &[challenge])
 }
@@ -458,7 +465,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A key of 32 bytes 00h to 1Fh, its CRC-32 behind it: worked out by another implementation of both.
+    /// A key of 32 bytes 00h to 1Fh, its CRC-32 behind it: worked out by another implementation of
+    /// both.
     const SECRET: &str = "DHHC-1:00:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:";
 
     #[test]
@@ -479,7 +487,8 @@ mod tests {
         assert_eq!((mac[0], mac[1], mac[30], mac[31]), (0x5b, 0xdc, 0x38, 0x43));
     }
 
-    /// Worked out in Python by the formulas of Base 2.0, 8.13.5: once with the key as it is, once transformed with SHA-512.
+    /// Worked out in Python by the formulas of Base 2.0, 8.13.5: once with the key as it is, once
+    /// transformed with SHA-512.
     #[test]
     fn responses_are_those_of_another_implementation() {
         let question = Question {
@@ -525,7 +534,8 @@ mod tests {
         }
     }
 
-    /// As Linux makes it: keyed by the hash of the shared value. The figure is that of another implementation of HMAC and SHA-256.
+    /// As Linux makes it: keyed by the hash of the shared value. The figure is that of another
+    /// implementation of HMAC and SHA-256.
     #[test]
     fn a_challenge_is_augmented_by_what_both_sides_share() {
         let hex = |bytes: Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();

@@ -1,4 +1,5 @@
-//! Commands as meanings. The queue decides which command set an opcode belongs to, so that decoding needs to know it.
+//! Commands as meanings. The queue decides which command set an opcode belongs to, so that decoding
+//! needs to know it.
 
 mod admin;
 mod fabrics;
@@ -48,7 +49,8 @@ crate::layout::codes! {
     }
 }
 
-/// Which way an opcode says that data go (Base 2.0, Figure 86: opcode bits 1:0). Vendors' opcodes keep to it too, since hosts map data by it.
+/// Which way an opcode says that data go (Base 2.0, Figure 86: opcode bits 1:0). Vendors' opcodes
+/// keep to it too, since hosts map data by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// 00b.
@@ -132,8 +134,9 @@ impl Command {
         Command { id, fuse: Fuse::None, namespace: 0, data: Sgl::NONE, body }
     }
 
-    /// Reads an entry that came by a queue of this kind. Reserved fields and those of features that are not spoken here (metadata, protection
-    /// information, placement directives) are not looked at.
+    /// Reads an entry that came by a queue of this kind. Reserved fields and those of features that
+    /// are not spoken here (metadata, protection information, placement directives) are not looked
+    /// at.
     pub fn decode(entry: &Sqe, queue: QueueKind) -> Result<Self, CommandError> {
         let fuse = Fuse::checked(entry.flags & 3, "fuse")?;
         let body = match (entry.opcode, queue) {

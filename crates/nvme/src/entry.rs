@@ -6,7 +6,8 @@ use crate::{CodecError, layout::Field};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// A submission queue entry (NVM Express Base 2.0, Figure 87): the view; [`Command`](crate::Command) is the meaning.
+/// A submission queue entry (NVM Express Base 2.0, Figure 87): the view;
+/// [`Command`](crate::Command) is the meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Sqe {
@@ -64,7 +65,8 @@ impl Field for Sqe {
 pub struct Cqe {
     /// Dwords 0 and 1: what the command returns.
     pub result: u64,
-    /// How far the controller has taken entries from the submission queue; reserved where flow control is off.
+    /// How far the controller has taken entries from the submission queue; reserved where flow
+    /// control is off.
     pub sq_head: u16,
     /// Submission queue of the command.
     pub sq_id: u16,
@@ -88,7 +90,8 @@ impl Cqe {
         bytes
     }
 
-    /// Reads the front of `bytes`; fails only when they are too few. The phase tag is not looked at.
+    /// Reads the front of `bytes`; fails only when they are too few. The phase tag is not looked
+    /// at.
     pub fn decode(bytes: &[u8]) -> Result<Self, CodecError> {
         let bytes: &[u8; Self::BYTES] = crate::error::leading("Cqe", bytes)?;
         let [result @ .., h0, h1, q0, q1, i0, i1, s0, s1] = *bytes;

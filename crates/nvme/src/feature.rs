@@ -1,4 +1,5 @@
-//! Features (NVM Express Base 2.0, 5.27.1): settings that a host reads and changes, and the asynchronous events that it asks for.
+//! Features (NVM Express Base 2.0, 5.27.1): settings that a host reads and changes, and the
+//! asynchronous events that it asks for.
 
 use crate::layout::{codes, flags, layout};
 
@@ -36,7 +37,8 @@ codes! {
     }
 }
 
-/// How many I/O queues (5.27.1.5), in dword 11 and, granted, in the completion. On fabrics a host sets both to the same.
+/// How many I/O queues (5.27.1.5), in dword 11 and, granted, in the completion. On fabrics a host
+/// sets both to the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueCounts {
     /// Submission queues, less one.
@@ -58,8 +60,8 @@ impl QueueCounts {
 }
 
 flags! {
-    /// Events that are told (5.27.1.8, dword 11), besides the critical warnings in bits 7:0. The same bits say in identify data what a
-    /// controller supports (OAES).
+    /// Events that are told (5.27.1.8, dword 11), besides the critical warnings in bits 7:0. The
+    /// same bits say in identify data what a controller supports (OAES).
     pub struct EventMask: u32 {
         /// A namespace was added, removed or resized.
         NAMESPACE_ATTRIBUTES = 8,

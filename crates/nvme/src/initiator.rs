@@ -1,5 +1,5 @@
-//! The host's side: one association with a subsystem, an admin queue and I/O queues, as a state machine without I/O. Every queue is a connection of
-//! its own, named by the queue's number.
+//! The host's side: one association with a subsystem, an admin queue and I/O queues, as a state
+//! machine without I/O. Every queue is a connection of its own, named by the queue's number.
 //!
 //! | kind of call | calls |
 //! | --- | --- |
@@ -7,8 +7,8 @@
 //! | commands | [`Initiator::submit`] after [`HostEvent::Ready`]; [`Initiator::next_event`] |
 //! | time | [`Initiator::next_wakeup`], [`Initiator::on_wakeup`] |
 //!
-//! The controller is not trusted: whatever breaks the protocol ends the association with [`HostEvent::Failed`], and every command that was
-//! submitted is told as completed, once.
+//! The controller is not trusted: whatever breaks the protocol ends the association with
+//! [`HostEvent::Failed`], and every command that was submitted is told as completed, once.
 
 mod authentication;
 mod link;
@@ -60,7 +60,8 @@ pub struct InitiatorConfig {
     pub event_requests: u16,
     /// Keep-alive timeout, ms; 0 for none. A controller that has no keep-alive is sent none.
     pub keep_alive_ms: u32,
-    /// Longest transfer that [`Initiator::submit`] takes, bytes; less where the controller takes less.
+    /// Longest transfer that [`Initiator::submit`] takes, bytes; less where the controller takes
+    /// less.
     pub transfer_bytes_max: u32,
     /// How long a command, and each step of connecting, may take.
     pub timeout: Span,
@@ -335,7 +336,8 @@ impl Initiator {
         }
     }
 
-    /// Sends a command by a queue (0 for admin commands); its id and descriptor are filled in here. Its end comes as an event.
+    /// Sends a command by a queue (0 for admin commands); its id and descriptor are filled in here.
+    /// Its end comes as an event.
     pub fn submit(
         &mut self,
         now: Time,
@@ -347,7 +349,8 @@ impl Initiator {
         self.submit_as(now, queue, Command { namespace, ..Command::new(0, body) }, payload)
     }
 
-    /// As [`Self::submit`], with everything that a command says but its id and descriptor: halves of fused pairs.
+    /// As [`Self::submit`], with everything that a command says but its id and descriptor: halves
+    /// of fused pairs.
     pub fn submit_as(
         &mut self,
         now: Time,

@@ -1,7 +1,8 @@
-//! A journal of everything that a [`Target`] was told and what it decided, so that a live session can be played again under another clock and
-//! compared.
+//! A journal of everything that a [`Target`] was told and what it decided, so that a live session
+//! can be played again under another clock and compared.
 //!
-//! The journal begins with [`MAGIC`]. Entries follow; all numbers are little-endian. Every entry is a kind (one byte), a time (u64, ps) and:
+//! The journal begins with [`MAGIC`]. Entries follow; all numbers are little-endian. Every entry is
+//! a kind (one byte), a time (u64, ps) and:
 //!
 //! | kind | what was told | what was decided |
 //! | --- | --- | --- |
@@ -22,8 +23,10 @@
 //! Bytes that left from where a backend lent them count as 16 bytes: their first block (u64), and
 //! the first byte of the loan that left and the first that did not (u32 each).
 //!
-//! [`Recorder`] stands around a target and writes it, [`replay`] reads it, tells a fresh target the same and compares what it decides. Secrets are no part of it:
-//! they are in the configuration that a replay is given, as is the entropy of challenges. Reservations of a namespace that is added are not recorded: it begins without.
+//! [`Recorder`] stands around a target and writes it, [`replay`] reads it, tells a fresh target the
+//! same and compares what it decides. Secrets are no part of it: they are in the configuration that
+//! a replay is given, as is the entropy of challenges. Reservations of a namespace that is added
+//! are not recorded: it begins without.
 
 mod changes;
 
@@ -68,7 +71,8 @@ const STATUSES: [IoStatus; 10] = [
     IoStatus::Invalid,
 ];
 
-/// A target whose life is written down. After a failure to write, the target goes on and the journal ends: see [`Recorder::finish`].
+/// A target whose life is written down. After a failure to write, the target goes on and the
+/// journal ends: see [`Recorder::finish`].
 #[derive(Debug)]
 pub struct Recorder<W> {
     target: Target,

@@ -15,9 +15,10 @@
 //! | see what a target is made of | [`attack`]: hostile hosts as scripts, with verdicts |
 //! | play a session again | [`journal`]: what a target was told and decided |
 //!
-//! Nothing here allocates by a number from a peer, keeps a clock or panics on bytes from outside. Clauses are those of NVM Express Base
-//! Specification 2.0, NVM Command Set Specification 1.0 and NVMe/TCP Transport Specification 1.0 unless another is named; figure
-//! numbers are as remembered and may be off by a revision.
+//! Nothing here allocates by a number from a peer, keeps a clock or panics on bytes from outside.
+//! Clauses are those of NVM Express Base Specification 2.0, NVM Command Set Specification 1.0 and
+//! NVMe/TCP Transport Specification 1.0 unless another is named; figure numbers are as remembered
+//! and may be off by a revision.
 
 pub mod attack;
 pub mod auth;

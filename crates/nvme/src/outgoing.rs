@@ -1,11 +1,13 @@
-//! What waits to be sent on one connection: headers as bytes, data as the buffers that backends filled, or where backends keep them.
+//! What waits to be sent on one connection: headers as bytes, data as the buffers that backends
+//! filled, or where backends keep them.
 
 use crate::pdu::{Framing, Header, PduKind};
 use crate::pool::Pool;
 use crate::target::BlockRange;
 use std::collections::VecDeque;
 
-/// Sent bytes that are kept in front, or as many as wait if these are more, before the rest is moved down.
+/// Sent bytes that are kept in front, or as many as wait if these are more, before the rest is
+/// moved down.
 const SLACK: usize = 16 << 10;
 
 /// Room that a connection keeps while nothing waits: for a full queue's short reads.
@@ -347,7 +349,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the socket takes at a time, the stream is the same and every buffer comes back once.
+        /// Whatever the socket takes at a time, the stream is the same and every buffer comes back
+        /// once.
         #[test]
         fn a_stream_is_the_same_in_any_portions(
             lengths in prop::collection::vec(1u32..5000, 1..12),

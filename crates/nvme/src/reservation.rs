@@ -1,4 +1,5 @@
-//! Reservations (NVM Express Base 2.0, 7.2 to 7.5 and 8.19): who may read and write a shared namespace.
+//! Reservations (NVM Express Base 2.0, 7.2 to 7.5 and 8.19): who may read and write a shared
+//! namespace.
 
 use crate::layout::{codes, layout};
 use crate::{CodecError, HostId};
@@ -148,7 +149,8 @@ impl ExtendedReport {
     /// Bytes of the head: the ordinary one and forty that are reserved.
     pub const HEAD_BYTES: usize = 64;
 
-    /// As bytes; the caller cuts them to what the host asked for. More than 65,535 registrants cannot be told and are left out.
+    /// As bytes; the caller cuts them to what the host asked for. More than 65,535 registrants
+    /// cannot be told and are left out.
     pub fn encode(&self) -> Vec<u8> {
         let count = self.registrants.len().min(usize::from(u16::MAX));
         let (generation, kind) = (self.generation, self.kind);

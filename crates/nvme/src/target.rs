@@ -1,5 +1,5 @@
-//! The controller's side: a whole NVMe/TCP target as a state machine without I/O. Bytes of connections go in, bytes come out, backends are asked
-//! and answer; time comes as an argument.
+//! The controller's side: a whole NVMe/TCP target as a state machine without I/O. Bytes of
+//! connections go in, bytes come out, backends are asked and answer; time comes as an argument.
 //!
 //! | kind of call | calls |
 //! | --- | --- |
@@ -9,11 +9,12 @@
 //! | management | [`Target::reconfigure`], [`Target::end_channels`]; one by one [`Target::add_namespace`], [`Target::remove_namespace`], [`Target::resize_namespace`], [`Target::set_path`], [`Target::set_authentication`]; [`Target::reservations`] |
 //! | whoever watches | [`Target::next_notice`], [`Target::counters`], [`Target::gauges`] |
 //!
-//! After any of them [`Target::next_active`] names the connections that have bytes to send or have to be closed, each once, and `next_io`
-//! may have more.
+//! After any of them [`Target::next_active`] names the connections that have bytes to send or have
+//! to be closed, each once, and `next_io` may have more.
 //!
-//! Every command that came is answered once or dropped with its connection, whoever fails meanwhile; a result of a backend for a command
-//! whose connection is gone is taken and dropped. What a host can make the target hold is bound by [`TargetLimits`] before it is taken.
+//! Every command that came is answered once or dropped with its connection, whoever fails
+//! meanwhile; a result of a backend for a command whose connection is gone is taken and dropped.
+//! What a host can make the target hold is bound by [`TargetLimits`] before it is taken.
 
 mod admin;
 mod answers;
@@ -187,8 +188,9 @@ impl Target {
         Ok(self.connections[index].id)
     }
 
-    /// The connection is secured from now on (TLS), by the key that `channel` names: before any byte of it is [received](Self::receive). On a port whose
-    /// [security](PortConfig::security) is not `None` nobody is let in without.
+    /// The connection is secured from now on (TLS), by the key that `channel` names: before any
+    /// byte of it is [received](Self::receive). On a port whose [security](PortConfig::security) is
+    /// not `None` nobody is let in without.
     pub fn secured(&mut self, now: Time, connection: ConnectionId, channel: Channel) {
         self.pass(now);
         if let Some(index) = self.connections.find(connection) {
@@ -265,7 +267,8 @@ impl Target {
         }
     }
 
-    /// Whether the connection has to be closed now, and why. What had to be sent first has been sent.
+    /// Whether the connection has to be closed now, and why. What had to be sent first has been
+    /// sent.
     pub fn should_close(&self, connection: ConnectionId) -> Option<CloseReason> {
         let connection = &self.connections[self.connections.find(connection)?];
         match connection.stage {
@@ -274,7 +277,8 @@ impl Target {
         }
     }
 
-    /// A connection that has something to send or has to be closed; each once until it changes again.
+    /// A connection that has something to send or has to be closed; each once until it changes
+    /// again.
     pub fn next_active(&mut self) -> Option<ConnectionId> {
         loop {
             let id = self.active.pop_front()?;
@@ -293,7 +297,8 @@ impl Target {
         self.requests.take()
     }
 
-    /// When to call [`Self::on_wakeup`] at the latest; `None` when nothing is awaited. May be earlier than needed.
+    /// When to call [`Self::on_wakeup`] at the latest; `None` when nothing is awaited. May be
+    /// earlier than needed.
     pub fn next_wakeup(&self) -> Option<Time> {
         self.wakeup
     }

@@ -1,5 +1,6 @@
-//! Pre-shared keys of NVMe/TCP over TLS 1.3 (TCP Transport 1.1, 3.6.1): from the key that an administrator carries from machine to machine to the identity
-//! and the key that both sides give their TLS library. Pure: the handshake itself is the host's.
+//! Pre-shared keys of NVMe/TCP over TLS 1.3 (TCP Transport 1.1, 3.6.1): from the key that an
+//! administrator carries from machine to machine to the identity and the key that both sides give
+//! their TLS library. Pure: the handshake itself is the host's.
 
 use crate::Nqn;
 use crate::auth::HashId;
@@ -25,7 +26,8 @@ codes! {
     pub enum IdentityVersion: u8 {
         /// Of the names alone (TP8011).
         Names = 0,
-        /// With a digest of the key, so that keys can change without a doubt which one is meant (TP8018).
+        /// With a digest of the key, so that keys can change without a doubt which one is meant
+        /// (TP8018).
         Digest = 1,
     }
 }
@@ -132,7 +134,8 @@ impl TlsHash {
         }
     }
 
-    /// HKDF-Extract without salt, then HKDF-Expand-Label (RFC 5869, RFC 8446, 7.1); `None` when the context is longer than a label may say.
+    /// HKDF-Extract without salt, then HKDF-Expand-Label (RFC 5869, RFC 8446, 7.1); `None` when the
+    /// context is longer than a label may say.
     fn derive(self, how: Derivation, key: &[u8], label: &str, context: &[u8]) -> Option<Vec<u8>> {
         let information = how.information(self.bytes() as u16, label, context)?;
         let mut out = vec![0; self.bytes()];
@@ -153,7 +156,8 @@ impl TlsHash {
 }
 
 impl TlsKey {
-    /// Reads `NVMeTLSkey-1:hh:base64:`: the key and its CRC-32; with hh other than 00 it is transformed for the host that it is of.
+    /// Reads `NVMeTLSkey-1:hh:base64:`: the key and its CRC-32; with hh other than 00 it is
+    /// transformed for the host that it is of.
     pub fn parse(text: &str) -> Result<Self, TlsKeyError> {
         let Interchange { code, key, is_intact } = Interchange::parse(text, "NVMeTLSkey-1", 2)?;
         let transform = TlsHash::of_code(code);
@@ -183,7 +187,8 @@ impl TlsKey {
         derived.unwrap_or_else(|| self.key.clone())
     }
 
-    /// Identity and key by which `host` connects to `subsystem` (3.6.1.3); `None` where the names are too long for this version.
+    /// Identity and key by which `host` connects to `subsystem` (3.6.1.3); `None` where the names
+    /// are too long for this version.
     pub fn pre_shared(
         &self,
         how: Derivation,
@@ -220,7 +225,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Reads one of a retained key; `None` for anything else, such as those of keys that DH-HMAC-CHAP makes.
+    /// Reads one of a retained key; `None` for anything else, such as those of keys that
+    /// DH-HMAC-CHAP makes.
     pub fn parse(text: &str) -> Option<Identity> {
         let (kind, names) = text.split_once(' ')?;
         let version = match kind.get(..6)? {
@@ -275,7 +281,8 @@ mod tests {
         }
     }
 
-    /// The keys of Linux's own test (drivers/nvme/common/tests/auth_kunit.c), which are retained as they are.
+    /// The keys of Linux's own test (drivers/nvme/common/tests/auth_kunit.c), which are retained as
+    /// they are.
     #[test]
     fn keys_are_those_of_linux() {
         let (host, subsystem) = (name("hostnqn"), name("subsysnqn"));

@@ -21,7 +21,8 @@ impl Disk {
         Disk { storage, blocks: Blocks { shift: block_shift }, turn: RwLock::new(()) }
     }
 
-    /// Carries out a request of this disk, whatever else goes on in other threads; a copy reads from `sources`.
+    /// Carries out a request of this disk, whatever else goes on in other threads; a copy reads
+    /// from `sources`.
     pub(crate) fn carry_out(&self, operation: IoOperation, sources: &Sources) -> IoResult {
         if matches!(operation, IoOperation::CompareAndWrite { .. }) {
             let _alone = self.turn.write().unwrap_or_else(PoisonError::into_inner);

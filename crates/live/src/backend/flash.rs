@@ -24,7 +24,8 @@ pub(crate) struct DriveTime {
 }
 
 impl Drive {
-    /// The preset `name` with as much flash as `bytes` of data need: tables are kept for that alone.
+    /// The preset `name` with as much flash as `bytes` of data need: tables are kept for that
+    /// alone.
     pub(crate) fn of_preset(name: &str, seed: u64, bytes: Bytes) -> Result<Drive, StartError> {
         let fail = |reason: String| StartError::Drive { drive: name.into(), reason };
         let found = preset(name).ok_or_else(|| fail("there is no such preset".into()))?;
@@ -40,7 +41,8 @@ impl Drive {
         .map_err(|error| fail(error.to_string()))
     }
 
-    /// When a request that comes `now` is done, and where its time goes. `shift` is that of its blocks.
+    /// When a request that comes `now` is done, and where its time goes. `shift` is that of its
+    /// blocks.
     pub(crate) fn submit(
         &mut self,
         now: Time,
@@ -67,7 +69,8 @@ impl Drive {
     }
 }
 
-/// The least number of blocks a plane with which the drive holds `bytes` and its collection has room.
+/// The least number of blocks a plane with which the drive holds `bytes` and its collection has
+/// room.
 fn large_enough(config: SolidStateConfig, bytes: Bytes) -> Result<SolidStateConfig, String> {
     /// Enough that what collection keeps free is a small part of a die.
     const BLOCKS_MIN: u32 = 64;
@@ -151,7 +154,8 @@ mod tests {
             let range = BlockRange { start: 0, blocks: 1 };
             drive.submit(Time::ZERO, &IoOperation::Write { range, data: Vec::new(), is_durable }, 12).expect("inside").0
         };
-        // A program takes 700 us (hardware::ssd::presets::tlc_gen4); the buffer takes the data in well below 100.
+        // A program takes 700 us (hardware::ssd::presets::tlc_gen4); the buffer takes the data in
+        // well below 100.
         assert!(write(false) < Time::us(100) && write(true) > Time::us(700));
     }
 }

@@ -1,8 +1,11 @@
-//! A thread that reads and writes a file by io_uring: many requests underway, and no switch of threads for each of them.
+//! A thread that reads and writes a file by io_uring: many requests underway, and no switch of
+//! threads for each of them.
 //!
-//! Reads go by the ring, and where that is asked for writes and flushes. Not by themselves: the kernel hands writes of files on to threads of its own,
-//! and those were slower than ours (a third to a half at a depth of 32 on ext4, Linux 6.18). What is rare (zeros, copies, verification, comparisons) goes to the pool of threads beside it. A
-//! compare-and-write must see nothing change between its two halves: it is carried out here, when nothing else is underway.
+//! Reads go by the ring, and where that is asked for writes and flushes. Not by themselves: the
+//! kernel hands writes of files on to threads of its own, and those were slower than ours (a third
+//! to a half at a depth of 32 on ext4, Linux 6.18). What is rare (zeros, copies, verification,
+//! comparisons) goes to the pool of threads beside it. A compare-and-write must see nothing change
+//! between its two halves: it is carried out here, when nothing else is underway.
 
 use super::pool::{Done, Job, lock};
 use super::storage::{DiskFile, aligned};
@@ -41,7 +44,8 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Starts a thread for the file of `disk`, or says why the kernel has no ring for it. `writes`: also what changes the file goes by the ring.
+    /// Starts a thread for the file of `disk`, or says why the kernel has no ring for it. `writes`:
+    /// also what changes the file goes by the ring.
     pub(crate) fn start(name: &str, disk: Arc<Disk>, writes: bool, clock: Clock, done: &Arc<Done>) -> io::Result<Ring> {
         let queue = Arc::new(Mutex::new(Queue::default()));
         let (theirs, done) = (queue.clone(), done.clone());
@@ -296,7 +300,8 @@ impl Loop {
             false => held.buffer = room.into_inner(),
         }
         let is_whole = matches!(result, Ok(count) if count == held.length);
-        // A part, or an error that may pass: once more, by the plain way, which tells what is the matter.
+        // A part, or an error that may pass: once more, by the plain way, which tells what is the
+        // matter.
         let read = if is_whole { Ok(()) } else { self.disk.storage.read(held.at, &mut held.buffer) };
         let Held { tag, facts, due, buffer, .. } = held;
         self.finish(tag, facts, due, IoResult { status: of_read(read), buffer });
@@ -315,7 +320,8 @@ impl Loop {
         }
     }
 
-    /// A sync that failed is never tried again: the system may have dropped what it could not write.
+    /// A sync that failed is never tried again: the system may have dropped what it could not
+    /// write.
     fn after_sync(&mut self, held: Held, result: io::Result<()>) {
         let noted = match self.file() {
             Some(file) => file.note_sync(result),
@@ -366,7 +372,8 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
-    /// A ring over a file, and what it has done. `None`, with a line that says so, where the kernel has none.
+    /// A ring over a file, and what it has done. `None`, with a line that says so, where the kernel
+    /// has none.
     struct Bench {
         ring: Option<Ring>,
         done: Arc<Done>,

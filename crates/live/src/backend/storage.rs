@@ -13,13 +13,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes at addresses. Ranges outside are errors of the kind `UnexpectedEof`. May be used by several threads at a time.
+/// Bytes at addresses. Ranges outside are errors of the kind `UnexpectedEof`. May be used by
+/// several threads at a time.
 pub trait Storage: Send + Sync {
     /// How many there are.
     fn bytes(&self) -> u64;
     /// Fills `buffer` from `at` on.
     fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()>;
-    /// Its bytes, to be sent from where they lie; `None` where they are not in memory. Nobody changes them meanwhile.
+    /// Its bytes, to be sent from where they lie; `None` where they are not in memory. Nobody
+    /// changes them meanwhile.
     fn lend(&self) -> Option<Lender<'_>> {
         None
     }
@@ -32,7 +34,8 @@ pub trait Storage: Send + Sync {
     fn write(&self, at: u64, data: &[u8]) -> io::Result<()>;
     /// Makes a range zeros; `gives_back` allows to free its room.
     fn zero(&self, at: u64, bytes: u64, gives_back: bool) -> io::Result<()>;
-    /// Frees the room of a range that nobody needs any more. What it reads afterwards is zeros or what was there.
+    /// Frees the room of a range that nobody needs any more. What it reads afterwards is zeros or
+    /// what was there.
     fn give_back(&self, at: u64, bytes: u64) -> io::Result<()>;
     /// Returns when everything written before would survive a loss of power.
     fn sync(&self) -> io::Result<()>;
@@ -108,8 +111,8 @@ struct Piece {
 }
 
 impl Piece {
-    /// Zeros that come from the system as they are touched, in large pages where it has them: random accesses would otherwise wait for addresses to
-    /// be translated.
+    /// Zeros that come from the system as they are touched, in large pages where it has them:
+    /// random accesses would otherwise wait for addresses to be translated.
     fn new(length: usize, prefaults: bool) -> io::Result<Piece> {
         let memory = MmapMut::map_anon(length)?;
         // Without large pages it works as well.
@@ -205,7 +208,8 @@ impl Storage for Memory {
     fn sync(&self) -> io::Result<()> {
         Ok(())
     }
-    /// Growing adds a piece: nothing is moved, and pages that nobody has touched stay so. What was cut off is never seen again.
+    /// Growing adds a piece: nothing is moved, and pages that nobody has touched stay so. What was
+    /// cut off is never seen again.
     fn resize(&self, bytes: u64) -> io::Result<()> {
         let mut pieces = self.lock();
         if let Some(missing) = bytes.checked_sub(length_of(&pieces)).filter(|missing| *missing > 0) {
@@ -275,7 +279,8 @@ pub struct DiskFile {
     bytes: AtomicU64,
     is_regular: bool,
     is_direct: bool,
-    /// A sync has failed: the system may have dropped what it could not write, so nothing after it can be promised.
+    /// A sync has failed: the system may have dropped what it could not write, so nothing after it
+    /// can be promised.
     is_broken: AtomicBool,
     luck: Luck,
     /// An open file under the lock, which ends with the last copy of it.
@@ -333,7 +338,8 @@ impl Luck {
 const ALIGNMENT: usize = 4096;
 
 impl DiskFile {
-    /// Opens `path`, and makes it when it is not there. A regular file that is shorter than `size` grows; without `size` it is used as it is.
+    /// Opens `path`, and makes it when it is not there. A regular file that is shorter than `size`
+    /// grows; without `size` it is used as it is.
     pub fn open(path: &Path, size: Option<u64>, direct: bool, read_only: bool) -> Result<DiskFile, StartError> {
         DiskFile::try_open(path, size, direct, read_only, Hold::Alone, &InUse::Refused).inspect(DiskFile::keep)
     }
@@ -562,7 +568,8 @@ pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Room for `bytes` whose address is a multiple of [`ALIGNMENT`]: the room, and where in it to begin.
+/// Room for `bytes` whose address is a multiple of [`ALIGNMENT`]: the room, and where in it to
+/// begin.
 pub(super) fn aligned(bytes: usize) -> (Vec<u8>, usize) {
     let room = vec![0u8; bytes + ALIGNMENT];
     let start = room.as_ptr().align_offset(ALIGNMENT);

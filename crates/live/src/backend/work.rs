@@ -12,7 +12,8 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// First byte and bytes of a range. The target has checked ranges against namespaces; what cannot be is outside of every storage.
+    /// First byte and bytes of a range. The target has checked ranges against namespaces; what
+    /// cannot be is outside of every storage.
     pub(crate) fn bytes(self, range: BlockRange) -> (u64, u64) {
         let at = range.start.saturating_mul(1 << self.shift);
         (at, u64::from(range.blocks) << self.shift)
@@ -28,7 +29,8 @@ pub(crate) struct Source<'a> {
 /// Bytes of a piece of work that needs room of its own.
 const PIECE: usize = 256 << 10;
 
-/// Does it. `sources` are those of a copy, in its order. Flushes and durable writes return after the sync.
+/// Does it. `sources` are those of a copy, in its order. Flushes and durable writes return after
+/// the sync.
 pub(crate) fn carry_out(
     storage: &dyn Storage,
     blocks: Blocks,
@@ -107,7 +109,8 @@ fn verify(storage: &dyn Storage, (at, bytes): (u64, u64)) -> IoStatus {
     IoStatus::Done
 }
 
-/// Everything is read before anything is written: sources and target may overlap. The target has bound their sum.
+/// Everything is read before anything is written: sources and target may overlap. The target has
+/// bound their sum.
 fn copy(storage: &dyn Storage, blocks: Blocks, start: u64, sources: &[Source<'_>], is_durable: bool) -> IoStatus {
     let mut data = Vec::new();
     for Source { storage, range } in sources {

@@ -1,4 +1,5 @@
-//! Keeps reservations as they change: a thread that saves them, so that no host waits for the disk of another.
+//! Keeps reservations as they change: a thread that saves them, so that no host waits for the disk
+//! of another.
 
 use super::{NamespaceName, State};
 use crate::backend::{Completion, Done, Facts};
@@ -24,7 +25,8 @@ struct Change {
     facts: Facts,
 }
 
-/// Answers when a change would survive a loss of power. Drop it to end its thread; what came before is saved first.
+/// Answers when a change would survive a loss of power. Drop it to end its thread; what came before
+/// is saved first.
 pub(crate) struct Keeper {
     changes: Option<Sender<Change>>,
     thread: Option<JoinHandle<()>>,
@@ -47,7 +49,8 @@ impl Keeper {
         self.names.insert(backend, name);
     }
 
-    /// Keeps `reservations` in place of the last. Fails at once where nothing is kept: to say that they last would be a lie.
+    /// Keeps `reservations` in place of the last. Fails at once where nothing is kept: to say that
+    /// they last would be a lie.
     pub(crate) fn persist(&self, tag: IoTag, reservations: Reservations, facts: Facts) -> Result<(), IoStatus> {
         if !self.is_kept && reservations.persists {
             return Err(IoStatus::Unsupported);

@@ -1,4 +1,5 @@
-//! Admin commands (NVM Express Base 2.0, 5). Creating and deleting queues is not among them: on fabrics Connect does it.
+//! Admin commands (NVM Express Base 2.0, 5). Creating and deleting queues is not among them: on
+//! fabrics Connect does it.
 
 use super::{CommandError, QueueKind, bits, dwords, wide};
 use crate::Sqe;

@@ -1,5 +1,5 @@
-//! Fabrics commands (NVM Express Base 2.0, 6): opcode 7Fh, the type in byte 4. Allowed on every queue, Property and Disconnect as their
-//! clauses say.
+//! Fabrics commands (NVM Express Base 2.0, 6): opcode 7Fh, the type in byte 4. Allowed on every
+//! queue, Property and Disconnect as their clauses say.
 
 use super::{CommandError, FABRICS_OPCODE, QueueKind, bits, dwords, wide};
 use crate::Sqe;
@@ -75,7 +75,8 @@ flags! {
     }
 }
 
-/// Connect (6.3): binds a connection to a queue of a controller. What it names is in its data, [`ConnectData`](crate::ConnectData).
+/// Connect (6.3): binds a connection to a queue of a controller. What it names is in its data,
+/// [`ConnectData`](crate::ConnectData).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connect {
     /// Queue, 0 the admin queue.
@@ -88,7 +89,8 @@ pub struct Connect {
     pub keep_alive_ms: u32,
 }
 
-/// What a completion of Connect carries (6.3, Figure 381): the controller, and whether authentication has to follow.
+/// What a completion of Connect carries (6.3, Figure 381): the controller, and whether
+/// authentication has to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectReply {
     /// The controller that the host now has.

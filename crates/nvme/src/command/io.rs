@@ -93,7 +93,8 @@ flags! {
     }
 }
 
-/// Dataset Management: what the host means to do with ranges, [`DatasetRange`](crate::range::DatasetRange)s in its data.
+/// Dataset Management: what the host means to do with ranges,
+/// [`DatasetRange`](crate::range::DatasetRange)s in its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatasetManagement {
     /// Ranges, less one.
@@ -114,7 +115,8 @@ flags! {
     }
 }
 
-/// Copy: ranges, [`CopyRange`](crate::range::CopyRange)s in its data, are written one behind the other.
+/// Copy: ranges, [`CopyRange`](crate::range::CopyRange)s in its data, are written one behind the
+/// other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copy {
     /// First block that is written.

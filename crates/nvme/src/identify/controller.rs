@@ -220,7 +220,8 @@ layout! {
 }
 
 impl IdentifyController {
-    /// Bytes of in-capsule data on I/O queues; none when the capsule is smaller than an entry (IOCCSZ x 16 - 64).
+    /// Bytes of in-capsule data on I/O queues; none when the capsule is smaller than an entry
+    /// (IOCCSZ x 16 - 64).
     pub fn in_capsule_bytes(&self) -> u64 {
         (u64::from(self.command_capsule_16) * 16).saturating_sub(crate::Sqe::BYTES as u64)
     }

@@ -23,7 +23,8 @@ pub struct Credentials {
     pub groups: Vec<GroupId>,
 }
 
-/// Bits of what Connect's answer says of authentication: in-band, and over a secure channel made by it.
+/// Bits of what Connect's answer says of authentication: in-band, and over a secure channel made by
+/// it.
 const ASKS_IN_BAND: u16 = 1 << 1;
 const ASKS_CHANNEL: u16 = 1 << 2;
 
@@ -48,7 +49,8 @@ impl Initiator {
         self
     }
 
-    /// Connect was answered; `asked` says whether authentication has to follow. True when the queue can be used at once.
+    /// Connect was answered; `asked` says whether authentication has to follow. True when the queue
+    /// can be used at once.
     pub(super) fn begin_authentication(&mut self, queue: u16, asked: u16) -> Result<bool, InitiatorError> {
         let wants_proof = self.credentials.as_ref().is_some_and(|known| known.controller.is_some());
         if asked & (ASKS_IN_BAND | ASKS_CHANNEL) == 0 {

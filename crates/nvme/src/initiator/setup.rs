@@ -232,7 +232,8 @@ impl Initiator {
         let controller = IdentifyController::decode(data)?;
         let odd = self.odd(&controller)?;
         odd.into_iter().for_each(|what| self.tolerate(what));
-        // MDTS counts in the smallest page, 4 KiB times a power of two; what passes 4 GiB is no limit.
+        // MDTS counts in the smallest page, 4 KiB times a power of two; what passes 4 GiB is no
+        // limit.
         let page = self.setup.capabilities.map_or(0, |known| known.page_min);
         let shift = 12 + u32::from(page) + u32::from(controller.transfer_max);
         let has_limit = controller.transfer_max > 0 && shift < 32;

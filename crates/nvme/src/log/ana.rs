@@ -1,4 +1,5 @@
-//! Asymmetric namespace access (5.16.1.13): which groups of namespaces are reached how by this controller.
+//! Asymmetric namespace access (5.16.1.13): which groups of namespaces are reached how by this
+//! controller.
 
 use crate::CodecError;
 use crate::layout::{codes, layout};
@@ -81,7 +82,8 @@ impl AnaLog {
         bytes
     }
 
-    /// Reads a whole log; fails when a count says more than there is, before memory is taken for it.
+    /// Reads a whole log; fails when a count says more than there is, before memory is taken for
+    /// it.
     pub fn decode(bytes: &[u8]) -> Result<Self, CodecError> {
         let head = LogHead::decode(bytes)?;
         let mut rest = &bytes[LogHead::BYTES..];

@@ -1,5 +1,5 @@
-//! The discovery log (5.16.1.23): where subsystems are. A host reads the head, then entries by offset, then the head again, and starts anew
-//! when the generation is another.
+//! The discovery log (5.16.1.23): where subsystems are. A host reads the head, then entries by
+//! offset, then the head again, and starts anew when the generation is another.
 
 use crate::layout::{codes, layout};
 use crate::name::{Nqn, Text};
@@ -81,7 +81,8 @@ layout! {
         family: AddressFamily = 1,
         /// What is there.
         kind: SubsystemKind = 2,
-        /// Bits 1:0 secure channel: 0 unsaid, 1 required, 2 not; bit 2: flow control may be off (TREQ).
+        /// Bits 1:0 secure channel: 0 unsaid, 1 required, 2 not; bit 2: flow control may be off
+        /// (TREQ).
         requirements: u8 = 3,
         /// Port of the subsystem.
         port: u16 = 4,

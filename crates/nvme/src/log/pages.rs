@@ -88,7 +88,8 @@ layout! {
     }
 }
 
-/// Namespaces that changed since the log was last read (5.16.1.5): rising, at most 1,024; of more only FFFFFFFFh is told.
+/// Namespaces that changed since the log was last read (5.16.1.5): rising, at most 1,024; of more
+/// only FFFFFFFFh is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedNamespaces(pub Vec<u32>);
 

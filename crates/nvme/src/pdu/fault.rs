@@ -1,4 +1,5 @@
-//! What a peer did wrong, so that the connection has to end, and how a termination says it (3.6.2.4).
+//! What a peer did wrong, so that the connection has to end, and how a termination says it
+//! (3.6.2.4).
 
 use crate::layout::codes;
 use crate::pdu::PduKind;
@@ -16,7 +17,8 @@ codes! {
         OutOfRange = 4,
         /// Of a controller: more data in a PDU than MAXH2CDATA. Of a host: more R2Ts than MAXR2T.
         LimitExceeded = 5,
-        /// A parameter of the connection that is not supported; the information is its offset in bytes.
+        /// A parameter of the connection that is not supported; the information is its offset in
+        /// bytes.
         Unsupported = 6,
     }
 }

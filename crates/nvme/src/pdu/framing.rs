@@ -27,7 +27,8 @@ impl Digests {
 pub struct Framing {
     /// Digests of both directions.
     pub digests: Digests,
-    /// Data begin at a multiple of so many dwords, less one: what the receiver asked for. At most 31.
+    /// Data begin at a multiple of so many dwords, less one: what the receiver asked for. At most
+    /// 31.
     pub alignment: u8,
 }
 
@@ -57,7 +58,8 @@ impl Framing {
         (self.alignment as u32 + 1) * 4
     }
 
-    /// Bytes of the whole PDU (PLEN): what the simulator puts on the wire. 64 bits, since a header from outside may claim up to 4 GiB of data.
+    /// Bytes of the whole PDU (PLEN): what the simulator puts on the wire. 64 bits, since a header
+    /// from outside may claim up to 4 GiB of data.
     pub const fn pdu_bytes(&self, header: &Header) -> u64 {
         let (kind, data) = (header.kind(), header.data_length());
         let digest = if self.has_data_digest(kind, data) { DIGEST_BYTES as u64 } else { 0 };
@@ -77,7 +79,8 @@ impl Framing {
         out.resize(begin + offset as usize, 0);
         let bytes = &mut out[begin..];
         (bytes[0], bytes[1], bytes[2]) = (kind.code(), header.flags() | digests.bits(), header_bytes as u8);
-        // PDO is reserved, zero, in PDUs that carry none and in terminations, whose data stand straight behind (3.6.2.4).
+        // PDO is reserved, zero, in PDUs that carry none and in terminations, whose data stand
+        // straight behind (3.6.2.4).
         bytes[3] = if data > 0 && kind.has_digests() { offset as u8 } else { 0 };
         length.put(&mut bytes[4..8]);
         header.write_specific(bytes);
@@ -104,7 +107,8 @@ impl Framing {
         bytes.extend(self.trailer(header.kind(), data).into_iter().flatten());
     }
 
-    /// Appends the termination for `error`; `offending` is the header that was wrong, as far as it was read.
+    /// Appends the termination for `error`; `offending` is the header that was wrong, as far as it
+    /// was read.
     pub fn write_termination(sender_is_host: bool, error: &PduError, offending: &[u8], bytes: &mut Vec<u8>) {
         let offending = &offending[..offending.len().min(TERMINATION_DATA_MAX as usize)];
         let (status, information) = (error.fatal_status(), error.information());

@@ -67,7 +67,8 @@ impl PduKind {
 /// What a host asks of a connection (ICReq, 3.6.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitializeRequest {
-    /// The host wants data from the controller at multiples of so many dwords, less one; at most 31.
+    /// The host wants data from the controller at multiples of so many dwords, less one; at most
+    /// 31.
     pub alignment: u8,
     /// Digests that it wants.
     pub digests: super::Digests,
@@ -78,7 +79,8 @@ pub struct InitializeRequest {
 /// What a controller answers (ICResp, 3.6.2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitializeResponse {
-    /// The controller wants data from the host at multiples of so many dwords, less one; at most 31. Linux insists on 0.
+    /// The controller wants data from the host at multiples of so many dwords, less one; at most
+    /// 31. Linux insists on 0.
     pub alignment: u8,
     /// Digests that are used: of those that the host wants.
     pub digests: super::Digests,
@@ -123,7 +125,8 @@ pub struct ControllerData {
     pub length: u32,
     /// The last of the command.
     pub is_last: bool,
-    /// The command has succeeded and no response follows: only without flow control, and on the last.
+    /// The command has succeeded and no response follows: only without flow control, and on the
+    /// last.
     pub is_success: bool,
 }
 
@@ -207,7 +210,8 @@ impl Header {
         }
     }
 
-    /// Writes what stands behind the common header into zeroed bytes, `bytes[0]` being the PDU's first.
+    /// Writes what stands behind the common header into zeroed bytes, `bytes[0]` being the PDU's
+    /// first.
     pub(super) fn write_specific(&self, bytes: &mut [u8]) {
         match self {
             Header::InitializeRequest(request) => {
@@ -230,7 +234,8 @@ impl Header {
         }
     }
 
-    /// Reads a header whose common part was found sound: `bytes` is as long as `kind` says. `carried` is what the lengths leave for data.
+    /// Reads a header whose common part was found sound: `bytes` is as long as `kind` says.
+    /// `carried` is what the lengths leave for data.
     pub(super) fn read(kind: PduKind, bytes: &[u8], carried: u32) -> Result<Header, PduError> {
         let flags = bytes[1];
         Ok(match kind {

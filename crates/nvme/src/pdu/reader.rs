@@ -1,5 +1,5 @@
-//! Bytes of a connection in any split, read as PDUs. Takes no memory: a header is gathered in place, data are handed on as slices of the
-//! input.
+//! Bytes of a connection in any split, read as PDUs. Takes no memory: a header is gathered in
+//! place, data are handed on as slices of the input.
 
 use crate::Sqe;
 use crate::layout::Field;
@@ -39,7 +39,8 @@ pub enum Event<'a> {
     },
     /// The PDU is over.
     End {
-        /// Whether data fit their digest; true without one. Where not, the command fails and the connection goes on.
+        /// Whether data fit their digest; true without one. Where not, the command fails and the
+        /// connection goes on.
         is_sound: bool,
     },
 }
@@ -74,8 +75,8 @@ enum Stage {
     Failed(PduError),
 }
 
-/// Reads PDUs. Make one a connection, call [`Reader::next`] until it returns `None`, feed more. After an error it gives the same error
-/// for ever.
+/// Reads PDUs. Make one a connection, call [`Reader::next`] until it returns `None`, feed more.
+/// After an error it gives the same error for ever.
 #[derive(Clone, Debug)]
 pub struct Reader {
     receiver: Receiver,
@@ -107,8 +108,8 @@ impl Reader {
         }
     }
 
-    /// Initialization is over; `framing` has what the *receiver* asked for as alignment. Call it after the event of the peer's
-    /// initialization and before reading on.
+    /// Initialization is over; `framing` has what the *receiver* asked for as alignment. Call it
+    /// after the event of the peer's initialization and before reading on.
     pub fn open(&mut self, framing: Framing) {
         (self.framing, self.phase) = (framing, Phase::Open);
     }
@@ -123,8 +124,9 @@ impl Reader {
         &self.gathered[..self.header_bytes]
     }
 
-    /// A command capsule that lies whole at the front of `input`, on a connection without digests: its entry and its data, taken at once instead
-    /// of as the events that [`Self::next`] has for it. `None`, and nothing taken, wherever that has to look closer.
+    /// A command capsule that lies whole at the front of `input`, on a connection without digests:
+    /// its entry and its data, taken at once instead of as the events that [`Self::next`] has for
+    /// it. `None`, and nothing taken, wherever that has to look closer.
     pub fn next_capsule<'a>(&mut self, input: &mut &'a [u8]) -> Option<(&'a Sqe, &'a [u8])> {
         const HEADER: usize = PduKind::Command.header_bytes();
         let is_between = matches!((self.stage, self.phase), (Stage::Common, Phase::Open)) && self.filled == 0;
@@ -149,7 +151,8 @@ impl Reader {
         Some((entry, data))
     }
 
-    /// What comes next; takes what it read from the front of `input`. `None` when more input is needed.
+    /// What comes next; takes what it read from the front of `input`. `None` when more input is
+    /// needed.
     pub fn next<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<Event<'a>>, PduError> {
         let step = self.step(input);
         if let Err(error) = step {
@@ -201,7 +204,8 @@ impl Reader {
         if is_there { self.check_common().map(|kind| Some(Stage::Specific(kind))) } else { Ok(None) }
     }
 
-    /// Type, direction, order, lengths and flags: all that can be known before the rest of the header.
+    /// Type, direction, order, lengths and flags: all that can be known before the rest of the
+    /// header.
     fn check_common(&self) -> Result<PduKind, PduError> {
         let [code, flags, header_length, ..] = self.gathered;
         let kind = self.known_kind(code)?;
@@ -237,7 +241,8 @@ impl Reader {
         u32::get(&self.gathered[4..8], "PLEN").expect("the common header was gathered")
     }
 
-    /// PLEN, and PDO where data follow. A limit of data is held against DATAL, which has an error of its own.
+    /// PLEN, and PDO where data follow. A limit of data is held against DATAL, which has an error
+    /// of its own.
     fn check_length(&self, kind: PduKind) -> Result<(), PduError> {
         let bare = u64::from(self.framing.data_offset(kind, 0));
         let got = u64::from(self.length());
@@ -258,7 +263,8 @@ impl Reader {
         u64::from(data) + digest
     }
 
-    /// PDO: behind the header, aligned. Any such place will do: how much a sender pads is its own affair.
+    /// PDO: behind the header, aligned. Any such place will do: how much a sender pads is its own
+    /// affair.
     fn data_offset(&self) -> Result<u64, PduError> {
         let kind = PduKind::of_code(self.gathered[0]).expect("the type was checked first");
         let got = u64::from(self.gathered[3]);
@@ -362,7 +368,8 @@ impl Reader {
         match (offset < length, self.has_data_digest) {
             (true, _) => Stage::Data { offset, length, digest },
             (false, true) => {
-                // Behind the header that is still wanted for a termination; `gathered` has room: no header with data has 128 bytes.
+                // Behind the header that is still wanted for a termination; `gathered` has room: no
+                // header with data has 128 bytes.
                 self.filled = HEADER_BYTES_MAX - DIGEST_BYTES;
                 Stage::Trailer { digest }
             }

@@ -3,7 +3,8 @@
 use crate::Cqe;
 use crate::queue::{QueueError, QueueShape};
 
-/// Commands of one queue that the host has sent and not seen completed, each with what the host keeps for it.
+/// Commands of one queue that the host has sent and not seen completed, each with what the host
+/// keeps for it.
 #[derive(Clone, Debug)]
 pub struct HostQueue<T> {
     shape: QueueShape,
@@ -32,7 +33,8 @@ struct Slot<T> {
 impl<T> HostQueue<T> {
     /// An empty queue. Takes memory for a slot when that is first used.
     pub fn new(shape: QueueShape) -> Self {
-        // One entry stays free, or full would look like empty (3.3.1.5); without flow control the bound is the same (NVMe over Fabrics).
+        // One entry stays free, or full would look like empty (3.3.1.5); without flow control the
+        // bound is the same (NVMe over Fabrics).
         let slot_bits = (shape.size() - 2).checked_ilog2().map_or(0, |bits| bits + 1);
         HostQueue { shape, slots: Vec::new(), free: Vec::new(), slot_bits, sent: 0, taken: 0, had_odd_head: false }
     }
@@ -62,7 +64,8 @@ impl<T> HostQueue<T> {
         self.slots.iter().filter_map(|slot| slot.command.as_ref())
     }
 
-    /// Takes a command and returns the id to send it with; fails while the queue is full, and gives the command back.
+    /// Takes a command and returns the id to send it with; fails while the queue is full, and gives
+    /// the command back.
     pub fn submit(&mut self, command: T) -> Result<u16, (T, QueueError)> {
         let full = QueueError::Full { outstanding: self.outstanding(), most: self.shape.size() - 1 };
         if !self.has_room() {
@@ -117,7 +120,8 @@ impl<T> HostQueue<T> {
         self.had_odd_head
     }
 
-    /// The connection is gone: every outstanding command, once, in no order that means anything but always the same.
+    /// The connection is gone: every outstanding command, once, in no order that means anything but
+    /// always the same.
     pub fn abandon(&mut self) -> Vec<(u16, T)> {
         let ids: Vec<u16> = self.slots.iter().filter(|slot| slot.command.is_some()).map(|slot| slot.id).collect();
         let all = ids.into_iter().filter_map(|id| self.release(id).ok().map(|command| (id, command))).collect();

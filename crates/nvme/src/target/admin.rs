@@ -61,7 +61,8 @@ impl Target {
         }
     }
 
-    /// Ends a command that has not come as far as a backend. Bit 0 of the result is clear when it has ended (Base 2.0, 5.1).
+    /// Ends a command that has not come as far as a backend. Bit 0 of the result is clear when it
+    /// has ended (Base 2.0, 5.1).
     fn on_abort(&mut self, index: u32, slot: u32, queue: u16, id: u16) {
         let aborted = self.abort(index, queue, id);
         self.finish(slot, Status::SUCCESS, u64::from(!aborted));
@@ -75,7 +76,8 @@ impl Target {
             Phase::Parked | Phase::Fused => {}
             Phase::Waiting => self.leave_waiting(index, victim),
             Phase::Working => return self.withdraw(victim),
-            // It ends when the data that were asked for are here, and is not carried out: an abort that is not immediate (bit 0 stays set).
+            // It ends when the data that were asked for are here, and is not carried out: an abort
+            // that is not immediate (bit 0 stays set).
             Phase::Receiving => {
                 self.fail_early(victim, Status::ABORT_REQUESTED);
                 return false;
@@ -86,7 +88,8 @@ impl Target {
         true
     }
 
-    /// Ends a command that no backend has taken up. One that changes reservations has changed them, and goes on.
+    /// Ends a command that no backend has taken up. One that changes reservations has changed them,
+    /// and goes on.
     fn withdraw(&mut self, victim: u32) -> bool {
         let (tag, flight) = (self.flights.tag(victim), &self.flights[victim]);
         let (mut waiting, mut is_decided) = (0, false);

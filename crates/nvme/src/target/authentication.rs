@@ -1,4 +1,5 @@
-//! In-band authentication of a connection: until it is through, nothing else is carried out. A host that is through may prove itself anew at any time.
+//! In-band authentication of a connection: until it is through, nothing else is carried out. A host
+//! that is through may prove itself anew at any time.
 
 use crate::auth::{
     Entropy, FailureReason, GroupId, HashId, MESSAGE_MAX, Message, PROTOCOL, Question, SPECIFIC, Secret, Speaker,
@@ -17,14 +18,16 @@ use std::collections::BTreeMap;
 pub struct AuthenticationConfig {
     /// What challenges and private values are derived from.
     pub entropy: Entropy,
-    /// Hosts that have to prove who they are. A host that is not among them is let in without, if the subsystem lets it in: list its hosts.
+    /// Hosts that have to prove who they are. A host that is not among them is let in without, if
+    /// the subsystem lets it in: list its hosts.
     pub hosts: BTreeMap<Nqn, HostSecrets>,
     /// Hash functions that are taken; of those the host's first is used.
     pub hashes: Vec<HashId>,
     /// Groups of Diffie and Hellman that are taken; the first that the host offers is used.
     pub groups: Vec<GroupId>,
-    /// What exponentiations may cost a second, in [such of 2,048 bits](GroupId::cost), of authentications that come to nothing: strangers can ask for
-    /// them. What is beyond that is told to come again.
+    /// What exponentiations may cost a second, in [such of 2,048 bits](GroupId::cost), of
+    /// authentications that come to nothing: strangers can ask for them. What is beyond that is
+    /// told to come again.
     pub exponent_cost_per_second: u32,
 }
 
@@ -100,7 +103,8 @@ pub(super) struct Exertion {
 }
 
 impl Exertion {
-    /// Whether there is time for so much at a rate of so much a second; takes it then. A second's worth may be used at once.
+    /// Whether there is time for so much at a rate of so much a second; takes it then. A second's
+    /// worth may be used at once.
     fn take(&mut self, now: Time, cost: u64, per_second: u32) -> bool {
         let (second, span) = (Span::secs(1), span_of(cost, per_second));
         let from = self.rested.max(now);
@@ -228,7 +232,8 @@ impl Authentication {
         }
         let is_mutual = challenge.is_some();
         if let Some((challenge, sequence)) = challenge {
-            // Its own challenge sent back would have the target answer for the host (Base 2.0, 8.13.5.5).
+            // Its own challenge sent back would have the target answer for the host (Base 2.0,
+            // 8.13.5.5).
             let Some(secret) = self.secrets.controller.as_ref().filter(|_| challenge != self.challenge) else {
                 return self.fail(FailureReason::Failed);
             };
@@ -240,7 +245,8 @@ impl Authentication {
         Step::On
     }
 
-    /// What the host fetches, and whether it is through or out by it; `None` when there is nothing to fetch.
+    /// What the host fetches, and whether it is through or out by it; `None` when there is nothing
+    /// to fetch.
     fn give(&mut self) -> Option<(Message, Step)> {
         let transaction = self.transaction;
         match self.stage {

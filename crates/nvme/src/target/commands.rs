@@ -35,7 +35,8 @@ impl Target {
         }
     }
 
-    /// The queue takes the entry. False when it could not: the answer, or the end of the connection, is on its way.
+    /// The queue takes the entry. False when it could not: the answer, or the end of the
+    /// connection, is on its way.
     fn enter_queue(&mut self, index: u32, slot: u32, id: u16) -> bool {
         let Err(error) = self.connections[index].queue.receive(id, slot) else { return true };
         if matches!(error, QueueError::InUse { .. }) && self.replace_event_request(index, slot, id) {
@@ -303,7 +304,8 @@ impl Target {
         match admin {
             Admin::Identify(_) => Ok(Transfer::Out(crate::identify::IDENTIFY_BYTES as u32)),
             Admin::GetLogPage(log) => {
-                // More than a transfer is refused by the caller; here only what does not fit 32 bits.
+                // More than a transfer is refused by the caller; here only what does not fit 32
+                // bits.
                 Ok(Transfer::Out(u32::try_from(log.bytes()).unwrap_or(u32::MAX)))
             }
             Admin::SetFeatures(set) => Ok(Self::set_feature_transfer(set.feature)),

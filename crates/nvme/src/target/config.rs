@@ -35,10 +35,11 @@ pub struct TargetLimits {
     pub controllers_per_host_max: u16,
     /// I/O queues of a controller.
     pub io_queues_max: u16,
-    /// Entries of an I/O queue (CAP.MQES + 1, MAXCMD): 2 and up. A host that asks for more has no more commands carried out at a time.
+    /// Entries of an I/O queue (CAP.MQES + 1, MAXCMD): 2 and up. A host that asks for more has no
+    /// more commands carried out at a time.
     pub queue_entries_max: u16,
-    /// Longest transfer, as a power of two of 4 KiB (MDTS): 1 to 15, as 0 would tell hosts that there
-    /// is no limit.
+    /// Longest transfer, as a power of two of 4 KiB (MDTS): 1 to 15, as 0 would tell hosts that
+    /// there is no limit.
     pub transfer_shift: u8,
     /// In-capsule data of I/O queues (IOCCSZ x 16 - 64): a multiple of 16.
     pub in_capsule_bytes: u32,
@@ -50,8 +51,8 @@ pub struct TargetLimits {
     pub ready_bytes_max: u32,
     /// R2Ts of a command that are open at a time; never more than the host's MAXR2T + 1.
     pub ready_open_max: u32,
-    /// Data that commands of one connection hold at a time, in-capsule data (bound by entries times their size) apart. At least the longest
-    /// transfer.
+    /// Data that commands of one connection hold at a time, in-capsule data (bound by entries times
+    /// their size) apart. At least the longest transfer.
     pub data_budget_bytes: u64,
     /// Bytes of answers that wait for a host before nothing more is read from it.
     pub backlog_bytes_max: usize,
@@ -63,7 +64,8 @@ pub struct TargetLimits {
     pub idle: Option<Span>,
     /// How long a host may leave what is sent to it without reading any.
     pub stall: Span,
-    /// Granularity of keep-alive timeouts (KAS), units of 100 ms: at least 1. Timeouts are rounded up to it.
+    /// Granularity of keep-alive timeouts (KAS), units of 100 ms: at least 1. Timeouts are rounded
+    /// up to it.
     pub keep_alive_100_ms: u16,
     /// Asynchronous event requests at a time (AERL + 1): 1 to 256.
     pub events_max: u16,
@@ -173,7 +175,8 @@ pub struct NamespaceConfig {
     pub is_read_only: bool,
     /// Writes may rest in a volatile cache until they are flushed.
     pub has_volatile_cache: bool,
-    /// Whether reservations that ask for it survive a loss of power: somebody carries out [`IoOperation::PersistReservations`](super::IoOperation).
+    /// Whether reservations that ask for it survive a loss of power: somebody carries out
+    /// [`IoOperation::PersistReservations`](super::IoOperation).
     pub keeps_reservations: bool,
     /// The backend keeps its data in memory and answers requests in order before it takes the next
     /// one. It is asked to lend what is read ([`IoOperation::Lend`](super::IoOperation::Lend)) and
@@ -273,7 +276,8 @@ impl TargetLimits {
 
 impl SubsystemConfig {
     fn check(&self, ports: &BTreeSet<PortId>) -> Result<(), ConfigError> {
-        // Lists of namespaces are told in one page each, and the log of changed ones holds as many (Base 2.0, 5.16.1.5).
+        // Lists of namespaces are told in one page each, and the log of changed ones holds as many
+        // (Base 2.0, 5.16.1.5).
         between("highest namespace", self.namespace_max.into(), 1, 1024)?;
         let named = self.ports.iter().copied().chain(self.paths.iter().map(|path| path.port));
         for port in named {

@@ -10,7 +10,8 @@ use crate::transfer::Tags;
 use base::Time;
 use std::collections::VecDeque;
 
-/// In-capsule data of fabrics and admin commands (NVMe/TCP Transport 1.0, 3.4): also before Connect has said which queue it is.
+/// In-capsule data of fabrics and admin commands (NVMe/TCP Transport 1.0, 3.4): also before Connect
+/// has said which queue it is.
 pub(super) const ADMIN_IN_CAPSULE: u32 = 8192;
 
 /// How far a connection is.
@@ -67,7 +68,8 @@ pub(super) struct Connection {
     /// R2Ts of a command that may be open: the host's limit and ours.
     pub(super) ready_open_max: u32,
     pub(super) incoming: Incoming,
-    /// Commands of the queue by their id. Before Connect a queue of two, so that there is one way to count commands.
+    /// Commands of the queue by their id. Before Connect a queue of two, so that there is one way
+    /// to count commands.
     pub(super) queue: TargetQueue<u32>,
     /// How the host proves itself, if it has to.
     pub(super) authentication: Option<Box<Authentication>>,

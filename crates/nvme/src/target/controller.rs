@@ -178,7 +178,8 @@ impl Controller {
         self.features = Features { timestamp_ms, timestamp_set, ..Features::default() };
     }
 
-    /// Something of this kind happened; it is told when the host asked for it and has read of the last.
+    /// Something of this kind happened; it is told when the host asked for it and has read of the
+    /// last.
     pub(super) fn raise(&mut self, event: Event) {
         let wanted = match event {
             Event::NAMESPACE_CHANGED => self.event_mask.contains(EventMask::NAMESPACE_ATTRIBUTES),
@@ -191,7 +192,8 @@ impl Controller {
         }
     }
 
-    /// The host read the log of this event, and in it everything so far: what happens from now on may be told.
+    /// The host read the log of this event, and in it everything so far: what happens from now on
+    /// may be told.
     pub(super) fn rearm(&mut self, event: Event) {
         if let Some(state) = self.event_state(event) {
             *state = EventState::default();
@@ -211,7 +213,8 @@ impl Controller {
         Some((slot, EVENTS[index]))
     }
 
-    /// A change of reservations of `namespace`, of this kind (Base 2.0, Figure 264), that the host is told unless it asked not to be.
+    /// A change of reservations of `namespace`, of this kind (Base 2.0, Figure 264), that the host
+    /// is told unless it asked not to be.
     pub(super) fn notify_reservation(&mut self, namespace: u32, kind: u8) {
         // Feature 82h masks by bits 1 to 3, of the kinds 1 to 3 (Base 2.0, 5.27.1.26).
         if self.reservation_masks.get(&namespace).is_some_and(|mask| mask & 1 << kind != 0) {

@@ -17,7 +17,8 @@ const OFFSET_QUEUE: u16 = 42;
 const OFFSET_SIZE: u16 = 44;
 /// Bit 1 of what Connect's answer says of authentication: in-band, now (ATR).
 const ASK_IN_BAND: u16 = 1 << 1;
-/// Admin commands at a time that every host may have beside its event requests: Linux asks for a queue of 32.
+/// Admin commands at a time that every host may have beside its event requests: Linux asks for a
+/// queue of 32.
 const ADMIN_COMMANDS: u32 = 32;
 
 /// What a host is called that gives no name.
@@ -91,8 +92,8 @@ impl Target {
         ConnectData::decode(&self.flights[slot].buffer).map_err(refused_field)
     }
 
-    /// Who opened a secured connection has proved one host's name for one subsystem, and may use no other on it. A port that has to be secured takes
-    /// nobody who has not.
+    /// Who opened a secured connection has proved one host's name for one subsystem, and may use no
+    /// other on it. A port that has to be secured takes nobody who has not.
     fn check_channel(&mut self, index: u32, data: &ConnectData) -> Result<(), Refusal> {
         let place = &self.connections[index];
         let is_plain = |port: &PortConfig| port.id == place.port && port.security == TransportSecurity::None;
@@ -244,7 +245,8 @@ impl Target {
         self.notice(Notice::ControllerGone { controller: id, host: controller.host, reason });
         for index in controller.queues.into_iter().flatten() {
             self.close(index, reason);
-            // A host that is silent reads nothing either: what waits for it would keep the connection.
+            // A host that is silent reads nothing either: what waits for it would keep the
+            // connection.
             if reason == CloseReason::KeepAlive {
                 self.drop_output(index);
             }

@@ -247,7 +247,8 @@ fn read_behavior(data: &[u8]) -> Result<HostBehavior, Status> {
     HostBehavior::decode(data).map_err(|_| Status::INVALID_FIELD)
 }
 
-/// The host's clock, and what has passed since it was set; byte 6 says in bit 1 that the host has set it (Base 2.0, Figure 334).
+/// The host's clock, and what has passed since it was set; byte 6 says in bit 1 that the host has
+/// set it (Base 2.0, Figure 334).
 fn timestamp(controller: &Controller, now: base::Time) -> Vec<u8> {
     let features = &controller.features;
     let passed = features.timestamp_set.map_or(Span::ZERO, |set| now.saturating_since(set));

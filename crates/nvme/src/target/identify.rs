@@ -16,13 +16,15 @@ use crate::{Identify, Nqn, Sqe, Status, Text};
 const SHARING: u8 = 1 << 0 | 1 << 1 | 1 << 3;
 /// CTRATT: host identifiers of 128 bits, and keep-alive by any command (TBKAS).
 const ATTRIBUTES: u32 = 1 << 0 | 1 << 6;
-/// ACL, less one: aborts are answered at once, so any number will do; 3 is what a widely used target says.
+/// ACL, less one: aborts are answered at once, so any number will do; 3 is what a widely used
+/// target says.
 const ABORTS_MINUS_ONE: u8 = 3;
 /// RESCAP: every type of reservation, and IEKEY as Base 1.3 and later mean it.
 const RESERVATIONS: u8 = 0xfe;
 /// RESCAP: they may survive a loss of power (PTPLS).
 const RESERVATIONS_PERSIST: u8 = 0x01;
-/// Structures of CNS 12h and 13h: controllers of a namespace, of the subsystem (Base 2.0, Figure 273).
+/// Structures of CNS 12h and 13h: controllers of a namespace, of the subsystem (Base 2.0, Figure
+/// 273).
 const CONTROLLERS_OF_NAMESPACE: u8 = 0x12;
 const CONTROLLERS: u8 = 0x13;
 /// Longest change of asymmetric access, s: paths change at once.
@@ -207,7 +209,8 @@ fn describe(namespace: &Namespace, limits: &TargetLimits) -> IdentifyNamespace {
         used: config.blocks,
         sharing: 1,
         reservations: reservations(namespace),
-        // Deallocated blocks read as zeros or as before: the backend's affair. Write Zeroes may deallocate.
+        // Deallocated blocks read as zeros or as before: the backend's affair. Write Zeroes may
+        // deallocate.
         deallocation: 1 << 3,
         // A fused pair is one request of a backend, whatever its length.
         atomic_compare_minus_one: range_blocks - 1,

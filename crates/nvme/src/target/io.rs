@@ -29,7 +29,8 @@ pub struct IoRequest {
     pub tag: IoTag,
     /// Who has to do it.
     pub backend: BackendId,
-    /// The controller by which a host asked; 0, which no controller has, where the target asks for itself.
+    /// The controller by which a host asked; 0, which no controller has, where the target asks for
+    /// itself.
     pub controller: u16,
     /// What.
     pub operation: IoOperation,
@@ -81,10 +82,12 @@ pub struct EnginePlace {
     pub address: u64,
 }
 
-/// A command of S-Direct. The host may do it, on namespaces that are there; whether it can be done, and how, is the engine's to decide.
+/// A command of S-Direct. The host may do it, on namespaces that are there; whether it can be done,
+/// and how, is the engine's to decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineOperation {
-    /// Write what stands at `from` to every other place. The result is a bit for each target, in their order, that does not hold all of it.
+    /// Write what stands at `from` to every other place. The result is a bit for each target, in
+    /// their order, that does not hold all of it.
     MultiCast {
         /// What is read.
         from: EnginePlace,
@@ -104,8 +107,8 @@ pub enum EngineOperation {
     },
 }
 
-/// What is to be done. Ranges were checked against the namespace's size when the command came; a namespace may shrink meanwhile, so a backend
-/// checks again. Buffers are as long as their blocks.
+/// What is to be done. Ranges were checked against the namespace's size when the command came; a
+/// namespace may shrink meanwhile, so a backend checks again. Buffers are as long as their blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IoOperation {
     /// Fill all of `buffer`, whose content is left over from other commands, and give it back.
@@ -204,7 +207,8 @@ pub enum IoOperation {
         /// All that has to be kept of the namespace.
         state: Reservations,
     },
-    /// Have the engine of S-Direct do this, with ordinary operations of the backends that it names. Answer with [`IoResult::of_engine`].
+    /// Have the engine of S-Direct do this, with ordinary operations of the backends that it names.
+    /// Answer with [`IoResult::of_engine`].
     Engine(EngineOperation),
 }
 
@@ -268,7 +272,8 @@ pub enum IoStatus {
 pub struct IoResult {
     /// How it ended.
     pub status: IoStatus,
-    /// The buffer of the operation, filled if it was a read; empty for operations without one. The engine's result: 8 bytes, little endian.
+    /// The buffer of the operation, filled if it was a read; empty for operations without one. The
+    /// engine's result: 8 bytes, little endian.
     pub buffer: Vec<u8>,
 }
 

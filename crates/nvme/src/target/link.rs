@@ -122,7 +122,8 @@ impl Target {
             Incoming::Capsule { slot } => (slot, offset),
             Incoming::Data { slot, offset: from } => (slot, from as usize + offset),
         };
-        // The reader and the transfer have held every length against what was asked for; a command that failed meanwhile has no buffer.
+        // The reader and the transfer have held every length against what was asked for; a command
+        // that failed meanwhile has no buffer.
         if let Some(room) = self.flights[slot].buffer.get_mut(start..start + bytes.len()) {
             room.copy_from_slice(bytes);
         }
@@ -202,7 +203,8 @@ impl Target {
         let stage = self.connections[index].stage;
         self.drop_commands(index);
         let Stage::Queue { controller, queue } = stage else { return };
-        // What follows may come back here by way of the controller: not a second time for this connection.
+        // What follows may come back here by way of the controller: not a second time for this
+        // connection.
         self.connections[index].stage = Stage::Closing(reason);
         if queue == 0 {
             self.end_controller(controller, reason);
@@ -211,7 +213,8 @@ impl Target {
         }
     }
 
-    /// Commands of a connection that is gone: those that backends work on are kept until they answer.
+    /// Commands of a connection that is gone: those that backends work on are kept until they
+    /// answer.
     fn drop_commands(&mut self, index: u32) {
         let place = &mut self.connections[index];
         place.parked.clear();

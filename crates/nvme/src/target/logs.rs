@@ -15,7 +15,8 @@ use crate::{GetLogPage, Nqn, Status};
 const TEMPERATURE_KELVIN: u16 = 313;
 /// Entries of the admin queue that a discovery entry promises (Linux asks for 32).
 const ADMIN_QUEUE: u16 = 32;
-/// TREQ: bits 1:0 say whether a secure channel is required or not, bit 2 that flow control may be off.
+/// TREQ: bits 1:0 say whether a secure channel is required or not, bit 2 that flow control may be
+/// off.
 const CHANNEL: u8 = 0b001;
 const NO_CHANNEL: u8 = 0b010;
 const FLOW_CONTROL_OPTIONAL: u8 = 0b100;
@@ -136,7 +137,8 @@ impl Target {
         AnaLog { changes: subsystem.path_changes, groups: groups.collect() }.encode()
     }
 
-    /// Every subsystem that the host may use, by every port that leads to it; the discovery subsystem itself last.
+    /// Every subsystem that the host may use, by every port that leads to it; the discovery
+    /// subsystem itself last.
     fn discovery_log(&self, controller: &Controller) -> Vec<u8> {
         let mut entries = Vec::new();
         for subsystem in self.subsystems.iter().filter(|subsystem| subsystem.config.hosts.allows(&controller.host)) {

@@ -1,4 +1,5 @@
-//! Changes while hosts are connected: namespaces come, go and grow, paths change. Hosts are told by events.
+//! Changes while hosts are connected: namespaces come, go and grow, paths change. Hosts are told by
+//! events.
 
 use crate::feature::Event;
 use crate::log::AnaState;
@@ -69,8 +70,9 @@ impl Target {
         self.subsystems[at].namespaces.insert(config.id, Namespace::new(config));
     }
 
-    /// Takes a namespace away; hosts are told. Commands that its backend has not begun fail, those that it works on end as they end: its backend
-    /// has to stay until it has answered all. Returns whose data it were.
+    /// Takes a namespace away; hosts are told. Commands that its backend has not begun fail, those
+    /// that it works on end as they end: its backend has to stay until it has answered all. Returns
+    /// whose data it were.
     pub fn remove_namespace(&mut self, now: base::Time, name: Nqn, id: u32) -> Result<BackendId, ManageError> {
         self.pass(now);
         let (at, _) = self.find_namespace(name, id)?;

@@ -48,7 +48,8 @@ pub enum CloseReason {
     /// The host disconnected the queue.
     #[error("the host disconnected the queue")]
     Disconnected,
-    /// A backend could not read what it had just lent: the header that says how much follows may have left.
+    /// A backend could not read what it had just lent: the header that says how much follows may
+    /// have left.
     #[error("a backend failed in the middle of an answer")]
     Backend,
 }

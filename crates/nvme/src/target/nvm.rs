@@ -1,4 +1,5 @@
-//! Commands of the NVM command set: checked against namespace, path and reservation, and given to backends.
+//! Commands of the NVM command set: checked against namespace, path and reservation, and given to
+//! backends.
 
 use crate::range::{CopyFormat, CopyRange, DatasetRange};
 use crate::target::config::NamespaceConfig;
@@ -15,7 +16,8 @@ use crate::{Access, AccessFlags, Body, Command, Copy, DatasetManagement, Dataset
 pub(super) const COPY_RANGES_MAX: usize = 128;
 /// The namespace of all.
 const ALL: u32 = u32::MAX;
-/// A source whose blocks are of another size (NVM Command Set 1.1, 3.2.2: incompatible namespace or format).
+/// A source whose blocks are of another size (NVM Command Set 1.1, 3.2.2: incompatible namespace or
+/// format).
 const INCOMPATIBLE_NAMESPACE: Status = Status::new(1, 0x85);
 
 /// Blocks of a range of Copy (MSSRL): as many as one transfer moves.
@@ -23,7 +25,8 @@ pub(super) fn copy_range_blocks_max(limits: &TargetLimits, block_shift: u8) -> u
     (limits.transfer_bytes() >> block_shift).clamp(1, u32::from(u16::MAX)) as u16
 }
 
-/// Blocks of a Copy (MCL): four ranges of full length, so that one command holds a backend for milliseconds and not for seconds.
+/// Blocks of a Copy (MCL): four ranges of full length, so that one command holds a backend for
+/// milliseconds and not for seconds.
 pub(super) fn copy_blocks_max(limits: &TargetLimits, block_shift: u8) -> u32 {
     u32::from(copy_range_blocks_max(limits, block_shift)) * 4
 }
@@ -39,8 +42,8 @@ pub(super) fn is_durable(flags: AccessFlags) -> bool {
     flags.contains(AccessFlags::FORCE_UNIT_ACCESS)
 }
 
-/// Whether a read has to come from where no loss of power reaches it (NVM Command Set 1.0, 3.2.4, FUA): what stands in a volatile cache alone is
-/// written through before the host is answered.
+/// Whether a read has to come from where no loss of power reaches it (NVM Command Set 1.0, 3.2.4,
+/// FUA): what stands in a volatile cache alone is written through before the host is answered.
 fn flushes_after(io: Io, config: &NamespaceConfig) -> Option<BackendId> {
     let is_forced = matches!(io, Io::Read(access) if access.flags.contains(AccessFlags::FORCE_UNIT_ACCESS));
     (is_forced && config.has_volatile_cache).then_some(config.backend)
@@ -72,8 +75,8 @@ fn is_write(io: Io) -> bool {
 /// Room for all the ranges that Dataset Management can have.
 const LIST_BYTES_MAX: u32 = 256 * DatasetRange::BYTES as u32;
 
-/// Bytes of a list of ranges: a host may describe more than it has filled. Linux always describes room for 256 ranges (drivers/nvme/host/core.c,
-/// nvme_setup_discard).
+/// Bytes of a list of ranges: a host may describe more than it has filled. Linux always describes
+/// room for 256 ranges (drivers/nvme/host/core.c, nvme_setup_discard).
 fn list_bytes(data: Sgl, needed: u32) -> u32 {
     data.length().filter(|given| (needed..=needed.max(LIST_BYTES_MAX)).contains(given)).unwrap_or(needed)
 }

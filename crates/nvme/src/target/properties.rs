@@ -87,7 +87,8 @@ impl Target {
         }
     }
 
-    /// CC.EN from 1 to 0: I/O queues are gone, event requests end, features are as at first. The host makes a new association.
+    /// CC.EN from 1 to 0: I/O queues are gone, event requests end, features are as at first. The
+    /// host makes a new association.
     fn reset(&mut self, id: u16) {
         let Some(controller) = self.controllers.get_mut(id) else { return };
         controller.reset();

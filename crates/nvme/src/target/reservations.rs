@@ -1,5 +1,6 @@
-//! Who may read and write a shared namespace (NVM Express Base 2.0, 8.19): registrants, the reservation, and what the four commands do
-//! to them. Pure: what hosts are told and what is written down is the caller's.
+//! Who may read and write a shared namespace (NVM Express Base 2.0, 8.19): registrants, the
+//! reservation, and what the four commands do to them. Pure: what hosts are told and what is
+//! written down is the caller's.
 
 use crate::reservation::{
     AcquireAction, ExtendedRegistrant, ExtendedReport, PersistChange, RegisterAction, ReleaseAction, ReservationKind,
@@ -218,7 +219,8 @@ impl Reservations {
         if key == 0 && !self.is_all() {
             return Err(Status::INVALID_FIELD.without_retry());
         }
-        // Where all hold it, a key of zero takes the reservation from everyone and any other key is of a registrant alone.
+        // Where all hold it, a key of zero takes the reservation from everyone and any other key is
+        // of a registrant alone.
         let takes = if self.is_all() { key == 0 } else { self.holder().is_some_and(|known| known.key == key) };
         let is_hit = |known: &RegisteredHost| if key == 0 { known.host != host } else { known.key == key };
         if key != 0 && !self.registrants.iter().any(is_hit) {

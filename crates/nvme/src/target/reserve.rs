@@ -1,4 +1,5 @@
-//! Reservation commands: one at a time a namespace, written down before they are answered, other hosts told.
+//! Reservation commands: one at a time a namespace, written down before they are answered, other
+//! hosts told.
 
 use crate::reservation::{AcquireKeys, RegisterKeys};
 use crate::target::Target;
@@ -14,8 +15,8 @@ const RESERVATION_PREEMPTED: u8 = 3;
 /// A host that registered and is gone (Base 2.0, Figure 417).
 const NO_CONTROLLER: u16 = 0xffff;
 
-/// What is asked to survive a loss of power has to be kept by somebody; else the host is told that this controller does not do it (Base 2.0, 7.3, CPTPL
-/// and RESCAP bit 0).
+/// What is asked to survive a loss of power has to be kept by somebody; else the host is told that
+/// this controller does not do it (Base 2.0, 7.3, CPTPL and RESCAP bit 0).
 fn may_persist(state: &Reservations, keeps: bool) -> Result<(), Status> {
     if state.persists && !keeps { Err(Status::INVALID_FIELD) } else { Ok(()) }
 }
@@ -90,7 +91,8 @@ impl Target {
         }
     }
 
-    /// The state was written down, or could not be. It holds until the target ends either way: other hosts may have seen it.
+    /// The state was written down, or could not be. It holds until the target ends either way:
+    /// other hosts may have seen it.
     pub(super) fn on_reserved(&mut self, slot: u32, status: Status) {
         let flight = &self.flights[slot];
         let (connection, id) = (flight.connection, flight.command.namespace);
@@ -98,7 +100,8 @@ impl Target {
         self.finish(slot, if status.is_success() { status } else { Status::INTERNAL_ERROR }, 0);
         match subsystem {
             Some(subsystem) => self.next_reservation(subsystem, id),
-            // Its host is gone: whose namespace it was is not known any more, so all that wait for nothing go on.
+            // Its host is gone: whose namespace it was is not known any more, so all that wait for
+            // nothing go on.
             None => (0..self.subsystems.len()).for_each(|subsystem| self.next_reservation(subsystem, id)),
         }
     }
@@ -128,7 +131,8 @@ impl Target {
     }
 
     fn report(&self, subsystem: usize, id: u32, is_extended: bool) -> Result<Vec<u8>, Status> {
-        // Host identifiers of fabrics have sixteen bytes and do not fit the other structure (Base 2.0, 7.5).
+        // Host identifiers of fabrics have sixteen bytes and do not fit the other structure (Base
+        // 2.0, 7.5).
         if !is_extended {
             return Err(Status::HOST_ID_FORMAT);
         }

@@ -1,4 +1,5 @@
-//! S-Direct's commands (see [`crate::vendor`]): who may do what is decided here, how it is done by the engine that the caller has.
+//! S-Direct's commands (see [`crate::vendor`]): who may do what is decided here, how it is done by
+//! the engine that the caller has.
 
 use crate::target::Target;
 use crate::target::config::NamespaceConfig;

@@ -85,7 +85,8 @@ impl Target {
         }
     }
 
-    /// Something came from the host. Only a queue of a controller without keep-alive may not be silent for ever.
+    /// Something came from the host. Only a queue of a controller without keep-alive may not be
+    /// silent for ever.
     pub(super) fn refresh_idle(&mut self, index: u32) {
         let Some(idle) = self.limits.idle else { return };
         let place = &self.connections[index];

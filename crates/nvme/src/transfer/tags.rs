@@ -3,8 +3,9 @@
 use crate::pdu::PduError;
 use crate::transfer::target_write::unknown_tag;
 
-/// Transfer tags of a connection: each open one leads to the command it belongs to. The upper bits of a tag change with every use of its place,
-/// so that data under a finished tag are refused instead of taken for the next user's.
+/// Transfer tags of a connection: each open one leads to the command it belongs to. The upper bits
+/// of a tag change with every use of its place, so that data under a finished tag are refused
+/// instead of taken for the next user's.
 #[derive(Clone, Debug)]
 pub struct Tags<T> {
     places: Vec<Place<T>>,

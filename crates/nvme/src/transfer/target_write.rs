@@ -13,8 +13,9 @@ pub struct ReadyPlan {
     pub open_max: u32,
 }
 
-/// Data of one command from the host, that did not come in the capsule. Send what [`TargetWrite::next_ready`] gives, feed every H2CData that
-/// names one of its tags. When [`TargetWrite::outcome`] says so the command may be carried out, or answered with its failure.
+/// Data of one command from the host, that did not come in the capsule. Send what
+/// [`TargetWrite::next_ready`] gives, feed every H2CData that names one of its tags. When
+/// [`TargetWrite::outcome`] says so the command may be carried out, or answered with its failure.
 #[derive(Clone, Debug)]
 pub struct TargetWrite {
     command: u16,
@@ -60,7 +61,8 @@ impl TargetWrite {
         self.failure.is_none() && self.asked < self.length && self.open.len() < self.plan.open_max as usize
     }
 
-    /// Asks for the next bytes under `tag`; `None` while as many R2Ts are open as may be, after the last, and after a failure.
+    /// Asks for the next bytes under `tag`; `None` while as many R2Ts are open as may be, after the
+    /// last, and after a failure.
     pub fn next_ready(&mut self, tag: u16) -> Option<ReadyToTransfer> {
         if !self.wants_ready() {
             return None;
@@ -71,8 +73,9 @@ impl TargetWrite {
         Some(ReadyToTransfer { command: self.command, tag, offset, length })
     }
 
-    /// Data come: of an open R2T, going on where its last ended, LAST with its last byte and no other. Returns whether the R2T is done and
-    /// its tag free. Of several open R2Ts the host may answer any first.
+    /// Data come: of an open R2T, going on where its last ended, LAST with its last byte and no
+    /// other. Returns whether the R2T is done and its tag free. Of several open R2Ts the host may
+    /// answer any first.
     pub fn on_data(&mut self, data: &HostData) -> Result<bool, PduError> {
         same_command("CCCID", data.command, self.command)?;
         let index = self.open.iter().position(|open| open.tag == data.tag);
@@ -94,8 +97,8 @@ impl TargetWrite {
         Ok(is_done)
     }
 
-    /// The command fails (a data digest was wrong, its namespace went): nothing more is asked for, what was asked for is still taken. The
-    /// first failure counts.
+    /// The command fails (a data digest was wrong, its namespace went): nothing more is asked for,
+    /// what was asked for is still taken. The first failure counts.
     pub fn fail(&mut self, status: Status) {
         self.failure.get_or_insert(status);
     }
