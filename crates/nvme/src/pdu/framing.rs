@@ -71,6 +71,14 @@ impl Framing {
     /// # Panics
     /// When the PDU would be longer than 4 GiB: senders split data long before.
     pub fn append_header(&self, header: &Header, out: &mut Vec<u8>) {
+        // A third of what a read costs here, were these written as all others are.
+        if let Some(bytes) = header.plain().filter(|_| *self == Framing::INITIAL) {
+            return out.extend_from_slice(&bytes);
+        }
+        self.append_any_header(header, out);
+    }
+
+    pub(super) fn append_any_header(&self, header: &Header, out: &mut Vec<u8>) {
         let (kind, data) = (header.kind(), header.data_length());
         let length = u32::try_from(self.pdu_bytes(header)).expect("a PDU is shorter than 4 GiB");
         let digests = Digests { header: self.has_header_digest(kind), data: self.has_data_digest(kind, data) };

@@ -34,7 +34,7 @@ impl PduKind {
         match self {
             PduKind::InitializeRequest | PduKind::InitializeResponse => HEADER_BYTES_MAX,
             PduKind::Command => 72,
-            _ => 24,
+            _ => SHORT_BYTES,
         }
     }
 
@@ -171,6 +171,19 @@ pub enum Header {
     ReadyToTransfer(ReadyToTransfer),
 }
 
+impl ControllerData {
+    /// What stands behind the common header.
+    fn specific(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..2].copy_from_slice(&self.command.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.offset.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.length.to_le_bytes());
+        bytes
+    }
+}
+
+/// Bytes of the header of all PDUs but initialization and commands (HLEN).
+const SHORT_BYTES: usize = 24;
 const FLAG_LAST: u8 = 0x04;
 const FLAG_SUCCESS: u8 = 0x08;
 
@@ -210,6 +223,24 @@ impl Header {
         }
     }
 
+    /// The whole header of a response or of data to the host, as it is without digests and padding.
+    /// `None` for other types, and for data that no PDU holds.
+    #[inline]
+    pub(super) fn plain(&self) -> Option<[u8; SHORT_BYTES]> {
+        let (kind, offset, specific) = match self {
+            Header::Response(completion) => (PduKind::Response, 0, completion.encode()),
+            Header::ControllerData(data) => (PduKind::ControllerData, SHORT_BYTES as u8, data.specific()),
+            _ => return None,
+        };
+        let length = self.data_length().checked_add(SHORT_BYTES as u32)?;
+        let offset = if self.data_length() > 0 { offset } else { 0 };
+        let mut bytes = [0; SHORT_BYTES];
+        bytes[..4].copy_from_slice(&[kind.code(), self.flags(), SHORT_BYTES as u8, offset]);
+        bytes[4..8].copy_from_slice(&length.to_le_bytes());
+        bytes[8..].copy_from_slice(&specific);
+        Some(bytes)
+    }
+
     /// Writes what stands behind the common header into zeroed bytes, `bytes[0]` being the PDU's
     /// first.
     pub(super) fn write_specific(&self, bytes: &mut [u8]) {
@@ -229,7 +260,7 @@ impl Header {
             Header::Command { entry, .. } => entry.put(&mut bytes[8..72]),
             Header::Response(completion) => completion.put(&mut bytes[8..24]),
             Header::HostData(data) => put_range(bytes, data.command, data.tag, data.offset, data.length),
-            Header::ControllerData(data) => put_range(bytes, data.command, 0, data.offset, data.length),
+            Header::ControllerData(data) => bytes[8..24].copy_from_slice(&data.specific()),
             Header::ReadyToTransfer(ready) => put_range(bytes, ready.command, ready.tag, ready.offset, ready.length),
         }
     }

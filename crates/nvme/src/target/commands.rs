@@ -3,10 +3,10 @@
 use crate::pdu::PduError;
 use crate::queue::QueueError;
 use crate::target::connection::{Fused, Incoming, Stage};
-use crate::target::flight::{Phase, Transfer};
+use crate::target::flight::{Admitted, Phase, Transfer};
 use crate::target::io::IoOperation;
 use crate::target::nvm::is_durable;
-use crate::target::{Target, Tolerated};
+use crate::target::{BackendId, Target, Tolerated};
 use crate::{Admin, Body, Command, Fabrics, Fuse, Io, QueueKind, Sgl, Sqe, Status};
 
 impl Target {
@@ -30,7 +30,7 @@ impl Target {
             self.check(index, &command, data_length)
         });
         match checked {
-            Ok(transfer) => self.begin(index, slot, transfer, data_length, whole),
+            Ok(admitted) => self.begin(index, slot, admitted, data_length, whole),
             Err(status) => self.finish(slot, status, 0),
         }
     }
@@ -87,21 +87,22 @@ impl Target {
     }
 
     /// Whether the command may come now, and what it moves. Nothing is held for it before.
-    fn check(&self, index: u32, command: &Command, data_length: u32) -> Result<Transfer, Status> {
+    fn check(&self, index: u32, command: &Command, data_length: u32) -> Result<Admitted, Status> {
         let is_connected = matches!(self.connections[index].stage, Stage::Queue { .. });
         let is_connect = matches!(command.body, Body::Fabrics(Fabrics::Connect(_)));
         if is_connected == is_connect {
             return Err(Status::COMMAND_SEQUENCE.without_retry());
         }
-        let transfer = match command.body {
-            Body::Fabrics(fabrics) => self.fabrics_transfer(index, fabrics)?,
+        let admitted = match command.body {
+            Body::Fabrics(fabrics) => self.fabrics_transfer(index, fabrics)?.into(),
             _ if self.connections[index].has_to_prove() => {
                 return Err(Status::AUTHENTICATION_REQUIRED.without_retry());
             }
-            Body::Admin(admin) => self.admin_transfer(admin)?,
+            Body::Admin(admin) => self.admin_transfer(admin)?.into(),
             Body::Io(io) => self.io_transfer(index, command, io)?,
         };
-        let (Transfer::In(length) | Transfer::Out(length)) = transfer else { return Ok(transfer) };
+        let transfer = admitted.transfer;
+        let (Transfer::In(length) | Transfer::Out(length)) = transfer else { return Ok(admitted) };
         if length > self.limits.transfer_bytes() {
             return Err(Status::INVALID_FIELD.without_retry());
         }
@@ -109,23 +110,24 @@ impl Target {
         if is_connect && !matches!(command.data, Sgl::InCapsule { .. }) {
             return Err(Status::INVALID_SGL_TYPE.without_retry());
         }
-        Ok(transfer)
+        Ok(admitted)
     }
 
     /// The command may be carried out: when its data are here, when the budget has room.
-    fn begin(&mut self, index: u32, slot: u32, transfer: Transfer, data_length: u32, whole: Option<usize>) {
+    fn begin(&mut self, index: u32, slot: u32, admitted: Admitted, data_length: u32, whole: Option<usize>) {
+        let Admitted { transfer, lender } = admitted;
         self.flights[slot].transfer = transfer;
         match (transfer, self.flights[slot].command.data) {
             (Transfer::None, _) => self.launch(slot),
             (Transfer::In(length), Sgl::InCapsule { offset: 0, .. })
-                if self.writes_input(index, slot, length, whole) => {}
+                if self.writes_input(slot, lender, length, whole) => {}
             (Transfer::In(_), Sgl::InCapsule { .. }) => {
                 self.flights[slot].buffer = self.pool.take(data_length as usize);
                 self.connections[index].incoming = Incoming::Capsule { slot };
             }
             (Transfer::In(length) | Transfer::Out(length), _) => {
                 if self.connections[index].parked.is_empty() && self.charge(index, slot, length) {
-                    return self.start(index, slot, false);
+                    return self.start(index, slot, lender);
                 }
                 self.flights[slot].phase = Phase::Parked;
                 self.connections[index].parked.push_back(slot);
@@ -134,18 +136,12 @@ impl Target {
     }
 
     /// Has a backend in memory write from the input. False when the data have to be gathered.
-    fn writes_input(&mut self, index: u32, slot: u32, length: u32, whole: Option<usize>) -> bool {
+    fn writes_input(&mut self, slot: u32, lender: Option<BackendId>, length: u32, whole: Option<usize>) -> bool {
         let command = &self.flights[slot].command;
-        let (Some(from), Body::Io(Io::Write(access)), Fuse::None) = (whole, command.body, command.fuse) else {
+        let (Some(from), Some(backend), Body::Io(Io::Write(access))) = (whole, lender, command.body) else {
             return false;
         };
-        // That it may be written has just been checked.
-        let Ok(namespace) = self.namespace_at(index, command.namespace) else { return false };
-        if !namespace.config.lends {
-            return false;
-        }
-        let (backend, to) = (namespace.config.backend, from + length as usize);
-        let is_durable = is_durable(access.flags);
+        let (to, is_durable) = (from + length as usize, is_durable(access.flags));
         let operation = IoOperation::WriteInput { range: access.into(), from, to, is_durable };
         self.request(slot, backend, operation);
         true
@@ -172,16 +168,22 @@ impl Target {
                 return;
             }
             self.connections[index].parked.pop_front();
-            self.start(index, slot, true);
+            // It may not be allowed any more: then it gets a buffer, and fails when it is launched.
+            let command = self.flights[slot].command;
+            let admitted = match command.body {
+                Body::Io(io) => self.io_transfer(index, &command, io).ok(),
+                _ => None,
+            };
+            self.start(index, slot, admitted.and_then(|admitted| admitted.lender));
         }
     }
 
     /// There is room for the command's data, at once or after it has waited.
-    fn start(&mut self, index: u32, slot: u32, has_waited: bool) {
+    fn start(&mut self, index: u32, slot: u32, lender: Option<BackendId>) {
         let transfer = self.flights[slot].transfer;
         match transfer {
             Transfer::In(length) => self.start_receiving(index, slot, length),
-            Transfer::Out(_) if self.borrow(index, slot, has_waited) => {}
+            Transfer::Out(_) if lender.is_some_and(|lender| self.borrow(index, slot, lender)) => {}
             Transfer::Out(length) => {
                 self.flights[slot].buffer = self.pool.take(length as usize);
                 self.launch(slot);

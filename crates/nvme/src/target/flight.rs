@@ -35,6 +35,20 @@ pub(super) enum Transfer {
     Out(u32),
 }
 
+/// A command that may be carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Admitted {
+    pub(super) transfer: Transfer,
+    /// The backend in memory that may lend what a read reads, or write from the input.
+    pub(super) lender: Option<BackendId>,
+}
+
+impl From<Transfer> for Admitted {
+    fn from(transfer: Transfer) -> Self {
+        Admitted { transfer, lender: None }
+    }
+}
+
 /// What the target itself has asked a backend for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Own {

@@ -218,6 +218,11 @@ impl IoOperation {
         matches!(self, IoOperation::Lend { .. } | IoOperation::WriteInput { .. })
     }
 
+    /// Whether it may change blocks. All reads are lent, so this is asked for each of them.
+    pub(super) fn may_change(&self) -> bool {
+        !matches!(self, IoOperation::Lend { .. } | IoOperation::Read { .. })
+    }
+
     /// Calls `is_wanted` with ranges that it changes until one is; true when it may change others.
     pub(super) fn changes(&self, is_wanted: impl Fn(BlockRange) -> bool) -> bool {
         match self {

@@ -14,7 +14,7 @@ use crate::target::flight::{Own, Phase, Transfer};
 use crate::target::io::{IoOperation, IoRequest};
 use crate::target::{BackendId, BlockRange, CloseReason, ConnectionId, Pieces, Target};
 use crate::transfer::TargetRead;
-use crate::{Body, Fuse, Io, Status};
+use crate::{Body, Io, Status};
 
 /// Bytes of a read that is lent: more at a time keeps other connections waiting.
 const BYTES_MAX: u32 = 16 << 10;
@@ -58,31 +58,23 @@ impl Target {
     }
 
     /// Asks for the loan of a read, or returns false: it needs a buffer.
-    pub(super) fn borrow(&mut self, index: u32, slot: u32, has_waited: bool) -> bool {
-        let Some((backend, range)) = self.lendable(index, slot, has_waited) else { return false };
-        let borrower = self.connections[index].id;
+    pub(super) fn borrow(&mut self, index: u32, slot: u32, lender: BackendId) -> bool {
+        let (place, flight) = (&self.connections[index], &mut self.flights[slot]);
+        let (Transfer::Out(length), Body::Io(Io::Read(access))) = (flight.transfer, flight.command.body) else {
+            return false;
+        };
+        if length > BYTES_MAX.min(self.limits.controller_data_max) || !place.may_borrow() {
+            return false;
+        }
+        let borrower = place.id;
         match &mut self.loans {
-            Some(loans) if (loans.borrower, loans.lender) == (borrower, backend) => loans.count += 1,
+            Some(loans) if (loans.borrower, loans.lender) == (borrower, lender) => loans.count += 1,
             Some(_) => return false,
-            none => *none = Some(Loans { borrower, lender: backend, count: 1 }),
+            none => *none = Some(Loans { borrower, lender, count: 1 }),
         }
-        self.flights[slot].is_loan = true;
-        self.request(slot, backend, IoOperation::Lend { range });
+        flight.is_loan = true;
+        self.request(slot, lender, IoOperation::Lend { range: access.into() });
         true
-    }
-
-    /// The backend that may lend the data of a read, and the blocks.
-    fn lendable(&self, index: u32, slot: u32, has_waited: bool) -> Option<(BackendId, BlockRange)> {
-        let Transfer::Out(length) = self.flights[slot].transfer else { return None };
-        let command = &self.flights[slot].command;
-        let (Body::Io(io @ Io::Read(access)), Fuse::None) = (command.body, command.fuse) else { return None };
-        if length > BYTES_MAX.min(self.limits.controller_data_max) || !self.connections[index].may_borrow() {
-            return None;
-        }
-        let config = &self.namespace_at(index, command.namespace).ok()?.config;
-        // A read that has waited may not be allowed any more.
-        let is_admitted = config.lends && (!has_waited || self.admit(index, command, io).is_ok());
-        (is_admitted && !config.has_volatile_cache).then_some((config.backend, access.into()))
     }
 
     /// The backend has answered a request to lend.
@@ -128,7 +120,9 @@ impl Target {
     /// Whether `request` changes blocks that are lent. Two backends may share their memory: any
     /// change of another one counts.
     pub(super) fn ends_loans(&self, request: &IoRequest) -> bool {
-        let Some(Loans { borrower, lender, .. }) = self.loans else { return false };
+        let Some(Loans { borrower, lender, .. }) = self.loans.filter(|_| request.operation.may_change()) else {
+            return false;
+        };
         let Some(borrower) = self.connections.find(borrower) else { return false };
         let out = &self.connections[borrower].out;
         let is_lent = |range: BlockRange| request.backend != lender || out.borrows(|lent| lent.overlaps(range));

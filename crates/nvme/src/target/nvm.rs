@@ -4,13 +4,13 @@
 use crate::range::{CopyFormat, CopyRange, DatasetRange};
 use crate::target::config::NamespaceConfig;
 use crate::target::controller::Controller;
-use crate::target::flight::{Phase, Transfer};
+use crate::target::flight::{Admitted, Phase, Transfer};
 use crate::target::io::{BlockRange, CopySource, IoOperation};
 use crate::target::reservations::Intent;
 use crate::target::subsystem::{Namespace, Wanted};
 use crate::target::{BackendId, Target, TargetLimits};
 use crate::vendor::VendorCommand;
-use crate::{Access, AccessFlags, Body, Command, Copy, DatasetManagement, DatasetUse, Io, Sgl, Status};
+use crate::{Access, AccessFlags, Body, Command, Copy, DatasetManagement, DatasetUse, Fuse, Io, Sgl, Status};
 
 /// Ranges of a Copy (MSRC + 1).
 pub(super) const COPY_RANGES_MAX: usize = 128;
@@ -68,6 +68,16 @@ fn intent_of(io: Io) -> Option<Intent> {
     }
 }
 
+/// The backend that may lend the data of a read, or write from the input.
+fn lender(command: &Command, io: Io, config: &NamespaceConfig) -> Option<BackendId> {
+    let may_lend = match io {
+        Io::Read(_) => !config.has_volatile_cache,
+        Io::Write(_) => true,
+        _ => false,
+    };
+    (config.lends && may_lend && command.fuse == Fuse::None).then_some(config.backend)
+}
+
 fn is_write(io: Io) -> bool {
     matches!(io, Io::Write(_) | Io::WriteZeroes(_) | Io::DatasetManagement(_) | Io::Copy(_))
 }
@@ -104,14 +114,14 @@ impl Target {
     }
 
     /// What an I/O command moves, if it may be carried out.
-    pub(super) fn io_transfer(&self, index: u32, command: &Command, io: Io) -> Result<Transfer, Status> {
+    pub(super) fn io_transfer(&self, index: u32, command: &Command, io: Io) -> Result<Admitted, Status> {
         if io == Io::Flush && command.namespace == ALL {
-            return self.storage(index).map(|_| Transfer::None);
+            return self.storage(index).map(|_| Transfer::None.into());
         }
         if let Io::Vendor(vendor) = io {
             let asked = VendorCommand::decode(&vendor).ok_or(Status::INVALID_OPCODE.without_retry())?;
             let bytes = self.sdirect_bytes(index, command, asked)?;
-            return Ok(if bytes > 0 { Transfer::In(bytes) } else { Transfer::None });
+            return Ok(if bytes > 0 { Transfer::In(bytes) } else { Transfer::None }.into());
         }
         let namespace = self.admit(index, command, io)?;
         let bytes = |access: Access| {
@@ -119,7 +129,7 @@ impl Target {
             let bytes = u64::from(access.blocks()) << namespace.config.block_shift;
             u32::try_from(bytes).unwrap_or(u32::MAX)
         };
-        Ok(match io {
+        let transfer = match io {
             Io::Read(access) => Transfer::Out(bytes(access)),
             Io::Write(access) | Io::Compare(access) => Transfer::In(bytes(access)),
             Io::DatasetManagement(manage) => {
@@ -137,7 +147,8 @@ impl Target {
             }
             Io::Flush | Io::WriteZeroes(_) | Io::Verify(_) => Transfer::None,
             Io::Vendor(_) => return Err(Status::INVALID_OPCODE.without_retry()),
-        })
+        };
+        Ok(Admitted { transfer, lender: lender(command, io, &namespace.config) })
     }
 
     /// Everything that an I/O command needs is here.
