@@ -321,7 +321,7 @@ pub enum Message {
         transaction: u16,
         /// Whether the controller says it.
         is_from_controller: bool,
-        /// Why.
+        /// The reason.
         reason: FailureReason,
     },
 }

@@ -154,8 +154,15 @@ impl Controller {
         self.status.ready && self.status.shutdown == ShutdownState::None
     }
 
-    /// The keep-alive timer starts anew: a command came, or the controller is enabled.
-    pub(super) fn keep_alive(&mut self, now: Time) {
+    /// Sets the keep-alive timeout, zero for none, and returns the timer's deadline.
+    pub(super) fn set_keep_alive(&mut self, timeout: Span, now: Time) -> Option<Time> {
+        self.keep_alive = timeout;
+        self.restart_keep_alive(now);
+        self.keep_alive_deadline
+    }
+
+    /// Restarts the keep-alive timer: a command came, or the controller is enabled.
+    pub(super) fn restart_keep_alive(&mut self, now: Time) {
         let span = if self.is_ready() { self.keep_alive } else { self.keep_alive.max(self.unenabled) };
         self.keep_alive_deadline = if self.keep_alive == Span::ZERO { None } else { now.checked_add(span) };
     }

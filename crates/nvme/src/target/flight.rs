@@ -3,7 +3,7 @@
 use crate::target::io::IoTag;
 use crate::target::{BackendId, ConnectionId};
 use crate::transfer::{ReadyPlan, TargetWrite};
-use crate::{Body, Command, Fabrics, Status};
+use crate::{Body, Command, Fabrics, Io, Sgl, Status};
 use base::Time;
 
 /// How far a command is.
@@ -110,7 +110,30 @@ impl Flight {
         }
     }
 
-    /// It failed: the first failure counts.
+    /// Puts data that the target makes into the buffer: cut, or zeros behind.
+    pub(super) fn fill(&mut self, data: &[u8]) {
+        let count = data.len().min(self.buffer.len());
+        self.buffer[..count].copy_from_slice(&data[..count]);
+        self.buffer[count..].fill(0);
+    }
+
+    /// Moves in-capsule data that begin at an offset to the front of the buffer.
+    pub(super) fn trim_capsule(&mut self) {
+        if let (Transfer::In(length), Sgl::InCapsule { offset, .. }) = (self.transfer, self.command.data) {
+            let (offset, length) = (offset as usize, length as usize);
+            if offset > 0 {
+                self.buffer.copy_within(offset..offset + length, 0);
+            }
+            self.buffer.truncate(length);
+        }
+    }
+
+    /// The result of S-Direct's engine beside its status; 0 where it was never asked.
+    pub(super) fn engine_result(&self) -> u64 {
+        self.buffer.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+
+    /// The command failed: the first failure counts.
     pub(super) fn fail(&mut self, status: Status) {
         if self.status.is_success() {
             self.status = status;
@@ -164,6 +187,19 @@ impl Flights {
         let flight = self.places.get(tag.slot as usize)?;
         let is_it = flight.use_count == tag.use_count && flight.phase == Phase::Working && flight.pending > 0;
         is_it.then_some(tag.slot)
+    }
+
+    /// Whether two commands are a Compare and a Write of the same blocks.
+    pub(super) fn is_pair(&self, first: u32, second: u32) -> bool {
+        let (compare, write) = (&self[first].command, &self[second].command);
+        match (compare.body, write.body) {
+            (Body::Io(Io::Compare(compared)), Body::Io(Io::Write(written))) => {
+                compare.namespace == write.namespace
+                    && compared.start == written.start
+                    && compared.blocks_minus_one == written.blocks_minus_one
+            }
+            _ => false,
+        }
     }
 
     /// How many are in use.

@@ -1,5 +1,6 @@
 //! What backends have to do, and what they answer.
 
+use crate::Status;
 use crate::target::BackendId;
 use crate::target::reservations::Reservations;
 
@@ -218,7 +219,7 @@ impl IoOperation {
         matches!(self, IoOperation::Lend { .. } | IoOperation::WriteInput { .. })
     }
 
-    /// Whether it may change blocks. All reads are lent, so this is asked for each of them.
+    /// Whether it may change blocks. Each read of a lender asks this.
     pub(super) fn may_change(&self) -> bool {
         !matches!(self, IoOperation::Lend { .. } | IoOperation::Read { .. })
     }
@@ -270,6 +271,24 @@ pub enum IoStatus {
     Busy,
     /// What is asked for cannot be done, whoever does it.
     Invalid,
+}
+
+impl IoStatus {
+    /// The status of the completion.
+    pub(super) fn status(self) -> Status {
+        match self {
+            IoStatus::Done => Status::SUCCESS,
+            IoStatus::OutOfRange => Status::LBA_OUT_OF_RANGE.without_retry(),
+            IoStatus::Miscompare => Status::COMPARE_FAILURE.without_retry(),
+            IoStatus::ReadError => Status::UNRECOVERED_READ.without_retry(),
+            IoStatus::WriteError => Status::WRITE_FAULT.without_retry(),
+            IoStatus::NoSpace => Status::CAPACITY_EXCEEDED.without_retry(),
+            IoStatus::Unsupported => Status::INVALID_OPCODE.without_retry(),
+            IoStatus::Unavailable => Status::INTERNAL_PATH,
+            IoStatus::Busy => Status::INTERRUPTED,
+            IoStatus::Invalid => Status::INVALID_FIELD.without_retry(),
+        }
+    }
 }
 
 /// What a backend answers.

@@ -2,8 +2,11 @@
 
 use crate::auth::FailureReason;
 use crate::pdu::{FatalStatus, PduError};
-use crate::target::{ConnectionId, PortId};
-use crate::{HostId, Nqn, Status};
+use crate::target::flight::{Flight, Transfer};
+use crate::target::io::IoStatus;
+use crate::target::{ConnectionId, PortId, TargetLimits};
+use crate::{Body, HostId, Io, Nqn, Status};
+use std::collections::VecDeque;
 
 /// Why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -178,7 +181,7 @@ pub enum Notice {
         host: Nqn,
         /// What it asked for.
         subsystem: Nqn,
-        /// Why.
+        /// The reason.
         why: AuthenticationFault,
     },
     /// A controller is gone.
@@ -188,7 +191,7 @@ pub enum Notice {
         controller: u16,
         /// Its host.
         host: Nqn,
-        /// Why.
+        /// The reason.
         reason: CloseReason,
     },
     /// A connection ends.
@@ -196,7 +199,7 @@ pub enum Notice {
     Closing {
         /// Which.
         connection: ConnectionId,
-        /// Why.
+        /// The reason.
         reason: CloseReason,
     },
 }
@@ -249,4 +252,65 @@ pub struct Gauges {
     pub data_bytes: u64,
     /// Bytes of free buffers.
     pub pool_bytes: u64,
+}
+
+/// What the target reports to its operator.
+#[derive(Debug)]
+pub(super) struct Observer {
+    notices: VecDeque<Notice>,
+    notices_max: usize,
+    pub(super) counters: Counters,
+}
+
+impl Observer {
+    pub(super) fn new(limits: &TargetLimits) -> Self {
+        Observer { notices: VecDeque::new(), notices_max: limits.notices_max, counters: Counters::default() }
+    }
+
+    /// Keeps a notice, and drops the oldest where there are too many.
+    pub(super) fn notice(&mut self, notice: Notice) {
+        if self.notices.len() >= self.notices_max {
+            self.notices.pop_front();
+            self.counters.notices_dropped += 1;
+        }
+        self.notices.push_back(notice);
+    }
+
+    pub(super) fn next_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    /// Counts a command that ends.
+    pub(super) fn count(&mut self, flight: &Flight, status: Status) {
+        let counters = &mut self.counters;
+        if !status.is_success() {
+            counters.commands_failed += 1;
+            let is_media = [IoStatus::ReadError, IoStatus::WriteError].iter().any(|known| known.status() == status);
+            counters.media_errors += u64::from(is_media);
+            return;
+        }
+        match (&flight.command.body, flight.transfer) {
+            (Body::Io(Io::Read(_)), Transfer::Out(bytes)) => {
+                counters.reads += 1;
+                counters.read_bytes += u64::from(bytes);
+            }
+            (Body::Io(Io::Write(_)), Transfer::In(bytes)) => {
+                counters.writes += 1;
+                counters.written_bytes += u64::from(bytes);
+            }
+            _ => {}
+        }
+    }
+
+    /// An authentication failed.
+    pub(super) fn authentication_failed(
+        &mut self,
+        connection: ConnectionId,
+        names: (Nqn, Nqn),
+        why: AuthenticationFault,
+    ) {
+        let (host, subsystem) = names;
+        self.counters.authentications_failed += 1;
+        self.notice(Notice::NotAuthenticated { connection, host, subsystem, why });
+    }
 }

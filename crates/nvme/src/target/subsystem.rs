@@ -1,10 +1,10 @@
 //! A subsystem and its namespaces as they are now.
 
 use crate::log::AnaState;
-use crate::target::PortId;
 use crate::target::authentication::Exertion;
 use crate::target::config::{NamespaceConfig, SubsystemConfig};
 use crate::target::reservations::Intent;
+use crate::target::{BackendId, PortId};
 use crate::{HostId, Status};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -38,6 +38,11 @@ pub(super) struct Wanted {
     pub(super) changes: bool,
     /// First block, and how many.
     pub(super) range: Option<(u64, u64)>,
+}
+
+impl Wanted {
+    /// To know the namespace, no more.
+    pub(super) const ANYTHING: Wanted = Wanted { intent: None, changes: false, range: None };
 }
 
 /// A namespace.
@@ -103,6 +108,12 @@ impl Subsystem {
             AnaState::Change => return Err(Status::ANA_TRANSITION),
         }
         namespace.admit(host, wanted).map(|()| namespace)
+    }
+
+    /// Backends with a volatile cache.
+    pub(super) fn volatile_backends(&self) -> Vec<BackendId> {
+        let namespaces = self.namespaces.values();
+        namespaces.filter(|space| space.config.has_volatile_cache).map(|space| space.config.backend).collect()
     }
 
     /// Groups that namespaces are in, rising, each with its namespaces.
