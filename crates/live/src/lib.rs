@@ -1,4 +1,4 @@
-//! The live host: the programs that the simulator plays, behind sockets, files, threads and a real
+//! The live host: the programs that the simulator plays, with sockets, files, threads and a real
 //! clock.
 //!
 //! So far it has one role, the NVMe/TCP target. [`Server`] opens what a

@@ -75,7 +75,7 @@ impl Direction {
     }
 }
 
-/// A command with everything that it says.
+/// A decoded command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     /// The host's name for it: any 16 bits.
@@ -86,11 +86,11 @@ pub struct Command {
     pub namespace: u32,
     /// Where its data are.
     pub data: Sgl,
-    /// What is to be done.
+    /// The operation.
     pub body: Body,
 }
 
-/// What is to be done, by command set.
+/// The operation, by command set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     /// Any queue of a fabric.
@@ -101,25 +101,25 @@ pub enum Body {
     Io(Io),
 }
 
-/// Why an entry is not a command, for a completion: the connection goes on.
+/// Why an entry is no valid command. The command fails, and the connection stays open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
     /// No command of this queue has that opcode.
-    #[error("opcode {opcode:#04x} is no command of an {queue:?} queue")]
+    #[error("opcode {opcode:#04x} is unknown on an {queue:?} queue")]
     Opcode {
         /// The opcode, of a fabrics command its type.
         opcode: u8,
         /// The queue's kind.
         queue: QueueKind,
     },
-    /// A field holds what it may not.
+    /// A field has an invalid value.
     #[error(transparent)]
     Field(#[from] CodecError),
 }
 
 impl CommandError {
-    /// What the completion says: both would fail again.
+    /// The status of the completion: both errors would repeat.
     pub const fn status(&self) -> Status {
         match self {
             CommandError::Opcode { .. } => Status::INVALID_OPCODE.without_retry(),

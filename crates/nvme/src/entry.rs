@@ -11,7 +11,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Sqe {
-    /// Which command; its two low bits tell the direction of data.
+    /// Opcode; its two low bits hold the direction of data.
     pub opcode: u8,
     /// Fused operation in bits 1:0, PRP or SGL in 7:6.
     pub flags: u8,
@@ -63,7 +63,7 @@ impl Field for Sqe {
 /// A completion (Base 2.0, Figure 90; NVMe over Fabrics: phase tag reserved).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cqe {
-    /// Dwords 0 and 1: what the command returns.
+    /// Dwords 0 and 1: the result of the command.
     pub result: u64,
     /// How far the controller has taken entries from the submission queue; reserved where flow
     /// control is off.
@@ -72,7 +72,7 @@ pub struct Cqe {
     pub sq_id: u16,
     /// The command's id.
     pub id: u16,
-    /// How it ended.
+    /// The status.
     pub status: Status,
 }
 

@@ -1,9 +1,9 @@
-//! Sparse structures as tables of fields and offsets: `layout!` makes the meaning, its `encode` and
-//! its `decode` from the same lines that a specification prints, and refuses to compile when two
-//! fields overlap.
+//! Sparse structures as tables of fields and offsets. `layout!` makes the struct, its `encode` and
+//! its `decode` from the lines that a specification prints. It refuses to compile when two fields
+//! overlap.
 //!
 //! A derived byte layout (as for the dense [`Sqe`](crate::Sqe)) would need a name for every
-//! reserved hole of a 4 KiB page and a second struct for the meaning; the table says each field
+//! reserved hole of a 4 KiB page, and a second struct for the meaning. The table has each field
 //! once.
 
 use crate::CodecError;
@@ -53,7 +53,7 @@ impl<F: Field + Copy + Default, const N: usize> Field for [F; N] {
     }
 }
 
-/// Whether fields of (offset, bytes) stand in order, do not overlap and end within `size`.
+/// Whether fields of (offset, bytes) are in order, do not overlap and end within `size`.
 pub(crate) const fn fits(fields: &[(usize, usize)], size: usize) -> bool {
     let (mut index, mut end) = (0, 0);
     while index < fields.len() {
@@ -138,7 +138,7 @@ macro_rules! codes {
                 self as $kind
             }
 
-            /// What `code` means; `None` where it means nothing here.
+            /// The meaning of `code`; `None` for an unknown one.
             pub const fn of_code(code: $kind) -> Option<Self> {
                 match code {
                     $($code => Some($name::$variant),)*

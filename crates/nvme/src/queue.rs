@@ -10,7 +10,7 @@ mod target;
 pub use host::HostQueue;
 pub use target::TargetQueue;
 
-/// What Connect agreed on.
+/// The parameters of a queue, from Connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueShape {
     /// Queue, 0 the admin queue.
@@ -47,7 +47,7 @@ impl QueueShape {
     }
 }
 
-/// What an end of a queue refuses.
+/// A violation at an end of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueueError {
@@ -60,9 +60,9 @@ pub enum QueueError {
     /// As many commands are outstanding as may be.
     #[error("{outstanding} commands are outstanding, allowed are {most}")]
     Full {
-        /// How many are.
+        /// Their number.
         outstanding: u32,
-        /// How many may be.
+        /// The limit.
         most: u32,
     },
     /// A completion for a command that is not outstanding: never sent, or completed before.

@@ -29,7 +29,7 @@ impl DatasetRange {
 }
 
 codes! {
-    /// How a range of Copy looks (NVM Command Set 1.1, Figure 36).
+    /// Format of a range of Copy (NVM Command Set 1.1, Figure 36).
     pub enum CopyFormat: u8 {
         /// 32 bytes; the source is the namespace of the command.
         Short = 0,

@@ -1,6 +1,6 @@
-//! What a completion says about its command (NVM Express Base 2.0, 3.3.3.2).
+//! The status of a completion (NVM Express Base 2.0, 3.3.3.2).
 
-/// How a command ended: type, code and what the host may do next. Fifteen bits on the wire.
+/// A status: type, code and what the host may do next. Fifteen bits on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Status {
     /// Status code type: 0 generic, 1 command specific, 2 media and data integrity, 3 path, 7
@@ -112,7 +112,7 @@ impl Status {
         Status { do_not_retry: true, ..self }
     }
 
-    /// Whether the command did what it says.
+    /// Whether the command succeeded.
     pub const fn is_success(self) -> bool {
         self.kind == 0 && self.code == 0
     }

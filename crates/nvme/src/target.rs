@@ -245,7 +245,7 @@ impl Target {
         self.connections.get(connection).is_some_and(|place| !place.out.is_empty())
     }
 
-    /// The socket accepted so many bytes of the output.
+    /// The socket has sent this many bytes of the output.
     pub fn transmitted(&mut self, connection: ConnectionId, bytes: usize) {
         let Some(index) = self.connections.find(connection).filter(|_| bytes > 0) else { return };
         if self.connections.transmitted(index, bytes, &mut self.io, &mut self.clock) {

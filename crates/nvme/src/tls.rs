@@ -1,6 +1,5 @@
-//! Pre-shared keys of NVMe/TCP over TLS 1.3 (TCP Transport 1.1, 3.6.1): from the key that an
-//! administrator carries from machine to machine to the identity and the key that both sides give
-//! their TLS library. Pure: the handshake itself is the host's.
+//! Pre-shared keys of NVMe/TCP over TLS 1.3 (TCP Transport 1.1, 3.6.1). From a configured key
+//! derive the identity and the key that both sides give their TLS library.
 
 use crate::Nqn;
 use crate::auth::HashId;
@@ -12,7 +11,7 @@ use hkdf::Hkdf;
 use sha2::{Sha256, Sha384};
 
 codes! {
-    /// The hash function of a key and of the cipher that goes with it.
+    /// The hash function of a key and of its cipher.
     pub enum TlsHash: u8 {
         /// TLS_AES_128_GCM_SHA256; keys of 32 bytes.
         Sha256 = 1,
@@ -22,7 +21,7 @@ codes! {
 }
 
 codes! {
-    /// How identities are made.
+    /// Version of an identity.
     pub enum IdentityVersion: u8 {
         /// Of the names alone (TP8011).
         Names = 0,
@@ -32,12 +31,12 @@ codes! {
     }
 }
 
-/// How the keys of TLS are derived from a configured one.
+/// Derivation of TLS keys from a configured one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Derivation {
-    /// As TCP Transport 1.1, 3.6.1 says.
+    /// By TCP Transport 1.1, 3.6.1.
     Specification,
-    /// As libnvme before 1.16 does, that of Debian 13 among them: the length is little-endian, and
+    /// As in libnvme before 1.16, that of Debian 13 among them. The length is little-endian, and
     /// neither label nor context has its own length before it (src/nvme/linux.c; later versions
     /// call it compatible).
     Libnvme,
@@ -108,12 +107,12 @@ impl std::fmt::Debug for TlsKey {
     }
 }
 
-/// What both sides tell their TLS libraries.
+/// Identity and key for the TLS library.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PreSharedKey {
     /// Which key is meant.
     pub identity: String,
-    /// The hash that goes with it.
+    /// The hash of the key.
     pub hash: TlsHash,
     /// The key: as many bytes as the hash has.
     pub key: Vec<u8>,
@@ -176,7 +175,7 @@ impl TlsKey {
         Ok(TlsKey { key, transform })
     }
 
-    /// The hash function that goes with it.
+    /// The hash function of the key.
     pub fn hash(&self) -> TlsHash {
         if self.key.len() == TlsHash::Sha256.bytes() { TlsHash::Sha256 } else { TlsHash::Sha384 }
     }
@@ -211,10 +210,10 @@ impl TlsKey {
     }
 }
 
-/// Who an identity says that it is.
+/// The parts of an identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// How it was made.
+    /// Its version.
     pub version: IdentityVersion,
     /// The hash function of its key.
     pub hash: TlsHash,
@@ -311,7 +310,7 @@ mod tests {
     type Made = (Derivation, u8, Option<TlsHash>, IdentityVersion, &'static str, &'static str);
 
     /// Made of the key whose bytes are 0, 1, 2 and so on by nvme_insert_tls_key_versioned of
-    /// libnvme: 1.13-2 of Debian 13, and 1.16.2 (nvme-cli 2.16-1), which derives as the
+    /// libnvme. Versions: 1.13-2 of Debian 13, and 1.16.2 (nvme-cli 2.16-1), which derives as the
     /// specification says.
     #[rustfmt::skip]
     const MADE_BY_LIBNVME: &[Made] = &[

@@ -36,8 +36,8 @@ pub enum VendorCommand {
         targets_minus_one: u8,
     },
     /// The 64-bit little-endian words at two bytes of the namespace are added, wrapping, and the
-    /// sum is written to the second, and is the completion's result. Atomic towards other
-    /// add_writes; where a plain write was quicker, it begins anew.
+    /// sum is written over the second. It is the completion's result. Atomic towards other
+    /// add_writes; it is repeated if a plain write changes the words meanwhile.
     AddWrite {
         /// Byte of the first word.
         first: u64,
@@ -79,7 +79,7 @@ impl MultiCastTarget {
 }
 
 impl VendorCommand {
-    /// What a vendor-specific command means here; `None` when it means nothing.
+    /// The meaning of a vendor specific command; `None` for an unknown one.
     pub fn decode(command: &Vendor) -> Option<Self> {
         let [a, b, c, d, ..] = command.dwords_10;
         let wide = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;

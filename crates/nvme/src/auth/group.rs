@@ -56,13 +56,13 @@ impl GroupId {
         }
     }
 
-    /// What an exponentiation costs, in such of 2,048 bits: modulus squared times exponent.
+    /// The cost of an exponentiation, in such of 2,048 bits: modulus squared times exponent.
     pub const fn cost(self) -> u64 {
         let (modulus, exponent) = (self.bytes() as u64, self.private_bytes() as u64);
         (modulus * modulus * exponent).div_ceil(256 * 256 * 32)
     }
 
-    /// The name by which RFC 7919 and nvme-cli know it.
+    /// The name in RFC 7919 and nvme-cli.
     pub const fn name(self) -> &'static str {
         match self {
             GroupId::Null => "null",
@@ -74,7 +74,8 @@ impl GroupId {
         }
     }
 
-    /// What RFC 7919, appendix A adds to the digits of e so that the modulus is a safe prime.
+    /// The number that RFC 7919, appendix A adds to the digits of e so that the modulus is a safe
+    /// prime.
     const fn addend(self) -> u64 {
         match self {
             GroupId::Null => 0,
@@ -119,7 +120,7 @@ impl GroupId {
         BoxedMontyForm::new(base, self.field()).pow(&exponent).retrieve().to_be_bytes().into_vec()
     }
 
-    /// The modulus and what is worked out of it, once a process.
+    /// The modulus and values derived from it, computed once per process.
     fn field(self) -> &'static BoxedMontyParams {
         static FIELDS: [OnceLock<BoxedMontyParams>; 5] = [const { OnceLock::new() }; 5];
         let place = &FIELDS[usize::from(self.code().max(1)) - 1];

@@ -7,7 +7,7 @@ use crate::range::list;
 use zerocopy::little_endian::U32;
 
 codes! {
-    /// How well a group is reached.
+    /// State of a path to a group.
     pub enum AnaState: u8 {
         /// As well as by any controller.
         Optimized = 0x1,
@@ -41,7 +41,7 @@ layout! {
         namespaces: u32 = 4,
         /// The log's count when the group last changed.
         changes: u64 = 8,
-        /// How well it is reached.
+        /// The state.
         state: AnaState = 16,
     }
 }
@@ -53,9 +53,9 @@ pub struct AnaGroup {
     pub group: u32,
     /// The log's count when the group last changed.
     pub changes: u64,
-    /// How well it is reached.
+    /// The state.
     pub state: AnaState,
-    /// Its namespaces, rising; empty when the host asked for groups only.
+    /// Its namespaces, rising; empty when the host requested groups only.
     pub namespaces: Vec<u32>,
 }
 

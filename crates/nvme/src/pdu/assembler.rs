@@ -1,4 +1,4 @@
-//! Whole PDUs, for whoever does not mind the copy: tests, tools, control paths.
+//! Whole PDUs, for callers that do not mind the copy: tests, tools, control paths.
 
 use crate::pdu::{Event, Framing, Header, Limits, PduError, Reader, Receiver};
 
@@ -7,7 +7,7 @@ use crate::pdu::{Event, Framing, Header, Limits, PduError, Reader, Receiver};
 pub struct Pdu {
     /// Everything but the data.
     pub header: Header,
-    /// The data; as many as the header says.
+    /// The data, as long as the header says.
     pub data: Vec<u8>,
     /// Whether data fit their digest; true without one.
     pub is_sound: bool,

@@ -1,4 +1,4 @@
-//! Headers and data as bytes, by what two ends agreed on.
+//! Headers and data as bytes, by the parameters of a connection.
 
 use crate::layout::Field;
 use crate::pdu::{DIGEST_BYTES, Header, PduError, PduKind, TERMINATION_DATA_MAX, Termination};
@@ -22,7 +22,7 @@ impl Digests {
     }
 }
 
-/// How one direction of a connection is framed.
+/// The framing of one direction of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Framing {
     /// Digests of both directions.
@@ -71,7 +71,7 @@ impl Framing {
     /// # Panics
     /// When the PDU would be longer than 4 GiB: senders split data long before.
     pub fn append_header(&self, header: &Header, out: &mut Vec<u8>) {
-        // A third of what a read costs here, were these written as all others are.
+        // Writing these as all others would cost a third of a read's instructions.
         if let Some(bytes) = header.plain().filter(|_| *self == Framing::INITIAL) {
             return out.extend_from_slice(&bytes);
         }
@@ -98,7 +98,7 @@ impl Framing {
         }
     }
 
-    /// What follows `data` of a PDU of this type: their digest, or nothing.
+    /// The digest that follows `data` of a PDU of this type, if there is one.
     pub fn trailer(&self, kind: PduKind, data: &[u8]) -> Option<[u8; DIGEST_BYTES]> {
         let some = u32::from(!data.is_empty());
         self.has_data_digest(kind, some).then(|| crc32c::crc32c(data).to_le_bytes())

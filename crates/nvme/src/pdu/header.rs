@@ -64,25 +64,25 @@ impl PduKind {
     }
 }
 
-/// What a host asks of a connection (ICReq, 3.6.2.2).
+/// The host's parameters of a connection (ICReq, 3.6.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitializeRequest {
     /// The host wants data from the controller at multiples of so many dwords, less one; at most
     /// 31.
     pub alignment: u8,
-    /// Digests that it wants.
+    /// Requested digests.
     pub digests: super::Digests,
     /// R2Ts a command that it allows to be open, less one (MAXR2T).
     pub ready_max_minus_one: u32,
 }
 
-/// What a controller answers (ICResp, 3.6.2.3).
+/// The controller's parameters of a connection (ICResp, 3.6.2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitializeResponse {
     /// The controller wants data from the host at multiples of so many dwords, less one; at most
     /// 31. Linux insists on 0.
     pub alignment: u8,
-    /// Digests that are used: of those that the host wants.
+    /// Digests in use: among those that the host requested.
     pub digests: super::Digests,
     /// Bytes of data that one H2CData may carry (MAXH2CDATA): at least 4,096, a multiple of 4.
     pub host_data_max: u32,
@@ -91,9 +91,9 @@ pub struct InitializeResponse {
 /// Why a connection ends (H2CTermReq, C2HTermReq; 3.6.2.4). The offending header follows as data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Termination {
-    /// What is wrong.
+    /// The violation.
     pub status: FatalStatus,
-    /// Where.
+    /// The offset or value in question.
     pub information: u32,
     /// Bytes of the offending header that follow: at most 128.
     pub data_length: u32,
@@ -104,7 +104,7 @@ pub struct Termination {
 pub struct HostData {
     /// The command.
     pub command: u16,
-    /// The R2T that asked for them.
+    /// The R2T of the data.
     pub tag: u16,
     /// First byte, from the start of the command's data.
     pub offset: u32,
@@ -130,7 +130,7 @@ pub struct ControllerData {
     pub is_success: bool,
 }
 
-/// The controller asks for data (R2T, 3.6.2.9).
+/// Requests data (R2T, 3.6.2.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadyToTransfer {
     /// The command.
@@ -172,7 +172,7 @@ pub enum Header {
 }
 
 impl ControllerData {
-    /// What stands behind the common header.
+    /// The bytes behind the common header.
     fn specific(&self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..2].copy_from_slice(&self.command.to_le_bytes());
@@ -241,7 +241,7 @@ impl Header {
         Some(bytes)
     }
 
-    /// Writes what stands behind the common header into zeroed bytes, `bytes[0]` being the PDU's
+    /// Writes the bytes behind the common header. `bytes` are zeroed and begin with the PDU's
     /// first.
     pub(super) fn write_specific(&self, bytes: &mut [u8]) {
         match self {
@@ -265,8 +265,8 @@ impl Header {
         }
     }
 
-    /// Reads a header whose common part was found sound: `bytes` is as long as `kind` says.
-    /// `carried` is what the lengths leave for data.
+    /// Decodes a header whose common part is valid: `bytes` is as long as `kind` says. `carried` is
+    /// the number of data bytes by its lengths.
     pub(super) fn read(kind: PduKind, bytes: &[u8], carried: u32) -> Result<Header, PduError> {
         let flags = bytes[1];
         Ok(match kind {

@@ -39,7 +39,7 @@ impl<T> HostQueue<T> {
         HostQueue { shape, slots: Vec::new(), free: Vec::new(), slot_bits, sent: 0, taken: 0, had_odd_head: false }
     }
 
-    /// How many commands are outstanding.
+    /// Returns the number of outstanding commands.
     pub fn outstanding(&self) -> u32 {
         (self.slots.len() - self.free.len()) as u32
     }
@@ -49,7 +49,7 @@ impl<T> HostQueue<T> {
         self.room() > 0
     }
 
-    /// How many commands may be sent now.
+    /// Returns the number of commands that may be sent now.
     pub fn room(&self) -> u32 {
         let free = self.shape.size() - 1 - self.outstanding();
         if !self.shape.flow_control {
@@ -85,13 +85,13 @@ impl<T> HostQueue<T> {
         index
     }
 
-    /// What is kept for the outstanding command `id`, to look at.
+    /// The data of the outstanding command `id`, read-only.
     pub fn get(&self, id: u16) -> Result<&T, QueueError> {
         let index = self.index(id)?;
         self.slots[index].command.as_ref().ok_or(QueueError::Unknown { id })
     }
 
-    /// What is kept for the outstanding command `id`.
+    /// The data of the outstanding command `id`.
     pub fn get_mut(&mut self, id: u16) -> Result<&mut T, QueueError> {
         let index = self.index(id)?;
         self.slots[index].command.as_mut().ok_or(QueueError::Unknown { id })
@@ -110,7 +110,7 @@ impl<T> HostQueue<T> {
         self.release(completion.id)
     }
 
-    /// C2HData said success: its command is over.
+    /// C2HData reported success: its command is completed.
     pub fn complete_by_flag(&mut self, id: u16) -> Result<T, QueueError> {
         self.release(id)
     }

@@ -20,14 +20,14 @@ impl<T> TargetQueue<T> {
         TargetQueue { shape, commands: Vec::new(), head: 0 }
     }
 
-    /// How many commands are outstanding.
+    /// Returns the number of outstanding commands.
     pub fn outstanding(&self) -> u32 {
         self.commands.len() as u32
     }
 
-    /// A command came. Fails when its id is in use (answer it by [`Self::refuse`]: the entry was
-    /// taken) or when more commands are outstanding than the queue has entries (the host breaks the
-    /// rules: drop the connection). In both cases nothing is kept.
+    /// A command came. Fails when its identifier is in use: answer it by [`Self::refuse`], since
+    /// the entry was taken. Fails also when more commands are outstanding than the queue has
+    /// entries: then drop the connection. In both cases nothing is kept.
     pub fn receive(&mut self, id: u16, command: T) -> Result<(), QueueError> {
         let (outstanding, most) = (self.outstanding(), self.shape.size());
         if outstanding >= most {
@@ -43,7 +43,7 @@ impl<T> TargetQueue<T> {
         }
     }
 
-    /// What is kept for the outstanding command `id`.
+    /// The data of the outstanding command `id`.
     pub fn get_mut(&mut self, id: u16) -> Option<&mut T> {
         let place = self.place(id).ok()?;
         Some(&mut self.commands[place].1)
@@ -61,8 +61,8 @@ impl<T> TargetQueue<T> {
         Ok((command, self.refuse(id, status, result)))
     }
 
-    /// Ends a command whose last C2HData says success, without a completion. Only without flow
-    /// control.
+    /// Completes a command whose last C2HData reports success, without a completion. Only without
+    /// flow control.
     pub fn complete_by_flag(&mut self, id: u16) -> Result<T, QueueError> {
         if self.shape.flow_control {
             return Err(QueueError::FlowControl { id: self.shape.id });
@@ -82,7 +82,7 @@ impl<T> TargetQueue<T> {
         std::mem::take(&mut self.commands)
     }
 
-    /// Where `id` stands, or where it would.
+    /// The place of `id`, or where it would be inserted.
     fn place(&self, id: u16) -> Result<usize, usize> {
         self.commands.binary_search_by_key(&id, |(id, _)| *id)
     }

@@ -1,5 +1,5 @@
-//! In-band authentication of a connection: until it is through, nothing else is carried out. A host
-//! that is through may prove itself anew at any time.
+//! In-band authentication of a connection: before it passes, no other command is carried out. A
+//! host may authenticate again at any time.
 
 use crate::auth::{
     Entropy, FailureReason, GroupId, HashId, MESSAGE_MAX, Message, PROTOCOL, Question, SPECIFIC, Secret, Speaker,
@@ -12,21 +12,21 @@ use crate::{Fabrics, Nqn, Status};
 use base::{Span, Time};
 use std::collections::BTreeMap;
 
-/// Who has to authenticate, and how.
+/// The hosts that have to authenticate, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthenticationConfig {
-    /// What challenges and private values are derived from.
+    /// Source of challenges and private values.
     pub entropy: Entropy,
-    /// Hosts that have to prove who they are. A host that is not among them is let in without, if
-    /// the subsystem lets it in: list its hosts.
+    /// Hosts that have to authenticate. Any other host that the subsystem allows is accepted
+    /// without: list its hosts.
     pub hosts: BTreeMap<Nqn, HostSecrets>,
     /// Hash functions that are taken; of those the host's first is used.
     pub hashes: Vec<HashId>,
     /// Groups of Diffie and Hellman that are taken; the first that the host offers is used.
     pub groups: Vec<GroupId>,
-    /// What exponentiations may cost a second, in [such of 2,048 bits](GroupId::cost), of
-    /// authentications that come to nothing: strangers can ask for them. What is beyond that is
-    /// told to come again.
+    /// Cost of exponentiations a second, in [such of 2,048 bits](GroupId::cost), for
+    /// authentications that fail: strangers can cause them. Beyond that a host is told to try
+    /// again.
     pub exponent_cost_per_second: u32,
 }
 
@@ -35,11 +35,12 @@ pub struct AuthenticationConfig {
 pub struct HostSecrets {
     /// By which the host proves itself.
     pub host: Secret,
-    /// By which the target proves itself to a host that asks; `None` to have such a host fail.
+    /// Secret by which the target authenticates to a host that challenges it; `None` refuses such a
+    /// host.
     pub controller: Option<Secret>,
 }
 
-/// What has to come next.
+/// The next message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Negotiate, from the host.
@@ -48,15 +49,15 @@ enum Stage {
     Challenge,
     /// Reply, from the host.
     Reply,
-    /// The host fetches the end; whether it then says that it is satisfied too.
+    /// The host fetches the success; whether it then confirms the target's response.
     Success { is_mutual: bool },
     /// The host fetches why it failed.
     Failure(FailureReason),
-    /// The host says that it is satisfied.
+    /// The host confirms.
     Confirmation,
 }
 
-/// How far the authentication of a connection is.
+/// State of a connection's authentication.
 #[derive(Clone, Debug)]
 pub(super) struct Authentication {
     secrets: HostSecrets,
@@ -67,14 +68,14 @@ pub(super) struct Authentication {
     transaction: u16,
     hash: HashId,
     group: GroupId,
-    /// Which challenge of the target it is; its private value goes by the same.
+    /// The number of the target's challenge, and of its private value.
     number: u64,
     challenge: Vec<u8>,
-    /// What the host asked of us.
+    /// The response to the host's challenge.
     answer: Option<Vec<u8>>,
 }
 
-/// What an authentication tells its connection after a message.
+/// An event of an authentication, for its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AuthenticationEvent {
     /// The transaction continues.
@@ -89,7 +90,7 @@ pub(super) enum AuthenticationEvent {
     Ended(FailureReason),
 }
 
-/// What of a host's offers is taken.
+/// Parameters for a choice among a host's offers.
 struct Choice<'a> {
     config: &'a AuthenticationConfig,
     exertion: &'a mut Exertion,
@@ -97,10 +98,10 @@ struct Choice<'a> {
     number: u64,
 }
 
-/// How far exponentiations have used up the time that they may take.
+/// The share of the time for exponentiations that is used up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Exertion {
-    /// All of it is there again at this time.
+    /// All of the share is available again at this time.
     rested: Time,
 }
 
@@ -128,7 +129,7 @@ fn span_of(cost: u64, per_second: u32) -> Span {
     Span::ps((Span::secs(1).as_ps() / u64::from(per_second.max(1))).saturating_mul(cost))
 }
 
-/// One for the public value, one for what both share.
+/// One for the public value, one for the shared secret.
 fn exchange_cost(group: GroupId) -> u64 {
     2 * group.cost()
 }
@@ -154,14 +155,13 @@ impl Authentication {
         self.is_proven
     }
 
-    /// Refuses the host. What it proved before holds no more: it may fetch the reason, and that is
-    /// all.
+    /// Refuses the host. An earlier success holds no more: the host may only fetch the reason.
     fn fail(&mut self, reason: FailureReason) -> AuthenticationEvent {
         (self.stage, self.is_proven) = (Stage::Failure(reason), false);
         AuthenticationEvent::Refused(reason)
     }
 
-    /// The host passed. It may authenticate anew at any time.
+    /// Notes that the host passed. It may authenticate again at any time.
     pub(super) fn pass(&mut self) {
         (self.is_proven, self.stage) = (true, Stage::Negotiate);
     }
@@ -220,7 +220,7 @@ impl Authentication {
         AuthenticationEvent::Continues
     }
 
-    /// The number of the challenge: zero would say that there is none (Base 2.0, 8.13.5.4).
+    /// The number of the challenge; zero would mean that there is none (Base 2.0, 8.13.5.4).
     fn sequence(&self) -> u32 {
         (self.number as u32).max(1)
     }
@@ -229,7 +229,7 @@ impl Authentication {
         self.entropy.derive(b"private value", self.number)
     }
 
-    /// What a challenge becomes in a group; `None` where the host's public value is none of it.
+    /// The augmented challenge in a group; `None` for an invalid public value of the host.
     fn augmented(&self, challenge: &[u8], shared: Option<&[u8]>) -> Vec<u8> {
         shared.map_or_else(|| challenge.to_vec(), |shared| augment(self.hash, shared, challenge))
     }
@@ -329,7 +329,7 @@ impl Subsystem {
 }
 
 impl Connection {
-    /// What an authentication command moves.
+    /// Bytes and direction of an authentication command.
     pub(super) fn authentication_transfer(&self, fabrics: Fabrics) -> Result<Transfer, Status> {
         let (Fabrics::AuthenticationSend { protocol, specific, length }
         | Fabrics::AuthenticationReceive { protocol, specific, length }) = fabrics

@@ -1,4 +1,4 @@
-//! The way of a command: checked, given memory, carried out by backends, completed once.
+//! Commands: checked, given memory, carried out by backends, completed once.
 
 use crate::log::ErrorEntry;
 use crate::pdu::PduError;
@@ -21,8 +21,7 @@ const TRANSPORT_TCP: u8 = 3;
 const NO_PARAMETER: u16 = u16::MAX;
 
 impl Connection {
-    /// Whether the second half of a fused pair, or none, comes where it may. Returns also a first
-    /// half that fails with this status.
+    /// Checks the order of a fused pair. Returns also a first half that fails with this status.
     fn pair(&mut self, slot: u32, fuse: Fuse, flights: &mut Flights) -> (Result<(), Status>, Option<(u32, Status)>) {
         let failed = |first, status: Status| Some((first, status.without_retry()));
         let is_compare = matches!(flights[slot].command.body, Body::Io(Io::Compare(_)));
@@ -46,7 +45,7 @@ impl Connection {
         }
     }
 
-    /// Takes the first half of a pair, or a command that is none.
+    /// Takes the first half of a pair, or a single command.
     fn open_pair(&mut self, slot: u32, fuse: Fuse, is_compare: bool) -> Result<(), Status> {
         match fuse {
             Fuse::None => Ok(()),
@@ -62,7 +61,7 @@ impl Connection {
         }
     }
 
-    /// Refuses a command beyond those that are carried out at a time, where a host's queue is
+    /// Refuses a command beyond the number that is carried out at a time, where a host's queue is
     /// deeper: the host may try again.
     fn check_load(&self) -> Result<(), Status> {
         let fits = self.queue.outstanding() <= self.commands_max;
@@ -129,8 +128,8 @@ impl Target {
         }
     }
 
-    /// The queue takes the entry. Returns false when it cannot: the completion is sent, or the
-    /// connection terminated.
+    /// Enters the command into its queue. Returns false when that fails: the completion is sent, or
+    /// the connection terminated.
     fn enter_queue(&mut self, index: u32, slot: u32, id: u16) -> bool {
         let Err(error) = self.connections[index].queue.receive(id, slot) else { return true };
         if matches!(error, QueueError::InUse { .. }) && self.replace_event_request(index, slot, id) {
@@ -153,8 +152,8 @@ impl Target {
     }
 
     /// Whether `id` was of an event request, whose place `slot` has now. A host that shuts down
-    /// drops its event requests and uses their identifiers again (SPDK's does): nobody waits for a
-    /// completion.
+    /// drops its event requests and uses their identifiers again (SPDK's does), so nothing waits
+    /// for a completion.
     fn replace_event_request(&mut self, index: u32, slot: u32, id: u16) -> bool {
         let Some(holder) = self.connections[index].queue.get_mut(id).copied() else { return false };
         let flight = &self.io.flights[holder];
@@ -172,7 +171,8 @@ impl Target {
         true
     }
 
-    /// Whether the command may come now, and what it moves. Nothing is held for it before.
+    /// Checks that the command is allowed now, and returns what it moves. Nothing is allocated for
+    /// it before.
     fn check(&self, index: u32, command: &Command, data_length: u32) -> Result<Admitted, Status> {
         let place = &self.connections[index];
         let is_connected = matches!(place.stage, Stage::Queue { .. });
@@ -204,7 +204,7 @@ impl Target {
         IoController::of(&self.connections[index], &self.controllers, &self.subsystems, &self.limits)
     }
 
-    /// Carries a command out: when its data are here, when the budget has room.
+    /// Starts a command when its data are here and the budget has room.
     fn begin(&mut self, index: u32, slot: u32, admitted: Admitted, data_length: u32, whole: Option<usize>) {
         let Admitted { transfer, lender } = admitted;
         let flight = &mut self.io.flights[slot];
@@ -265,7 +265,7 @@ impl Target {
                 return;
             }
             place.parked.pop_front();
-            // It may not be allowed any more: then it gets a buffer, and fails when it is launched.
+            // It may no longer be allowed: then it gets a buffer, and fails when it is launched.
             let command = flight.command;
             let admitted = match command.body {
                 Body::Io(io) => self.io_controller(index).and_then(|host| host.check(&command, io)).ok(),
@@ -323,7 +323,7 @@ impl Target {
         }
     }
 
-    /// The data of one half are here: both are carried out when those of the other are.
+    /// The data of one half are here. Both are carried out when those of the other are.
     fn launch_half(&mut self, slot: u32) {
         let flight = &mut self.io.flights[slot];
         flight.phase = Phase::Fused;
@@ -347,7 +347,7 @@ impl Target {
         self.request(index, second, backend, IoOperation::CompareAndWrite { range, expected, data, is_durable });
     }
 
-    /// Fails a command that is not carried out, whatever of it is still to come.
+    /// Fails a command that is not carried out, whatever its state.
     pub(super) fn fail_early(&mut self, slot: u32, status: Status) {
         let flight = &mut self.io.flights[slot];
         flight.fail(status);
@@ -389,7 +389,7 @@ impl Target {
         }
     }
 
-    /// A reservation command of a host did this to others.
+    /// Passes on the effects of a reservation command on other hosts.
     fn on_effects(&mut self, at: usize, namespace: u32, effects: &Effects) {
         let lost = [
             (&effects.preempted, reserve::REGISTRATION_PREEMPTED),
@@ -429,7 +429,7 @@ impl Target {
         self.finish(slot, if status.is_success() { status } else { Status::INTERNAL_ERROR }, 0);
         match at {
             Some(at) => self.next_reservation(at, id),
-            // Its host is gone, and with it the subsystem: all that wait for nothing go on.
+            // Its host is gone, and with it the subsystem: check the queues of all.
             None => (0..self.subsystems.len()).for_each(|at| self.next_reservation(at, id)),
         }
     }
@@ -472,7 +472,7 @@ impl Target {
         self.request(index, slot, backend, IoOperation::Read { range: access.into(), buffer });
     }
 
-    /// The bytes of a loan have come, or cannot.
+    /// Takes the bytes of a loan that was ended.
     fn on_loan_ended(&mut self, slot: u32, connection: ConnectionId, payload: u64, status: Status) {
         let buffer = std::mem::take(&mut self.io.flights[slot].buffer);
         self.release(slot);
@@ -483,7 +483,7 @@ impl Target {
                 Err(buffer) => self.io.pool.give(buffer),
             }
         }
-        // The header has promised them: the stream cannot go on.
+        // The header has announced them: the stream cannot continue.
         self.close(index, CloseReason::Backend);
         self.connections.drop_output(index, &mut self.io);
     }
@@ -517,7 +517,7 @@ impl Target {
         }
     }
 
-    /// Completes both halves of a pair; only the first says that blocks differ.
+    /// Completes both halves of a pair; only the first reports that blocks differ.
     fn finish_pair(&mut self, second: u32, status: Status) {
         if let Some(first) = self.io.flights[second].partner.take() {
             self.io.flights[first].partner = None;
@@ -548,7 +548,7 @@ impl Target {
         self.release(slot);
     }
 
-    /// Frees a command and all that it holds; those that wait for the budget may go on.
+    /// Frees a command and its resources. Commands that wait for the budget may start.
     pub(super) fn release(&mut self, slot: u32) {
         if let Some((index, charged)) = self.io.release(slot) {
             self.connections[index].charged -= charged;

@@ -1,4 +1,4 @@
-//! One connection: how far it is, what it is reading, what it has to send.
+//! A connection: its state, input and output.
 
 use crate::Status;
 use crate::outgoing::Outgoing;
@@ -14,16 +14,16 @@ use crate::transfer::{Tags, TargetRead};
 use base::{Span, Time};
 use std::collections::VecDeque;
 
-/// In-capsule data of fabrics and admin commands (NVMe/TCP Transport 1.0, 3.4): also before Connect
-/// has said which queue it is.
+/// In-capsule data of fabrics and admin commands (NVMe/TCP Transport 1.0, 3.4), and of any command
+/// before Connect.
 pub(super) const ADMIN_IN_CAPSULE: u32 = 8192;
 
-/// How far a connection is.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// ICReq has to come.
+    /// Awaits ICReq.
     Initialize,
-    /// Connect has to come.
+    /// Awaits Connect.
     Connect,
     /// A queue of a controller.
     Queue {
@@ -32,14 +32,14 @@ pub(super) enum Stage {
         /// The queue.
         queue: u16,
     },
-    /// It ends; what is left is sent.
+    /// It closes when its output is sent.
     Closing(CloseReason),
 }
 
-/// What to do with the data of the PDU that is being read.
+/// Destination of the data of the PDU that is being read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Incoming {
-    /// Nobody wants them.
+    /// They are dropped.
     Discard,
     /// Of a capsule, for this command.
     Capsule { slot: u32 },
@@ -64,38 +64,38 @@ pub(super) struct Connection {
     pub(super) id: ConnectionId,
     pub(super) port: PortId,
     pub(super) stage: Stage,
-    /// Whose it is, where it is secured.
+    /// The peer's identity by TLS.
     pub(super) channel: Option<Channel>,
     pub(super) reader: Reader,
-    /// How what is sent is framed.
+    /// Framing of the output.
     pub(super) framing: Framing,
-    /// R2Ts of a command that may be open: the host's limit and ours.
+    /// Most open R2Ts of a command, by the host's limit and ours.
     pub(super) ready_open_max: u32,
     pub(super) incoming: Incoming,
-    /// Commands of the queue by their id. Before Connect a queue of two, so that there is one way
-    /// to count commands.
+    /// Outstanding commands by identifier. Before Connect a queue of two, so that commands are
+    /// counted in one way.
     pub(super) queue: TargetQueue<u32>,
-    /// How the host proves itself, if it has to.
+    /// State of the host's authentication, if it has to authenticate.
     pub(super) authentication: Option<Box<Authentication>>,
-    /// Commands that are carried out at a time.
+    /// Most commands that are carried out at a time.
     pub(super) commands_max: u32,
-    /// Flow control is off: success may be a flag of the last data.
+    /// Flow control is off: the last data may report success by a flag.
     pub(super) may_flag_success: bool,
     pub(super) tags: Tags<u32>,
     /// Commands that wait for the budget, in order.
     pub(super) parked: VecDeque<u32>,
-    /// What the last command was to the next.
+    /// Fused state of the last command.
     pub(super) fused: Fused,
     /// Deviations from the specification so far, a bit each.
     tolerated: u8,
-    /// Bytes of data that commands and answers hold.
+    /// Bytes of data that commands and output hold.
     pub(super) charged: u64,
     pub(super) out: Outgoing,
-    /// When the handshake, or the silence, has lasted too long.
+    /// Time by which the handshake has to be over, or the next input has to come.
     pub(super) deadline: Option<Time>,
-    /// When the host has left what waits for it for too long.
+    /// Time by which the host has to read something of its output.
     pub(super) stall: Option<Time>,
-    /// Whether it stands in the list of those that have something for the caller.
+    /// Whether it is in the list of active connections.
     pub(super) is_active: bool,
 }
 
@@ -127,7 +127,7 @@ impl Connection {
         }
     }
 
-    /// The queue that it carries: 0 until Connect says another.
+    /// The number of its queue: 0 until Connect.
     pub(super) fn queue_id(&self) -> u16 {
         match self.stage {
             Stage::Queue { queue, .. } => queue,
@@ -135,7 +135,7 @@ impl Connection {
         }
     }
 
-    /// The controller whose queue it carries.
+    /// The controller of its queue.
     pub(super) fn controller(&self) -> Option<u16> {
         match self.stage {
             Stage::Queue { controller, .. } => Some(controller),
@@ -143,7 +143,7 @@ impl Connection {
         }
     }
 
-    /// Whether the host has yet to prove who it is.
+    /// Whether the host has yet to authenticate.
     pub(super) fn has_to_prove(&self) -> bool {
         self.authentication.as_ref().is_some_and(|state| !state.is_proven())
     }
@@ -161,7 +161,7 @@ impl Connection {
         }
     }
 
-    /// Starts the time in which the host has to read something, where something waits for it.
+    /// Starts the time in which the host has to read something of its output.
     fn start_stall(&mut self, span: Span, clock: &mut Clock) {
         if self.stall.is_none() && !self.out.is_empty() {
             self.stall = clock.deadline(span);
@@ -175,14 +175,14 @@ impl Connection {
         self.queue.abandon().into_iter().map(|(_, slot)| slot).collect()
     }
 
-    /// A first half that is over has failed for the second that comes.
+    /// A first half that has ended fails the second one.
     pub(super) fn leave_fused(&mut self, slot: u32) {
         if self.fused == Fused::First(slot) {
             self.fused = Fused::Failed;
         }
     }
 
-    /// Takes room for `length` bytes of a command's data out of the budget, if there is some.
+    /// Charges `length` bytes of a command's data to the budget, if it has room.
     pub(super) fn charge(&mut self, flight: &mut Flight, length: u32, budget: u64) -> bool {
         let length = u64::from(length);
         let fits = self.charged + length <= budget;
@@ -200,7 +200,7 @@ impl Connection {
         self.respond(flight.command.id, status, result, was_flagged);
     }
 
-    /// Completes a command; `was_flagged`: the last of its data has said so.
+    /// Completes a command; `was_flagged`: its last data have reported success.
     fn respond(&mut self, id: u16, status: Status, result: u64, was_flagged: bool) {
         if was_flagged {
             self.queue.complete_by_flag(id).expect("a command is answered once");
@@ -210,10 +210,10 @@ impl Connection {
         }
     }
 
-    /// Sends what was read. Returns whether the flag of the last data completes the command.
+    /// Sends the data of a read. Returns whether the flag of the last data completes the command.
     fn send_data(&mut self, flight: &mut Flight, result: u64, data_max: u32) -> bool {
         let payload = std::mem::take(&mut flight.buffer);
-        // The buffer goes with the data: its charge ends when they have left.
+        // The buffer goes with the data: its charge ends when they are sent.
         let charged = std::mem::take(&mut flight.charged);
         let may_flag = self.may_flag_success && result == 0;
         let mut read = TargetRead::new(flight.command.id, payload.len() as u32, data_max, may_flag);
@@ -224,7 +224,7 @@ impl Connection {
         !read.needs_response()
     }
 
-    /// Completes a read whose data are lent. Its charge ends when they have left.
+    /// Completes a read whose data are lent. Its charge ends when they are sent.
     pub(super) fn answer_lent(&mut self, flight: &mut Flight, (range, length): (BlockRange, u32)) {
         flight.charged = 0;
         let id = flight.command.id;
@@ -233,24 +233,24 @@ impl Connection {
         self.respond(id, Status::SUCCESS, 0, self.may_flag_success);
     }
 
-    /// Whether bytes of the host are taken.
+    /// Whether the target takes bytes of the host.
     pub(super) fn takes_input(&self, limits: &TargetLimits) -> bool {
         !self.is_closing() && self.out.waiting_bytes() < limits.backlog_bytes_max
     }
 }
 
-/// All connections by index. An index gets another use count with every use, so that an identifier
-/// never names a later connection.
+/// All connections by index. A reused index has another use count, so that an identifier never
+/// names a later connection.
 #[derive(Debug)]
 pub(super) struct Connections {
     places: Vec<Option<Box<Connection>>>,
     use_counts: Vec<u32>,
     free: Vec<u32>,
-    /// Connections that have something for the caller, each once.
+    /// Connections that have output or have to be closed, each once.
     active: VecDeque<ConnectionId>,
-    /// Time in which a host has to read something of what waits for it.
+    /// Time in which a host has to read something of its output.
     stall: Span,
-    /// No deviation from the specification is tolerated.
+    /// Whether deviations from the specification are refused.
     is_strict: bool,
 }
 
@@ -311,7 +311,7 @@ impl Connections {
         self.iter().flat_map(|(_, place)| [place.deadline, place.stall]).flatten().min()
     }
 
-    /// The connection has something for the caller.
+    /// Adds the connection to the active ones.
     pub(super) fn mark_active(&mut self, index: u32) {
         let id = self[index].id;
         if !std::mem::replace(&mut self[index].is_active, true) {

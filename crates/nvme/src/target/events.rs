@@ -1,4 +1,4 @@
-//! What a subsystem tells its controllers, and what they report of it to their hosts.
+//! Events of a subsystem for its controllers, which report them to their hosts.
 
 use crate::HostId;
 use crate::feature::Event;
@@ -6,7 +6,7 @@ use crate::target::PortId;
 use crate::target::controller::Controller;
 use crate::target::controllers::Controllers;
 
-/// What a subsystem tells its controllers.
+/// An event of a subsystem for its controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SubsystemEvent<'a> {
     /// A namespace was added, removed or changed.

@@ -33,7 +33,7 @@ pub(super) struct Executor {
 }
 
 impl Executor {
-    /// An executor without commands, which keeps free buffers of so many bytes.
+    /// An executor without commands, which keeps free buffers up to this size.
     pub(super) fn new(pool_bytes_max: u64) -> Self {
         let (flights, requests) = (Flights::default(), Requests::default());
         Executor { flights, requests, loans: None, pool: Pool::new(pool_bytes_max) }

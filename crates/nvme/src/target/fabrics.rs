@@ -1,4 +1,4 @@
-//! Connect, and what else all queues of a fabric understand.
+//! Fabrics commands: Connect, properties, authentication, Disconnect.
 
 use crate::pdu::Limits;
 use crate::property::Configuration;
@@ -19,13 +19,13 @@ use base::Span;
 /// Offsets in the entry of Connect (Base 2.0, 6.3).
 const OFFSET_QUEUE: u16 = 42;
 const OFFSET_SIZE: u16 = 44;
-/// Bit 1 of what Connect's answer says of authentication: in-band, now (ATR).
+/// Bit 1 of Connect's AUTHREQ: in-band authentication is required now (ATR).
 const ASK_IN_BAND: u16 = 1 << 1;
 /// Admin commands at a time that every host may have beside its event requests: Linux asks for a
 /// queue of 32.
 const ADMIN_COMMANDS: u32 = 32;
 
-/// What a host is called that gives no name.
+/// The name of a host that gives none.
 const NAMELESS: &str = "nqn.2026-11.io.rackweave:host-without-a-name";
 
 /// Why Connect is refused.
@@ -346,7 +346,7 @@ impl Target {
         self.end_authentication(index, event);
     }
 
-    /// What an authentication tells, before the command that caused it is answered.
+    /// Handles an event of an authentication, before the command that caused it is completed.
     fn on_authentication_event(&mut self, index: u32, event: AuthenticationEvent) {
         let Some((host, subsystem, at)) = self.names_of(index) else { return };
         let place = &mut self.connections[index];
@@ -380,7 +380,7 @@ impl Target {
     }
 }
 
-/// Where a field of Connect's data stands.
+/// The offset of a field of Connect's data.
 fn refused_field(error: CodecError) -> Refusal {
     let offset = match error {
         CodecError::Field { field: "subsystem", .. } => ConnectData::OFFSET_SUBSYSTEM,

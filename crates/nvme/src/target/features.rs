@@ -12,7 +12,7 @@ use base::{Span, Time};
 /// Bytes of the timestamp, whose clock takes six of them (Base 2.0, 5.27.1.12).
 const TIMESTAMP_BYTES: u32 = 8;
 const HOST_ID_BYTES: u32 = 16;
-/// Bits 2 (changeable) and 1 (per namespace) of what can be done with a feature.
+/// Bits 2 (changeable) and 1 (per namespace) of a feature's capabilities.
 const CHANGEABLE: u32 = 1 << 2;
 const PER_NAMESPACE: u32 = 1 << 1;
 /// The namespace of all.
@@ -21,7 +21,7 @@ const ALL: u32 = u32::MAX;
 /// The value of a feature: dword 0, and data where it has any.
 pub(super) type Value = (u32, Vec<u8>);
 
-/// What Set Features moves.
+/// Bytes and direction of Set Features.
 pub(super) fn set_feature_transfer(feature: u8) -> Transfer {
     match FeatureId::of_code(feature) {
         Some(FeatureId::Timestamp) => Transfer::In(TIMESTAMP_BYTES),
@@ -30,7 +30,7 @@ pub(super) fn set_feature_transfer(feature: u8) -> Transfer {
     }
 }
 
-/// What Get Features moves.
+/// Bytes and direction of Get Features.
 pub(super) fn get_feature_transfer(feature: u8, select: FeatureSelect, argument: u32) -> Transfer {
     match FeatureId::of_code(feature) {
         _ if select == FeatureSelect::Capabilities => Transfer::None,
@@ -42,7 +42,7 @@ pub(super) fn get_feature_transfer(feature: u8, select: FeatureSelect, argument:
     }
 }
 
-/// The I/O queues that a host gets for a request of so many, as in Number of Queues.
+/// The I/O queues granted for a requested number, as in Number of Queues.
 pub(super) fn granted_queues(wanted: u32, limits: &TargetLimits) -> Option<u32> {
     let wanted = QueueCounts::decode(wanted);
     // FFFFh is no number of queues (Base 2.0, 5.27.1.5).
@@ -101,7 +101,7 @@ impl Controller {
         Ok(())
     }
 
-    /// What Get Features returns. Features of namespaces need `subsystem` and the namespace `id`.
+    /// The data of Get Features. Features of namespaces need `subsystem` and the namespace `id`.
     pub(super) fn get_feature(
         &self,
         (code, select, argument): (u8, FeatureSelect, u32),

@@ -6,14 +6,14 @@ use crate::transfer::{ReadyPlan, TargetWrite};
 use crate::{Body, Command, Fabrics, Io, Sgl, Status};
 use base::Time;
 
-/// How far a command is.
+/// State of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// The place is free.
     Free,
     /// Its data wait for the connection's budget.
     Parked,
-    /// Its data come.
+    /// Receives its data.
     Receiving,
     /// One half of a fused pair, waiting for the other.
     Fused,
@@ -23,7 +23,7 @@ pub(super) enum Phase {
     Waiting,
 }
 
-/// What a command moves.
+/// Bytes and direction of a command's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Transfer {
     /// Nothing.
@@ -39,7 +39,7 @@ pub(super) enum Transfer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Admitted {
     pub(super) transfer: Transfer,
-    /// The backend in memory that may lend what a read reads, or write from the input.
+    /// The backend in memory that may lend the data of a read, or write from the input.
     pub(super) lender: Option<BackendId>,
 }
 
@@ -49,7 +49,7 @@ impl From<Transfer> for Admitted {
     }
 }
 
-/// What the target itself has asked a backend for.
+/// Purpose of the target's own request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Own {
     /// A flush, before this controller shuts down.
@@ -64,7 +64,7 @@ pub(super) struct Flight {
     /// Changes with every use of the place.
     pub(super) use_count: u32,
     pub(super) phase: Phase,
-    /// Where it came from; `None` when that is gone or it is the target's own.
+    /// Its connection; `None` when that is gone, or for the target's own.
     pub(super) connection: Option<u32>,
     pub(super) command: Command,
     pub(super) transfer: Transfer,
@@ -78,13 +78,13 @@ pub(super) struct Flight {
     pub(super) status: Status,
     /// The other half of a fused pair.
     pub(super) partner: Option<u32>,
-    /// What was read is flushed there before it is given to the host.
+    /// The backend to flush before the host gets what was read.
     pub(super) flush_after: Option<BackendId>,
-    /// What it is for, where no host has sent it.
+    /// Its purpose, if it is the target's own.
     pub(super) own: Option<Own>,
     /// A backend was asked to lend its data.
     pub(super) is_loan: bool,
-    /// When it came.
+    /// Time of arrival.
     pub(super) received: Time,
 }
 
@@ -149,7 +149,7 @@ pub(super) struct Flights {
 }
 
 impl Flights {
-    /// A place for a command. How many there are is bound by connections and their queues.
+    /// A place for a command. Connections and their queues bound the number.
     pub(super) fn open(&mut self, now: Time, connection: Option<u32>, command: Command) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.places.push(Flight::new());
@@ -202,7 +202,7 @@ impl Flights {
         }
     }
 
-    /// How many are in use.
+    /// Returns the number of places in use.
     pub(super) fn open_count(&self) -> usize {
         self.places.len() - self.free.len()
     }

@@ -17,12 +17,12 @@ use crate::{Identify, Nqn, Sqe, Status, Text};
 const SHARING: u8 = 1 << 0 | 1 << 1 | 1 << 3;
 /// CTRATT: host identifiers of 128 bits, and keep-alive by any command (TBKAS).
 const ATTRIBUTES: u32 = 1 << 0 | 1 << 6;
-/// ACL, less one: aborts are answered at once, so any number will do; 3 is what a widely used
-/// target says.
+/// ACL, less one: aborts are answered at once, so any number will do; 3 is that of a widely used
+/// target.
 const ABORTS_MINUS_ONE: u8 = 3;
 /// RESCAP: every type of reservation, and IEKEY as Base 1.3 and later mean it.
 const RESERVATIONS: u8 = 0xfe;
-/// RESCAP: they may survive a loss of power (PTPLS).
+/// RESCAP: they may survive a power loss (PTPLS).
 const RESERVATIONS_PERSIST: u8 = 0x01;
 /// Structures of CNS 12h and 13h: controllers of a namespace, of the subsystem (Base 2.0, Figure
 /// 273).
@@ -49,7 +49,7 @@ const COMMANDS: NvmCommands = NvmCommands::COMPARE
 
 const NOT_A_NAMESPACE: Status = Status::INVALID_NAMESPACE;
 
-/// What identify pages are made of.
+/// The sources of identify pages.
 pub(super) struct Identity<'a> {
     pub(super) limits: &'a TargetLimits,
     pub(super) subsystems: &'a [Subsystem],

@@ -9,7 +9,7 @@ use crate::target::{Target, TargetLimits};
 use crate::transfer::ReadyPlan;
 use base::{Span, Time};
 
-/// Bytes of one call, and how far they are taken.
+/// Bytes of one call, and the part that is taken.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Input<'a> {
     length: usize,
@@ -21,13 +21,13 @@ impl<'a> Input<'a> {
         Input { length: bytes.len(), rest: bytes }
     }
 
-    /// How many are taken.
+    /// Returns the number of taken bytes.
     pub(super) fn taken(&self) -> usize {
         self.length - self.rest.len()
     }
 }
 
-/// What a connection tells of a command whose data arrive.
+/// An event of a connection about a command whose data arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DataEvent {
     /// All data are here.

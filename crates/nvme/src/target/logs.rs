@@ -26,7 +26,7 @@ const FLOW_CONTROL_OPTIONAL: u8 = 0b100;
 /// LSP bit 0 of the ANA log: groups without their namespaces (Base 2.0, Figure 218).
 const GROUPS_ONLY: u8 = 1;
 
-/// What log pages are made of.
+/// The sources of log pages.
 pub(super) struct Logs<'a> {
     pub(super) limits: &'a TargetLimits,
     pub(super) ports: &'a Ports,

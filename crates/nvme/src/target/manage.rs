@@ -1,5 +1,5 @@
-//! Changes while hosts are connected: namespaces come, go and grow, paths change. Hosts are told by
-//! events.
+//! Changes while hosts are connected: of namespaces, ANA states and authentication. Events notify
+//! hosts.
 
 use crate::log::AnaState;
 use crate::target::authentication::AuthenticationConfig;
@@ -64,7 +64,7 @@ impl Target {
         found.ok_or(ManageError::Subsystem(name.into()))
     }
 
-    /// Adds a namespace; hosts are told.
+    /// Adds a namespace, and notifies hosts.
     pub fn add_namespace(&mut self, now: base::Time, name: Nqn, config: NamespaceConfig) -> Result<(), ManageError> {
         self.clock.pass(now);
         let at = self.find_subsystem(name)?;
@@ -78,7 +78,7 @@ impl Target {
         Ok(())
     }
 
-    /// Removes a namespace; hosts are told. Commands that its backend has not begun fail; the
+    /// Removes a namespace, and notifies hosts. Commands that its backend has not begun fail. The
     /// others end as the backend answers: keep it until it has answered all. Returns the backend.
     pub fn remove_namespace(&mut self, now: base::Time, name: Nqn, id: u32) -> Result<BackendId, ManageError> {
         self.clock.pass(now);
@@ -95,7 +95,7 @@ impl Target {
         Some(gone.config.backend)
     }
 
-    /// Resizes a namespace; hosts are told. A backend has to grow before, and may shrink only
+    /// Resizes a namespace, and notifies hosts. A backend has to grow before, and may shrink only
     /// after.
     pub fn resize_namespace(&mut self, now: base::Time, name: Nqn, id: u32, blocks: u64) -> Result<(), ManageError> {
         self.clock.pass(now);
@@ -108,7 +108,7 @@ impl Target {
         Ok(())
     }
 
-    /// Sets the ANA state of a group of namespaces on a port; hosts of that port are told.
+    /// Sets the ANA state of a group of namespaces on a port, and notifies hosts of that port.
     pub fn set_path(&mut self, now: base::Time, name: Nqn, path: PathState) -> Result<(), ManageError> {
         self.clock.pass(now);
         let at = self.find_subsystem(name)?;

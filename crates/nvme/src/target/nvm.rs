@@ -1,5 +1,5 @@
-//! Commands of the NVM command set: checked against namespace, path and reservation, and given to
-//! backends.
+//! Commands of the NVM command set, checked against namespace, ANA state and reservation, and
+//! turned into requests to backends.
 
 use crate::range::{CopyFormat, CopyRange, DatasetRange};
 use crate::target::config::NamespaceConfig;
@@ -16,7 +16,7 @@ use crate::{Access, AccessFlags, Command, Copy, DatasetManagement, DatasetUse, F
 
 /// Ranges of a Copy (MSRC + 1).
 pub(super) const COPY_RANGES_MAX: usize = 128;
-/// The namespace of all.
+/// The broadcast namespace identifier.
 const ALL: u32 = u32::MAX;
 /// A source whose blocks are of another size (NVM Command Set 1.1, 3.2.2: incompatible namespace or
 /// format).
@@ -39,19 +39,19 @@ impl From<Access> for BlockRange {
     }
 }
 
-/// Whether what was written has to survive a loss of power before the answer.
+/// Whether the data have to survive a power loss before the answer.
 pub(super) fn is_durable(flags: AccessFlags) -> bool {
     flags.contains(AccessFlags::FORCE_UNIT_ACCESS)
 }
 
-/// Whether a read has to come from where no loss of power reaches it (NVM Command Set 1.0, 3.2.4,
-/// FUA): what stands in a volatile cache alone is written through before the host is answered.
+/// The backend to flush before a forced read (NVM Command Set 1.0, 3.2.4, FUA) is answered: data
+/// that are in its volatile cache alone would not survive a power loss.
 fn flushes_after(io: Io, config: &NamespaceConfig) -> Option<BackendId> {
     let is_forced = matches!(io, Io::Read(access) if access.flags.contains(AccessFlags::FORCE_UNIT_ACCESS));
     (is_forced && config.has_volatile_cache).then_some(config.backend)
 }
 
-/// Which blocks a command is about.
+/// The blocks of a command.
 fn access_of(io: Io) -> Option<Access> {
     match io {
         Io::Read(access) | Io::Write(access) | Io::Compare(access) | Io::WriteZeroes(access) | Io::Verify(access) => {
@@ -61,7 +61,7 @@ fn access_of(io: Io) -> Option<Access> {
     }
 }
 
-/// What a command does to blocks, for reservations; `None` when they do not mind it.
+/// The access of a command, for reservations; `None` if they do not restrict it.
 fn intent_of(io: Io) -> Option<Intent> {
     match io {
         Io::Read(_) | Io::Compare(_) | Io::Verify(_) => Some(Intent::Read),
@@ -89,7 +89,7 @@ fn is_reservation(io: Io) -> bool {
     matches!(io, ReservationRegister(_) | ReservationAcquire(_) | ReservationRelease(_) | ReservationReport { .. })
 }
 
-/// Room for all the ranges that Dataset Management can have.
+/// Bytes of the longest list of ranges of Dataset Management.
 const LIST_BYTES_MAX: u32 = 256 * DatasetRange::BYTES as u32;
 
 /// Bytes of a list of ranges: a host may describe more than it has filled. Linux always describes
@@ -98,12 +98,12 @@ fn list_bytes(data: Sgl, needed: u32) -> u32 {
     data.length().filter(|given| (needed..=needed.max(LIST_BYTES_MAX)).contains(given)).unwrap_or(needed)
 }
 
-/// What an I/O command asks of backends.
+/// The requests of an I/O command.
 #[derive(Debug)]
 pub(super) enum Work {
     /// Nothing: it has succeeded.
     Nothing,
-    /// One request. What was read is then flushed to `flush_after` before the host gets it.
+    /// One request. The data of a read are flushed to `flush_after` before the host gets them.
     Request { backend: BackendId, operation: IoOperation, flush_after: Option<BackendId> },
     /// A flush of all of these.
     Flush(Vec<BackendId>),
@@ -133,13 +133,13 @@ impl<'a> IoController<'a> {
         Ok(IoController { controller, subsystem: &subsystems[subsystem], limits })
     }
 
-    /// The namespace of a command that may be carried out now.
+    /// The namespace of a command, if the command is allowed now.
     pub(super) fn admit(&self, command: &Command, io: Io) -> Result<&'a Namespace, Status> {
         let range = access_of(io).map(|access| (access.start, u64::from(access.blocks())));
         self.admit_to(command.namespace, Wanted { intent: intent_of(io), changes: is_write(io), range })
     }
 
-    /// The namespace `id`, if what is wanted of it may be done now.
+    /// The namespace `id`, if the access is allowed now.
     pub(super) fn admit_to(&self, id: u32, wanted: Wanted) -> Result<&'a Namespace, Status> {
         if !self.controller.is_ready() {
             return Err(Status::COMMAND_SEQUENCE.without_retry());
@@ -147,7 +147,7 @@ impl<'a> IoController<'a> {
         self.subsystem.admit(self.controller.port, self.controller.host_id, id, wanted)
     }
 
-    /// What an I/O command moves, if it may be carried out.
+    /// Bytes and direction of an I/O command, if it may be carried out.
     pub(super) fn check(&self, command: &Command, io: Io) -> Result<Admitted, Status> {
         if io == Io::Flush && command.namespace == ALL {
             return Ok(Transfer::None.into());
@@ -185,7 +185,7 @@ impl<'a> IoController<'a> {
         Ok(Admitted { transfer, lender: lender(command, io, &namespace.config) })
     }
 
-    /// What a command whose data are here asks of backends.
+    /// The requests of a command whose data are here.
     pub(super) fn work(&self, flight: &mut Flight, io: Io) -> Result<Work, Status> {
         let command = flight.command;
         if io == Io::Flush && command.namespace == ALL {
@@ -209,7 +209,7 @@ impl<'a> IoController<'a> {
         })
     }
 
-    /// What a backend has to do for the command; `None` for nothing.
+    /// The operation of a backend for the command; `None` for none.
     fn operation(&self, namespace: &Namespace, flight: &mut Flight, io: Io) -> Result<Option<IoOperation>, Status> {
         let take = |flight: &mut Flight| std::mem::take(&mut flight.buffer);
         Ok(Some(match io {

@@ -15,7 +15,7 @@ pub(super) const INVALID: Status = Status::INVALID_FIELD.without_retry();
 /// Entries of 64 and 16 bytes, as powers of two (Base 2.0, 4.1 and 4.2).
 const ENTRY_SHIFTS: (u8, u8) = (6, 4);
 
-/// What a controller asks of others when its configuration changes.
+/// A change of a controller that concerns others.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ControllerEvent {
     /// It is enabled: its keep-alive timer runs.

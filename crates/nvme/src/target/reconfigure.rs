@@ -12,7 +12,7 @@ use crate::{Nqn, Text};
 use base::Time;
 use std::collections::BTreeSet;
 
-/// What became of something.
+/// A kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fate {
     /// It is new.
@@ -36,25 +36,25 @@ pub enum Fate {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Change {
-    /// A place where hosts come in.
+    /// A port.
     #[error("port {}:{} {fate}", .address.as_str(), .service.as_str())]
     Port {
-        /// What the discovery log says of it.
+        /// Its address, as in the discovery log.
         address: Text<256>,
         /// Its TCP port.
         service: Text<32>,
-        /// What became of it.
+        /// The change.
         fate: Fate,
     },
     /// A subsystem.
     #[error("subsystem {subsystem} {fate}")]
     Subsystem {
-        /// Which.
+        /// The subsystem.
         subsystem: Nqn,
-        /// What became of it.
+        /// The change.
         fate: Fate,
     },
-    /// Who may use a subsystem, and how.
+    /// Access to a subsystem.
     #[error("{what} of {subsystem} changed")]
     Access {
         /// Of which.
@@ -67,12 +67,12 @@ pub enum Change {
     Namespace {
         /// Of which subsystem.
         subsystem: Nqn,
-        /// Which.
+        /// The namespace.
         namespace: u32,
-        /// What became of it.
+        /// The change.
         fate: Fate,
     },
-    /// How a port reaches a group of namespaces.
+    /// The ANA state of a group on a port.
     #[error("path by port {} to group {} of {subsystem}: {:?}", .path.port.0, .path.group, .path.state)]
     Path {
         /// Of which subsystem.
@@ -117,12 +117,12 @@ impl Subsystem {
 }
 
 impl Target {
-    /// Makes the target what `config` says, or fails and changes nothing. Limits stay as they
-    /// began, and so do the reservations of namespaces that stay.
+    /// Changes the target to `config`, or fails and changes nothing. Limits stay, and so do the
+    /// reservations of namespaces that stay.
     ///
-    /// A namespace is the same one as long as number, backend, size of blocks and names are. Hosts
-    /// that may no longer connect lose their controllers; those that stay are told by events.
-    /// Backends of namespaces that are gone have to answer what they have begun.
+    /// A namespace stays if number, backend, size of blocks and names do. Hosts that may no longer
+    /// connect lose their controllers; events notify the others. Backends of removed namespaces
+    /// have to answer what they have begun.
     pub fn reconfigure(&mut self, now: Time, config: TargetConfig) -> Result<Vec<Change>, ConfigError> {
         config.check()?;
         self.clock.pass(now);
@@ -176,7 +176,7 @@ impl Target {
         let subsystem = new.name;
         let old = &self.subsystems[at].config;
         if (old.serial, old.model, old.namespace_max) != (new.serial, new.model, new.namespace_max) {
-            // A host that is connected has read the old ones and would not ask again.
+            // A connected host has read the old ones and would not read them again.
             self.end_controllers(CloseReason::Removed, |known| known.role == Role::Storage(at));
             changes.push(Change::Subsystem { subsystem, fate: Fate::Changed });
         }
@@ -210,7 +210,7 @@ impl Target {
         }
     }
 
-    /// Makes one namespace what `new` says; `None` when it is that already.
+    /// Changes one namespace to `new`; `None` without a difference.
     fn change_namespace(&mut self, at: usize, new: NamespaceConfig) -> Option<Fate> {
         let identity =
             |config: &NamespaceConfig| (config.backend, config.block_shift, config.uuid, config.nguid, config.eui64);
@@ -254,7 +254,7 @@ impl Target {
         }
     }
 
-    /// Ends who could not connect as it has, were it to come now.
+    /// Ends controllers and connections that could not connect now.
     fn end_strangers(&mut self) {
         let subsystems = &self.subsystems;
         let reaches =

@@ -16,7 +16,7 @@ pub(super) const RESERVATION_PREEMPTED: u8 = 3;
 /// A host that registered and has no controller (Base 2.0, Figure 417).
 const NO_CONTROLLER: u16 = 0xffff;
 
-/// What a reservation command asks of others.
+/// The outcome of a reservation command.
 #[derive(Debug)]
 pub(super) enum ReservationEvent {
     /// The command waits until the one before it is kept.
@@ -27,7 +27,7 @@ pub(super) enum ReservationEvent {
     Persist { backend: BackendId, state: Reservations, effects: Effects },
 }
 
-/// The state after a reservation command of `host`, and what it does to other hosts.
+/// The state after a reservation command of `host`, and its effects on other hosts.
 fn after(flight: &Flight, host: HostId, mut state: Reservations) -> Result<(Reservations, Effects), Status> {
     let short = |_| Status::INVALID_FIELD;
     let effects = match flight.command.body {

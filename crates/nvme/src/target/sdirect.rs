@@ -1,5 +1,5 @@
-//! S-Direct's commands (see [`crate::vendor`]): who may do what is decided here, how it is done by
-//! the engine that the caller has.
+//! S-Direct's commands (see [`crate::vendor`]). Access is decided here; the caller's engine carries
+//! them out.
 
 use crate::target::config::NamespaceConfig;
 use crate::target::flight::Flight;

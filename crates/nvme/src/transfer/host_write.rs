@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 pub struct HostWrite {
     command: u16,
     length: u32,
-    /// Bytes that R2Ts asked for so far.
+    /// Bytes requested by R2Ts so far.
     asked: u32,
     /// R2Ts whose data have not all been given out, oldest first; at most `open_max`.
     open: VecDeque<Open>,

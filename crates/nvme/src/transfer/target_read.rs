@@ -40,7 +40,7 @@ impl TargetRead {
         self.is_stopped
     }
 
-    /// Whether a response has to be sent behind the data: unless the last of them said success.
+    /// Whether a response has to follow the data: unless the last of them reported success.
     pub fn needs_response(&self) -> bool {
         self.is_stopped || !self.may_flag || self.length == 0 || self.given < self.length
     }

@@ -4,10 +4,10 @@ use crate::Status;
 use crate::pdu::{HostData, PduError, PduKind, ReadyToTransfer};
 use crate::transfer::{next_piece, same_command};
 
-/// How a target asks for data.
+/// Parameters of a target's R2Ts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadyPlan {
-    /// Bytes of one R2T, at least 1: what the target has room for at a time.
+    /// Bytes of one R2T, at least 1.
     pub ready_bytes_max: u32,
     /// R2Ts that are open at a time, at least 1 and at most the host's MAXR2T + 1.
     pub open_max: u32,
@@ -20,7 +20,7 @@ pub struct ReadyPlan {
 pub struct TargetWrite {
     command: u16,
     length: u32,
-    /// Bytes that R2Ts asked for so far.
+    /// Bytes requested by R2Ts so far.
     asked: u32,
     received: u32,
     plan: ReadyPlan,
@@ -56,7 +56,7 @@ impl TargetWrite {
         *self = TargetWrite { open, ..TargetWrite::new(command, length, plan) };
     }
 
-    /// Whether [`Self::next_ready`] would ask: worth a tag.
+    /// Whether [`Self::next_ready`] would return an R2T: worth a tag.
     pub fn wants_ready(&self) -> bool {
         self.failure.is_none() && self.asked < self.length && self.open.len() < self.plan.open_max as usize
     }
@@ -103,7 +103,7 @@ impl TargetWrite {
         self.failure.get_or_insert(status);
     }
 
-    /// How the transfer ended; `None` while data are to come.
+    /// The outcome of the transfer; `None` while data are to come.
     pub fn outcome(&self) -> Option<Status> {
         match self.failure {
             _ if !self.open.is_empty() => None,
@@ -112,13 +112,13 @@ impl TargetWrite {
         }
     }
 
-    /// Tags that are in use, for whoever drops the command with its connection.
+    /// Tags in use, for a caller that drops the command with its connection.
     pub fn tags(&self) -> impl Iterator<Item = u16> + '_ {
         self.open.iter().map(|open| open.tag)
     }
 }
 
-/// The error for data under a tag that nobody asked under.
+/// The error of data with an unknown tag.
 pub(super) fn unknown_tag(tag: u16) -> PduError {
     PduError::Field { field: "TTAG", at: 10, got: tag.into(), allowed: "the tag of an open R2T" }
 }
