@@ -11,7 +11,7 @@ use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Room for one read of a socket.
+/// Bytes of one read of a socket.
 const ROOM: usize = 64 << 10;
 
 /// A connection of the script.
@@ -31,10 +31,12 @@ struct Stage {
     links: [Option<Link>; LINKS],
 }
 
-/// Plays `attack` on the target at `address`, `ADDRESS:PORT`; a target that says nothing for `patience` hangs.
+/// Plays `attack` on the target at `address`, `ADDRESS:PORT`. A target that sends nothing for
+/// `patience` hangs.
 ///
 /// # Errors
-/// When the address means nothing or this side lacks something; what the target does is in the verdict.
+/// When the address is invalid or this host runs out of resources. The verdict says what the target
+/// does.
 pub fn play(address: &str, attack: &Attack, victim: Victim, patience: Span) -> Result<Verdict, HostError> {
     let failed = |reason| HostError::Connect { address: address.into(), reason };
     let clock = Clock::start();
@@ -56,7 +58,7 @@ pub fn play(address: &str, attack: &Attack, victim: Victim, patience: Span) -> R
 }
 
 impl Stage {
-    /// Does what the player wants until it wants nothing more.
+    /// Carries out what the player wants until it wants nothing more.
     fn act(&mut self) {
         loop {
             while let Some(action) = self.player.next_action() {
@@ -90,7 +92,7 @@ impl Stage {
         }
     }
 
-    /// Sends once; whether anything has left.
+    /// Sends once. Returns whether anything was sent.
     fn send(&mut self, link: LinkId) -> bool {
         let Some(open) = self.links[link].as_mut().filter(|open| open.is_open && open.may_write) else { return false };
         let bytes = self.player.transmit(link);
@@ -166,7 +168,7 @@ impl Stage {
         }
     }
 
-    /// The target has ended a connection.
+    /// The target has closed a connection.
     fn lose(&mut self, link: LinkId) {
         self.links[link] = None;
         self.player.closed(self.clock.now(), link);

@@ -1,4 +1,4 @@
-//! Backends: who keeps the data of namespaces, and how requests to them are carried out.
+//! Backends: the data of namespaces, and how requests to them are carried out.
 //!
 //! | kind | carried out | answered |
 //! | --- | --- | --- |
@@ -6,7 +6,7 @@
 //! | `file` | by io_uring, or by threads of its own | when that is done, after the sync where one was asked for |
 //! | `flash` | in the loop, or by threads where data lie in a file | when the emulated drive is done, and not before the data are |
 //!
-//! A copy between two backends goes to threads whenever one of them has threads.
+//! A copy between two backends goes to threads if one of them has threads.
 
 mod disk;
 mod flash;
@@ -37,52 +37,52 @@ use std::sync::Arc;
 use storage::Storage;
 use watched::Watched;
 
-/// Bytes of a read that the loop tries by itself: more keeps other connections waiting.
+/// Bytes of a read that the loop tries by itself. More would keep other connections waiting.
 const CACHED_MAX: usize = 16 << 10;
 
-/// What is known of a request beside its result: for records and metrics.
+/// Facts of a request beside its result, for records and metrics.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub backend: BackendId,
-    /// Who has asked.
+    /// The controller that sent it.
     pub controller: u16,
     /// Read or write, first byte and bytes; `None` for other requests.
     pub transfer: Option<(Operation, u64, u64)>,
-    /// When it came.
+    /// Time of arrival.
     pub came: Time,
-    /// When a thread took it up.
+    /// Time at which a thread started it.
     pub taken_up: Time,
-    /// When its data were there.
+    /// Time at which its data were ready.
     pub done: Time,
-    /// What an emulated drive said.
+    /// The emulated drive's report.
     pub drive: Option<DriveTime>,
 }
 
-/// A request that is over.
+/// A completed request.
 #[derive(Debug)]
 pub(crate) struct Completion {
     pub tag: IoTag,
     pub result: IoResult,
     pub facts: Facts,
-    /// Not to be answered earlier.
+    /// Earliest time of the answer.
     pub due: Time,
 }
 
-/// What becomes of a request.
+/// State of a submitted request.
 pub(crate) enum Submitted {
-    /// It is over.
+    /// Completed.
     Over(Completion),
-    /// It will be.
+    /// Completes later.
     Later,
 }
 
-/// How a new backend is made.
+/// How a new backend carries out requests.
 pub(crate) struct BackendParts {
     pub storage: Arc<dyn Storage>,
     pub block_shift: u8,
     /// How a file is read and written.
     pub io: IoName,
-    /// Threads to carry requests out; none for the loop itself.
+    /// Threads that carry requests out; none for the loop itself.
     pub threads: u32,
     pub drive: Option<Drive>,
 }
@@ -108,23 +108,23 @@ impl Backend {
     }
 }
 
-/// All of them.
+/// All backends of a server.
 pub(crate) struct Backends {
     clock: Clock,
     all: BTreeMap<BackendId, Backend>,
     done: Arc<Done>,
     keeper: Keeper,
-    /// Over, and due later: the earliest first, then in the order of their ends.
+    /// Completed requests that are due later: the earliest first, then in the order of completion.
     held: BinaryHeap<Reverse<Held>>,
     holds: u64,
     fetched: Vec<Completion>,
-    /// Requests that are not over.
+    /// Outstanding requests.
     open: usize,
     next: u32,
 }
 
 impl Backends {
-    /// None yet. Threads wake the loop by `waker`; `state` is kept as reservations change.
+    /// No backends yet. Threads wake the loop by `waker`; `state` keeps changes of reservations.
     pub(crate) fn new(clock: Clock, waker: Arc<mio::Waker>, state: SharedState) -> Result<Backends, StartError> {
         let done = Arc::new(Done::new(waker));
         let keeper = Keeper::start(state, done.clone()).map_err(StartError::system("threads"))?;
@@ -133,12 +133,12 @@ impl Backends {
         Ok(Backends { clock, all, done, keeper, held, holds: 0, fetched, open: 0, next: 0 })
     }
 
-    /// The reservations of one are those of namespace `name`.
+    /// Names the namespace whose reservations a backend keeps.
     pub(crate) fn name(&mut self, id: BackendId, name: NamespaceName) {
         self.keeper.name(id, name);
     }
 
-    /// Takes another one; by `name` its failures are logged where there is no file.
+    /// Adds a backend. Failures without a file are logged under `name`.
     pub(crate) fn add(&mut self, name: &NamespaceName, parts: BackendParts) -> Result<BackendId, StartError> {
         let id = BackendId(self.next);
         self.next += 1;
@@ -149,7 +149,7 @@ impl Backends {
                 Some(pool.map_err(StartError::system("threads"))?)
             }
         };
-        // What is in memory does not fail, and is asked too often to be watched.
+        // Memory does not fail, and has too many requests to be watched.
         let storage = match parts.threads {
             0 => parts.storage,
             _ => Arc::new(Watched::new(parts.storage, name, self.clock)),
@@ -160,7 +160,7 @@ impl Backends {
         Ok(id)
     }
 
-    /// A ring for a file, where it is wanted and the kernel has it.
+    /// A ring for a file, if it is wanted and the kernel supports it.
     fn ring(&self, id: BackendId, disk: &Arc<Disk>, io: IoName) -> Result<Option<Ring>, StartError> {
         let Some(file) = disk.storage.file().filter(|_| io != IoName::Threads) else { return Ok(None) };
         let path = file.path().display();
@@ -177,24 +177,24 @@ impl Backends {
             }
             Err(error) => Err(StartError::file(
                 file.path(),
-                format!("io_uring is not to be had ({error}); `io = \"threads\"` works"),
+                format!("io_uring is not available ({error}); `io = \"threads\"` works"),
             )),
         }
     }
 
-    /// Ends one. What is underway is finished and answered by a thread that nobody waits for.
+    /// Removes a backend. A thread of its own finishes and answers outstanding requests.
     pub(crate) fn remove(&mut self, id: BackendId) {
         if let Some(backend) = self.all.remove(&id) {
             std::thread::spawn(move || drop(backend));
         }
     }
 
-    /// Requests that are not over.
+    /// Returns the number of outstanding requests.
     pub(crate) fn open(&self) -> usize {
         self.open
     }
 
-    /// Begins a request.
+    /// Starts a request.
     pub(crate) fn submit(&mut self, now: Time, request: IoRequest) -> Submitted {
         let submitted = self.begin(now, request);
         self.open += usize::from(matches!(submitted, Submitted::Later));
@@ -232,18 +232,19 @@ impl Backends {
         self.over_or_held(Completion { tag, result, facts, due }, now)
     }
 
-    /// The disk of a backend whose requests are carried out in the loop and answered at once.
+    /// The disk of a backend whose requests the loop carries out and answers at once.
     fn memory_disk(&self, id: BackendId) -> Option<&Disk> {
         let backend = self.all.get(&id)?;
         (backend.pool.is_none() && backend.drive.is_none()).then_some(&*backend.disk)
     }
 
-    /// Whether a backend lends what is read: its bytes are in memory, and nothing else uses them.
+    /// Whether a backend can lend what is read: its bytes are in memory, and nothing else uses
+    /// them.
     pub(crate) fn lends(&self, id: BackendId) -> bool {
         self.memory_disk(id).is_some_and(|disk| disk.storage.lend().is_some())
     }
 
-    /// Reads what is in the page cache, as threads would not have to wait for it.
+    /// Reads from the page cache, where a thread would not have to wait either.
     fn read_cached(&self, id: BackendId, operation: &mut IoOperation) -> bool {
         let IoOperation::Read { range, buffer } = operation else { return false };
         let Some(backend) = self.all.get(&id).filter(|backend| backend.drive.is_none()) else { return false };
@@ -251,7 +252,7 @@ impl Backends {
         buffer.len() <= CACHED_MAX && backend.disk.storage.read_cached(at, buffer)
     }
 
-    /// When an emulated drive would be done; `now` where there is none.
+    /// Time at which an emulated drive completes; `now` without a drive.
     fn ask_drive(
         &mut self,
         now: Time,
@@ -267,7 +268,7 @@ impl Backends {
         Ok(end)
     }
 
-    /// Moves to `out` what is over by `now`.
+    /// Moves requests that are completed by `now` to `out`.
     pub(crate) fn take_over(&mut self, now: Time, out: &mut Vec<Completion>) {
         let before = out.len();
         let mut fetched = std::mem::take(&mut self.fetched);
@@ -284,12 +285,12 @@ impl Backends {
         self.open -= out.len() - before;
     }
 
-    /// When the next answer of an emulated drive is due.
+    /// Time of the next answer of an emulated drive.
     pub(crate) fn next_due(&self) -> Option<Time> {
         self.held.peek().map(|Reverse(held)| held.completion.due)
     }
 
-    /// Syncs all storages: for an orderly end.
+    /// Syncs all storages, for an orderly shutdown.
     pub(crate) fn sync_all(&self) -> io::Result<()> {
         self.all.values().try_for_each(|backend| backend.disk.storage.sync())
     }
@@ -303,13 +304,13 @@ impl Backends {
         Submitted::Later
     }
 
-    /// The disks that a copy reads; `None` when one is gone.
+    /// The disks that a copy reads; `None` if one is gone.
     fn sources(&self, operation: &IoOperation) -> Option<Sources> {
         let IoOperation::Copy { sources, .. } = operation else { return Some(Vec::new()) };
         sources.iter().map(|source| Some((self.all.get(&source.backend)?.disk.clone(), source.range))).collect()
     }
 
-    /// The threads that carry it out, if any do.
+    /// The threads that carry a copy out, if any do.
     fn runs_on(&self, id: BackendId, operation: &IoOperation) -> Option<(&Backend, &Pool)> {
         let own = &self.all[&id];
         let pool = own.pool.as_ref().or_else(|| match operation {

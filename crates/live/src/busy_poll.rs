@@ -1,26 +1,25 @@
-//! How long the loop polls for work before it sleeps.
+//! The time for which the loop polls before it sleeps.
 //!
-//! To wake a sleeping processor takes tens of microseconds where a virtual machine has to be left and
-//! entered, which is more than a request costs. So where sleeps were short the loop polls for a while:
-//! little at first, twice as long after each sleep that a longer poll would have spared, and not at
-//! all after one that no poll would have. Linux does the same for virtual processors (`halt_poll_ns`,
-//! Documentation/virt/kvm/halt-polling.rst).
+//! In a virtual machine, a wake-up takes tens of microseconds, more than a request costs. The loop
+//! therefore polls before it sleeps: briefly at first, twice as long after each sleep that a longer
+//! poll would have avoided. It stops after a sleep that no poll would have avoided. Linux does the
+//! same for virtual processors (`halt_poll_ns`, Documentation/virt/kvm/halt-polling.rst).
 //!
-//! Where requests come in groups, a loop that sleeps may serve as many with less processor time. So
-//! the loop then tries now and then for [`EPOCH`] to sleep at once. It goes on so while that serves
-//! about as many requests a second, and else tries again after twice as many epochs.
+//! Where requests arrive in groups, a loop that sleeps may serve as many with less processor time.
+//! The loop then tries for one [`EPOCH`] now and then to sleep at once. It continues while that
+//! serves about as many requests a second; otherwise it tries again after twice as many epochs.
 
 use base::{Span, Time};
 
-/// The first poll.
+/// Length of the first poll.
 const FIRST: Span = Span::us(5);
-/// How long one way of waiting is tried.
+/// Time for which one way of waiting is tried.
 const EPOCH: Span = Span::ms(2);
-/// Epochs between two trials, at most.
+/// Most epochs between two trials.
 const KEPT_MAX: u32 = 64;
-/// Requests a wait, from which on they come in groups.
+/// Requests per wait from which on they arrive in groups.
 const GROUP: u64 = 4;
-/// What sleeping has to serve to be kept, in percent of what polling serves. Epochs differ by 5 %.
+/// Requests that sleeping has to serve, in percent of polling. Epochs differ by 5 %.
 const SLEEP_PERCENT: u64 = 90;
 
 /// Learns how long to poll.
@@ -30,14 +29,14 @@ pub(crate) struct BusyPoll {
     span: Span,
     /// Sleeps at once.
     sleeps: bool,
-    /// This epoch tries the other way.
+    /// This epoch tries the other way of waiting.
     is_trial: bool,
-    /// Epochs to the next trial, and from one to the next.
+    /// Epochs until the next trial, and from one trial to the next.
     left: u32,
     kept: u32,
-    /// Requests a second in the last epoch of the way that is kept.
+    /// Requests a second in the last epoch of the current way.
     rate: u64,
-    /// When this epoch began, and how many requests had been served then.
+    /// Start of this epoch, and the requests served by then.
     began: Time,
     served: u64,
     /// Waits in this epoch.
@@ -45,7 +44,7 @@ pub(crate) struct BusyPoll {
 }
 
 impl BusyPoll {
-    /// One that has seen nothing yet. It never polls for longer than `longest`; zero: never.
+    /// A loop that has seen nothing yet. It polls for at most `longest`; zero disables polling.
     pub(crate) fn new(longest: Span) -> BusyPoll {
         BusyPoll {
             longest,
@@ -61,7 +60,7 @@ impl BusyPoll {
         }
     }
 
-    /// How long to poll now, when `served` requests have been served since the start.
+    /// The time to poll now, when `served` requests have been served since the start.
     pub(crate) fn span(&mut self, now: Time, served: u64) -> Span {
         let elapsed = now.saturating_since(self.began);
         if elapsed >= EPOCH {
@@ -88,7 +87,7 @@ impl BusyPoll {
         }
     }
 
-    /// Keeps the way that was tried, which served `rate` requests a second, or goes back.
+    /// Keeps the way that was tried, which served `rate` requests a second, or reverts it.
     fn judge(&mut self, rate: u64) {
         let (asleep, polling) = if self.sleeps { (rate, self.rate) } else { (self.rate, rate) };
         let sleeps = asleep * 100 > polling * SLEEP_PERCENT;
@@ -96,8 +95,8 @@ impl BusyPoll {
         (self.sleeps, self.is_trial, self.left) = (sleeps, false, self.kept);
     }
 
-    /// Polling was in vain or was not done: work came after `span`, being woken included, which is
-    /// taken to cost no more than the longest poll.
+    /// A sleep of `span` followed, including the wake-up, which is taken to cost no more than the
+    /// longest poll.
     pub(crate) fn slept(&mut self, span: Span) {
         self.span = if span > self.longest * 2 { Span::ZERO } else { (self.span * 2).max(FIRST).min(self.longest) };
     }
@@ -142,8 +141,8 @@ mod tests {
         share_in(Span::secs(1), busy_poll, group, polling, asleep)
     }
 
-    /// Plays waits that end with `group` requests each, of which a loop that polls serves `polling` a
-    /// second and one that sleeps `asleep`. Returns the share of waits without polling.
+    /// Plays waits that end with `group` requests each, of which a loop that polls serves `polling`
+    /// a second and one that sleeps `asleep`. Returns the share of waits without polling.
     fn share_in(length: Span, busy_poll: &mut BusyPoll, group: u64, polling: u64, asleep: u64) -> f64 {
         let (start, mut served) = (busy_poll.began, busy_poll.served);
         let (mut now, mut waits, mut without) = (start, 0, 0);

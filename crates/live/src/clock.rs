@@ -3,7 +3,8 @@
 use base::Time;
 use std::time::{Duration, Instant};
 
-/// Counts from when it was made. A [`Time`] ends after 213 days; from then on the clock stands, and no timer of a peer ends any more.
+/// Counts time from its creation. A [`Time`] ends after 213 days: the clock then stops, and no
+/// timer of a peer expires any more.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Instant,
@@ -14,12 +15,12 @@ impl Clock {
     pub fn start() -> Clock {
         Clock { start: Instant::now() }
     }
-    /// How far it is.
+    /// Returns the time.
     pub fn now(&self) -> Time {
         let picoseconds = self.start.elapsed().as_nanos().saturating_mul(1_000);
         Time::ps(u64::try_from(picoseconds).unwrap_or(u64::MAX))
     }
-    /// From `now` until `until`, rounded up to a nanosecond; zero when that is past.
+    /// The time from `now` until `until`, rounded up to a nanosecond; zero if that has passed.
     pub fn wait(now: Time, until: Time) -> Duration {
         Duration::from_nanos(until.saturating_since(now).as_ps().div_ceil(1_000))
     }

@@ -1,5 +1,5 @@
-//! Where hosts come in: one listener a port of the plan. A port keeps its number in the target as
-//! long as it is there, whatever its place in the file.
+//! The listeners, one per port of the plan. A port keeps its number in the target while it exists,
+//! wherever it is in the file.
 
 use crate::error::StartError;
 use crate::in_use::InUse;
@@ -11,25 +11,25 @@ use spec::target::TargetPlan;
 use std::net::SocketAddr;
 use std::ops::Range;
 
-/// One of them.
+/// One listener.
 pub(crate) struct Door {
     pub id: PortId,
     pub listener: TcpListener,
     address: SocketAddr,
-    /// As the plan says it.
+    /// The port as the plan has it.
     text: String,
     token: usize,
 }
 
-/// All of them, in the order of the plan.
+/// All listeners, in the order of the plan.
 pub(crate) struct Doors {
     pub all: Vec<Door>,
     last: u16,
     tokens: Range<usize>,
 }
 
-/// The doors of another plan: those that stay, by their places now, and new ones, which listen
-/// already.
+/// The listeners of another plan: those that stay, by their current places, and new ones, which
+/// listen already.
 pub(crate) struct NextDoors {
     all: Vec<Next>,
     last: u16,
@@ -41,13 +41,12 @@ enum Next {
 }
 
 impl Doors {
-    /// None yet; their tokens will be some of `tokens`, of which there have to be twice as many as
-    /// a plan has ports.
+    /// No listeners yet. `tokens` has to hold twice as many tokens as a plan has ports.
     pub(crate) fn new(tokens: Range<usize>) -> Doors {
         Doors { all: Vec::new(), last: 0, tokens }
     }
 
-    /// Listens where `plan` says and nobody listens yet.
+    /// Opens listeners for the addresses of `plan` that have none yet.
     pub(crate) fn prepare(
         &self,
         plan: &TargetPlan,
@@ -80,7 +79,7 @@ impl Doors {
         Ok(next)
     }
 
-    /// Numbers and addresses of doors to be, in the order of their plan.
+    /// Numbers and addresses of the listeners of `next`, in the order of their plan.
     pub(crate) fn numbers(&self, next: &NextDoors) -> Vec<(PortId, SocketAddr)> {
         let door = |next: &'_ Next| match next {
             Next::Stays(at) => (self.all[*at].id, self.all[*at].address),
@@ -89,7 +88,7 @@ impl Doors {
         next.all.iter().map(door).collect()
     }
 
-    /// Opens the new ones and shuts those that do not stay.
+    /// Opens the new listeners and closes those that do not stay.
     pub(crate) fn change(&mut self, next: NextDoors) {
         let mut old: Vec<Option<Door>> = self.all.drain(..).map(Some).collect();
         let door = |next| match next {
@@ -100,7 +99,7 @@ impl Doors {
         self.last = next.last;
     }
 
-    /// The place of the one with this token.
+    /// The place of the listener with this token.
     pub(crate) fn of_token(&self, token: usize) -> Option<usize> {
         self.all.iter().position(|door| door.token == token)
     }

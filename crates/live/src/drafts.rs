@@ -1,5 +1,5 @@
-//! Files and folders that are there for good only when all else has gone well: until then, dropping
-//! them takes them back.
+//! Files and folders that are kept only if everything else succeeds: until then, dropping them
+//! removes them.
 
 use crate::backend::storage::sync_folder_of;
 use std::fs::{self, File, OpenOptions};
@@ -27,8 +27,7 @@ impl Draft {
         Ok(draft)
     }
 
-    /// Puts it in the place of the file: after a crash at any time that is the old one or the new
-    /// one.
+    /// Replaces the file: after a crash at any time it is the old one or the new one.
     pub(crate) fn keep(self) -> io::Result<()> {
         fs::rename(&self.beside, &self.path)?;
         sync_folder_of(&self.path)
@@ -37,7 +36,7 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // After `keep` there is none.
+        // After `keep` there is no file to remove.
         let _ = fs::remove_file(&self.beside);
     }
 }
@@ -45,23 +44,23 @@ impl Drop for Draft {
 /// Read and write for the owner alone.
 pub(crate) const PRIVATE: u32 = 0o600;
 
-/// A folder with those above it that were made for it.
+/// A folder, with those above it that were created for it.
 #[derive(Debug, Default)]
 pub(crate) struct MadeFolder(Vec<PathBuf>);
 
 impl MadeFolder {
-    /// Makes `path` unless it is there.
+    /// Creates `path` unless it exists.
     pub(crate) fn make(path: &Path) -> io::Result<MadeFolder> {
         let missing = path.ancestors().take_while(|above| !above.as_os_str().is_empty() && !above.exists());
         let made = MadeFolder(missing.map(Path::to_owned).collect());
         fs::create_dir_all(path)?;
-        // Who may not write there is told now, and not when there is something to keep.
+        // Missing permission to write shows now, and not when there is something to keep.
         let probe = path.join(".probe");
         File::create(&probe).and_then(|_| fs::remove_file(&probe))?;
         Ok(made)
     }
 
-    /// It stays.
+    /// Keeps the folder.
     pub(crate) fn keep(mut self) {
         self.0.clear();
     }
@@ -69,7 +68,7 @@ impl MadeFolder {
 
 impl Drop for MadeFolder {
     fn drop(&mut self) {
-        // The deepest first. One that holds something stays.
+        // The deepest first. A folder that is not empty stays.
         self.0.iter().for_each(|folder| drop(fs::remove_dir(folder)));
     }
 }

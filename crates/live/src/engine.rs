@@ -1,8 +1,11 @@
-//! S-Direct's commands: the engine of [`sdirect`], the program that the simulator plays, over backends in place of flash drives.
+//! S-Direct's commands: the engine of [`sdirect`], which the simulator plays too, over backends in
+//! place of flash drives.
 //!
-//! A namespace is a device. What the engine submits to a device's queue pair becomes one request to its backend: a read gives back all its data at once,
-//! a write is begun when all its data have been fetched. The write of an add_write is conditional: it goes through only if its block is as it was read, since the
-//! engine keeps add_writes apart from each other and not from plain writes. Where somebody was quicker, the command is given to the engine anew.
+//! A namespace is a device. What the engine submits to a device's queue pair becomes one request to
+//! its backend. A read returns all its data at once; a write starts when all its data have been
+//! fetched. The write of an add_write is conditional: it succeeds only if its block is unchanged.
+//! The engine orders add_writes among themselves, but not against plain writes. A command that
+//! loses this race is given to the engine again.
 
 use crate::machine::Machine;
 use base::{Bytes, Program, Span, Time};
@@ -16,24 +19,26 @@ use sdirect::{
 };
 use std::collections::{BTreeMap, VecDeque};
 
-/// Bytes of one request to a backend; a multiple of every block. With [`QUEUE_DEPTH`], what a namespace's commands hold: 1 MiB. Ours.
+/// Bytes of one request to a backend; a multiple of every block. With [`QUEUE_DEPTH`] it bounds
+/// what a namespace's commands hold: 1 MiB. Our own.
 const PIECE: u32 = 64 << 10;
-/// Requests to a backend at once: ours.
+/// Requests to a backend at once: our own.
 const QUEUE_DEPTH: u16 = 16;
-/// Bytes on their way between two namespaces: ours, so that reading goes on while pieces are written.
+/// Bytes in transfer between two namespaces: our own, so that reading continues while pieces are
+/// written.
 const FIFO: u64 = 4 * PIECE as u64;
-/// Commands at once; more are refused, and hosts may try again. Ours.
+/// Commands at once; more are refused, and hosts may retry. Our own.
 const COMMANDS_MAX: usize = 128;
-/// How often an add_write begins anew when its block was changed meanwhile: ours. Then the host may try again.
+/// Attempts of an add_write whose block changes meanwhile: our own. Then the host may retry.
 const ATTEMPTS_MAX: u32 = 16;
-/// Tags of the engine's own requests: the target's slots do not come that far, being bound by connections and their queues.
+/// Tags of the engine's own requests. Connections and their queues keep the target's slots below.
 const OWN: u64 = 1 << 31;
 /// Devices that fit into such a tag.
 const DEVICES_MAX: usize = 1 << 15;
 
 /// A command that a host waits for.
 struct Running {
-    /// Of the target's request.
+    /// Tag of the target's request.
     tag: IoTag,
     controller: u16,
     command: Command,
@@ -45,51 +50,51 @@ struct Running {
     attempts: u32,
 }
 
-/// What occupies a slot of a device.
+/// The operation in a slot of a device.
 struct Doing {
     id: CommandId,
     operation: DeviceOperation,
     address: u64,
     bytes: u32,
-    /// What was fetched for a write.
+    /// The data fetched for a write.
     data: Vec<u8>,
 }
 
-/// What comes out of the engine for others.
+/// An output of the engine.
 enum Order {
     Io(IoRequest),
     Answer(IoTag, IoResult),
 }
 
-/// The engine and what it has underway.
+/// The engine and its outstanding operations.
 pub(crate) struct EngineRole {
     engine: Engine<Vec<u8>>,
-    /// By number: the backend of a device, and what the engine was told of it.
+    /// By number: the backend of a device, as the engine knows it.
     devices: Vec<EngineDevice>,
     numbers: BTreeMap<BackendId, DeviceId>,
     running: BTreeMap<CommandId, Running>,
     doing: BTreeMap<(DeviceId, u16), Doing>,
     orders: VecDeque<Order>,
-    /// add_writes that begin anew.
+    /// add_writes to start again.
     again: Vec<Running>,
-    /// Commands there ever were.
+    /// Commands since the start.
     count: u64,
-    /// Room for decisions.
+    /// Scratch space for decisions.
     decisions: Vec<EngineOut<Vec<u8>>>,
 }
 
 impl EngineRole {
-    /// Without devices: they come with the commands that name them.
+    /// An engine without devices: commands bring the devices that they name.
     ///
     /// # Errors
-    /// When the numbers above do not fit each other.
+    /// When the limits above contradict each other.
     pub(crate) fn new() -> Result<EngineRole, EngineError> {
         let config = EngineConfig {
             devices: Vec::new(),
             queue_depth: QUEUE_DEPTH,
             piece: PIECE,
             fifo: FIFO,
-            // Data of clients never pass by: hosts read and write by themselves.
+            // Data of clients never pass through: hosts read and write by themselves.
             packet: PIECE,
             patience: Span::secs(1),
             grants_max: 1,
@@ -110,7 +115,8 @@ impl EngineRole {
         })
     }
 
-    /// The next request to a backend: the target's own, or one that the engine makes of a command of S-Direct. The engine's answers go to the target.
+    /// The next request to a backend: the target's own, or one of the engine for a command of
+    /// S-Direct. Passes the engine's answers to the target.
     pub(crate) fn next_io(&mut self, now: Time, target: &mut Machine) -> Option<IoRequest> {
         loop {
             match self.orders.pop_front() {
@@ -130,7 +136,7 @@ impl EngineRole {
         }
     }
 
-    /// A backend has answered: the engine, if it has asked, else the target.
+    /// Takes the answer of a backend: for the engine if it sent the request, else for the target.
     pub(crate) fn complete(&mut self, now: Time, target: &mut Machine, tag: IoTag, result: IoResult) {
         match self.asked(tag) {
             Some((device, slot, doing)) => self.carried_out(now, device, slot, doing, result),
@@ -156,7 +162,7 @@ impl EngineRole {
     }
 
     fn run(&mut self, now: Time, running: Running) {
-        // The engine remembers numbers, so that none comes twice.
+        // The engine remembers identifiers, so none is used twice.
         let id = CommandId { client: ClientId((self.count >> 32) as u16), number: self.count as u32 };
         self.count += 1;
         let command = running.command.clone();
@@ -164,7 +170,7 @@ impl EngineRole {
         self.tell(now, EngineIn::Command { id, command });
     }
 
-    /// The command with devices in place of backends; `None` when there are more than tags can name.
+    /// The command with devices in place of backends; `None` when there are more devices than tags.
     fn command(&mut self, now: Time, operation: &EngineOperation) -> Option<Command> {
         Some(match operation {
             EngineOperation::MultiCast { from, to, bytes } => {
@@ -181,7 +187,7 @@ impl EngineRole {
         })
     }
 
-    /// The device that stands for a backend. The engine is told of new ones and of those that have another size now.
+    /// The device of a backend. The engine learns of new devices and of new sizes.
     fn device(&mut self, now: Time, found: EngineDevice) -> Option<DeviceId> {
         let next = DeviceId(u16::try_from(self.devices.len()).ok()?);
         let device = self.numbers.get(&found.backend).copied().unwrap_or(next);
@@ -200,7 +206,7 @@ impl EngineRole {
         Some(device)
     }
 
-    /// Tells the engine something, and whatever follows at once from what it decides.
+    /// Passes an input to the engine, and what follows at once from its decisions.
     fn tell(&mut self, now: Time, input: EngineIn<Vec<u8>>) {
         let mut inputs = VecDeque::from([input]);
         let mut decisions = std::mem::take(&mut self.decisions);
@@ -242,7 +248,7 @@ impl EngineRole {
         }
     }
 
-    /// A write that will not get its data fails, unless it has them and is underway.
+    /// Fails a write that will not get its data, unless it is already submitted.
     fn aborted(&mut self, device: DeviceId, slot: u16) -> Option<EngineIn<Vec<u8>>> {
         let doing = self.doing.get(&(device, slot))?;
         if doing.data.len() == doing.bytes as usize {
@@ -252,7 +258,7 @@ impl EngineRole {
         Some(EngineIn::Completed { device, slot, is_success: false })
     }
 
-    /// What occupies a slot goes to the device's backend.
+    /// Submits the operation in a slot to the device's backend.
     fn request(&mut self, device: DeviceId, slot: u16) {
         let EngineDevice { backend, block_shift, .. } = self.devices[usize::from(device.0)];
         let Some(doing) = self.doing.get_mut(&(device, slot)) else { return };
@@ -270,7 +276,7 @@ impl EngineRole {
         self.orders.push_back(Order::Io(IoRequest { tag, backend, controller: running.controller, operation }));
     }
 
-    /// A backend has done what occupies a slot.
+    /// A backend has completed the operation in a slot.
     fn carried_out(&mut self, now: Time, device: DeviceId, slot: u16, doing: Doing, result: IoResult) {
         let is_success = result.status == IoStatus::Done;
         if let Some(running) = self.running.get_mut(&doing.id) {
@@ -293,7 +299,7 @@ impl EngineRole {
 }
 
 impl Running {
-    /// Notes what of a backend's answer the engine is not told.
+    /// Notes the failure of a backend, of which the engine only learns that there is one.
     fn observe(&mut self, doing: &Doing, result: &IoResult) {
         if result.status != IoStatus::Done {
             self.failure.get_or_insert(result.status);
@@ -312,7 +318,7 @@ impl Running {
         self.failure == Some(IoStatus::Miscompare)
     }
 
-    /// What the host is told.
+    /// The status for the host.
     fn result(&self, outcome: &Outcome) -> IoResult {
         let failure = |otherwise| match self.failure {
             Some(IoStatus::Miscompare) => IoStatus::Busy,

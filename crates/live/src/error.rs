@@ -3,67 +3,67 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Why a target does not start. Nothing was changed, save files that were made for it.
+/// Why a target does not start. Nothing was changed, except for files that it created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// An address that means nothing.
-    #[error("`{text}` is no address to listen at: {reason}")]
+    /// An invalid address.
+    #[error("`{text}` is not a valid address to listen on: {reason}")]
     Address {
-        /// As written.
+        /// The address as written.
         text: String,
-        /// What the system said.
+        /// The system's reason.
         reason: io::Error,
     },
-    /// Somebody listens there already.
+    /// Another socket listens on the address.
     #[error("{address} is in use{}", holder(.by))]
     InUse {
-        /// Where.
+        /// The address.
         address: String,
-        /// Who, as far as the system tells: process and name.
+        /// Process and name of the listener, if the system tells them.
         by: Option<(u32, String)>,
     },
-    /// The system does not let us listen there.
+    /// The system does not allow to listen.
     #[error("cannot listen at {address}: {reason}{}", hint(.reason))]
     Listen {
-        /// Where.
+        /// The address.
         address: String,
-        /// What the system said.
+        /// The system's reason.
         reason: io::Error,
     },
     /// A file of a namespace cannot be used.
     #[error("{}: {reason}", .path.display())]
     File {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// Why, and what would do.
+        /// Why, and what would work.
         reason: String,
     },
-    /// A drive cannot be made.
+    /// An emulated drive cannot be built.
     #[error("drive `{drive}`: {reason}")]
     Drive {
-        /// Which preset.
+        /// Its preset.
         drive: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// What was kept of an earlier run cannot be read: it is not thrown away.
+    /// The state of an earlier run cannot be read. It is kept.
     #[error("{}: {reason}; move it away to start with new identities and without reservations", .path.display())]
     State {
-        /// Which file.
+        /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The numbers of the plan do not fit each other.
+    /// The plan's parameters contradict each other.
     #[error("{0}")]
     Plan(String),
-    /// The system refuses something that everyone has.
+    /// The system refuses a common resource.
     #[error("{what}: {reason}")]
     System {
-        /// What.
+        /// The resource.
         what: &'static str,
-        /// What the system said.
+        /// The system's reason.
         reason: io::Error,
     },
 }
@@ -97,13 +97,13 @@ fn hint(reason: &io::Error) -> &'static str {
     }
 }
 
-/// Why a host that ran has stopped, though nobody asked for it.
+/// Why a running host has stopped without a request to.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {reason}")]
 pub struct RunError {
     /// What failed.
     pub what: &'static str,
-    /// What the system said.
+    /// The system's reason.
     pub reason: io::Error,
 }
 

@@ -1,4 +1,5 @@
-//! A host: [`nvme::initiator::Initiator`] behind sockets, for one thread that waits for its answers.
+//! A host: [`nvme::initiator::Initiator`] behind sockets, for one thread that waits for its
+//! completions.
 
 use crate::clock::Clock;
 use crate::listen::resolve;
@@ -18,54 +19,54 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Room for one read of a socket.
+/// Bytes of one read of a socket.
 const ROOM: usize = 256 << 10;
 /// Slices that one call sends at most.
 const SLICES_MAX: usize = 128;
 
-/// Why a host cannot go on. Its association is over.
+/// Why a host cannot continue. Its association is over.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// Nobody answers there.
+    /// No target answers at the address.
     #[error("{address}: {reason}{}", hint(.reason))]
     Connect {
-        /// Where.
+        /// The address.
         address: String,
-        /// What the system said.
+        /// The system's reason.
         reason: io::Error,
     },
     /// The association ended.
     #[error(transparent)]
     Association(#[from] InitiatorError),
-    /// A command is not taken.
+    /// The initiator refuses a command.
     #[error(transparent)]
     Submit(#[from] SubmitError),
     /// A command failed.
     #[error("{what} failed: {status}")]
     Command {
-        /// Which.
+        /// The command.
         what: &'static str,
-        /// How.
+        /// Its status.
         status: Status,
     },
-    /// What the target answered cannot be read.
+    /// An answer of the target cannot be decoded.
     #[error("{what} cannot be read: {error}")]
     Answer {
-        /// What.
+        /// The structure.
         what: &'static str,
-        /// Why.
+        /// The reason.
         error: nvme::CodecError,
     },
-    /// A connection cannot be secured.
+    /// The TLS handshake of a connection failed.
     #[error("the TLS handshake failed: {0}")]
     Tls(String),
-    /// The system refuses something.
+    /// The system refuses a resource.
     #[error("{what}: {reason}")]
     System {
-        /// What.
+        /// The resource.
         what: &'static str,
-        /// What the system said.
+        /// The system's reason.
         reason: io::Error,
     },
 }
@@ -82,7 +83,7 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> HostError {
     move |reason| HostError::System { what, reason }
 }
 
-/// The key for the names of a host and its subsystem.
+/// Returns the key for the names of a host and its subsystem.
 fn pre_shared(key: &TlsKey, config: &InitiatorConfig) -> Result<PreSharedKey, HostError> {
     let psk = key.pre_shared(Derivation::Specification, IdentityVersion::Digest, config.host, config.subsystem);
     psk.ok_or_else(|| HostError::Tls("the names of host and subsystem are too long".into()))
@@ -92,18 +93,18 @@ fn pre_shared(key: &TlsKey, config: &InitiatorConfig) -> Result<PreSharedKey, Ho
 struct Queue {
     stream: Stream,
     is_open: bool,
-    /// When it has to be, where it has to be secured before.
+    /// Time by which the TLS handshake has to be over, if there is one.
     open_by: Option<Time>,
     may_read: bool,
     may_write: bool,
-    /// Ends when nothing waits to be sent.
+    /// Closes when its output is sent.
     is_closing: bool,
 }
 
-/// What a host proves itself by, and secures its connections with.
+/// How a host authenticates, or secures its connections.
 #[derive(Clone, Debug, Default)]
 pub struct Proof {
-    /// By secrets, where the target asks.
+    /// By secrets, if the target asks for authentication.
     pub credentials: Option<Credentials>,
     /// By TLS.
     pub tls: Option<TlsKey>,
@@ -112,13 +113,13 @@ pub struct Proof {
 /// A completed command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completed {
-    /// Which.
+    /// The command.
     pub ticket: Ticket,
-    /// How.
+    /// Its status.
     pub status: Status,
     /// Dwords 0 and 1 of the completion.
     pub result: u64,
-    /// What it read, or the buffer of what it wrote.
+    /// The data of a read, or the buffer of a write.
     pub data: Vec<u8>,
 }
 
@@ -129,7 +130,7 @@ pub struct Host {
     events: Events,
     clock: Clock,
     initiator: Initiator,
-    /// What connections are secured by.
+    /// How connections are secured.
     psk: Option<PreSharedKey>,
     queues: BTreeMap<u16, Queue>,
     room: Vec<u8>,
@@ -138,12 +139,12 @@ pub struct Host {
 }
 
 impl Host {
-    /// Connects to `address`, `ADDRESS:PORT`, and returns when all queues are there.
+    /// Connects to `address`, `ADDRESS:PORT`, and returns when all queues are connected.
     pub fn connect(address: &str, config: InitiatorConfig) -> Result<Host, HostError> {
         Host::connect_with(address, config, &Proof::default())
     }
 
-    /// As [`Self::connect`], by a host that can prove who it is.
+    /// As [`Self::connect`], with authentication or TLS.
     pub fn connect_with(address: &str, config: InitiatorConfig, proof: &Proof) -> Result<Host, HostError> {
         let initiator = Initiator::new(config);
         let refused = |reason| HostError::Connect { address: address.into(), reason };
@@ -170,28 +171,28 @@ impl Host {
         }
     }
 
-    /// I/O queues that it has, from 1 on.
+    /// Returns the number of I/O queues; they are numbered from 1 on.
     pub fn io_queues(&self) -> u16 {
         self.io_queues
     }
 
-    /// What the association has found out.
+    /// Returns the properties of the association.
     pub fn initiator(&self) -> &Initiator {
         &self.initiator
     }
 
-    /// The time of its own clock.
+    /// Returns the time of its own clock.
     pub fn now(&self) -> Time {
         self.clock.now()
     }
 
-    /// Sends a command; its end comes by [`Self::next_completed`].
+    /// Sends a command. [`Self::next_completed`] returns its completion.
     pub fn submit(&mut self, queue: u16, namespace: u32, body: Body, payload: Payload) -> Result<Ticket, HostError> {
         let ticket = self.initiator.submit(self.clock.now(), queue, namespace, body, payload)?;
         Ok(ticket)
     }
 
-    /// Sends a command and waits for its end. Nothing else may be underway.
+    /// Sends a command and waits for its completion. No other command may be outstanding.
     pub fn call(&mut self, queue: u16, namespace: u32, body: Body, payload: Payload) -> Result<Completed, HostError> {
         let ticket = self.submit(queue, namespace, body, payload)?;
         loop {
@@ -202,7 +203,7 @@ impl Host {
         }
     }
 
-    /// Waits for the end of a command.
+    /// Waits for the completion of a command.
     pub fn next_completed(&mut self) -> Result<Completed, HostError> {
         loop {
             if let HostEvent::Completed { ticket, status, result, data } = self.next_event()? {
@@ -211,7 +212,7 @@ impl Host {
         }
     }
 
-    /// Waits for whatever happens next.
+    /// Waits for the next event.
     pub fn next_event(&mut self) -> Result<HostEvent, HostError> {
         loop {
             self.send_all()?;
@@ -225,10 +226,10 @@ impl Host {
     }
 
     fn log(&self, what: Tolerance) {
-        tracing::info!(target = %self.address, %what, "the controller does something otherwise than most; it is used all the same");
+        tracing::info!(target = %self.address, %what, "the controller deviates from what most controllers do; it is used all the same");
     }
 
-    /// What has happened, if anything has within `wait`.
+    /// Returns the next event that arrives within `wait`.
     pub fn next_event_within(&mut self, wait: Duration) -> Result<Option<HostEvent>, HostError> {
         let until = std::time::Instant::now() + wait;
         loop {
@@ -248,7 +249,8 @@ impl Host {
         }
     }
 
-    /// Takes the connection of a queue away, blocking again, for whoever writes its bytes himself. The association goes on without it.
+    /// Detaches the connection of a queue, blocking again, for a caller that writes its bytes
+    /// itself. The association continues without it.
     pub fn detach(&mut self, queue: u16) -> Option<io::Result<std::net::TcpStream>> {
         let mut taken = self.queues.remove(&queue)?;
         let _ = self.poll.registry().deregister(taken.stream.socket());
@@ -257,15 +259,15 @@ impl Host {
         Some(stream.set_nonblocking(false).map(|()| stream))
     }
 
-    /// Resets the controller: it ends the association, and [`Self::next_event`] says so.
+    /// Resets the controller: this ends the association, and [`Self::next_event`] reports it.
     pub fn disable(&mut self) {
         let property = PropertyId::Configuration;
         let clear = Fabrics::PropertySet { offset: property.code(), size: property.size(), value: 0 };
-        // Where it cannot be sent the association is over already.
+        // If it cannot be sent, the association is over already.
         let _ = self.initiator.submit(self.clock.now(), 0, 0, Body::Fabrics(clear), Payload::None);
     }
 
-    /// Shuts the controller down in order, and returns when that is done or has failed.
+    /// Shuts the controller down in order. Returns when that is done or has failed.
     pub fn disconnect(mut self) -> Result<(), HostError> {
         self.initiator.shut_down(self.clock.now());
         loop {
@@ -280,7 +282,7 @@ impl Host {
         }
     }
 
-    /// Opens and closes what the initiator wants, and sends what waits.
+    /// Opens and closes the connections that the initiator wants, and sends its output.
     fn send_all(&mut self) -> Result<(), HostError> {
         while let Some(action) = self.initiator.next_action() {
             match action {
@@ -313,7 +315,7 @@ impl Host {
         Ok(())
     }
 
-    /// Sleeps until something has happened, and takes in what has come.
+    /// Sleeps until an event arrives, and reads what was received.
     fn wait(&mut self, most: Option<Duration>) -> Result<(), HostError> {
         let now = self.clock.now();
         let opening = self.queues.values().filter_map(|queue| queue.open_by).min();

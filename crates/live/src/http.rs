@@ -1,7 +1,7 @@
 //! `/metrics` and `/healthz`, on a listener of their own in the same loop.
 //!
-//! `httparse` reads the requests, and the loop serves them: servers of the ecosystem bring threads
-//! or an asynchronous runtime. One request a connection; a slow one, or one too long, is cut off.
+//! `httparse` reads the requests, and the loop serves them: HTTP servers bring threads or an
+//! asynchronous runtime. A connection has one request; a slow or a long one is closed.
 
 use base::{Span, Time};
 use mio::net::{TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use mio::{Interest, Registry, Token};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
-/// Connections at a time.
+/// Most connections at a time.
 const CONNECTIONS_MAX: usize = 16;
 /// Longest head of a request.
 const HEAD_MAX: usize = 8 << 10;
@@ -29,7 +29,7 @@ struct Connection {
     until: Time,
 }
 
-/// What is asked for.
+/// The resource of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Request {
     Metrics,
@@ -46,12 +46,12 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    /// Serves those who come to `listener`, which is registered; connections get tokens of `tokens`.
+    /// Serves connections of `listener`, which is registered; they get tokens of `tokens`.
     pub(crate) fn new(listener: TcpListener, tokens: std::ops::Range<usize>) -> Http {
         Http { listener, connections: BTreeMap::new(), tokens }
     }
 
-    /// Takes all who wait.
+    /// Accepts all waiting connections.
     pub(crate) fn accept(&mut self, now: Time, registry: &Registry) {
         while let Ok((mut stream, _)) = self.listener.accept() {
             let free = self.tokens.clone().map(Token).find(|token| !self.connections.contains_key(token));
@@ -64,7 +64,7 @@ impl Http {
         }
     }
 
-    /// Something has happened to a connection. `metrics` makes the text when it is asked for.
+    /// Handles an event of a connection. `metrics` makes the text on request.
     pub(crate) fn on_event(&mut self, token: Token, metrics: impl FnOnce() -> String) {
         let Some(connection) = self.connections.get_mut(&token) else { return };
         if connection.serve(metrics) == Life::Over {
@@ -72,18 +72,18 @@ impl Http {
         }
     }
 
-    /// When somebody is cut off at the earliest.
+    /// Time at which the next connection is closed for slowness.
     pub(crate) fn next_wakeup(&self) -> Option<Time> {
         self.connections.values().map(|connection| connection.until).min()
     }
 
-    /// Cuts off who is too slow.
+    /// Closes connections that are too slow.
     pub(crate) fn on_wakeup(&mut self, now: Time) {
         self.connections.retain(|_, connection| connection.until > now);
     }
 }
 
-/// Whether a connection goes on.
+/// Whether a connection stays open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Life {
     GoesOn,
@@ -106,7 +106,7 @@ impl Connection {
         self.send()
     }
 
-    /// The request, once its head is whole.
+    /// The request, once its head is complete.
     fn read_head(&mut self) -> Option<Request> {
         let mut room = [0; 1024];
         loop {
@@ -136,7 +136,7 @@ impl Connection {
     }
 }
 
-/// The request at the front of `head`, once it is whole.
+/// The request at the front of `head`, once it is complete.
 fn request(head: &[u8]) -> Option<Request> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Request::new(&mut headers);

@@ -1,8 +1,8 @@
-//! What a host knows a disk by. It belongs to the data: made once at random for a file, and kept in
-//! the folder of the state or beside the file.
+//! The identity of a disk, as hosts see it. It belongs to the data: made once at random for a file,
+//! and kept in the folder of the state or beside the file.
 //!
-//! Hosts take two disks with one identity for two ways to the same data, and read from either: no
-//! identity may come from a name or a number alone.
+//! Hosts take two disks with one identity for two paths to the same data, and read from either. So
+//! no identity may derive from a name or a number alone.
 
 use crate::backend::storage::DiskFile;
 use crate::drafts::Draft;
@@ -16,7 +16,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// A name that nothing else has, as RFC 4122 orders its bytes.
+/// A unique identifier, in the byte order of RFC 4122.
 pub(crate) type Uuid = [u8; 16];
 
 /// A new one: version 4 (RFC 9562, 5.4).
@@ -27,18 +27,18 @@ pub(crate) fn new_uuid() -> Result<Uuid, StartError> {
     Ok(uuid)
 }
 
-/// As people write it.
+/// The text form of a UUID.
 pub(crate) fn uuid_text(uuid: &Uuid) -> String {
     let digits = format!("{:032x}", u128::from_be_bytes(*uuid));
     [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
 }
 
-/// The subsystem's name that goes with an identity (Base 2.0, 4.7: the form with a UUID).
+/// The subsystem name of an identity (Base 2.0, 4.7: the form with a UUID).
 pub(crate) fn name_with(uuid: &Uuid) -> String {
     format!("nqn.2014-08.org.nvmexpress:uuid:{}", uuid_text(&derived(uuid, "name")))
 }
 
-/// The serial number that goes with an identity.
+/// The serial number of an identity.
 pub(crate) fn serial_with(uuid: &Uuid, of: &str) -> String {
     let digest = derived(uuid, of);
     format!("RW{:016X}", u64::from_be_bytes(*digest.first_chunk().expect("it has sixteen bytes")))
@@ -53,21 +53,21 @@ fn derived(uuid: &Uuid, what: &str) -> Uuid {
     uuid
 }
 
-/// A file, told apart from all others of this machine.
+/// A file, distinguished from all others of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Image {
-    /// Where it is, without links.
+    /// Its path, without links.
     pub path: PathBuf,
-    /// The device and the number that tell it apart now. A block device is its own.
+    /// Its device and inode numbers. A block device has its own.
     pub place: (u64, u64),
-    /// When it was made, nanoseconds of the wall clock, where the file system knows: numbers of
-    /// files are used again.
+    /// Its creation time, nanoseconds of the wall clock, where the file system records it: inode
+    /// numbers are reused.
     pub created: Option<u64>,
     is_device: bool,
 }
 
 impl Image {
-    /// The one that is open as `file`.
+    /// Identifies the file that is open as `file`.
     pub(crate) fn of(file: &DiskFile) -> io::Result<Image> {
         let path = fs::canonicalize(file.path())?;
         Ok(Image::with(path, &file.metadata()?))
@@ -93,7 +93,7 @@ impl Image {
         Image::at(path).is_some_and(|other| other.place != self.place)
     }
 
-    /// Where its identity lies when there is no folder of a state.
+    /// The place of its identity without a folder of a state.
     fn sidecar(&self) -> PathBuf {
         sidecar_of(&self.path)
     }
@@ -105,13 +105,13 @@ fn sidecar_of(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// The file beside an image.
+/// The identity file beside an image.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sidecar {
     version: u32,
     uuid: String,
-    /// Where its image was when it was last served.
+    /// Path of the image when it was last served.
     path: PathBuf,
 }
 
@@ -124,7 +124,7 @@ impl Sidecar {
         Draft::write(&image.sidecar(), &(text + "\n"))
     }
 
-    /// What is beside the image at `path`; `None` where nothing is.
+    /// The identity file beside the image at `path`; `None` without one.
     fn read(path: &Path) -> Result<Option<(Uuid, PathBuf)>, StartError> {
         let place = sidecar_of(path);
         let text = match fs::read_to_string(&place) {
@@ -145,12 +145,12 @@ impl Sidecar {
     }
 }
 
-/// The identity of an image: the one that is kept, or a new one, which is kept from now on. What is
-/// beside the file goes with the file and therefore comes first.
+/// The identity of an image: the kept one, or a new one, which is kept from now on. The file beside
+/// the image moves with it, and therefore comes first.
 pub(crate) fn identity_of(image: &Image, state: &mut State, drafts: &mut Vec<Draft>) -> Result<Uuid, StartError> {
     if let Some((uuid, path)) = Sidecar::read(&image.path)? {
         if path != image.path && !warn_of_copy(image, &uuid, &path) {
-            // It has moved. Where that cannot be written down, the next start finds out again.
+            // It has moved. If that cannot be written, the next start finds out again.
             drafts.extend(Sidecar::draft(image, &uuid).ok());
         }
         return Ok(uuid);
@@ -175,8 +175,8 @@ pub(crate) fn identity_of(image: &Image, state: &mut State, drafts: &mut Vec<Dra
     Ok(uuid)
 }
 
-/// Whether the image that the identity was made for is still there with it: then this one is a
-/// copy, and hosts would take both for one disk.
+/// Whether the image that the identity was made for still exists with it. Then this one is a copy,
+/// and hosts would take both for one disk.
 fn warn_of_copy(image: &Image, uuid: &Uuid, original: &Path) -> bool {
     let has_it = |other: (Uuid, PathBuf)| other.0 == *uuid;
     let is_copy = image.is_elsewhere(original) && Sidecar::read(original).ok().flatten().is_some_and(has_it);

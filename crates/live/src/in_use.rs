@@ -1,14 +1,14 @@
-//! What another process has: a start ends with it; a check of a file notes it and goes on, since it
-//! says nothing about the file.
+//! Resources that another process holds. A start fails on them. A check of a file notes them and
+//! continues, since they say nothing about the file.
 
 use crate::error::StartError;
 use std::cell::RefCell;
 
-/// What is done about something that is in use.
+/// How a resource in use is handled.
 pub(crate) enum InUse {
     /// It is refused.
     Refused,
-    /// It is noted, and whoever found it does without.
+    /// It is noted, and the caller continues without it.
     Noted(RefCell<Vec<StartError>>),
 }
 
@@ -17,12 +17,12 @@ impl InUse {
         InUse::Noted(RefCell::default())
     }
 
-    /// Whether what is opened is to stay.
+    /// Whether opened resources are kept.
     pub(crate) fn is_refused(&self) -> bool {
         matches!(self, InUse::Refused)
     }
 
-    /// Notes it, or fails.
+    /// Notes the error, or returns it.
     pub(crate) fn meet(&self, error: StartError) -> Result<(), StartError> {
         match self {
             InUse::Refused => Err(error),
@@ -33,7 +33,7 @@ impl InUse {
         }
     }
 
-    /// All that was noted.
+    /// Returns all notes.
     pub(crate) fn into_all(self) -> Vec<StartError> {
         match self {
             InUse::Refused => Vec::new(),

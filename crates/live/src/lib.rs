@@ -1,7 +1,9 @@
-//! The live host: the programs that the simulator plays, behind sockets, files, threads and a real clock.
+//! The live host: the programs that the simulator plays, with sockets, files, threads and a real
+//! clock.
 //!
-//! So far it has one role, the NVMe/TCP target. [`Server`] opens what a [`spec::target::TargetPlan`] names and serves hosts;
-//! [`nvme::target::Target`] decides everything, and this crate moves bytes, runs backends and keeps time.
+//! So far it has one role, the NVMe/TCP target. [`Server`] opens what a
+//! [`spec::target::TargetPlan`] names and serves hosts; [`nvme::target::Target`] decides
+//! everything, and this crate moves bytes, runs backends and keeps time.
 //!
 //! | to | look at |
 //! | --- | --- |

@@ -1,4 +1,4 @@
-//! Listening, and who is in the way.
+//! Listening sockets, and the processes that hold their ports.
 
 use crate::error::StartError;
 use crate::in_use::InUse;
@@ -16,8 +16,8 @@ pub(crate) fn listen(text: &str) -> Result<TcpListener, StartError> {
     })
 }
 
-/// As [`listen`]; but a check goes on at a free port where another process has this one. `others`
-/// are addresses of the same file: what they take from each other is its own mistake.
+/// As [`listen`], but a check continues with a free port if another process holds this one.
+/// `others` are addresses of the same file: a conflict among them is an error of the file.
 pub(crate) fn listen_unless_in_use<'a>(
     text: &str,
     mut others: impl Iterator<Item = &'a str>,
@@ -36,20 +36,20 @@ pub(crate) fn listen_unless_in_use<'a>(
     listen(&SocketAddr::new(address.ip(), 0).to_string())
 }
 
-/// Whether not both can be listened at.
+/// Whether the two addresses conflict.
 fn is_in_the_way(one: SocketAddr, other: SocketAddr) -> bool {
-    // All addresses of IPv6 are those of IPv4 too, as Linux is set up.
+    // On Linux's default, all addresses of IPv6 include those of IPv4.
     let covers = |all: SocketAddr, one: SocketAddr| all.ip().is_unspecified() && (all.is_ipv6() || one.is_ipv4());
     one.port() == other.port() && (one.ip() == other.ip() || covers(one, other) || covers(other, one))
 }
 
-/// The first address that a text stands for.
+/// The first address of a text.
 pub(crate) fn resolve(text: &str) -> io::Result<SocketAddr> {
     let nothing = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     text.to_socket_addrs()?.next().ok_or_else(nothing)
 }
 
-/// Who listens at a TCP port of this machine, as far as this process may see.
+/// The process that listens at a TCP port of this machine, as far as this process may see.
 fn holder_of(port: u16) -> Option<(u32, String)> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
     let inodes: Vec<String> =
@@ -61,7 +61,7 @@ fn holder_of(port: u16) -> Option<(u32, String)> {
         .map(|process| (process, name_of(process)))
 }
 
-/// The inode of the socket that a line of /proc/net/tcp is about, if it listens at `port` (proc(5)).
+/// The inode of the socket of a line of /proc/net/tcp, if it listens at `port` (proc(5)).
 fn listener(line: &str, port: u16) -> Option<String> {
     /// TCP_LISTEN of the kernel.
     const LISTENS: &str = "0A";
@@ -118,6 +118,6 @@ mod tests {
     #[test]
     fn an_address_that_means_nothing_is_told_as_written() {
         let error = listen("not-an-address").expect_err("it has no port").to_string();
-        assert!(error.starts_with("`not-an-address` is no address to listen at"), "{error}");
+        assert!(error.starts_with("`not-an-address` is not a valid address to listen on"), "{error}");
     }
 }

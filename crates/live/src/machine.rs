@@ -1,4 +1,4 @@
-//! The target as the loop holds it: alone, or with a journal of all that it is told and decides.
+//! The target as the loop holds it: alone, or with a journal of its inputs and decisions.
 
 use base::Time;
 use nvme::journal::Recorder;
@@ -8,7 +8,7 @@ use nvme::target::{
 };
 use std::io::Write;
 
-/// Where a journal goes.
+/// The sink of a journal.
 pub type JournalSink = Box<dyn Write + Send>;
 
 /// A target, with a journal or without.
@@ -17,7 +17,7 @@ pub(crate) enum Machine {
     Recorded(Box<Recorder<JournalSink>>),
 }
 
-/// The same call of both.
+/// Calls the same method of both.
 macro_rules! of_both {
     ($self:ident, $machine:ident => $call:expr) => {
         match $self {
@@ -35,7 +35,7 @@ impl Machine {
         })
     }
 
-    /// The target, to look at.
+    /// Returns the target, read-only.
     pub(crate) fn target(&self) -> &Target {
         match self {
             Machine::Alone(target) => target,
@@ -43,7 +43,8 @@ impl Machine {
         }
     }
 
-    /// The target, for changes of its configuration; `None` with a journal, which does not hold them.
+    /// Returns the target for changes of its configuration; `None` with a journal, which does not
+    /// record them.
     pub(crate) fn managed(&mut self) -> Option<&mut Target> {
         match self {
             Machine::Alone(target) => Some(target),
@@ -90,7 +91,7 @@ impl Machine {
     pub(crate) fn on_wakeup(&mut self, now: Time) {
         of_both!(self, machine => machine.on_wakeup(now))
     }
-    /// A recorder keeps the target to itself: with a journal nothing is logged of hosts.
+    /// The recorder owns the target: with a journal, no notices are logged.
     pub(crate) fn next_notice(&mut self) -> Option<Notice> {
         self.managed().and_then(Target::next_notice)
     }

@@ -1,5 +1,5 @@
-//! A plan takes the place of another while hosts are connected: all that can fail comes first, so
-//! that a plan that cannot be changes nothing.
+//! Replaces a plan while hosts are connected. All that can fail comes first, so that an invalid
+//! plan changes nothing.
 
 use crate::busy_poll::BusyPoll;
 use crate::error::StartError;
@@ -13,7 +13,7 @@ use nvme::target::{Change, CloseReason};
 use spec::target::TargetPlan;
 
 impl Server {
-    /// Makes of what is served what `plan` says, and logs each thing that it does.
+    /// Changes what is served to `plan`, and logs each change.
     pub(crate) fn change(&mut self, now: Time, plan: &TargetPlan) -> Result<(), StartError> {
         let secrets = Secrets::open(plan)?;
         let doors = self.doors.prepare(plan, self.poll.registry(), &InUse::Refused)?;
@@ -26,8 +26,8 @@ impl Server {
         let mut preparation = Preparation::new(backends, state, opened, &|_| None, &secrets, &InUse::Refused);
         let Prepared { plan, config, opened } = preparation.prepare(plan, Some(&self.plan), &ports)?;
         let changes = target.reconfigure(now, config).map_err(StartError::plan)?;
-        // Hosts see it already: what cannot be written down now is told, and lasts until the end of
-        // the process.
+        // Hosts see it already. A failure to save is logged; the identity lasts until the process
+        // ends.
         if let Err(error) = preparation.keep() {
             tracing::error!(%error, "identities cannot be saved");
         }
@@ -47,8 +47,7 @@ impl Server {
         Ok(())
     }
 
-    /// Backends that nobody needs any more end, and disks that are smaller now give back what is
-    /// over.
+    /// Ends backends that are no longer used, and shrinks disks that are smaller now.
     fn drop_old(&mut self, old: crate::setup::OpenedByName) {
         let stays = |opened: &Opened| self.opened.values().any(|new| new.backend == opened.backend);
         for gone in old.values().filter(|opened| !stays(opened)) {

@@ -1,4 +1,4 @@
-//! What a running target counts, in OpenMetrics' text format 1.0.
+//! Metrics of a running target, in OpenMetrics' text format 1.0.
 
 use crate::backend::Facts;
 use base::{Operation, Span, Time};
@@ -12,8 +12,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use std::fmt::Error;
 
-/// Upper ends of the buckets of latency, in seconds: steps of about three from ten microseconds to
-/// ten seconds.
+/// Upper bounds of the buckets of latency, in seconds: steps of about three from ten microseconds
+/// to ten seconds.
 const ENDS: [(Span, f64); 13] = [
     (Span::us(10), 0.00001),
     (Span::us(30), 0.00003),
@@ -30,13 +30,13 @@ const ENDS: [(Span, f64); 13] = [
     (Span::secs(10), 10.0),
 ];
 
-/// Every name begins with it.
+/// The prefix of every name.
 const PREFIX: &str = "rackweave_target";
 
-/// How long requests of one kind took. Not the library's histogram, which takes a lock for each.
+/// Latency of requests of one kind. The library's histogram takes a lock for each value.
 #[derive(Clone, Copy, Debug, Default)]
 struct Latency {
-    /// Not above each end, and above all.
+    /// Requests by bucket: up to each bound, and above all.
     counts: [u64; ENDS.len() + 1],
     sum_ps: u128,
 }
@@ -56,10 +56,10 @@ impl Latency {
     }
 }
 
-/// What is counted here and not in the target.
+/// Metrics of the loop; the target counts the others.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Metrics {
-    /// How often the loop has woken up.
+    /// Wake-ups of the loop.
     pub turns: u64,
     reads: Latency,
     writes: Latency,
@@ -74,7 +74,7 @@ pub(crate) struct Size {
 }
 
 impl Metrics {
-    /// A request that was answered at `end`.
+    /// Records a request that was answered at `end`.
     pub(crate) fn observe(&mut self, facts: &Facts, end: Time) {
         let span = end.saturating_since(facts.came);
         match facts.transfer {
@@ -84,7 +84,7 @@ impl Metrics {
         }
     }
 
-    /// A request that was answered in the turn in which it came.
+    /// Records a request that was answered in the turn in which it arrived.
     pub(crate) fn observe_at_once(&mut self, operation: Operation) {
         match operation {
             Operation::Read => self.reads.add(Span::ZERO),
@@ -92,7 +92,7 @@ impl Metrics {
         }
     }
 
-    /// Everything as text.
+    /// Returns all metrics as text.
     pub(crate) fn text(&self, counters: Counters, gauges: Gauges, rows_dropped: u64, sizes: Vec<Size>) -> String {
         let mut registry = Registry::with_prefix(PREFIX);
         registry.register_collector(Box::new(Snapshot { own: self.clone(), counters, gauges, rows_dropped, sizes }));
@@ -114,8 +114,7 @@ struct Snapshot {
 
 impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
-        self.encode_counters(&mut encoder)?;
-        self.encode_gauges(&mut encoder)?;
+        self.encode_numbers(&mut encoder)?;
         let help = "Size of a namespace.";
         let mut family = encoder.encode_descriptor("namespace_bytes", help, None, MetricType::Gauge)?;
         for Size { subsystem, namespace, bytes } in &self.sizes {
@@ -132,43 +131,37 @@ impl Collector for Snapshot {
 }
 
 impl Snapshot {
-    /// The library ends their names with `_total`.
-    fn encode_counters(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
-        let counters = &self.counters;
-        for (name, help, value) in [
-            ("connections_accepted", "Connections taken.", counters.connections_accepted),
-            ("connections_refused", "Connections refused for their number.", counters.connections_refused),
-            ("protocol_errors", "Connections that broke the protocol.", counters.protocol_errors),
-            ("commands", "Commands that came.", counters.commands),
-            ("commands_failed", "Commands that failed.", counters.commands_failed),
-            ("authentications_failed", "Authentications that came to nothing.", counters.authentications_failed),
-            ("reads", "Reads answered with data.", counters.reads),
-            ("writes", "Writes answered with success.", counters.writes),
-            ("read_bytes", "Bytes that reads returned.", counters.read_bytes),
-            ("written_bytes", "Bytes that writes brought.", counters.written_bytes),
-            ("media_errors", "Reads and writes that a backend's medium has failed.", counters.media_errors),
-            ("data_digest_errors", "Data digests that were wrong.", counters.data_digest_errors),
-            ("keep_alive_expirations", "Hosts that were silent for too long.", counters.keep_alive_expirations),
-            ("record_rows_dropped", "Rows of records that could not be written in time.", self.rows_dropped),
-            ("turns", "How often the loop has woken up.", self.own.turns),
+    /// Encodes counters and gauges. The library ends names of counters with `_total`.
+    fn encode_numbers(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        use MetricType::{Counter, Gauge};
+        let (counters, gauges) = (&self.counters, &self.gauges);
+        for (kind, name, help, value) in [
+            (Counter, "connections_accepted", "Connections accepted.", counters.connections_accepted),
+            (Counter, "connections_refused", "Connections refused at the limit.", counters.connections_refused),
+            (Counter, "protocol_errors", "Connections that broke the protocol.", counters.protocol_errors),
+            (Counter, "commands", "Commands received.", counters.commands),
+            (Counter, "commands_failed", "Commands completed with an error.", counters.commands_failed),
+            (Counter, "authentications_failed", "Failed authentications.", counters.authentications_failed),
+            (Counter, "reads", "Reads completed with data.", counters.reads),
+            (Counter, "writes", "Writes completed with success.", counters.writes),
+            (Counter, "read_bytes", "Bytes read by hosts.", counters.read_bytes),
+            (Counter, "written_bytes", "Bytes written by hosts.", counters.written_bytes),
+            (Counter, "media_errors", "Reads and writes that a backend's medium failed.", counters.media_errors),
+            (Counter, "data_digest_errors", "Wrong data digests.", counters.data_digest_errors),
+            (Counter, "keep_alive_expirations", "Expired keep-alive timers.", counters.keep_alive_expirations),
+            (Counter, "record_rows_dropped", "Rows of records dropped before they were written.", self.rows_dropped),
+            (Counter, "turns", "Wake-ups of the event loop.", self.own.turns),
+            (Gauge, "connections", "Open connections.", gauges.connections),
+            (Gauge, "controllers", "Controllers of hosts.", gauges.controllers),
+            (Gauge, "commands_open", "Outstanding commands.", gauges.commands),
+            (Gauge, "data_bytes", "Bytes of data that outstanding commands hold.", gauges.data_bytes),
+            (Gauge, "pool_bytes", "Bytes of free buffers.", gauges.pool_bytes),
         ] {
-            let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-            ConstCounter::new(value).encode(metric)?;
-        }
-        Ok(())
-    }
-
-    fn encode_gauges(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
-        let gauges = &self.gauges;
-        for (name, help, value) in [
-            ("connections", "Open connections.", gauges.connections),
-            ("controllers", "Controllers of hosts.", gauges.controllers),
-            ("commands_open", "Commands that were not answered yet.", gauges.commands),
-            ("data_bytes", "Bytes that open commands hold.", gauges.data_bytes),
-            ("pool_bytes", "Bytes of free buffers.", gauges.pool_bytes),
-        ] {
-            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            ConstGauge::new(value).encode(metric)?;
+            let metric = encoder.encode_descriptor(name, help, None, kind)?;
+            match kind {
+                Counter => ConstCounter::new(value).encode(metric)?,
+                _ => ConstGauge::new(value).encode(metric)?,
+            }
         }
         Ok(())
     }

@@ -5,16 +5,17 @@ use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
 
-/// A folder that holds `part-00000.parquet` and so on. A part is written under a hidden name and renamed when whole.
+/// A folder that holds `part-00000.parquet` and so on. A part is written under a hidden name and
+/// renamed when complete.
 ///
-/// It is not forced to the disk: records are made again by the same command, so only the end of the program has to be
-/// survived, not that of the machine.
+/// It is not synced: the same command makes the records again. So they have to survive the end of
+/// the program, not that of the machine.
 pub struct FileParts {
     folder: PathBuf,
 }
 
 impl FileParts {
-    /// Parts in `folder`, which must be there.
+    /// Parts in `folder`, which must exist.
     pub fn new(folder: PathBuf) -> FileParts {
         FileParts { folder }
     }
@@ -71,7 +72,7 @@ mod tests {
     #[test]
     fn a_full_disk_names_the_file_and_leaves_the_parts_before_it() {
         let folder = tempfile::tempdir().unwrap();
-        // What is written to this device finds no space.
+        // This device has no space.
         std::os::unix::fs::symlink("/dev/full", folder.path().join(".part-00001.parquet.tmp")).unwrap();
         let parts = FileParts::new(folder.path().into());
         let mut writer = ParquetWriter::new(parts, &Provenance::default()).with_rows_per_part(10);

@@ -1,4 +1,5 @@
-//! A row a request in the simulator's columns: some of all, and every slow one.
+//! Records of a live target: a row per request in the simulator's columns, for a sample of all
+//! requests and for every slow one.
 
 use crate::backend::{Completion, Facts};
 use crate::drafts::MadeFolder;
@@ -13,12 +14,13 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-/// Rows that wait for the writer; more are dropped and counted, since no request waits for its record.
+/// Rows that wait for the writer. More are dropped and counted, since no request waits for its
+/// record.
 const ROWS_MAX: usize = 65_536;
-/// The most that a killed process loses.
+/// The time whose records a killed process may lose.
 const ROWS_PER_PART: usize = 16_384;
 
-/// Chooses rows and hands them to a thread that writes them. Dropping it writes what is left.
+/// Chooses rows and hands them to a thread that writes them. Dropping it writes the rest.
 pub(crate) struct Recorder {
     sample: u64,
     tail: Span,
@@ -29,7 +31,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// That records could go to the folder of `records`, which is left as it is.
+    /// Checks that records can go to the folder of `records`, and changes nothing there.
     pub(crate) fn check(records: &Records) -> Result<(), StartError> {
         let folder = PathBuf::from(&records.folder);
         let fail = |error| StartError::file(&folder, error);
@@ -40,7 +42,7 @@ impl Recorder {
         if is_empty { Ok(()) } else { Err(StartError::file(&folder, reason)) }
     }
 
-    /// Records into the folder of `records`, which must not hold records yet.
+    /// Writes records into the folder of `records`, which must not hold records yet.
     pub(crate) fn start(records: &Records, plan: &TargetPlan) -> Result<Recorder, StartError> {
         Recorder::check(records)?;
         let folder = PathBuf::from(&records.folder);
@@ -56,7 +58,7 @@ impl Recorder {
         Ok(Recorder { sample, tail, seen: 0, dropped: 0, rows: Some(sender), writer })
     }
 
-    /// Looks at a request that is over; `end` is asked only when it matters.
+    /// Looks at a completed request; calls `end` only if it needs the time.
     pub(crate) fn observe(&mut self, completion: &Completion, end: impl FnOnce() -> Time) {
         if completion.facts.transfer.is_none() {
             return;
@@ -86,7 +88,7 @@ impl Drop for Recorder {
     fn drop(&mut self) {
         self.rows = None;
         if let Some(writer) = self.writer.take() {
-            // A panic of it has been reported where it happened.
+            // A panic of the writer has been reported where it happened.
             let _ = writer.join();
         }
     }
@@ -95,11 +97,11 @@ impl Drop for Recorder {
 fn write(mut writer: ParquetWriter<FileParts>, rows: &Receiver<Row>) {
     let written = rows.iter().try_for_each(|row| writer.row(&row)).and_then(|()| writer.finish().map(drop));
     if let Err(error) = written {
-        tracing::error!(%error, "no more records are written");
+        tracing::error!(%error, "writing records stopped");
     }
 }
 
-/// A request that came, was waited for and ended, as a row whose spans sum to its time. `None` when it moved nothing.
+/// A completed request as a row whose spans sum to its latency. `None` when it moved no data.
 fn row(request: u64, facts: &Facts, end: Time) -> Option<Row> {
     let (operation, address, bytes) = facts.transfer?;
     let end = end.max(facts.came);
@@ -127,7 +129,7 @@ fn spans(facts: &Facts, end: Time) -> Spans {
         spans.add(SpanKind::FlashWait, drive.wait);
         spans.add(SpanKind::CollectionWait, drive.collection_wait);
         spans.add(SpanKind::Flash, drive.service);
-        // The model's times end when the answer is due; what comes after is ours.
+        // The model's times end when the answer is due; the rest is the loop's.
         spans.add(SpanKind::StorageQueue, total.saturating_sub(spans.total()));
     } else if facts.done > facts.came {
         let (taken_up, done) = (facts.taken_up.min(end), facts.done.min(end));

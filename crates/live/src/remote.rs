@@ -1,4 +1,4 @@
-//! A disk of a target, as a host sees it, and what a discovery controller tells.
+//! A disk of a target, as a host sees it, and the discovery log.
 
 use crate::host::{Completed, Host, HostError, Proof};
 use nvme::attack::Capacity;
@@ -11,7 +11,7 @@ use nvme::log::{DiscoveryEntry, DiscoveryHead, LogId};
 use nvme::vendor::{MultiCastTarget, TARGETS_MAX, VendorCommand};
 use nvme::{Access, AccessFlags, Admin, Body, CodecError, GetLogPage, Identify, Io, Nqn};
 
-/// What is transferred, in blocks.
+/// A range of blocks to transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// First block.
@@ -21,7 +21,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// As a command says it.
+    /// The range as in a command.
     fn access(self, flags: AccessFlags) -> Access {
         Access { start: self.start, blocks_minus_one: (self.blocks.clamp(1, 1 << 16) - 1) as u16, flags }
     }
@@ -36,7 +36,7 @@ pub struct RemoteDisk {
     names: Vec<NamespaceName>,
 }
 
-/// One structure of Identify.
+/// Reads one structure of Identify.
 fn identify(host: &mut Host, namespace: u32, what: IdentifyId) -> Result<Vec<u8>, HostError> {
     let body = Identify { structure: what.code(), controller: 0, specific_id: 0, command_set: 0 };
     let completed =
@@ -56,21 +56,22 @@ fn unreadable(what: &'static str) -> impl Fn(CodecError) -> HostError {
     move |error| HostError::Answer { what, error }
 }
 
-/// Active namespaces of a connected controller, rising.
+/// Returns the active namespaces of a connected controller, rising.
 pub fn namespaces(host: &mut Host) -> Result<Vec<u32>, HostError> {
     let page = identify(host, 0, IdentifyId::ActiveNamespaces)?;
     Ok(ActiveNamespaces::decode(&page).map_err(unreadable("the list of namespaces"))?.0)
 }
 
-/// What a target's discovery controller at `address` tells. `config` is a host's; its subsystem and queues are not used.
+/// Reads the log of the discovery controller at `address`. `config` is a host's; its subsystem and
+/// queues are not used.
 pub fn discover(address: &str, config: InitiatorConfig, proof: &Proof) -> Result<Vec<DiscoveryEntry>, HostError> {
     /// More than a sane fabric has; a hostile one may claim any number.
     const ENTRIES_MAX: u64 = 1024;
     const ENTRY_BYTES: u64 = 1024;
-    // Discovery controllers tell names and ask for no secret.
+    // Discovery controllers require no authentication.
     let proof = Proof { credentials: None, tls: proof.tls.clone() };
-    // Without a keep-alive timeout the connection is no persistent one, and without that there are
-    // no events (Base 2.0, 3.1.2.3).
+    // Without a keep-alive timeout the connection is not persistent, and a host gets no events
+    // (Base 2.0, 3.1.2.3).
     let unasked = InitiatorConfig { io_queues: 0, keep_alive_ms: 0, event_requests: 0, ..config };
     let config = InitiatorConfig { subsystem: Nqn::discovery(), ..unasked };
     let mut host = Host::connect_with(address, config, &proof)?;
@@ -79,11 +80,10 @@ pub fn discover(address: &str, config: InitiatorConfig, proof: &Proof) -> Result
     let head = DiscoveryHead::decode(&page(&mut host, 0)?).map_err(&unreadable)?;
     let mut entries = Vec::new();
     for index in 1..=head.entries.min(ENTRIES_MAX) {
-        // An entry of a transport or a kind that is not known here is of no use, and harms no
-        // other.
+        // An entry of an unknown transport or kind is skipped; the others are read.
         match DiscoveryEntry::decode(&page(&mut host, index * ENTRY_BYTES)?) {
             Ok(entry) => entries.push(entry),
-            Err(error) => tracing::info!(index, %error, "an entry of the discovery log is passed over"),
+            Err(error) => tracing::info!(index, %error, "skipped an entry of the discovery log"),
         }
     }
     host.disconnect()?;
@@ -98,7 +98,7 @@ fn log_page(host: &mut Host, log: LogId, offset: u64, bytes: u32) -> Result<Vec<
 }
 
 impl RemoteDisk {
-    /// Finds out what `namespace` of a connected host is.
+    /// Reads the properties of `namespace` of a connected host.
     pub fn open(mut host: Host, namespace: u32) -> Result<RemoteDisk, HostError> {
         let page = identify(&mut host, namespace, IdentifyId::Namespace)?;
         let unreadable = unreadable("the namespace");
@@ -109,29 +109,29 @@ impl RemoteDisk {
             Err(error @ HostError::Command { .. }) => Err(error),
             Err(error) => return Err(error),
         };
-        // A disk without a name that can be read is a disk all the same.
+        // A disk without a readable name is a disk all the same.
         let names = names.unwrap_or_else(|error| {
-            tracing::info!(namespace, %error, "the namespace has no names that can be read");
+            tracing::info!(namespace, %error, "the names of the namespace cannot be decoded");
             Vec::new()
         });
         Ok(RemoteDisk { host, namespace, blocks: found.size, block_shift, names })
     }
 
-    /// The controller's description of itself.
+    /// Returns the controller's description of itself.
     pub fn controller(&self) -> Option<&IdentifyController> {
         self.host.initiator().controller()
     }
-    /// What it says that it takes.
+    /// Returns its description of the namespace.
     pub fn capacity(&self) -> Option<Capacity> {
         let initiator = self.host.initiator();
         let page_min = initiator.capabilities().map_or(0, |known| known.page_min);
         initiator.controller().map(|controller| Capacity::of(controller, page_min))
     }
-    /// Its unique names.
+    /// Returns its unique names.
     pub fn names(&self) -> &[NamespaceName] {
         &self.names
     }
-    /// How many blocks it has.
+    /// Returns its size in blocks.
     pub fn blocks(&self) -> u64 {
         self.blocks
     }
@@ -143,18 +143,18 @@ impl RemoteDisk {
     pub fn transfer_blocks_max(&self) -> u32 {
         (self.host.initiator().transfer_bytes_max() >> self.block_shift).clamp(1, 1 << 16)
     }
-    /// The connection, for what is not a plain transfer.
+    /// Returns the connection, for other commands than plain transfers.
     pub fn host(&mut self) -> &mut Host {
         &mut self.host
     }
 
-    /// Begins a read on an I/O queue.
+    /// Starts a read on an I/O queue.
     pub fn submit_read(&mut self, queue: u16, extent: Extent) -> Result<Ticket, HostError> {
         let body = Body::Io(Io::Read(extent.access(AccessFlags::empty())));
         let bytes = extent.blocks << self.block_shift;
         self.host.submit(queue, self.namespace, body, Payload::ToHost(bytes))
     }
-    /// Begins a write on an I/O queue; `data` are as long as the blocks.
+    /// Starts a write on an I/O queue; `data` are as long as the blocks.
     pub fn submit_write(
         &mut self,
         queue: u16,
@@ -166,7 +166,7 @@ impl RemoteDisk {
         let body = Body::Io(Io::Write(extent.access(flags)));
         self.host.submit(queue, self.namespace, body, Payload::ToController(data))
     }
-    /// Begins a flush on an I/O queue.
+    /// Starts a flush on an I/O queue.
     pub fn submit_flush(&mut self, queue: u16) -> Result<Ticket, HostError> {
         self.host.submit(queue, self.namespace, Body::Io(Io::Flush), Payload::None)
     }
@@ -181,8 +181,8 @@ impl RemoteDisk {
         let ticket = self.submit_write(1, extent, data, durable)?;
         self.finish(ticket, "the write").map(drop)
     }
-    /// Writes blocks of this disk to other places, each a namespace and its first block; the target does it by itself. Tells the places that do not hold
-    /// all of it, where only some do.
+    /// Copies blocks of this disk to other places, each a namespace and its first block; the target
+    /// does it by itself. Returns the places that do not hold all of it, if only some do.
     pub fn multi_cast(&mut self, extent: Extent, places: &[(u32, u64)]) -> Result<Vec<usize>, HostError> {
         let access = extent.access(AccessFlags::empty());
         let targets_minus_one = places.len().saturating_sub(1).min(TARGETS_MAX - 1) as u8;
@@ -204,21 +204,21 @@ impl RemoteDisk {
             _ => expect(&completed, "the multicast").map(|()| Vec::new()),
         }
     }
-    /// Adds the words at two bytes of the disk over the second, and returns the sum.
+    /// Adds the words at two bytes of the disk, writes the sum over the second, and returns it.
     pub fn add_write(&mut self, first: u64, second: u64) -> Result<u64, HostError> {
         let body = Body::Io(Io::Vendor(VendorCommand::AddWrite { first, second }.encode()));
         let completed = self.host.call(1, self.namespace, body, Payload::None)?;
         expect(&completed, "the add_write").map(|()| completed.result)
     }
-    /// Makes what was written durable.
+    /// Makes earlier writes durable.
     pub fn flush(&mut self) -> Result<(), HostError> {
         let ticket = self.submit_flush(1)?;
         self.finish(ticket, "the flush").map(drop)
     }
 
-    /// Makes durable what was written to any disk of the subsystem.
+    /// Makes earlier writes to all disks of the subsystem durable.
     pub fn flush_all(&mut self) -> Result<(), HostError> {
-        /// The namespace of all.
+        /// The broadcast namespace identifier.
         const ALL: u32 = u32::MAX;
         let completed = self.host.call(1, ALL, Body::Io(Io::Flush), Payload::None)?;
         expect(&completed, "the flush").map(drop)

@@ -1,4 +1,4 @@
-//! Secrets of hosts: read from where the plan says they are, and given to whoever asks for them. They are never logged.
+//! Secrets of hosts, read from the places that the plan names. They are never logged.
 
 use crate::error::StartError;
 use nvme::Nqn;
@@ -12,12 +12,12 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Longest file of a secret: one line of some hundred letters is meant.
+/// Longest file of a secret: one line of some hundred letters is expected.
 const FILE_MAX: u64 = 64 << 10;
-/// Read permission of everybody.
+/// Read permission for all users.
 const FOR_ALL: u32 = 0o004;
 
-/// Bytes that nobody can guess, from the system.
+/// Returns unpredictable bytes from the system.
 ///
 /// # Errors
 /// When the system has none.
@@ -25,7 +25,7 @@ pub fn entropy() -> io::Result<Entropy> {
     random().map(Entropy::new)
 }
 
-/// Bytes that nobody can guess.
+/// Unpredictable bytes for challenges.
 pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     let mut filled = 0;
@@ -35,10 +35,10 @@ pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// The secret that a file holds: its first line.
+/// Reads the secret that a file holds: its first line.
 ///
 /// # Errors
-/// When it cannot be read or holds none. The reason does not show what it holds.
+/// When it cannot be read or holds none. The reason does not show the content.
 pub fn secret_in<T, E: std::fmt::Display>(path: &Path, parse: impl Fn(&str) -> Result<T, E>) -> Result<T, StartError> {
     let wrong = |reason: String| StartError::file(path, reason);
     let facts = fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
@@ -46,35 +46,36 @@ pub fn secret_in<T, E: std::fmt::Display>(path: &Path, parse: impl Fn(&str) -> R
         return Err(wrong("it is too long for a secret".into()));
     }
     if facts.permissions().mode() & FOR_ALL != 0 {
-        tracing::warn!(path = %path.display(), "everybody on this machine can read this secret");
+        tracing::warn!(path = %path.display(), "all users of this machine can read this secret");
     }
     let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     parse(text.lines().next().unwrap_or_default()).map_err(|error| wrong(error.to_string()))
 }
 
-/// All that hosts prove themselves by.
+/// All secrets and keys of hosts.
 #[derive(Debug, Default)]
 pub(crate) struct Secrets {
     chap: BTreeMap<Nqn, HostSecrets>,
     tls: BTreeMap<Nqn, (TlsKey, &'static [Derivation])>,
 }
 
-/// A host's key of TLS and what it is good for.
+/// A host's TLS key and its use.
 #[derive(Clone)]
 #[cfg_attr(not(feature = "tls"), allow(dead_code, reason = "read by TLS alone"))]
 pub(crate) struct TlsAccess {
     pub key: TlsKey,
-    /// How others may be derived from it; the first of them where an identity fits several.
+    /// Derivations of the key that a host may use; the first one wins where an identity fits
+    /// several.
     pub derivations: &'static [Derivation],
-    /// What its host may connect to.
+    /// The subsystems that its host may connect to.
     pub subsystems: Vec<Nqn>,
 }
 
-/// Keys of TLS by their hosts.
+/// TLS keys by their hosts.
 pub(crate) type TlsKeys = BTreeMap<Nqn, TlsAccess>;
 
 impl Secrets {
-    /// Reads those of the plan.
+    /// Reads the secrets of the plan.
     pub(crate) fn open(plan: &TargetPlan) -> Result<Secrets, StartError> {
         let mut secrets = Secrets::default();
         for host in &plan.hosts {
@@ -102,7 +103,7 @@ impl Secrets {
         Ok(())
     }
 
-    /// Who of a subsystem's hosts has to prove itself; `None` when nobody has to.
+    /// The hosts of a subsystem that have to authenticate; `None` without any.
     pub(crate) fn authentication(
         &self,
         how: &Dhchap,
@@ -121,13 +122,13 @@ impl Secrets {
         Ok(Some(AuthenticationConfig { entropy, hosts, hashes, groups, exponent_cost_per_second }))
     }
 
-    /// Whether a connection that is secured may be so still.
+    /// Whether a connection's key is still valid.
     pub(crate) fn knows(&self, plan: &TargetPlan, channel: &Channel) -> bool {
         self.tls_keys(plan).get(&channel.host).is_some_and(|access| access.subsystems.contains(&channel.subsystem))
     }
 
-    /// Whether the key of a host is the one of before. Other derivations are another key, unless
-    /// those of before are among them.
+    /// Whether a host's key is unchanged. Other derivations are another key, unless they include
+    /// the earlier ones.
     pub(crate) fn has_key_of(&self, old: &Secrets, host: Nqn) -> bool {
         match (old.tls.get(&host), self.tls.get(&host)) {
             (Some((old, before)), Some((new, now))) => old == new && before.iter().all(|how| now.contains(how)),
@@ -135,13 +136,13 @@ impl Secrets {
         }
     }
 
-    /// Hosts whose key is another one than before, or is only here or only there.
+    /// Hosts whose key differs between two plans.
     pub(crate) fn other_keys(&self, old: &Secrets) -> Vec<Nqn> {
         let hosts: BTreeSet<Nqn> = old.tls.keys().chain(self.tls.keys()).copied().collect();
         hosts.into_iter().filter(|host| !self.has_key_of(old, *host)).collect()
     }
 
-    /// Keys of TLS, each with the subsystems that its host may use.
+    /// TLS keys, each with the subsystems that its host may use.
     pub(crate) fn tls_keys(&self, plan: &TargetPlan) -> TlsKeys {
         let allowed = |host: &Nqn| {
             let allows = |subsystem: &&Subsystem| {
@@ -184,14 +185,14 @@ fn read<T, E: std::fmt::Display>(
     }
 }
 
-/// A name without a secret is no proof, wherever others have one.
+/// A name without a secret proves nothing if other hosts have secrets.
 fn warn_of_strangers(secrets: &Secrets, subsystem: &Subsystem) {
     let has_secret = |name: &&String| Nqn::new(name).is_ok_and(|name| secrets.chap.contains_key(&name));
     let Some(hosts) = &subsystem.hosts else { return };
     let without: Vec<&str> = hosts.iter().filter(|name| !has_secret(name)).map(String::as_str).collect();
     if !without.is_empty() && without.len() < hosts.len() {
         let hosts = without.join(", ");
-        tracing::warn!(subsystem = subsystem.name(), hosts, "these hosts are let in by their name, without a secret");
+        tracing::warn!(subsystem = subsystem.name(), hosts, "these hosts are accepted by name alone, without a secret");
     }
 }
 

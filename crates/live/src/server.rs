@@ -1,8 +1,8 @@
-//! The live target: one thread that waits for sockets, backends and timers, and moves bytes between them and [`nvme::target::Target`],
-//! which decides everything.
+//! The live target: one thread that waits for sockets, backends and timers, and moves bytes between
+//! them and [`nvme::target::Target`], which makes all decisions.
 //!
-//! One place waits ([`Server::run`]), one serves what has happened ([`Server::turn`]), and after each connection's turn all that it has
-//! caused is carried out before the next (`settle`). The thread sleeps when nothing happens.
+//! [`Server::run`] waits, [`Server::turn`] serves what has happened. After each connection's turn,
+//! `settle` carries out everything that it caused before the next. An idle thread sleeps.
 
 use crate::backend::{Backends, Completion, Memory, Submitted};
 use crate::busy_poll::BusyPoll;
@@ -43,36 +43,38 @@ const WAKER: Token = Token(0);
 const TIMER: Token = Token(1);
 const SIGNALS: Token = Token(2);
 const METRICS: Token = Token(3);
-/// Listeners of ports; a plan has 64 at most, and two plans meet when one takes the place of the
-/// other.
+/// Tokens of listeners. A plan has 64 ports at most, and a reload has those of two plans.
 const PORTS: std::ops::Range<usize> = 16..144;
-/// Connections to the metrics.
+/// Tokens of connections to the metrics.
 const METRICS_CONNECTIONS: std::ops::Range<usize> = 144..176;
-/// Connections of hosts, by their index.
+/// First token of connections of hosts, by their index.
 const HOSTS: usize = 1024;
-/// Room for one read of one connection: enough for a burst of 4 KiB writes at a depth of 64.
+/// Bytes of one read of a connection: enough for a burst of 4 KiB writes at a depth of 64.
 const ROOM: usize = 256 << 10;
 /// Events of one turn.
 const EVENTS: usize = 1024;
-/// Connections that a port takes in one turn: a flood of them does not keep others waiting.
+/// Connections that a port accepts in one turn, so that a flood of them does not keep others
+/// waiting.
 const ACCEPTS_MAX: usize = 64;
-/// How long no connection is taken after the system ran out of something.
+/// Time without accepting after the system ran out of a resource.
 const PAUSE: Span = Span::ms(100);
 
-/// Reads the plan anew, or says why it cannot.
+/// Reads the plan again, or returns the reason why it cannot.
 pub type Reload = Box<dyn FnMut() -> Result<TargetPlan, String> + Send>;
 
-/// What a server does beside serving.
+/// Options of a server.
 #[derive(Default)]
 pub struct ServerOptions<'a> {
-    /// Handle SIGTERM and SIGINT (an orderly end; the second ends the process) and SIGHUP (`reload`). A process has one such server.
+    /// Handle SIGTERM and SIGINT (an orderly shutdown; the second ends the process) and SIGHUP
+    /// (`reload`). A process has one such server.
     pub signals: bool,
-    /// Where a new plan comes from.
+    /// Source of a new plan.
     pub reload: Option<Reload>,
-    /// Makes a storage in place of the plan's own, for tests that lose power.
+    /// Makes a storage in place of the plan's own, for tests of power loss.
     pub storage: Option<OpenStorage<'a>>,
-    /// Write down all that the target is told and decides, for [`nvme::journal::replay`] with [`Server::config`]. Buffer it. There are no changes while
-    /// it runs, and no messages about hosts.
+    /// Sink of a journal of the target's inputs and decisions, for [`nvme::journal::replay`] with
+    /// [`Server::config`]. Buffer it. The configuration then cannot change, and no notices are
+    /// logged.
     pub journal: Option<JournalSink>,
 }
 
@@ -84,7 +86,7 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Asks for an orderly end.
+    /// Requests an orderly shutdown.
     pub fn stop(&self) {
         self.asked.store(true, Ordering::Release);
         // It fails only when the server is gone.
@@ -99,7 +101,7 @@ pub struct Server {
     stopper: Stopper,
     pub(crate) plan: TargetPlan,
     pub(crate) doors: Doors,
-    /// No connections are taken before.
+    /// No connections are accepted before this time.
     accept_from: Option<Time>,
     config: TargetConfig,
     pub(crate) target: Machine,
@@ -107,7 +109,7 @@ pub struct Server {
     engine: EngineRole,
     pub(crate) opened: OpenedByName,
     pub(crate) security: Security,
-    /// What hosts prove themselves by now.
+    /// Current secrets of hosts.
     pub(crate) secrets: Secrets,
     pub(crate) state: SharedState,
     sockets: Vec<Option<Socket>>,
@@ -115,7 +117,7 @@ pub struct Server {
     listed: VecDeque<ConnectionId>,
     pub(crate) busy_poll: BusyPoll,
     timer: Timer,
-    /// What the timer is set to.
+    /// Time to which the timer is set.
     alarm: Option<Time>,
     signals: Option<Signals>,
     reload: Option<Reload>,
@@ -128,17 +130,17 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens everything that `plan` names and listens; hosts that connect are served by [`Self::run`].
+    /// Opens everything that `plan` names and listens. [`Self::run`] serves the hosts that connect.
     ///
     /// # Errors
-    /// When something of the plan cannot be opened: nothing is served then, and no file was made or
-    /// has grown.
+    /// When something of the plan cannot be opened. Then nothing is served, and no file was created
+    /// or has grown.
     pub fn start(plan: &TargetPlan, options: ServerOptions<'_>) -> Result<Server, StartError> {
         Server::open(plan, options, &InUse::Refused)
     }
 
-    /// Whether [`Self::start`] would succeed, and what another process has now that it needs:
-    /// ports, images, the state. Nothing is left of the attempt.
+    /// Checks that [`Self::start`] would succeed. Returns resources that it needs and another
+    /// process holds: ports, images, the state. Nothing is left of the attempt.
     ///
     /// # Errors
     /// Those of [`Self::start`].
@@ -202,30 +204,30 @@ impl Server {
         Ok(())
     }
 
-    /// Where it listens, in the order of the plan's ports.
+    /// Returns the addresses of its ports, in the order of the plan.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.doors.addresses()
     }
 
-    /// The plan with all names that it left to be made.
+    /// Returns the plan with all generated names.
     pub fn plan(&self) -> &TargetPlan {
         &self.plan
     }
 
-    /// What the target was made of, namespaces at the start included.
+    /// Returns the target's configuration at the start, namespaces included.
     pub fn config(&self) -> &TargetConfig {
         &self.config
     }
 
-    /// Ends [`Self::run`] from elsewhere.
+    /// Returns a handle that ends [`Self::run`].
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
 
-    /// Serves until somebody asks for the end; then finishes what backends are doing, and syncs.
+    /// Serves until a shutdown is requested. Then it completes what backends are doing, and syncs.
     ///
     /// # Errors
-    /// When the system takes away what the loop lives on, or the last sync fails.
+    /// When the event queue fails, or the last sync does.
     pub fn run(&mut self) -> Result<(), RunError> {
         let mut events = Events::with_capacity(EVENTS);
         while !self.stopper.asked.load(Ordering::Acquire) {
@@ -241,14 +243,14 @@ impl Server {
     /// Polls for a while, then sleeps until an event arrives or a timer is due.
     fn wait(&mut self, events: &mut Events) -> Result<(), RunError> {
         let timeout = self.timeout()?;
-        // What backends work on needs the processor itself.
+        // Backends need the processor themselves.
         if timeout == Some(Duration::ZERO) || self.backends.open() > 0 {
             return self.sleep(events, timeout);
         }
         let began = self.clock.now();
         let poll = self.busy_poll.span(began, self.target.target().counters().commands);
         if !self.poll_until(events, began + poll)? {
-            // What is due at this timeout may be late by one poll; precise timers are events.
+            // A timeout may be late by one poll; precise timers are events.
             let polled = Clock::wait(began, self.clock.now());
             self.sleep(events, timeout.map(|timeout| timeout.saturating_sub(polled)))?;
             self.busy_poll.slept(self.clock.now().saturating_since(began));
@@ -315,7 +317,7 @@ impl Server {
             if signal == SIGHUP {
                 self.reload();
             } else {
-                tracing::info!("asked to end: finishing what is underway; once more to leave at once");
+                tracing::info!("shutting down: completing outstanding requests; signal again to exit at once");
                 self.stopper.stop();
             }
         }
@@ -351,7 +353,7 @@ impl Server {
         });
     }
 
-    /// Takes those who wait at a port, some of them now and the rest in the next turn.
+    /// Accepts connections that wait at a port, some of them now and the rest in the next turn.
     fn accept(&mut self, door: usize) {
         let now = self.clock.now();
         let number = self.doors.all[door].id;
@@ -362,8 +364,9 @@ impl Server {
                 Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => {
                 }
                 Err(error) => {
-                    // Most likely out of file descriptors: nobody tells when there are some again.
-                    tracing::error!(%error, "no connection can be taken for now");
+                    // Most likely out of file descriptors: no event reports that some are free
+                    // again.
+                    tracing::error!(%error, "cannot accept connections for now");
                     self.accept_from = Some(now + PAUSE);
                     return;
                 }
@@ -382,12 +385,12 @@ impl Server {
         };
         let interest = Interest::READABLE | Interest::WRITABLE;
         let registered = self.poll.registry().register(&mut stream, Token(HOSTS + id.index()), interest);
-        // Answers are small and whole: waiting for more would only delay them (RFC 896 does not fit requests and answers).
+        // Answers are small and complete: Nagle's algorithm (RFC 896) would only delay them.
         if let Err(error) = registered.and_then(|()| stream.set_nodelay(true)) {
             tracing::warn!(%peer, %error, "connection lost");
             return self.target.closed(now, id);
         }
-        tracing::debug!(%peer, connection = id.bits(), port = number.0, "connection taken");
+        tracing::debug!(%peer, connection = id.bits(), port = number.0, "connection accepted");
         let stream = match self.security.stream(number, peer, stream) {
             Ok(stream) => stream,
             Err(error) => {
@@ -449,7 +452,7 @@ impl Server {
         self.log_notices(now);
     }
 
-    /// Reads one connection's input, once, and brings it to the target.
+    /// Reads a connection once, and passes the bytes to the target.
     fn pull(&mut self, now: Time, id: ConnectionId) {
         let Some(socket) = socket_of(&mut self.sockets, id) else { return };
         socket.is_listed = false;
@@ -471,7 +474,7 @@ impl Server {
         self.room = room;
     }
 
-    /// Brings the target what it takes of `bytes`, and sends the answers.
+    /// Passes `bytes` to the target as far as it takes them, and sends the answers.
     fn feed(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
         let mut input = Input { id, brought: &[], rest: bytes };
         loop {
@@ -488,7 +491,7 @@ impl Server {
         }
     }
 
-    /// Carries out what the target wants until it wants nothing more.
+    /// Carries out the target's requests and sends its output until there is none.
     fn settle(&mut self, now: Time) {
         loop {
             let mut is_quiet = !self.carry_out(now, &mut Input::none());
@@ -502,7 +505,7 @@ impl Server {
         }
     }
 
-    /// Carries out all requests of the target, and brings it `input` as far as it takes it. Returns
+    /// Carries out all requests of the target, and passes it `input` as far as it takes it. Returns
     /// whether there were any requests.
     fn carry_out(&mut self, now: Time, input: &mut Input<'_>) -> bool {
         let mut was_asked = false;
@@ -515,7 +518,7 @@ impl Server {
         was_asked
     }
 
-    /// Answers requests of backends in memory, up to one that needs something else. Returns that one.
+    /// Answers requests of backends in memory. Returns the first request for another backend.
     fn answer_from_memory(&mut self, now: Time, input: &mut Input<'_>, was_asked: &mut bool) -> Option<IoRequest> {
         let Server { engine, target, backends, metrics, recorder, .. } = self;
         let mut memory = Memory::of(backends, recorder.is_some());
@@ -555,7 +558,7 @@ impl Server {
         self.engine.complete(now, &mut self.target, completion.tag, completion.result);
     }
 
-    /// Sends what waits for a connection, ends it where that is due, and has it read on where it waited for that.
+    /// Sends the output of a connection, closes it if that is due, and lists it to read on.
     fn serve(&mut self, id: ConnectionId) {
         let Some(socket) = socket_of(&mut self.sockets, id) else { return };
         if socket.push(&mut self.target, &self.backends) == Moved::Ended {
@@ -578,16 +581,16 @@ impl Server {
         }
     }
 
-    /// The peer or the network has ended a connection.
+    /// The peer or the network has closed a connection.
     fn lose(&mut self, now: Time, id: ConnectionId) {
         if let Some(mut socket) = self.sockets.get_mut(id.index()).and_then(Option::take) {
-            tracing::debug!(peer = %socket.peer, connection = id.bits(), "connection gone");
+            tracing::debug!(peer = %socket.peer, connection = id.bits(), "connection lost");
             let _ = self.poll.registry().deregister(socket.stream());
         }
         self.target.closed(now, id);
     }
 
-    /// This side ends a connection.
+    /// Closes a connection from this side.
     fn close(&mut self, now: Time, id: ConnectionId) {
         if let Some(mut socket) = self.sockets.get_mut(id.index()).and_then(Option::take) {
             let _ = self.poll.registry().deregister(socket.stream());
@@ -614,7 +617,7 @@ impl Server {
         self.floods.tell_due(now);
     }
 
-    /// Takes nothing new, finishes what backends do, sends the answers, syncs.
+    /// Accepts nothing new, completes what backends do, sends the answers, syncs.
     fn end(&mut self, events: &mut Events) -> Result<(), RunError> {
         self.doors.all.clear();
         self.http = None;
@@ -630,7 +633,7 @@ impl Server {
                 _ => {}
             }
             if !self.signals.iter_mut().flat_map(|signals| signals.pending()).all(|signal| signal == SIGHUP) {
-                tracing::warn!("leaving at once");
+                tracing::warn!("exiting at once");
                 std::process::exit(130);
             }
             let now = self.clock.now();
@@ -644,12 +647,12 @@ impl Server {
     }
 }
 
-/// Bytes of a connection that the target is brought.
+/// Bytes of a connection for the target.
 struct Input<'a> {
     id: ConnectionId,
-    /// Those of the last call: requests may be about them.
+    /// Bytes of the last call: requests may refer to them.
     brought: &'a [u8],
-    /// Those that it has not taken.
+    /// Bytes that the target has not taken.
     rest: &'a [u8],
 }
 
@@ -664,7 +667,7 @@ impl Input<'_> {
     }
 }
 
-/// All of a plan that a start needs, open.
+/// The open resources of a plan.
 struct Ready {
     plan: TargetPlan,
     doors: Doors,
@@ -710,7 +713,7 @@ impl Ready {
     }
 }
 
-/// What may be behind the end of a connection.
+/// A likely cause of the end of a connection.
 fn hint(reason: &CloseReason) -> &'static str {
     /// The first byte of a TLS handshake (RFC 8446, 5.1).
     const HANDSHAKE: u64 = 22;
@@ -720,15 +723,15 @@ fn hint(reason: &CloseReason) -> &'static str {
     }
 }
 
-/// What the loop sleeps on, and what wakes it from other threads.
+/// The event queue, and the waker for other threads.
 fn event_queue() -> io::Result<(Poll, Arc<Waker>)> {
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
     Ok((poll, waker))
 }
 
-/// Another target may serve a shared file under the same name: that both begin to count at one
-/// place is as good as impossible.
+/// Another target may serve a shared file under the same name. Random first numbers of controllers
+/// make a collision unlikely.
 fn number_controllers(target: &mut Machine, plan: &TargetPlan) -> Result<(), StartError> {
     let is_shared = plan.subsystems.iter().flat_map(|subsystem| &subsystem.namespaces).any(|disk| disk.shared);
     if let Some(target) = target.managed().filter(|_| is_shared) {
@@ -738,7 +741,8 @@ fn number_controllers(target: &mut Machine, plan: &TargetPlan) -> Result<(), Sta
     Ok(())
 }
 
-/// The socket of a connection; `None` when it is gone, whoever has its place now.
+/// Returns the socket of a connection; `None` when the connection is gone, even if its index was
+/// reused.
 fn socket_of(sockets: &mut [Option<Socket>], id: ConnectionId) -> Option<&mut Socket> {
     sockets.get_mut(id.index())?.as_mut().filter(|socket| socket.id == id)
 }

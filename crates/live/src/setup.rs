@@ -24,20 +24,21 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Data of one H2CData and of one C2HData: what widely used targets take, so that hosts are known to get on with it.
+/// Data of one H2CData and of one C2HData: the value of widely used targets, which hosts are known
+/// to support.
 const DATA_PDU_BYTES: u32 = 128 << 10;
-/// Keep-alive in steps of a second: hosts ask for some, most for five.
+/// Granularity of keep-alive timeouts: a second. Most hosts ask for five.
 const KEEP_ALIVE_100_MS: u16 = 10;
-/// As widely used targets have it (AERL 3).
+/// As in widely used targets (AERL 3).
 const EVENTS: u16 = 4;
 /// Entries of the error log (ELPE).
 const ERRORS: u16 = 64;
-/// Notices between two looks of the loop.
+/// Notices kept between two turns of the loop.
 const NOTICES: usize = 4096;
-/// Numbers that namespaces may have (NN): the most that a target takes, so that any can be added later.
+/// Highest namespace identifier (NN): the most that a target takes, so that any can be added later.
 const NAMESPACES: u32 = 1024;
 
-/// A namespace as it came to be, for changes later.
+/// An open namespace, kept for later changes.
 pub(crate) struct Opened {
     pub plan: Namespace,
     pub backend: BackendId,
@@ -48,14 +49,14 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Gives back what hosts no longer see. A file keeps its length.
+    /// Frees what hosts no longer see. A file keeps its length.
     pub(crate) fn shrink(&self) -> io::Result<()> {
         let bytes = self.blocks << block_shift(&self.plan);
         if self.plan.size.is_some() && bytes < self.storage.bytes() { self.storage.resize(bytes) } else { Ok(()) }
     }
 }
 
-/// How a storage is made in place of the plan's own: for tests that lose power.
+/// Makes a storage in place of the plan's own, for tests of power loss.
 pub type OpenStorage<'a> = &'a dyn Fn(&Namespace) -> Option<Arc<dyn Storage>>;
 
 /// Every namespace with its backend, by name.
@@ -65,7 +66,7 @@ pub(crate) fn name_of(subsystem: &Subsystem, namespace: &Namespace) -> Namespace
     NamespaceName { subsystem: subsystem.name().to_owned(), namespace: namespace.id }
 }
 
-/// A file that serves a namespace, if the plan names one.
+/// The file that serves a namespace, if the plan names one.
 fn path_of(plan: &Namespace) -> Option<&str> {
     match &plan.backend {
         Backend::File { path, .. } | Backend::Flash { path: Some(path), .. } => Some(path),
@@ -73,7 +74,7 @@ fn path_of(plan: &Namespace) -> Option<&str> {
     }
 }
 
-/// What hosts are shown of a namespace.
+/// A namespace's properties as hosts see them.
 fn namespace_config(
     opened: &Opened,
     lends: bool,
@@ -101,20 +102,20 @@ fn block_shift(plan: &Namespace) -> u8 {
     plan.block.count().trailing_zeros() as u8
 }
 
-/// A storage that has grown, and what it had.
+/// A storage that has grown, and its former size.
 struct Grown {
     storage: Arc<dyn Storage>,
     bytes: u64,
-    /// Of the file beneath.
+    /// Of the underlying file.
     length: Option<u64>,
 }
 
-/// All that a plan needs, opened and not yet used. Dropping it takes everything back;
-/// [`Self::keep`] makes it stay.
+/// All resources of a plan, opened and not yet used. Dropping it takes everything back;
+/// [`Self::keep`] keeps it.
 pub(crate) struct Preparation<'a> {
     pub backends: &'a mut Backends,
     pub state: &'a SharedState,
-    /// What is served now.
+    /// The namespaces that are served now.
     pub before: &'a OpenedByName,
     pub open: OpenStorage<'a>,
     pub secrets: &'a Secrets,
@@ -123,11 +124,11 @@ pub(crate) struct Preparation<'a> {
     added: Vec<BackendId>,
     new: Vec<Arc<dyn Storage>>,
     grown: Vec<Grown>,
-    /// Files whose lock lets others in, or does no more, and whether it did before.
+    /// Files whose lock becomes shared or exclusive, and whether it was shared before.
     reshared: Vec<(Arc<dyn Storage>, bool)>,
 }
 
-/// A plan in which everything has its name, and what came of it.
+/// A plan with all names filled in, and its resources.
 pub(crate) struct Prepared {
     pub plan: TargetPlan,
     pub config: TargetConfig,
@@ -148,7 +149,7 @@ impl<'a> Preparation<'a> {
         Preparation { backends, state, before, open, secrets, in_use, drafts, added, new, grown, reshared }
     }
 
-    /// Opens everything that `plan` names and is not open yet. `old` is the plan of what is served
+    /// Opens everything that `plan` names and is not open yet. `old` is the plan that is served
     /// now, and `ports` are those of `plan`, in order.
     pub(crate) fn prepare(
         &mut self,
@@ -182,12 +183,12 @@ impl<'a> Preparation<'a> {
         Ok(Prepared { plan, config, opened })
     }
 
-    /// Everything stays, or all is taken back.
+    /// Keeps everything, or takes all of it back.
     pub(crate) fn end(self, stays: bool) -> io::Result<()> {
         if stays { self.keep() } else { Ok(()) }
     }
 
-    /// Everything stays.
+    /// Keeps everything.
     pub(crate) fn keep(mut self) -> io::Result<()> {
         locked(self.state).keep();
         self.new.drain(..).filter_map(|storage| storage.file().map(DiskFile::keep)).for_each(drop);
@@ -197,7 +198,7 @@ impl<'a> Preparation<'a> {
         self.drafts.drain(..).try_for_each(Draft::keep)
     }
 
-    /// A namespace as it is already, or opened now.
+    /// A namespace that is open already, or is opened now.
     fn opened(&mut self, name: NamespaceName, plan: &Namespace) -> Result<Opened, StartError> {
         let known = self.before.get(&name);
         if let Some(known) = known.filter(|known| is_same_disk(&known.plan, plan)) {
@@ -221,8 +222,8 @@ impl<'a> Preparation<'a> {
         Ok(Opened { plan: plan.clone(), backend, blocks, uuid, storage, image })
     }
 
-    /// One that stays, in the size of `plan`. It grows now, before hosts see it, and shrinks when
-    /// they have seen it.
+    /// A namespace that stays, in the size of `plan`. It grows now, before hosts see it, and
+    /// shrinks after they have seen it.
     fn resized(&mut self, known: &Opened, plan: &Namespace) -> Result<Opened, StartError> {
         let before = known.storage.bytes();
         let length = known.storage.file().map(DiskFile::length).transpose();
@@ -248,7 +249,7 @@ impl<'a> Preparation<'a> {
         Ok(Opened { plan: plan.clone(), backend: known.backend, blocks, uuid, storage, image })
     }
 
-    /// Opens what a namespace needs, and says which file it is.
+    /// Opens the storage of a namespace, and returns its file.
     fn parts(&mut self, plan: &Namespace, known: Option<&Opened>) -> Result<(BackendParts, Option<Image>), StartError> {
         let block_shift = block_shift(plan);
         let parts =
@@ -281,8 +282,8 @@ impl<'a> Preparation<'a> {
         Ok((BackendParts { io, ..parts(file, threads, drive) }, Some(image)))
     }
 
-    /// By which lock a namespace's file is held. Another one of this target that has it and does
-    /// not share it refuses it later, by name.
+    /// The lock for a namespace's file. A second namespace of this target with the file that does
+    /// not share it is refused later, by name.
     fn hold(&self, plan: &Namespace, known: Option<&Opened>) -> Hold {
         let path = path_of(plan).and_then(|path| std::fs::canonicalize(path).ok());
         let is_it = |opened: &&Opened| opened.image.as_ref().is_some_and(|image| Some(&image.path) == path.as_ref());
@@ -298,8 +299,8 @@ impl<'a> Preparation<'a> {
         }
     }
 
-    /// Names that the plan leaves to us: the target's own where it is kept, else those that go with
-    /// the first disk.
+    /// Generates the names that the plan leaves out: the target's own if they are kept, else those
+    /// of the first disk.
     fn give_names(&self, subsystem: &mut Subsystem, first: Option<&Opened>) -> Result<(), StartError> {
         let (uuid, of) = match (locked(self.state).instance(), first) {
             (Some(uuid), _) => (uuid, subsystem.nqn.clone().unwrap_or_default()),
@@ -359,11 +360,11 @@ impl Drop for Preparation<'_> {
     }
 }
 
-/// Names that what is served now has been given: they stay.
+/// Copies generated names of what is served now: they stay.
 fn known_names(subsystem: &mut Subsystem, old: Option<&TargetPlan>) {
     let Some(old) = old else { return };
     if subsystem.nqn.is_none() {
-        // Only a subsystem that is alone may have none.
+        // Only a single subsystem may have no name.
         subsystem.nqn = old.subsystems.first().and_then(|known| known.nqn.clone());
     }
     let known = old.subsystems.iter().find(|known| known.nqn == subsystem.nqn);
@@ -372,7 +373,8 @@ fn known_names(subsystem: &mut Subsystem, old: Option<&TargetPlan>) {
     }
 }
 
-/// Whether the backend of `old` does for `new`: they differ in what can change under a host's eyes.
+/// Whether the backend of `old` can serve `new`: they differ only in properties that may change
+/// while hosts are connected.
 fn is_same_disk(old: &Namespace, new: &Namespace) -> bool {
     let needs_another_file = old.read_only != new.read_only && path_of(new).is_some();
     let changeable = Namespace {
@@ -387,8 +389,8 @@ fn is_same_disk(old: &Namespace, new: &Namespace) -> bool {
     changeable == *new && !needs_another_file
 }
 
-/// One file under two namespaces is two names for the same data, and one identity under two is the
-/// same mistake seen from a host.
+/// Checks that no two namespaces have one file or one identity: hosts would take them for the same
+/// data.
 fn check_identities(opened: &OpenedByName) -> Result<(), StartError> {
     let pairs =
         opened.iter().enumerate().flat_map(|(at, left)| opened.iter().skip(at + 1).map(move |right| (left, right)));
@@ -425,7 +427,7 @@ fn limits(plan: &Limits) -> TargetLimits {
         controllers_per_host_max: plan.controllers_per_host,
         io_queues_max: plan.io_queues,
         queue_entries_max: u16::try_from(plan.queue_entries).unwrap_or(u16::MAX),
-        // The plan's transfer is a power of two of at least 4 KiB.
+        // The plan's transfer size is a power of two of at least 4 KiB.
         transfer_shift: (plan.transfer.count().trailing_zeros() - 12) as u8,
         in_capsule_bytes: plan.in_capsule.count() as u32,
         host_data_max: DATA_PDU_BYTES,
@@ -468,7 +470,7 @@ fn subsystem_config(
     ports: &[(PortId, SocketAddr)],
 ) -> Result<SubsystemConfig, StartError> {
     let text = |error: nvme::CodecError| StartError::Plan(format!("{}: {error}", plan.name()));
-    // The plan counts its ports from 1 and names no others.
+    // The plan numbers its ports from 1 and names no others.
     let port = |number: u16| ports[usize::from(number) - 1].0;
     Ok(SubsystemConfig {
         name: Nqn::new(plan.name()).map_err(text)?,
@@ -484,7 +486,7 @@ fn subsystem_config(
     })
 }
 
-/// Who may use a subsystem.
+/// The hosts that may use a subsystem.
 fn host_access(plan: &Subsystem) -> Result<HostAccess, StartError> {
     let Some(names) = &plan.hosts else { return Ok(HostAccess::Any) };
     let names: Result<_, nvme::CodecError> = names.iter().map(|name| Nqn::new(name)).collect();
@@ -502,5 +504,5 @@ fn path_state(path: &Path) -> PathState {
     PathState { port: PortId(path.port), group: path.group, state }
 }
 
-/// The longest that an orderly end waits for what backends still do.
+/// Longest time that an orderly shutdown waits for backends.
 pub(crate) const END_WAIT: Span = Span::secs(10);

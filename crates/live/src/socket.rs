@@ -1,4 +1,5 @@
-//! One connection of a host: its socket, what the system has said of it, and bytes that the target has not taken yet.
+//! One connection of a host: its socket, its readiness, and bytes that the target has not taken
+//! yet.
 
 use crate::backend::{Backends, Memory};
 use crate::machine::Machine;
@@ -8,18 +9,18 @@ use nvme::target::{Channel, ConnectionId, Piece, Target};
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
 
-/// Slices that one call sends at most: a third of what the system takes, and more than a full queue of 128 reads leaves, one slice for its header
-/// and one for its data.
+/// Slices that one call sends at most: a third of the system's limit. A full queue of 128 reads has
+/// fewer, one slice for each header and one for its data.
 const SLICES_MAX: usize = 320;
 
-/// What came of reading or writing.
+/// Outcome of reading or writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moved {
-    /// All that there was to do for now.
+    /// Nothing more to do for now.
     Settled,
     /// There may be more at once.
     More,
-    /// The peer or the network has ended it.
+    /// The peer or the network has closed the connection.
     Ended,
 }
 
@@ -28,13 +29,14 @@ pub(crate) struct Socket {
     pub id: ConnectionId,
     pub peer: SocketAddr,
     stream: Stream,
-    /// Read, but not taken by the target.
+    /// Bytes that were read and not taken by the target.
     left: Vec<u8>,
     may_read: bool,
     may_write: bool,
-    /// The peer sends nothing more: reading goes on until it says so, since the system tells it only once.
+    /// The peer sends nothing more. Reading continues until its end, since the system reports this
+    /// only once.
     is_half_closed: bool,
-    /// It is in the loop's list of those that may have more.
+    /// It is in the loop's list of connections with possible input.
     pub is_listed: bool,
 }
 
@@ -48,23 +50,24 @@ impl Socket {
         self.stream.socket()
     }
 
-    /// The system says that there is something to read, or room to write.
+    /// The system reports that the socket is readable or writable.
     pub(crate) fn is_ready(&mut self, to_read: bool, to_write: bool) {
         self.may_read |= to_read;
         self.may_write |= to_write;
     }
 
-    /// The system says that the peer has closed its side.
+    /// The system reports that the peer has closed its side.
     pub(crate) fn half_closed(&mut self) {
         self.is_half_closed = true;
     }
 
-    /// Whether there may be something for the target.
+    /// Whether there may be bytes for the target.
     pub(crate) fn has_input(&self) -> bool {
         self.may_read || !self.left.is_empty()
     }
 
-    /// Bytes for the target, at the front of `room`: those that it left, or what one read gives, so that every connection has its turn.
+    /// Puts bytes for the target at the front of `room`: those that it left, or those of one read,
+    /// so that every connection has its turn.
     pub(crate) fn read(&mut self, room: &mut [u8]) -> Result<usize, Moved> {
         if !self.left.is_empty() {
             let count = self.left.len();
@@ -75,7 +78,8 @@ impl Socket {
         match self.stream.read(room) {
             Ok(0) => Err(Moved::Ended),
             Ok(count) => {
-                // A stream that gave less than there was room for is empty (epoll(7)), but for its end.
+                // A read that did not fill its room has emptied the stream (epoll(7)), except for
+                // its end.
                 self.may_read = count == room.len() || self.is_half_closed || self.stream.has_ended();
                 Ok(count)
             }
@@ -88,18 +92,18 @@ impl Socket {
         }
     }
 
-    /// Whom a handshake has shown the peer to be, once after it and before the first bytes are brought to the target.
+    /// Returns the peer's identity from a handshake, once, before its first bytes go to the target.
     pub(crate) fn take_channel(&mut self) -> Option<Channel> {
         self.stream.take_channel()
     }
 
-    /// Keeps what the target has not taken of what was read; no more than the room that it was read into.
+    /// Keeps the bytes that the target has not taken: no more than the room that they were read
+    /// into.
     pub(crate) fn keep(&mut self, bytes: &[u8]) {
         self.left.extend_from_slice(bytes);
     }
 
-    /// Sends what the target has for it, as far as the system takes it, and ends the loans of the
-    /// rest.
+    /// Sends the target's output as far as the system accepts it, and ends the loans of the rest.
     pub(crate) fn push(&mut self, target: &mut Machine, backends: &Backends) -> Moved {
         while self.may_write && target.target().pieces(self.id).next().is_some() {
             match self.send_from(target.target(), backends) {
@@ -117,7 +121,8 @@ impl Socket {
         let Some(lender) = target.lender(self.id) else { return self.send(target.transmit(self.id)) };
         let mut memory = Memory::of(backends, false);
         let lent = memory.lent_by(lender);
-        // What cannot be sent from where it lies ends what is sent: reading it then says why.
+        // A block that cannot be sent from where it lies ends the slices: reading it then gives the
+        // reason.
         let slices = target.pieces(self.id).map_while(|piece| match piece {
             Piece::Bytes(bytes) => Some(bytes),
             Piece::Lent { range, from, to } => lent?.bytes(range)?.get(from..to),
@@ -125,7 +130,7 @@ impl Socket {
         self.send(slices)
     }
 
-    /// Sends what the system takes of `waiting` by one call; how many bytes that was.
+    /// Sends what the system accepts of `waiting` by one call. Returns the number of bytes.
     fn send<'a>(&mut self, waiting: impl Iterator<Item = &'a [u8]>) -> Result<usize, Moved> {
         if !self.may_write {
             return Ok(0);
@@ -151,9 +156,10 @@ impl Socket {
         }
     }
 
-    /// Ends it from this side: what was sent last can still be read. Unread bytes would make the system send a reset, which overtakes it.
+    /// Closes it from this side. The peer can still read what was sent last: unread bytes would
+    /// make the system send a reset, which overtakes it.
     pub(crate) fn end(mut self) {
-        /// Reads of what a peer has sent too much; more than that is its own loss.
+        /// Reads of surplus bytes of a peer; more than that are its own loss.
         const READS_MAX: usize = 256;
         let mut room = [0; 16 << 10];
         self.stream.end();

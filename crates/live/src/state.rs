@@ -1,9 +1,9 @@
-//! What outlives a restart: identities of files and of the target itself, and reservations, in one
-//! small file.
+//! State that survives a restart: identities of files and of the target itself, and reservations,
+//! in one small file.
 //!
-//! The file is replaced as a whole: written beside, synced, renamed, and the folder synced, so that after a crash at any time it is the
-//! old one or the new one. A file that cannot be read is an error and stays where it is. One target
-//! at a time has it.
+//! The file is replaced atomically: written beside, synced, renamed, and the folder synced. After a
+//! crash it is the old one or the new one. A file that cannot be read is an error and stays. One
+//! target at a time uses it.
 
 mod form;
 mod keeper;
@@ -20,7 +20,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Which namespace of which subsystem.
+/// A namespace of a subsystem.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NamespaceName {
     pub subsystem: String,
@@ -32,28 +32,28 @@ pub(crate) struct NamespaceName {
 struct Known {
     uuid: Uuid,
     path: PathBuf,
-    /// Its number, and when it was made: by these it is found again where it has moved.
+    /// Its inode number and creation time, which identify it after a move.
     inode: u64,
     created: Option<u64>,
 }
 
-/// All that is kept.
+/// The content of the state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Content {
-    /// The target's own.
+    /// The target's own identity.
     instance: Uuid,
     files: Vec<Known>,
-    /// Those that survive a loss of power.
+    /// Reservations that persist through a power loss.
     reservations: BTreeMap<NamespaceName, Reservations>,
 }
 
-/// Everything that is kept, and where.
+/// The state and its file.
 #[derive(Debug)]
 pub(crate) struct State {
-    /// The file; without one nothing outlives the process.
+    /// The file; without one nothing survives the process.
     path: Option<PathBuf>,
     content: Content,
-    /// Held as long as this process uses the folder.
+    /// Held while this process uses the folder.
     _lock: Option<File>,
     /// It is not another target's, which a check only reads.
     is_ours: bool,
@@ -61,8 +61,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// What is kept in `folder`, which is made when it is not there. It stays when something is
-    /// [kept](Self::keep).
+    /// Reads the state in `folder`, which is created if it does not exist. A new folder stays when
+    /// something is [kept](Self::keep).
     pub(crate) fn open(folder: Option<&str>, in_use: &InUse) -> Result<State, StartError> {
         let instance = new_uuid()?;
         let Some(folder) = folder.map(Path::new) else {
@@ -91,7 +91,7 @@ impl State {
         self.path.as_ref().map(|_| self.content.instance)
     }
 
-    /// The identity of a file: the kept one, found by where it is or by what it is, or a new one.
+    /// The identity of a file: the kept one, found by its path or its inode, or a new one.
     pub(crate) fn identity(&mut self, image: &Image) -> Result<Uuid, StartError> {
         let has_moved_here = |known: &Known| {
             let is_it = (known.inode, known.created) == (image.place.1, image.created) && image.created.is_some();
@@ -117,7 +117,7 @@ impl State {
         self.content.reservations.get(name).cloned().unwrap_or_default()
     }
 
-    /// Replaces the reservations of a namespace; only those that are to survive are kept.
+    /// Replaces the reservations of a namespace; only those that persist are kept.
     fn set_reservations(&mut self, name: &NamespaceName, reservations: Reservations) {
         self.content.reservations.remove(name);
         if reservations.persists {
@@ -125,23 +125,23 @@ impl State {
         }
     }
 
-    /// Whether anything outlives the process.
+    /// Whether state survives the process.
     pub(crate) fn is_kept(&self) -> bool {
         self.path.is_some()
     }
 
-    /// All of it, written beside the file.
+    /// The text of the state, written beside the file.
     pub(crate) fn draft(&self) -> io::Result<Option<Draft>> {
         let path = self.path.as_ref().filter(|_| self.is_ours);
         path.map(|path| Draft::write(path, &StateForm::text(&self.content))).transpose()
     }
 
-    /// The folder stays.
+    /// Keeps the folder.
     pub(crate) fn keep(&mut self) {
         std::mem::take(&mut self.made).keep();
     }
 
-    /// Returns when all would survive a loss of power.
+    /// Returns when the state would survive a power loss.
     pub(crate) fn save(&self) -> io::Result<()> {
         self.draft()?.map_or(Ok(()), Draft::keep)
     }

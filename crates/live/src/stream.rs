@@ -1,4 +1,4 @@
-//! A connection as bytes: a socket as it is, or TLS over one.
+//! A connection as bytes: a plain socket, or TLS over one.
 
 use crate::error::StartError;
 use crate::secrets::Secrets;
@@ -11,14 +11,14 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 
-/// A connection. What is read and written are the bytes of NVMe/TCP.
+/// A connection. It reads and writes the bytes of NVMe/TCP.
 pub(crate) enum Stream {
     Plain(TcpStream),
     Secured(Box<Session>),
 }
 
 impl Stream {
-    /// The socket itself, to wait for.
+    /// The socket, to wait for.
     pub(crate) fn socket(&mut self) -> &mut TcpStream {
         match self {
             Stream::Plain(socket) => socket,
@@ -26,7 +26,7 @@ impl Stream {
         }
     }
 
-    /// Whom a handshake has shown the peer to be, once after it.
+    /// Returns the peer's identity from a handshake, once.
     pub(crate) fn take_channel(&mut self) -> Option<Channel> {
         match self {
             Stream::Plain(_) => None,
@@ -34,12 +34,13 @@ impl Stream {
         }
     }
 
-    /// Whether reading has something to say though nothing more comes from the socket.
+    /// Whether reading reports something although the socket has no more bytes.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self, Stream::Secured(session) if session.has_ended())
     }
 
-    /// Whether bytes can be sent: a handshake that is due goes on by this. An error says why there will be none.
+    /// Whether bytes can be sent; continues a pending handshake. An error is the reason why it
+    /// failed.
     pub(crate) fn is_ready(&mut self) -> Result<bool, String> {
         match self {
             Stream::Plain(_) => Ok(true),
@@ -50,7 +51,7 @@ impl Stream {
         }
     }
 
-    /// Nothing more is sent.
+    /// Closes the sending side.
     pub(crate) fn end(&mut self) {
         if let Stream::Secured(session) = self {
             session.end();
@@ -85,22 +86,22 @@ impl Write for Stream {
     }
 }
 
-/// Which ports are secured, and by what.
+/// The secured ports, and their keys.
 pub(crate) struct Security {
     keys: Arc<Keys>,
     acceptors: Acceptors,
 }
 
-/// Those of ports that are secured.
+/// Acceptors of secured ports.
 type Acceptors = BTreeMap<PortId, Acceptor>;
 
 impl Security {
-    /// No port yet.
+    /// No ports yet.
     pub(crate) fn new() -> Security {
         Security { keys: Arc::new(Keys::new(BTreeMap::new())), acceptors: BTreeMap::new() }
     }
 
-    /// What the ports of `plan` need; `ports` are their numbers in the target.
+    /// Prepares acceptors for the ports of `plan`; `ports` are their numbers in the target.
     pub(crate) fn prepare(&self, plan: &TargetPlan, ports: &[(PortId, SocketAddr)]) -> Result<Acceptors, StartError> {
         let secured = plan.ports.iter().zip(ports).filter(|(port, _)| port.tls == TlsName::Required);
         let acceptor = |(port, (id, _)): (&Port, &(PortId, SocketAddr))| {
@@ -110,13 +111,13 @@ impl Security {
         secured.map(acceptor).collect()
     }
 
-    /// Other ports and keys, for whoever connects from now on.
+    /// Replaces ports and keys for later connections.
     pub(crate) fn change(&mut self, acceptors: Acceptors, plan: &TargetPlan, secrets: &Secrets) {
         self.acceptors = acceptors;
         self.keys.change(secrets.tls_keys(plan));
     }
 
-    /// What a port makes of a new connection.
+    /// Wraps a new connection of a port.
     pub(crate) fn stream(&self, port: PortId, peer: SocketAddr, socket: TcpStream) -> Result<Stream, String> {
         match self.acceptors.get(&port) {
             Some(acceptor) => Ok(Stream::Secured(Box::new(acceptor.accept(peer, socket)?))),

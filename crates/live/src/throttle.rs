@@ -1,22 +1,21 @@
-//! Lines of the log that many peers, or a failing disk, would fill it with: one a second of a kind,
-//! and how many were left out.
+//! Limits log lines that many peers, or a failing disk, cause: one a second of each kind, with the
+//! number of suppressed lines.
 
 use base::{Span, Time};
 
-/// Between two lines of a kind.
+/// Time between two lines of a kind.
 const GAP: Span = Span::secs(1);
 
 /// Lines of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Throttle {
-    /// No line is written before.
+    /// No line is written before this time.
     next: Option<Time>,
     left_out: u64,
 }
 
 impl Throttle {
-    /// Whether a line may be written, and how many were left out before it. `None`: this one is
-    /// left out.
+    /// Returns how many lines were suppressed before this one, or `None` if this one is suppressed.
     pub(crate) fn admit(&mut self, now: Time) -> Option<u64> {
         if self.next.is_some_and(|next| now < next) {
             self.left_out += 1;
@@ -26,18 +25,18 @@ impl Throttle {
         Some(std::mem::take(&mut self.left_out))
     }
 
-    /// How many lines were left out, once there may be one that says so.
+    /// Returns the number of suppressed lines, once a line about them is allowed.
     pub(crate) fn take_due(&mut self, now: Time) -> Option<u64> {
         if self.next_due()? > now { None } else { self.admit(now) }
     }
 
-    /// When [`Self::take_due`] has something to say.
+    /// Time at which [`Self::take_due`] has something to report.
     pub(crate) fn next_due(&self) -> Option<Time> {
         self.next.filter(|_| self.left_out > 0)
     }
 }
 
-/// What peers may do so often that the log would be full of it.
+/// Events that peers may cause often enough to fill the log.
 #[derive(Clone, Copy)]
 pub(crate) enum Flood {
     Refused,
@@ -47,7 +46,7 @@ pub(crate) enum Flood {
 }
 
 impl Flood {
-    /// What the log says of those that it left out, in the order of the kinds.
+    /// The log's text about suppressed lines, in the order of the kinds.
     const ALL: [&str; 4] = [
         "more connections refused",
         "more connections ended: no Connect came in time",
@@ -61,14 +60,15 @@ impl Flood {
 pub(crate) struct Floods([Throttle; Flood::ALL.len()]);
 
 impl Floods {
-    /// Has `tell` write a line, which says how many were left out before it; or leaves it out.
+    /// Calls `tell` to write a line with the number of lines suppressed before it, or suppresses
+    /// it.
     pub(crate) fn tell(&mut self, now: Time, flood: Flood, tell: impl FnOnce(u64)) {
         if let Some(left_out) = self.0[flood as usize].admit(now) {
             tell(left_out);
         }
     }
 
-    /// Writes how many were left out, of each kind of which that may be said now.
+    /// Writes the number of suppressed lines of each kind for which that is allowed now.
     pub(crate) fn tell_due(&mut self, now: Time) {
         for (flood, what) in self.0.iter_mut().zip(Flood::ALL) {
             if let Some(left_out) = flood.take_due(now) {
@@ -77,7 +77,7 @@ impl Floods {
         }
     }
 
-    /// When [`Self::tell_due`] has something to say.
+    /// Time at which [`Self::tell_due`] has something to report.
     pub(crate) fn next_due(&self) -> Option<Time> {
         self.0.iter().filter_map(Throttle::next_due).min()
     }

@@ -1,4 +1,4 @@
-//! Wake-ups finer than the millisecond of epoll: a timer of the system that the loop listens to.
+//! Wake-ups finer than the millisecond of epoll: a timer of the system as an event source.
 
 use crate::error::StartError;
 use mio::unix::SourceFd;
@@ -24,9 +24,9 @@ impl Timer {
         Ok(Timer { alarm })
     }
 
-    /// Rings after `wait`, and not at an earlier setting.
+    /// Expires after `wait`, in place of an earlier setting.
     pub(crate) fn set(&self, wait: Duration) -> io::Result<()> {
-        // Zero would switch it off.
+        // Zero would disarm it.
         let wait = wait.max(Duration::from_nanos(1));
         let at = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
         let never = Timespec { tv_sec: 0, tv_nsec: 0 };

@@ -1,9 +1,9 @@
-//! TLS 1.3 with pre-shared keys by OpenSSL, over a socket that does not block. Which key is meant
-//! and what it is comes from [`nvme::tls`].
+//! TLS 1.3 with pre-shared keys by OpenSSL, over a non-blocking socket. [`nvme::tls`] derives
+//! identities and keys.
 //!
-//! The cipher suite goes with the hash of the key: [`offer`] has a target choose it. A key is used
-//! with an ephemeral exchange (psk_dhe_ke): who learns it later cannot read what was said before.
-//! Sessions are not resumed: a key that was taken away lets nobody in.
+//! The cipher suite has the hash of the key: [`offer`] has a target choose it. A key is used with
+//! an ephemeral exchange (psk_dhe_ke), so that recorded traffic stays secret if the key leaks
+//! later. Sessions are not resumed: a removed key admits nobody.
 
 mod offer;
 mod psk;
@@ -28,7 +28,7 @@ const SUITES: &str = "TLS_AES_256_GCM_SHA384:TLS_AES_128_GCM_SHA256";
 /// Plaintext of a record (RFC 8446, 5.1): what one call writes.
 const RECORD_BYTES: usize = 16 << 10;
 
-/// The suite that goes with a hash: its name, and its code (RFC 8446, B.4).
+/// The suite of a hash: its name, and its code (RFC 8446, B.4).
 fn suite(hash: TlsHash) -> (&'static str, [u8; 2]) {
     match hash {
         TlsHash::Sha256 => ("TLS_AES_128_GCM_SHA256", [0x13, 0x01]),
@@ -36,16 +36,16 @@ fn suite(hash: TlsHash) -> (&'static str, [u8; 2]) {
     }
 }
 
-/// A key as OpenSSL takes it: a session of before that has nothing else. Made from its DER form
-/// (SSL_SESSION_ASN1 in OpenSSL's ssl_asn1.c), so that no unsafe code has to put it together.
+/// A key as OpenSSL takes it: a session that has nothing else. Made from its DER form
+/// (SSL_SESSION_ASN1 in OpenSSL's ssl_asn1.c), so that no unsafe code has to build it.
 fn session(key: &PreSharedKey) -> Result<SslSession, ErrorStack> {
     const INTEGER: u8 = 2;
     const OCTETS: u8 = 4;
     const SEQUENCE: u8 = 0x30;
-    /// Of the form itself.
+    /// Version of the form itself.
     const FORM: &[u8] = &[1];
     const TLS_1_3: &[u8] = &[3, 4];
-    // Everything is shorter than 128 bytes: one byte says each length.
+    // Everything is shorter than 128 bytes: one byte holds each length.
     let part = |tag: u8, bytes: &[u8]| [&[tag, bytes.len() as u8], bytes].concat();
     let (_, code) = suite(key.hash);
     let parts = [(INTEGER, FORM), (INTEGER, TLS_1_3), (OCTETS, &code), (OCTETS, &[]), (OCTETS, &key.key)];
@@ -53,7 +53,7 @@ fn session(key: &PreSharedKey) -> Result<SslSession, ErrorStack> {
     SslSession::from_der(&part(SEQUENCE, &parts))
 }
 
-/// Why an identity is none that is known.
+/// Why an identity is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum Stranger {
     #[error("it is not of the form `NVMe1R01 HOST SUBSYSTEM DIGEST` or `NVMe0R01 HOST SUBSYSTEM`")]
@@ -72,7 +72,7 @@ enum Stranger {
     Digest,
 }
 
-/// Keys of hosts, of which others can take the place at any time.
+/// Keys of hosts, which can be replaced at any time.
 pub(crate) struct Keys(RwLock<TlsKeys>);
 
 impl Keys {
@@ -84,7 +84,7 @@ impl Keys {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = keys;
     }
 
-    /// Whose identity it is, and the key that goes with it.
+    /// The host of an identity, and its key.
     fn find(&self, identity: &str) -> Result<Known, Stranger> {
         let Identity { version, hash, host, subsystem } = Identity::parse(identity).ok_or(Stranger::Form)?;
         let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -103,7 +103,7 @@ impl Keys {
     }
 }
 
-/// Takes connections of a port that is secured.
+/// Accepts connections of a secured port.
 pub(crate) struct Acceptor {
     context: SslContext,
     offers: Index<Ssl, Offer>,
@@ -131,14 +131,14 @@ impl Acceptor {
         Ok(Acceptor { context: builder.build(), offers, port })
     }
 
-    /// A connection that has still to be secured: reading goes on with that.
+    /// A connection whose handshake is due: reading continues it.
     pub(crate) fn accept(&self, peer: SocketAddr, socket: TcpStream) -> Result<Session, String> {
         let side = Side::Target { peer, port: self.port, offers: self.offers };
         Session::new(&self.context, side, socket).map_err(|error| error.to_string())
     }
 }
 
-/// Finds out who comes, and leaves the one suite that goes with his key.
+/// Finds the host of a ClientHello, and leaves the one suite of its key.
 fn read_offer(ssl: &mut SslRef, keys: &Keys, offers: Index<Ssl, Offer>) -> Result<(), ErrorStack> {
     let extension = psk::client_hello_extension(ssl, PRE_SHARED_KEY);
     let Some(offer) = extension.and_then(|extension| Offer::of(&extension, keys)) else { return Ok(()) };
@@ -149,19 +149,19 @@ fn read_offer(ssl: &mut SslRef, keys: &Keys, offers: Index<Ssl, Offer>) -> Resul
     Ok(())
 }
 
-/// What both sides have in common.
+/// Settings of both sides.
 fn builder(method: SslMethod) -> Result<SslContextBuilder, ErrorStack> {
     let mut builder = SslContextBuilder::new(method)?;
     builder.set_min_proto_version(Some(SslVersion::TLS1_3))?;
     builder.set_ciphersuites(SUITES)?;
     builder.set_options(SslOptions::NO_TICKET);
     builder.set_session_cache_mode(SslSessionCacheMode::OFF);
-    // What is sent lies elsewhere when it is tried again, and idle connections hold no buffers.
+    // Data lie elsewhere when a write is retried, and idle connections hold no buffers.
     builder.set_mode(SslMode::ENABLE_PARTIAL_WRITE | SslMode::ACCEPT_MOVING_WRITE_BUFFER | SslMode::RELEASE_BUFFERS);
     Ok(builder)
 }
 
-/// Who this end is.
+/// The role of this end.
 enum Side {
     Host,
     Target { peer: SocketAddr, port: PortId, offers: Index<Ssl, Offer> },
@@ -181,7 +181,7 @@ pub(crate) struct Session {
     stage: Stage,
     channel: Option<Channel>,
     failure: Option<String>,
-    /// Reading will say that it is over.
+    /// The next read reports the end.
     has_ended: bool,
     /// Small slices on their way into one record.
     gathered: Vec<u8>,
@@ -203,9 +203,9 @@ impl Session {
     pub(crate) fn connect(psk: PreSharedKey, socket: TcpStream) -> Result<Session, String> {
         let context = || -> Result<SslContext, ErrorStack> {
             let mut builder = builder(SslMethod::tls_client())?;
-            // No certificate is trusted: a target that has not the key cannot show one instead.
+            // No certificate is trusted: a target without the key cannot present one instead.
             builder.set_verify(SslVerifyMode::PEER);
-            // One suite, so that a target has no choice that does not go with the key.
+            // One suite, so that a target cannot choose one that does not fit the key.
             builder.set_ciphersuites(suite(psk.hash).0)?;
             let session = session(&psk)?;
             psk::show(&mut builder, psk.identity.into_bytes(), session)?;
@@ -219,12 +219,12 @@ impl Session {
         self.stream.get_mut()
     }
 
-    /// Whom the peer has shown itself to be, once.
+    /// Returns the peer's identity, once.
     pub(crate) fn take_channel(&mut self) -> Option<Channel> {
         self.channel.take()
     }
 
-    /// Whether the next read says that it is over, though nothing more comes from the socket.
+    /// Whether the next read reports the end, although the socket has no more bytes.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended
     }
@@ -234,7 +234,7 @@ impl Session {
         self.failure.as_deref()
     }
 
-    /// Goes on with the handshake; true when it is done.
+    /// Continues the handshake. Returns true when it is done.
     pub(crate) fn shake(&mut self) -> io::Result<bool> {
         match self.stage {
             Stage::Open => return Ok(true),
@@ -248,7 +248,7 @@ impl Session {
         }
     }
 
-    /// Only a key opens it: neither a certificate nor a session of before.
+    /// Only a key is accepted: neither a certificate nor an earlier session.
     fn on_shaken(&mut self) -> io::Result<bool> {
         let channel = match &self.side {
             Side::Host => None,
@@ -280,7 +280,7 @@ impl Session {
         Err(io::ErrorKind::ConnectionAborted.into())
     }
 
-    /// Fills `room` as far as there is something, so that less than all means that nothing is left.
+    /// Fills `room` as far as there are bytes: less than all means that none are left.
     pub(crate) fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         if !self.shake()? {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -289,7 +289,7 @@ impl Session {
         while filled < room.len() {
             match self.stream.ssl_read(&mut room[filled..]) {
                 Ok(count) => filled += count,
-                // What has failed or ended says so again when there is nothing before it.
+                // A failure or an end is reported again when no bytes precede it.
                 Err(error) if filled > 0 => {
                     self.has_ended = !is_waiting(&error);
                     break;
@@ -300,7 +300,8 @@ impl Session {
         Ok(filled)
     }
 
-    /// Sends slices as whole records as far as the socket takes them. What it did not take has to come again first.
+    /// Sends slices as whole records as far as the socket accepts them. The rest has to be sent
+    /// again first.
     pub(crate) fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         if self.stage != Stage::Open {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -336,7 +337,7 @@ impl Session {
         }
     }
 
-    /// Tells the peer that nothing more comes.
+    /// Sends close_notify.
     pub(crate) fn end(&mut self) {
         if self.stage == Stage::Open {
             let _ = self.stream.shutdown();
@@ -344,7 +345,7 @@ impl Session {
     }
 }
 
-/// Moves what is next into one record.
+/// Moves the next bytes into one record.
 fn gather<'a>(record: &mut Vec<u8>, rest: &mut &'a [u8], pieces: &mut impl Iterator<Item = &'a [u8]>) {
     loop {
         let now = rest.len().min(RECORD_BYTES - record.len());
@@ -364,7 +365,7 @@ fn is_waiting(error: &Error) -> bool {
     matches!(error.code(), ErrorCode::WANT_READ | ErrorCode::WANT_WRITE)
 }
 
-/// What the end of reading or writing means to whoever knows sockets.
+/// The end of reading or writing in terms of sockets.
 fn over(error: Error) -> io::Result<usize> {
     if is_waiting(&error) {
         return Err(io::ErrorKind::WouldBlock.into());
@@ -372,11 +373,11 @@ fn over(error: Error) -> io::Result<usize> {
     if error.code() == ErrorCode::ZERO_RETURN {
         return Ok(0);
     }
-    // Without a farewell: cut off by whoever is in between, or by a peer that has died.
+    // No close_notify: cut off on the way, or by a peer that has died.
     Err(error.into_io_error().unwrap_or_else(io::Error::other))
 }
 
-/// OpenSSL's words.
+/// OpenSSL's reason.
 fn said(error: &Error) -> String {
     if let Some(error) = error.io_error() {
         return error.to_string();
@@ -385,10 +386,10 @@ fn said(error: &Error) -> String {
     reason.map_or_else(|| "the peer ended the connection".into(), str::to_owned)
 }
 
-/// Why a host is not let in. Where its identity is unknown OpenSSL goes on to certificates and
-/// complains of those, which are never meant.
+/// Why a host is refused. For an unknown identity OpenSSL tries certificates and complains about
+/// those, which are never used.
 fn fault(error: &Error, offer: Option<&Offer>) -> String {
-    /// What OpenSSL says of a client that has none of our suites.
+    /// OpenSSL's reason for a client that has none of our suites.
     const NO_SUITE: &str = "no shared cipher";
     let said = said(error);
     match offer {

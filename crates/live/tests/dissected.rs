@@ -1,6 +1,8 @@
-//! A session as an independent reader of the protocol sees it: tshark decodes every PDU of it and calls none malformed.
+//! A session as an independent reader of the protocol sees it: tshark decodes every PDU of it and
+//! calls none malformed.
 //!
-//! Bytes are recorded by a relay between host and target, and written as a capture with made-up TCP segments: capturing for real needs root.
+//! Bytes are recorded by a relay between host and target, and written as a capture with made-up TCP
+//! segments: capturing for real needs root.
 
 mod support;
 
@@ -88,7 +90,8 @@ fn capture(pieces: &[Piece]) -> Vec<u8> {
     file
 }
 
-/// An IPv4 packet with a TCP segment; checksums are zero, which tshark does not mind unless asked to.
+/// An IPv4 packet with a TCP segment; checksums are zero, which tshark does not mind unless asked
+/// to.
 fn packet(piece: &Piece, data: &[u8], sequence: u32, acknowledged: u32) -> Vec<u8> {
     let (host, target) = ([10, 0, 0, 1], [10, 0, 0, 2]);
     let host_port = 50_000 + piece.connection;

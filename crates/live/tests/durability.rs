@@ -1,5 +1,6 @@
-//! Power is lost at any moment: what was flushed, or written durably, and acknowledged is there afterwards. The recording storage below keeps in
-//! the file's place only what was synced, as a disk with a volatile cache does at worst.
+//! Power is lost at any moment: what was flushed, or written durably, and acknowledged is there
+//! afterwards. The recording storage below keeps in the file's place only what was synced, as a
+//! disk with a volatile cache does at worst.
 
 mod support;
 

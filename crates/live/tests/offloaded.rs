@@ -1,4 +1,5 @@
-//! S-Direct's commands through its engine, on real backends: what they leave is what plain reads and writes would have left.
+//! S-Direct's commands through its engine, on real backends: what they leave is what plain reads
+//! and writes would have left.
 
 mod support;
 
@@ -170,7 +171,8 @@ fn what_the_engine_refuses_changes_nothing_and_is_told_as_what_it_is() {
     target.stop();
 }
 
-/// A storage whose writes can be made to fail, and which loses power as a disk with a volatile cache does at worst.
+/// A storage whose writes can be made to fail, and which loses power as a disk with a volatile
+/// cache does at worst.
 struct Fragile {
     cached: Memory,
     medium: Mutex<Vec<u8>>,

@@ -1,5 +1,5 @@
-//! The same code under two clocks: what the target was told in a live session, at which times, is told again to a fresh one without sockets, threads or
-//! a real clock, and it decides the same.
+//! The same code under two clocks. The inputs of a live session, with their times, go again to a
+//! fresh target without sockets, threads or a real clock. It makes the same decisions.
 
 mod support;
 

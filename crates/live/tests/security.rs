@@ -1,4 +1,5 @@
-//! Who may come in: hosts that prove themselves by secrets, and by keys of TLS; everyone else is refused with a line that says why.
+//! Who may come in: hosts that prove themselves by secrets, and by keys of TLS; everyone else is
+//! refused with a line that says why.
 
 mod support;
 
@@ -398,7 +399,8 @@ mod tls {
         (psk.identity, psk.key.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// A program that is not ours secures a connection by the same key, and NVMe/TCP's first PDU is answered through it.
+    /// A program that is not ours secures a connection by the same key, and NVMe/TCP's first PDU is
+    /// answered through it.
     #[test]
     fn another_implementation_of_tls_is_answered_if_it_has_the_key() {
         let target = secured("");

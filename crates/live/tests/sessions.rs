@@ -1,4 +1,5 @@
-//! Hosts against the live target over the loopback: does it run, and does it keep what it was given.
+//! Hosts against the live target over the loopback: does it run, and does it keep what it was
+//! given.
 
 mod support;
 
@@ -209,7 +210,8 @@ fn connections_that_say_nothing_cost_nothing() {
 fn an_end_that_comes_with_the_last_bytes_is_noticed() {
     let target = Running::start(&format!("limits = {{ handshake = '1h', idle = '1h' }}\n{}", BACKENDS[0]));
     let mut peer = std::net::TcpStream::connect(&target.address).expect("it listens");
-    // Too few to mean anything. Corked: the system hears of the bytes and of the end at once, and tells of both in one event.
+    // Too few to mean anything. Corked: the system hears of the bytes and of the end at once, and
+    // tells of both in one event.
     rustix::net::sockopt::set_tcp_cork(&peer, true).expect("it is TCP");
     peer.write_all(&[0; 4]).expect("there is room");
     peer.shutdown(std::net::Shutdown::Write).expect("it is open");

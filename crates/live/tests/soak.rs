@@ -1,4 +1,5 @@
-//! Many hosts that come, work, reset and vanish, with every block checked. Five seconds as a test; `make soak` gives it sixty.
+//! Many hosts that come, work, reset and vanish, with every block checked. Five seconds as a test;
+//! `make soak` gives it sixty.
 
 mod support;
 

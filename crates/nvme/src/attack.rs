@@ -1,14 +1,15 @@
-//! Attacks on an NVMe/TCP target: named scripts of what a hostile host sends, and what a sound target does about it. Pure: whoever plays them
-//! moves the bytes and keeps time.
+//! Attacks on an NVMe/TCP target: scripts of what a hostile host sends, and of how a conforming
+//! target reacts. Pure: the caller moves the bytes and keeps time.
 //!
-//! The faults are those that were found in targets in use (CVE numbers stand with the scripts) and those that the specification names. Every
-//! script ends with an ordinary host on a new connection: a target that does not serve it any more has died.
+//! The faults are those that were found in targets in use (CVE numbers stand with the scripts) and
+//! those that the specification names. Every script ends with an ordinary host on a new connection:
+//! a target that does not serve it any more has died.
 //!
 //! What a specification leaves open is no fault: an attack has its [`Leeway`], and one that a
 //! target gives no chance to try is not applicable.
 //!
-//! [`scripts`] lists them; [`Player`] plays one: open and close what [`Player::next_action`] says, carry bytes between
-//! [`Player::transmit`] and [`Player::receive`], until [`Player::verdict`].
+//! [`scripts`] lists them; [`Player`] plays one: open and close what [`Player::next_action`] says,
+//! carry bytes between [`Player::transmit`] and [`Player::receive`], until [`Player::verdict`].
 
 mod player;
 mod rules;
@@ -25,7 +26,7 @@ use crate::pdu::{Digests, FatalStatus};
 use crate::{HostId, Nqn, Sqe};
 use base::Span;
 
-/// What an attacker has to know of its victim.
+/// Properties of the target under attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Victim {
     /// The subsystem to connect to.
@@ -38,12 +39,12 @@ pub struct Victim {
     pub namespace: u32,
     /// Bytes of its blocks.
     pub block_bytes: u32,
-    /// What its controller takes.
+    /// Capabilities of its controller.
     pub capacity: Capacity,
 }
 
-/// What a controller takes, as it says itself: scripts keep within it where they are to be
-/// ordinary.
+/// Capabilities of a controller, as it reports them. Scripts keep within them where they are to be
+/// accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
     /// Data in a capsule of an I/O queue, bytes (IOCCSZ).
@@ -57,7 +58,7 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// What `controller` says; its smallest page is 4 KiB times two to the `page_min`.
+    /// Reads them from Identify; the smallest page is 4 KiB times two to the `page_min`.
     pub fn of(controller: &IdentifyController, page_min: u8) -> Self {
         let shift = 12 + u32::from(page_min) + u32::from(controller.transfer_max);
         Capacity {
@@ -95,7 +96,7 @@ pub type LinkId = usize;
 /// Connections that a script may have; the last is that of the ordinary host at the end.
 pub const LINKS: usize = 4;
 
-/// One step of a script. Steps are taken one after the other; those that wait for an answer go on when it came.
+/// One step of a script. A step that waits for an answer ends when it arrives.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Opens a connection.
@@ -125,7 +126,7 @@ pub enum Step {
     ServeIfAsked(LinkId, u16),
     /// Sends H2CData for the last R2T, changed.
     Data(LinkId, DataChange),
-    /// Waits for what a sound target does.
+    /// Waits for the reaction of a conforming target.
     Expect(LinkId, Expectation),
     /// Closes a connection without a word.
     Drop(LinkId),
@@ -149,7 +150,7 @@ pub enum Call {
     Enable,
     /// Connect to an I/O queue of the controller that this link has.
     ConnectIo {
-        /// Whose controller.
+        /// The controller.
         admin: LinkId,
         /// Which queue.
         queue: u16,
@@ -160,7 +161,7 @@ pub enum Call {
     Identify,
 }
 
-/// How H2CData differ from what the last R2T asked for.
+/// How H2CData differ from the last R2T.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataChange {
     /// Added to the tag.
@@ -169,17 +170,17 @@ pub struct DataChange {
     pub command: u16,
     /// Added to the offset.
     pub offset: u32,
-    /// Bytes; `None` for all that were asked for.
+    /// Bytes; `None` for all requested bytes.
     pub length: Option<u32>,
-    /// Added to DATAL, whose data stay as many as they are.
+    /// Added to DATAL; the number of data bytes stays.
     pub claimed: u32,
-    /// LAST is not what it should be.
+    /// LAST is wrong.
     pub flips_last: bool,
     /// The data's digest is wrong.
     pub is_damaged: bool,
 }
 
-/// What a sound target does.
+/// The reaction of a conforming target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expectation {
     /// Ends the connection, by a termination with one of these or without a word.
@@ -188,7 +189,7 @@ pub enum Expectation {
     Fails(u16),
     /// Answers with a failure, or ends the connection.
     Refuses(u16),
-    /// Answers, whatever it says: the input is legal.
+    /// Answers with any status: the input is legal.
     Answers(u16),
     /// Answers with success.
     Succeeds(u16),
@@ -203,15 +204,15 @@ pub enum Expectation {
 pub struct Attack {
     /// Its name: words joined by hyphens.
     pub name: &'static str,
-    /// What is wrong in it, and where targets fell.
+    /// The violation, and the targets that it broke.
     pub about: &'static str,
-    /// What a specification demands of the target.
+    /// The demand of a specification.
     pub rule: &'static Rule,
     /// What a target may do instead.
     pub leeway: Vec<Leeway>,
     /// Why it cannot be tried on this victim.
     pub barred: Option<&'static str>,
-    /// What happens.
+    /// The steps.
     pub steps: Vec<Step>,
 }
 
@@ -223,7 +224,7 @@ impl Attack {
         words.filter(|word| word.starts_with("CVE-")).collect()
     }
 
-    /// What the host sends, a line a step.
+    /// What the host sends, a line per step.
     pub fn sends(&self) -> Vec<String> {
         self.steps.iter().map(Step::to_string).collect()
     }

@@ -1,7 +1,9 @@
-//! In-band authentication by DH-HMAC-CHAP (NVM Express Base 2.0, 8.13): secrets, messages and responses, without state.
+//! In-band authentication by DH-HMAC-CHAP (NVM Express Base 2.0, 8.13): secrets, messages and
+//! responses, without state.
 //!
-//! A secret proves who is who, and the session is not encrypted by it: secure the connection itself by TLS. An exchange of Diffie and Hellman
-//! ([`GroupId`]) keeps those who listen from trying secrets against what they heard. As hosts of Linux have it (`drivers/nvme/common/auth.c`), since
+//! A secret proves who is who, and the session is not encrypted by it: secure the connection itself
+//! by TLS. An exchange of Diffie and Hellman ([`GroupId`]) keeps those who listen from trying
+//! secrets against what they heard. As hosts of Linux have it (`drivers/nvme/common/auth.c`), since
 //! the specification leaves some of it open.
 
 mod group;
@@ -17,11 +19,11 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 pub const PROTOCOL: u8 = 0xe9;
 /// SPSP0 and SPSP1.
 pub const SPECIFIC: u16 = 0x0101;
-/// Longest message that is taken: a reply with a public value of 8,192 bits has 1,168 bytes.
+/// Longest accepted message: a reply with a public value of 8,192 bits has 1,168 bytes.
 pub const MESSAGE_MAX: u32 = 4096;
 /// AuthID of DH-HMAC-CHAP in Negotiate.
 const CHAP: u8 = 1;
-/// Where hashes and groups of an offer of 64 bytes stand, and how many of each there may be.
+/// Offsets of hashes and groups in an offer of 64 bytes, and the most of each.
 const OFFER_BYTES: usize = 64;
 const HASHES_AT: usize = 4;
 const GROUPS_AT: usize = 34;
@@ -68,12 +70,12 @@ codes! {
         GroupNotUsable = 5,
         /// A message that cannot be read.
         IncorrectPayload = 6,
-        /// A message that may not come now.
+        /// A message out of sequence.
         IncorrectMessage = 7,
     }
 }
 
-/// Which side speaks: the word that goes into its response.
+/// The side that responds: the word that goes into its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaker {
     /// The host answers the controller's challenge.
@@ -92,7 +94,7 @@ impl HashId {
         }
     }
 
-    /// The name by which nvme-cli and files know it.
+    /// The name in nvme-cli and in files.
     pub const fn name(self) -> &'static str {
         match self {
             HashId::Sha256 => "sha256",
@@ -154,7 +156,8 @@ impl From<Malformed> for SecretError {
     }
 }
 
-/// A key of a host or a controller, in the form that `nvme gen-dhchap-key` prints (Base 2.0, 8.13.5.8).
+/// A key of a host or a controller, in the form that `nvme gen-dhchap-key` prints (Base 2.0,
+/// 8.13.5.8).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
     key: Vec<u8>,
@@ -168,7 +171,8 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// Reads `DHHC-1:hh:base64:`: the key and its CRC-32, transformed with the hash `hh` (00 for as it is) before use.
+    /// Reads `DHHC-1:hh:base64:`: the key and its CRC-32, transformed with the hash `hh` (00 for as
+    /// it is) before use.
     pub fn parse(text: &str) -> Result<Self, SecretError> {
         let Interchange { code, key, is_intact } = Interchange::parse(text, "DHHC-1", 3)?;
         if !matches!(key.len(), 32 | 48 | 64) {
@@ -189,8 +193,8 @@ impl Secret {
     }
 }
 
-/// Random bytes that no peer knows and that are others in every run, from the system: challenges and private values are derived from them, so that
-/// nothing below the host needs a source of randomness.
+/// Random bytes that no peer knows, different in every run, from the system. Challenges and private
+/// values are derived from them, so that nothing below the host needs a source of randomness.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Entropy([u8; 32]);
 
@@ -206,14 +210,14 @@ impl Entropy {
         Entropy(bytes)
     }
 
-    /// Bytes that look random to whoever does not know these; others for another `label` and `number`.
+    /// Bytes that are unpredictable without these; others for another `label` and number.
     pub fn derive(&self, label: &[u8], number: u64) -> [u8; PRIVATE_MAX] {
         let bytes = HashId::Sha512.hmac(&self.0, &[label, &number.to_le_bytes()]);
         bytes.try_into().expect("SHA-512 has 64 bytes")
     }
 }
 
-/// What a response answers.
+/// The input of a response.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     /// The hash that was agreed on.
@@ -244,12 +248,13 @@ pub fn respond(secret: &Secret, speaker: Speaker, question: &Question<'_>) -> Ve
     question.hash.hmac(&key, &parts)
 }
 
-/// The challenge that is answered where both sides have come to a `shared` value: keyed by its hash (Base 2.0, 8.13.5.4).
+/// The challenge that is answered where both sides have come to a `shared` value: keyed by its hash
+/// (Base 2.0, 8.13.5.4).
 pub fn augment(hash: HashId, shared: &[u8], challenge: &[u8]) -> Vec<u8> {
     hash.hmac(&hash.digest(shared), &[challenge])
 }
 
-/// Whether two responses are the same, in a time that does not tell where they differ.
+/// Whether two responses are the same, in a time that does not reveal where they differ.
 pub fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
@@ -257,18 +262,18 @@ pub fn is_same(one: &[u8], other: &[u8]) -> bool {
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// The host says what it speaks.
+    /// The host offers hashes and groups.
     Negotiate {
         /// Its name for the transaction.
         transaction: u16,
-        /// Whether secure channel concatenation is asked for.
+        /// Whether the host requests secure channel concatenation.
         wants_channel: bool,
         /// Hash functions that it knows, in its order; unknown ones are left out.
         hashes: Vec<HashId>,
-        /// Groups that it takes, in its order; unknown ones are left out.
+        /// Groups in the host's order; unknown ones are left out.
         groups: Vec<GroupId>,
     },
-    /// The controller asks.
+    /// The controller's challenge.
     Challenge {
         /// The transaction.
         transaction: u16,
@@ -283,18 +288,18 @@ pub enum Message {
         /// The controller's public value: as many bytes as the group has.
         public: Vec<u8>,
     },
-    /// The host answers, and may ask in turn.
+    /// The host's response, and its own challenge if it wants one.
     Reply {
         /// The transaction.
         transaction: u16,
         /// Its response.
         response: Vec<u8>,
-        /// Its challenge for the controller and its number, if it asks.
+        /// The host's challenge for the controller and its number, if there is one.
         challenge: Option<(Vec<u8>, u32)>,
         /// Its public value; empty with the null group.
         public: Vec<u8>,
     },
-    /// The controller is satisfied, and answers if it was asked.
+    /// The controller accepts, and responds if it was challenged.
     Success1 {
         /// The transaction.
         transaction: u16,
@@ -312,9 +317,9 @@ pub enum Message {
     Failure {
         /// The transaction.
         transaction: u16,
-        /// Whether the controller says it.
+        /// Whether the controller sends it.
         is_from_controller: bool,
-        /// Why.
+        /// The reason.
         reason: FailureReason,
     },
 }
@@ -374,7 +379,7 @@ impl Message {
         }
     }
 
-    /// Reads one; fails with what to tell the other side.
+    /// Reads a message; fails with the reason to send.
     pub fn decode(bytes: &[u8]) -> Result<Self, FailureReason> {
         const WRONG: FailureReason = FailureReason::IncorrectPayload;
         let [kind, id, _, _, low, high, ..] = *bytes else { return Err(WRONG) };
@@ -421,7 +426,7 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map(|bytes| u32::from_le_bytes(*bytes))
 }
 
-/// The public value that begins at byte `at`; bytes 11:10 say how long it is.
+/// The public value that begins at byte `at`; bytes 11:10 hold its length.
 fn public_value(bytes: &[u8], at: usize) -> Option<Vec<u8>> {
     let length = bytes.get(10..12)?.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))?;
     Some(bytes.get(at..at + usize::from(length))?.to_vec())
@@ -458,7 +463,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A key of 32 bytes 00h to 1Fh, its CRC-32 behind it: worked out by another implementation of both.
+    /// A key of 32 bytes 00h to 1Fh, its CRC-32 behind it: worked out by another implementation of
+    /// both.
     const SECRET: &str = "DHHC-1:00:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:";
 
     #[test]
@@ -479,7 +485,8 @@ mod tests {
         assert_eq!((mac[0], mac[1], mac[30], mac[31]), (0x5b, 0xdc, 0x38, 0x43));
     }
 
-    /// Worked out in Python by the formulas of Base 2.0, 8.13.5: once with the key as it is, once transformed with SHA-512.
+    /// Worked out in Python by the formulas of Base 2.0, 8.13.5: once with the key as it is, once
+    /// transformed with SHA-512.
     #[test]
     fn responses_are_those_of_another_implementation() {
         let question = Question {
@@ -525,7 +532,8 @@ mod tests {
         }
     }
 
-    /// As Linux makes it: keyed by the hash of the shared value. The figure is that of another implementation of HMAC and SHA-256.
+    /// As Linux makes it: keyed by the hash of the shared value. The figure is that of another
+    /// implementation of HMAC and SHA-256.
     #[test]
     fn a_challenge_is_augmented_by_what_both_sides_share() {
         let hex = |bytes: Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();

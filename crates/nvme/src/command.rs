@@ -1,4 +1,5 @@
-//! Commands as meanings. The queue decides which command set an opcode belongs to, so that decoding needs to know it.
+//! Commands as meanings. The queue decides which command set an opcode belongs to, so that decoding
+//! needs to know it.
 
 mod admin;
 mod fabrics;
@@ -48,7 +49,8 @@ crate::layout::codes! {
     }
 }
 
-/// Which way an opcode says that data go (Base 2.0, Figure 86: opcode bits 1:0). Vendors' opcodes keep to it too, since hosts map data by it.
+/// Which way an opcode says that data go (Base 2.0, Figure 86: opcode bits 1:0). Vendors' opcodes
+/// keep to it too, since hosts map data by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// 00b.
@@ -73,7 +75,7 @@ impl Direction {
     }
 }
 
-/// A command with everything that it says.
+/// A decoded command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     /// The host's name for it: any 16 bits.
@@ -84,11 +86,11 @@ pub struct Command {
     pub namespace: u32,
     /// Where its data are.
     pub data: Sgl,
-    /// What is to be done.
+    /// The operation.
     pub body: Body,
 }
 
-/// What is to be done, by command set.
+/// The operation, by command set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     /// Any queue of a fabric.
@@ -99,25 +101,25 @@ pub enum Body {
     Io(Io),
 }
 
-/// Why an entry is not a command, for a completion: the connection goes on.
+/// Why an entry is no valid command. The command fails, and the connection stays open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
     /// No command of this queue has that opcode.
-    #[error("opcode {opcode:#04x} is no command of an {queue:?} queue")]
+    #[error("opcode {opcode:#04x} is unknown on an {queue:?} queue")]
     Opcode {
         /// The opcode, of a fabrics command its type.
         opcode: u8,
         /// The queue's kind.
         queue: QueueKind,
     },
-    /// A field holds what it may not.
+    /// A field has an invalid value.
     #[error(transparent)]
     Field(#[from] CodecError),
 }
 
 impl CommandError {
-    /// What the completion says: both would fail again.
+    /// The status of the completion: both errors would repeat.
     pub const fn status(&self) -> Status {
         match self {
             CommandError::Opcode { .. } => Status::INVALID_OPCODE.without_retry(),
@@ -132,8 +134,9 @@ impl Command {
         Command { id, fuse: Fuse::None, namespace: 0, data: Sgl::NONE, body }
     }
 
-    /// Reads an entry that came by a queue of this kind. Reserved fields and those of features that are not spoken here (metadata, protection
-    /// information, placement directives) are not looked at.
+    /// Reads an entry that came by a queue of this kind. Reserved fields and those of features that
+    /// are not spoken here (metadata, protection information, placement directives) are not looked
+    /// at.
     pub fn decode(entry: &Sqe, queue: QueueKind) -> Result<Self, CommandError> {
         let fuse = Fuse::checked(entry.flags & 3, "fuse")?;
         let body = match (entry.opcode, queue) {

@@ -4,7 +4,7 @@ use crate::layout::layout;
 use crate::{HostId, Nqn};
 
 layout! {
-    /// Who connects, to which controller of which subsystem.
+    /// The host, and the subsystem and controller that it connects to.
     pub struct ConnectData [1024] {
         /// Which host.
         host_id: HostId = 0,
@@ -20,7 +20,7 @@ layout! {
 impl ConnectData {
     /// The host has no controller yet: the admin queue of the dynamic controller model.
     pub const DYNAMIC: u16 = 0xffff;
-    /// Where fields stand, for a [`ConnectRefusal`](crate::ConnectRefusal).
+    /// Offsets of fields, for a [`ConnectRefusal`](crate::ConnectRefusal).
     pub const OFFSET_CONTROLLER: u16 = 16;
     /// As above.
     pub const OFFSET_SUBSYSTEM: u16 = 256;

@@ -6,11 +6,12 @@ use crate::{CodecError, layout::Field};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// A submission queue entry (NVM Express Base 2.0, Figure 87): the view; [`Command`](crate::Command) is the meaning.
+/// A submission queue entry (NVM Express Base 2.0, Figure 87): the view;
+/// [`Command`](crate::Command) is the meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Sqe {
-    /// Which command; its two low bits tell the direction of data.
+    /// Opcode; its two low bits hold the direction of data.
     pub opcode: u8,
     /// Fused operation in bits 1:0, PRP or SGL in 7:6.
     pub flags: u8,
@@ -62,15 +63,16 @@ impl Field for Sqe {
 /// A completion (Base 2.0, Figure 90; NVMe over Fabrics: phase tag reserved).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cqe {
-    /// Dwords 0 and 1: what the command returns.
+    /// Dwords 0 and 1: the result of the command.
     pub result: u64,
-    /// How far the controller has taken entries from the submission queue; reserved where flow control is off.
+    /// How far the controller has taken entries from the submission queue; reserved where flow
+    /// control is off.
     pub sq_head: u16,
     /// Submission queue of the command.
     pub sq_id: u16,
     /// The command's id.
     pub id: u16,
-    /// How it ended.
+    /// The status.
     pub status: Status,
 }
 
@@ -88,7 +90,8 @@ impl Cqe {
         bytes
     }
 
-    /// Reads the front of `bytes`; fails only when they are too few. The phase tag is not looked at.
+    /// Reads the front of `bytes`; fails only when they are too few. The phase tag is not looked
+    /// at.
     pub fn decode(bytes: &[u8]) -> Result<Self, CodecError> {
         let bytes: &[u8; Self::BYTES] = crate::error::leading("Cqe", bytes)?;
         let [result @ .., h0, h1, q0, q1, i0, i1, s0, s1] = *bytes;

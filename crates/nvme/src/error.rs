@@ -9,7 +9,7 @@ pub enum CodecError {
     Short {
         /// The structure that is cut off.
         part: &'static str,
-        /// Bytes there.
+        /// Available bytes.
         got: usize,
         /// Bytes needed.
         needed: usize,
@@ -19,19 +19,19 @@ pub enum CodecError {
     Ragged {
         /// The list.
         part: &'static str,
-        /// Bytes there.
+        /// Available bytes.
         got: usize,
         /// Bytes of an entry.
         entry: usize,
     },
-    /// A field holds what it may not hold.
+    /// A field has an invalid value.
     #[error("{field} is {got:#x}, allowed is {allowed}")]
     Field {
         /// Which, by the name that the meaning gives it.
         field: &'static str,
-        /// What it holds; of a text its first wrong byte.
+        /// The value; of a text its first invalid byte.
         got: u64,
-        /// What it may hold.
+        /// The allowed values.
         allowed: &'static str,
     },
 }

@@ -1,11 +1,12 @@
-//! Features (NVM Express Base 2.0, 5.27.1): settings that a host reads and changes, and the asynchronous events that it asks for.
+//! Features (NVM Express Base 2.0, 5.27.1): settings that a host reads and changes, and the
+//! asynchronous events that it asks for.
 
 use crate::layout::{codes, flags, layout};
 
 codes! {
     /// Which feature.
     pub enum FeatureId: u8 {
-        /// How commands of several queues take turns.
+        /// Arbitration among queues.
         Arbitration = 0x01,
         /// Power state.
         PowerManagement = 0x02,
@@ -15,28 +16,29 @@ codes! {
         ErrorRecovery = 0x05,
         /// Whether writes may rest in a volatile cache: bit 0.
         VolatileWriteCache = 0x06,
-        /// How many I/O queues, see [`QueueCounts`].
+        /// Number of I/O queues, see [`QueueCounts`].
         NumberOfQueues = 0x07,
-        /// Whether atomicity across a loss of power may be given up: bit 0.
+        /// Whether atomicity across a power loss may be given up: bit 0.
         WriteAtomicity = 0x0a,
-        /// Which events are told, see [`EventMask`].
+        /// Enabled events, see [`EventMask`].
         AsynchronousEvents = 0x0b,
         /// The host's clock in ms since 1970; eight bytes of data.
         Timestamp = 0x0e,
         /// Keep-alive timeout in ms.
         KeepAlive = 0x0f,
-        /// What the host can do, see [`HostBehavior`].
+        /// Capabilities of the host, see [`HostBehavior`].
         HostBehavior = 0x16,
         /// Which host, in the data: on fabrics set by Connect alone.
         HostId = 0x81,
-        /// Which changes of reservations are not told.
+        /// Masked reservation notifications.
         ReservationNotifications = 0x82,
-        /// Whether reservations survive a loss of power: bit 0; of a namespace.
+        /// Whether reservations survive a power loss: bit 0; of a namespace.
         ReservationPersistence = 0x83,
     }
 }
 
-/// How many I/O queues (5.27.1.5), in dword 11 and, granted, in the completion. On fabrics a host sets both to the same.
+/// How many I/O queues (5.27.1.5), in dword 11 and, granted, in the completion. On fabrics a host
+/// sets both to the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueCounts {
     /// Submission queues, less one.
@@ -58,8 +60,8 @@ impl QueueCounts {
 }
 
 flags! {
-    /// Events that are told (5.27.1.8, dword 11), besides the critical warnings in bits 7:0. The same bits say in identify data what a
-    /// controller supports (OAES).
+    /// Enabled events (5.27.1.8, dword 11), besides the critical warnings in bits 7:0. The same
+    /// bits in identify data are the controller's supported events (OAES).
     pub struct EventMask: u32 {
         /// A namespace was added, removed or resized.
         NAMESPACE_ATTRIBUTES = 8,
@@ -73,7 +75,7 @@ flags! {
 }
 
 codes! {
-    /// What kind of event (5.2.1, Figure 146).
+    /// Type of an event (5.2.1, Figure 146).
     pub enum EventKind: u8 {
         /// Error.
         Error = 0,
@@ -93,7 +95,7 @@ codes! {
 /// Dword 0 of a completed Asynchronous Event Request (5.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What kind.
+    /// The type.
     pub kind: EventKind,
     /// Which of its kind.
     pub information: u8,
@@ -102,7 +104,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// A namespace was added, removed or resized: log 04h says which.
+    /// A namespace was added, removed or resized: log 04h lists it.
     pub const NAMESPACE_CHANGED: Event = Event { kind: EventKind::Notice, information: 0x00, log: 0x04 };
     /// The state of a path changed: log 0Ch.
     pub const ASYMMETRIC_ACCESS_CHANGED: Event = Event { kind: EventKind::Notice, information: 0x03, log: 0x0c };
@@ -124,7 +126,7 @@ impl Event {
 }
 
 layout! {
-    /// What the host can do (5.27.1.18 and Base 2.1): 512 bytes of data.
+    /// Capabilities of the host (5.27.1.18 and Base 2.1): 512 bytes of data.
     pub struct HostBehavior [512] {
         /// 1: knows the status "command interrupted" and retry delays.
         advanced_retry: u8 = 0,

@@ -1,4 +1,4 @@
-//! What Identify returns (NVM Express Base 2.0, 5.17.2): 4,096 bytes each.
+//! Data of Identify (NVM Express Base 2.0, 5.17.2): 4,096 bytes each.
 
 mod controller;
 mod lists;
@@ -33,7 +33,7 @@ codes! {
         CommandSetController = 0x06,
         /// [`ActiveNamespaces`] of a command set.
         CommandSetActiveNamespaces = 0x07,
-        /// [`NamespaceSummary`]: what all command sets share.
+        /// [`NamespaceSummary`]: properties of all command sets.
         NamespaceSummary = 0x08,
         /// Allocated namespaces, active or not.
         AllocatedNamespaces = 0x10,

@@ -1,5 +1,5 @@
-//! The host's side: one association with a subsystem, an admin queue and I/O queues, as a state machine without I/O. Every queue is a connection of
-//! its own, named by the queue's number.
+//! The host's side: one association with a subsystem, an admin queue and I/O queues, as a state
+//! machine without I/O. Every queue is a connection of its own, named by the queue's number.
 //!
 //! | kind of call | calls |
 //! | --- | --- |
@@ -7,8 +7,8 @@
 //! | commands | [`Initiator::submit`] after [`HostEvent::Ready`]; [`Initiator::next_event`] |
 //! | time | [`Initiator::next_wakeup`], [`Initiator::on_wakeup`] |
 //!
-//! The controller is not trusted: whatever breaks the protocol ends the association with [`HostEvent::Failed`], and every command that was
-//! submitted is told as completed, once.
+//! The controller is not trusted. A violation of the protocol ends the association with
+//! [`HostEvent::Failed`], and every submitted command is reported as completed, once.
 
 mod authentication;
 mod link;
@@ -32,7 +32,7 @@ use link::{Done, Link};
 use setup::Step;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What a host asks for.
+/// Parameters of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitiatorConfig {
     /// The host's name.
@@ -41,28 +41,29 @@ pub struct InitiatorConfig {
     pub host_id: HostId,
     /// The subsystem, or [`Nqn::discovery`].
     pub subsystem: Nqn,
-    /// Digests that are asked for. A controller that does without them may (NVMe/TCP Transport 1.0,
-    /// 3.6.2.3), and is refused: who asks for a digest wants it.
+    /// Requested digests. A controller may do without them (NVMe/TCP Transport 1.0, 3.6.2.3), and
+    /// is then refused.
     pub digests: Digests,
-    /// Data of the controller are wanted at multiples of so many dwords, less one; at most 31.
+    /// Alignment of data from the controller, in dwords less one; at most 31.
     pub alignment: u8,
     /// R2Ts of a command that may be open, less one.
     pub ready_max_minus_one: u32,
-    /// Submission queue flow control; without it success may come as a flag.
+    /// Submission queue flow control; without it success may be reported by a flag.
     pub flow_control: bool,
     /// Entries of the admin queue: 2 and up.
     pub admin_entries: u16,
-    /// I/O queues that are asked for; fewer may be granted. None for a discovery controller.
+    /// Requested I/O queues; the controller may grant fewer. None for a discovery controller.
     pub io_queues: u16,
     /// Entries of an I/O queue: 2 and up; fewer where the controller has fewer.
     pub io_entries: u16,
-    /// Event requests that are kept open; fewer where the controller takes fewer.
+    /// Event requests to keep outstanding; fewer if the controller supports fewer.
     pub event_requests: u16,
     /// Keep-alive timeout, ms; 0 for none. A controller that has no keep-alive is sent none.
     pub keep_alive_ms: u32,
-    /// Longest transfer that [`Initiator::submit`] takes, bytes; less where the controller takes less.
+    /// Longest transfer that [`Initiator::submit`] takes, bytes; less where the controller takes
+    /// less.
     pub transfer_bytes_max: u32,
-    /// How long a command, and each step of connecting, may take.
+    /// Longest time of a command, and of each step of connecting.
     pub timeout: Span,
 }
 
@@ -86,11 +87,11 @@ pub enum Payload {
     None,
     /// These go to the controller.
     ToController(Vec<u8>),
-    /// So many come from it.
+    /// Bytes that it will receive.
     ToHost(u32),
 }
 
-/// What happened.
+/// An event of the association.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostEvent {
     /// All queues are connected.
@@ -100,23 +101,23 @@ pub enum HostEvent {
     },
     /// A command is over.
     Completed {
-        /// Which.
+        /// The command.
         ticket: Ticket,
-        /// How.
+        /// Its status.
         status: Status,
         /// Dwords 0 and 1 of the completion.
         result: u64,
-        /// What it read, or the buffer of what it wrote.
+        /// The data of a read, or the buffer of a write.
         data: Vec<u8>,
     },
-    /// The controller tells of a change.
+    /// The controller reports an asynchronous event.
     Notice(Event),
-    /// The controller does something otherwise than most, and is used all the same. Told once for
-    /// each kind.
+    /// The controller deviates from what most controllers do, and is used all the same. Reported
+    /// once for each kind.
     Tolerated(Tolerance),
     /// The controller was shut down in order.
     ShutDown,
-    /// The association is over. All commands were told as completed before.
+    /// The association is over. All commands were reported as completed before.
     Failed(InitiatorError),
 }
 
@@ -129,7 +130,7 @@ pub enum InitiatorError {
     Protocol {
         /// On which queue.
         queue: u16,
-        /// How.
+        /// The violation.
         error: PduError,
     },
     /// The controller broke the rules of queues.
@@ -137,7 +138,7 @@ pub enum InitiatorError {
     Queue {
         /// On which queue.
         queue: u16,
-        /// How.
+        /// The violation.
         error: QueueError,
     },
     /// The controller ended the connection.
@@ -145,7 +146,7 @@ pub enum InitiatorError {
     Terminated {
         /// Which queue.
         queue: u16,
-        /// What it said.
+        /// The received value.
         status: crate::pdu::FatalStatus,
     },
     /// The connection was lost.
@@ -157,24 +158,24 @@ pub enum InitiatorError {
     /// A command of connecting was refused.
     #[error("{what} was refused: {status}")]
     Refused {
-        /// Which.
+        /// The command.
         what: &'static str,
-        /// How.
+        /// Its status.
         status: Status,
     },
-    /// One side is not satisfied by what the other has proved.
+    /// One side rejects the other's authentication.
     #[error("authentication failed: {0}")]
     NotAuthenticated(FailureReason),
     /// An authentication cannot be carried out.
     #[error("authentication failed: {0}")]
     Authentication(&'static str),
-    /// What the controller says of itself cannot be used.
+    /// The controller reports properties that cannot be used.
     #[error("the controller cannot be used: {0}")]
     Unusable(&'static str),
     /// A structure of the controller cannot be read.
-    #[error("the controller sent what cannot be read: {0}")]
+    #[error("an answer of the controller cannot be decoded: {0}")]
     Codec(#[from] CodecError),
-    /// Nothing came in time.
+    /// Nothing arrived in time.
     #[error("queue {queue}: no answer in time")]
     Timeout {
         /// On which queue.
@@ -182,15 +183,15 @@ pub enum InitiatorError {
     },
 }
 
-/// Why a command is not taken.
+/// Why a command is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubmitError {
-    /// The association is not there (any more).
+    /// There is no association (any more).
     #[error("not connected")]
     NotConnected,
     /// No such queue.
-    #[error("queue {0} is not there")]
+    #[error("there is no queue {0}")]
     Queue(u16),
     /// The queue is full: wait for a completion.
     #[error("the queue is full")]
@@ -198,14 +199,14 @@ pub enum SubmitError {
     /// More data than a transfer may carry.
     #[error("{got} bytes are more than the {most} of a transfer")]
     TooLong {
-        /// How many.
+        /// The number of bytes.
         got: usize,
-        /// How many may be.
+        /// The limit.
         most: u32,
     },
 }
 
-/// Whose a command is.
+/// The origin of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     /// A step of connecting or shutting down.
@@ -218,12 +219,12 @@ enum Purpose {
     KeepAlive,
 }
 
-/// How far the association is.
+/// State of the association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Queues are being connected.
     Connecting,
-    /// Commands are taken.
+    /// Commands are accepted.
     Ready,
     /// The controller is being shut down.
     ShuttingDown,
@@ -236,7 +237,7 @@ enum State {
 pub struct Initiator {
     config: InitiatorConfig,
     credentials: Option<Box<Credentials>>,
-    /// Queues whose authentication is under way.
+    /// Queues whose authentication is in progress.
     proving: BTreeMap<u16, Proving>,
     state: State,
     links: Vec<Link>,
@@ -274,12 +275,12 @@ impl Initiator {
         }
     }
 
-    /// What has to be done with sockets next.
+    /// The next action on sockets.
     pub fn next_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
-    /// What happened since the last call, oldest first.
+    /// The oldest event that was not fetched.
     pub fn next_event(&mut self) -> Option<HostEvent> {
         self.events.pop_front()
     }
@@ -294,7 +295,7 @@ impl Initiator {
         }
     }
 
-    /// Bytes of a queue's connection, in any split; takes all of them.
+    /// Takes bytes of a queue's connection, in any split; takes all of them.
     pub fn receive(&mut self, now: Time, queue: u16, bytes: &[u8]) {
         self.now = self.now.max(now);
         let mut done = Vec::new();
@@ -310,7 +311,7 @@ impl Initiator {
         }
     }
 
-    /// What waits to be sent on a queue's connection, as slices in order.
+    /// The output of a queue's connection, as slices in order.
     pub fn transmit(&self, queue: u16) -> Slices<'_> {
         self.links.get(usize::from(queue)).map_or_else(Slices::none, Link::transmit)
     }
@@ -335,7 +336,8 @@ impl Initiator {
         }
     }
 
-    /// Sends a command by a queue (0 for admin commands); its id and descriptor are filled in here. Its end comes as an event.
+    /// Sends a command by a queue (0 for admin commands); its id and descriptor are filled in here.
+    /// An event reports its completion.
     pub fn submit(
         &mut self,
         now: Time,
@@ -347,7 +349,8 @@ impl Initiator {
         self.submit_as(now, queue, Command { namespace, ..Command::new(0, body) }, payload)
     }
 
-    /// As [`Self::submit`], with everything that a command says but its id and descriptor: halves of fused pairs.
+    /// As [`Self::submit`], with everything that a command says but its id and descriptor: halves
+    /// of fused pairs.
     pub fn submit_as(
         &mut self,
         now: Time,
@@ -371,19 +374,19 @@ impl Initiator {
         Ok(ticket)
     }
 
-    /// Commands that a queue takes now.
+    /// Commands that a queue accepts now.
     pub fn room(&self, queue: u16) -> u32 {
         self.links.get(usize::from(queue)).map_or(0, Link::room)
     }
 
-    /// Longest transfer that the controller and we take, bytes.
+    /// Longest transfer of the controller and of this host, bytes.
     pub fn transfer_bytes_max(&self) -> u32 {
         self.setup
             .transfer_bytes_max
             .map_or(self.config.transfer_bytes_max, |most| most.min(self.config.transfer_bytes_max))
     }
 
-    /// What the controller says of itself, once it was read.
+    /// The controller's description of itself, once it was read.
     pub fn controller(&self) -> Option<&IdentifyController> {
         self.setup.controller.as_deref()
     }
@@ -443,7 +446,7 @@ impl Initiator {
         }
     }
 
-    /// An event came; the next is asked for.
+    /// An event arrived: requests the next one.
     fn on_event_request(&mut self, status: Status, result: u64) {
         if !status.is_success() || self.state == State::Over {
             return;
@@ -460,7 +463,7 @@ impl Initiator {
         }
     }
 
-    /// The association is over: every command is told, connections are closed.
+    /// Ends the association: every command is reported, connections are closed.
     fn fail(&mut self, error: InitiatorError) {
         if self.state == State::Over {
             return;

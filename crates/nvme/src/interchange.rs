@@ -1,10 +1,10 @@
-//! The form in which keys are carried from machine to machine: `WORD:hh:base64:`, where hh is a code and the base64 is of the key and its CRC-32
-//! (Base 2.0, 8.13.5.8; TCP Transport 1.1, 3.6.1.5).
+//! The interchange format of keys: `WORD:hh:base64:`, where hh is a code and the base64 is of the
+//! key and its CRC-32 (Base 2.0, 8.13.5.8; TCP Transport 1.1, 3.6.1.5).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// What such a text says.
+/// The decoded text.
 pub(crate) struct Interchange {
     /// Between the first colons.
     pub code: u8,

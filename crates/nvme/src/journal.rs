@@ -1,17 +1,18 @@
-//! A journal of everything that a [`Target`] was told and what it decided, so that a live session can be played again under another clock and
-//! compared.
+//! A journal of the inputs and decisions of a [`Target`], so that a live session can be replayed
+//! under another clock and compared.
 //!
-//! The journal begins with [`MAGIC`]. Entries follow; all numbers are little-endian. Every entry is a kind (one byte), a time (u64, ps) and:
+//! The journal begins with [`MAGIC`]. Entries follow; all numbers are little-endian. Every entry is
+//! a kind (one byte), a time (u64, ps) and:
 //!
-//! | kind | what was told | what was decided |
+//! | kind | input | decision |
 //! | --- | --- | --- |
 //! | 1 accept | port u16 | connection u64, or FFFFFFFFFFFFFFFFh when it was refused |
 //! | 2 receive | connection u64, length u32, bytes | bytes taken u32 |
-//! | 3 transmitted | connection u64, length u32 | CRC32C of what left u32 |
+//! | 3 transmitted | connection u64, length u32 | CRC32C of the sent bytes u32 |
 //! | 4 closed | connection u64 | |
 //! | 5 complete | tag u64, status u8, length u32, buffer | |
 //! | 6 wakeup | | next wake-up u64, or FFFFFFFFFFFFFFFFh for none |
-//! | 7 request | | tag u64, backend u32, CRC32C of what is to be done u32 |
+//! | 7 request | | tag u64, backend u32, CRC32C of the operation u32 |
 //! | 8 add a namespace | subsystem (length u8, name), id u32, backend u32, blocks u64, block shift u8, UUID 16 B, NGUID 16 B, EUI-64 8 B, group u32, flags u8 (read only, volatile cache, reservations are kept, its backend lends) | whether it was done u8 |
 //! | 9 remove a namespace | subsystem, id u32 | as above |
 //! | 10 resize a namespace | subsystem, id u32, blocks u64 | as above |
@@ -19,11 +20,13 @@
 //! | 12 a connection is secured | connection u64, host (length u8, name), subsystem | |
 //! | 13 loans end | connection u64 | |
 //!
-//! Bytes that left from where a backend lent them count as 16 bytes: their first block (u64), and
-//! the first byte of the loan that left and the first that did not (u32 each).
+//! Bytes that were sent from the blocks of a lender count as 16 bytes. These are their first block
+//! (u64), the first byte of the loan that was sent and the first that was not (u32 each).
 //!
-//! [`Recorder`] stands around a target and writes it, [`replay`] reads it, tells a fresh target the same and compares what it decides. Secrets are no part of it:
-//! they are in the configuration that a replay is given, as is the entropy of challenges. Reservations of a namespace that is added are not recorded: it begins without.
+//! [`Recorder`] wraps a target and writes the journal. [`replay`] reads it, passes the inputs to a
+//! fresh target and compares its decisions. Secrets are no part of it: a replay has them in its
+//! configuration, with the entropy of challenges. Reservations of a namespace that is added are not
+//! recorded: it begins without.
 
 mod changes;
 
@@ -35,7 +38,7 @@ use crate::target::{
 use base::Time;
 use std::io::{self, Read, Write};
 
-/// What a journal begins with: name and version.
+/// Name and version, at the beginning of a journal.
 pub const MAGIC: [u8; 8] = *b"RWNVMJ02";
 /// Longest piece of bytes in an entry: more is a journal that is damaged.
 const PIECE_MAX: u32 = 64 << 20;
@@ -68,7 +71,8 @@ const STATUSES: [IoStatus; 10] = [
     IoStatus::Invalid,
 ];
 
-/// A target whose life is written down. After a failure to write, the target goes on and the journal ends: see [`Recorder::finish`].
+/// A target whose inputs and decisions are recorded. After a failure to write, the target goes on
+/// and the journal ends: see [`Recorder::finish`].
 #[derive(Debug)]
 pub struct Recorder<W> {
     target: Target,
@@ -235,12 +239,12 @@ fn leaving(target: &Target, connection: ConnectionId, count: usize) -> u32 {
     digest
 }
 
-/// What a request asks for, in short: its tag, its backend, a digest of the rest.
+/// A request in short: its tag, its backend, a digest of the rest.
 fn decided(request: &IoRequest, input: &[u8]) -> (u64, u32, u32) {
     (request.tag.bits(), request.backend.0, digest_of(&request.operation, input))
 }
 
-/// A read's buffer holds what others left and is no part of the decision.
+/// A read's buffer holds old data and is no part of the decision.
 fn digest_of(operation: &IoOperation, input: &[u8]) -> u32 {
     let described = match operation {
         IoOperation::Read { range, buffer } => format!("read {range:?} {}", buffer.len()),
@@ -276,9 +280,9 @@ pub enum ReplayError {
     Damaged {
         /// Which entry, from 0 on.
         entry: u64,
-        /// What of it.
+        /// The field.
         what: &'static str,
-        /// What it is.
+        /// Its value.
         got: u64,
     },
     /// The target decided otherwise.
@@ -288,16 +292,16 @@ pub enum ReplayError {
         entry: u64,
         /// Its time.
         now: Time,
-        /// What differs.
+        /// The decision.
         what: &'static str,
-        /// What it was.
+        /// Its recorded value.
         recorded: u64,
-        /// What it is now.
+        /// Its value now.
         got: u64,
     },
 }
 
-/// What was played.
+/// Statistics of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
     /// Entries.
@@ -310,7 +314,7 @@ pub struct Replayed {
     pub end: Time,
 }
 
-/// Tells a fresh target what the journal says and compares every decision.
+/// Passes the recorded inputs to a fresh target, and compares every decision.
 pub fn replay(config: TargetConfig, journal: impl Read) -> Result<Replayed, ReplayError> {
     let (target, played) = (Target::new(config)?, Replayed::default());
     let mut player = Player { target, journal, played, now: Time::ZERO, input: Vec::new() };

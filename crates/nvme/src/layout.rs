@@ -1,8 +1,10 @@
-//! Sparse structures as tables of fields and offsets: `layout!` makes the meaning, its `encode` and its `decode` from the same lines
-//! that a specification prints, and refuses to compile when two fields overlap.
+//! Sparse structures as tables of fields and offsets. `layout!` makes the struct, its `encode` and
+//! its `decode` from the lines that a specification prints. It refuses to compile when two fields
+//! overlap.
 //!
-//! A derived byte layout (as for the dense [`Sqe`](crate::Sqe)) would need a name for every reserved hole of a 4 KiB page and a second struct
-//! for the meaning; the table says each field once.
+//! A derived byte layout (as for the dense [`Sqe`](crate::Sqe)) would need a name for every
+//! reserved hole of a 4 KiB page, and a second struct for the meaning. The table has each field
+//! once.
 
 use crate::CodecError;
 
@@ -51,7 +53,7 @@ impl<F: Field + Copy + Default, const N: usize> Field for [F; N] {
     }
 }
 
-/// Whether fields of (offset, bytes) stand in order, do not overlap and end within `size`.
+/// Whether fields of (offset, bytes) are in order, do not overlap and end within `size`.
 pub(crate) const fn fits(fields: &[(usize, usize)], size: usize) -> bool {
     let (mut index, mut end) = (0, 0);
     while index < fields.len() {
@@ -64,8 +66,8 @@ pub(crate) const fn fits(fields: &[(usize, usize)], size: usize) -> bool {
     end <= size
 }
 
-/// A structure as the table of its fields: `name: Type = offset`. What no field covers is reserved: zero when written, not looked at
-/// when read.
+/// A structure as the table of its fields: `name: Type = offset`. What no field covers is reserved:
+/// zero when written, not looked at when read.
 macro_rules! layout {
     ($(#[$meta:meta])* pub struct $name:ident [$size:expr] {
         $($(#[$field_meta:meta])* $field:ident : $kind:ty = $at:expr),* $(,)?
@@ -85,7 +87,8 @@ macro_rules! layout {
                 bytes
             }
 
-            /// Reads it from the front of `bytes`; fails when they are too few or a field holds what it may not.
+            /// Reads it from the front of `bytes`; fails when they are too few or a field holds
+            /// what it may not.
             pub fn decode(bytes: &[u8]) -> Result<Self, $crate::CodecError> {
                 let bytes = $crate::error::leading::<{ $size }>(stringify!($name), bytes)?;
                 Ok($name {
@@ -135,7 +138,7 @@ macro_rules! codes {
                 self as $kind
             }
 
-            /// What `code` means; `None` where it means nothing here.
+            /// The meaning of `code`; `None` for an unknown one.
             pub const fn of_code(code: $kind) -> Option<Self> {
                 match code {
                     $($code => Some($name::$variant),)*
@@ -166,7 +169,8 @@ macro_rules! codes {
     };
 }
 
-/// A set of named bits. Bits without a name are kept as they are: a later specification may have named them.
+/// A set of named bits. Bits without a name are kept as they are: a later specification may have
+/// named them.
 macro_rules! flags {
     ($(#[$($meta:tt)*])* pub struct $name:ident : $kind:ty {
         $($(#[$($flag_meta:tt)*])* $flag:ident = $bit:literal),* $(,)?

@@ -36,8 +36,9 @@ codes! {
     }
 }
 
-/// What of a log of `log_bytes` the host gets who asks for `length` from `offset` on: a range inside the log, shorter than asked at its
-/// end (the rest of the host's buffer reads as zeros), `None` when the offset is beyond the log. No sum of the host's numbers can overflow here.
+/// The part of a log of `log_bytes` for a request of `length` from `offset` on. It is a range
+/// inside the log, shorter than requested at its end: the rest of the host's buffer reads as zeros.
+/// `None` when the offset is beyond the log. No sum of the host's numbers can overflow here.
 pub fn window(log_bytes: usize, offset: u64, length: u64) -> Option<std::ops::Range<usize>> {
     let start = usize::try_from(offset).ok().filter(|start| *start <= log_bytes)?;
     let length = usize::try_from(length).unwrap_or(usize::MAX).min(log_bytes - start);

@@ -3,8 +3,9 @@
 use crate::CodecError;
 use crate::layout::Field;
 
-/// ASCII text of at most `N` bytes, padded with spaces on the wire (NVM Express Base 2.0, 1.4.2). Zero bytes at the end are read as padding
-/// too, since some hosts and targets write them, and what is not printable as a question mark.
+/// ASCII text of at most `N` bytes, padded with spaces on the wire (NVM Express Base 2.0, 1.4.2).
+/// Zero bytes at the end are read as padding too, since some hosts and targets write them, and what
+/// is not printable as a question mark.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Text<const N: usize>([u8; N]);
 
@@ -53,8 +54,8 @@ impl<const N: usize> Field for Text<N> {
     }
 }
 
-/// An NVMe qualified name: 1 to 223 bytes of printable ASCII without spaces, in a field of 256 bytes that ends in zeros (Base 2.0, 4.5).
-/// Names are compared as bytes.
+/// An NVMe qualified name: 1 to 223 bytes of printable ASCII without spaces, in a field of 256
+/// bytes that ends in zeros (Base 2.0, 4.5). Names are compared as bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Nqn {
     bytes: [u8; Nqn::BYTES_MAX],
@@ -117,7 +118,8 @@ impl Field for Nqn {
     }
 }
 
-/// A field that may be empty (all zeros) instead of a name, as in log entries and identify data of older controllers.
+/// A field that may be empty (all zeros) instead of a name, as in log entries and identify data of
+/// older controllers.
 impl Field for Option<Nqn> {
     const BYTES: usize = Nqn::BYTES;
     fn get(bytes: &[u8], name: &'static str) -> Result<Self, CodecError> {
@@ -130,7 +132,8 @@ impl Field for Option<Nqn> {
     }
 }
 
-/// Which host, for reservations and Connect: 16 bytes, a UUID on every host seen (Base 2.0, 5.27.1.25).
+/// Which host, for reservations and Connect: 16 bytes, a UUID on every host seen (Base 2.0,
+/// 5.27.1.25).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostId(pub [u8; 16]);
 

@@ -1,11 +1,13 @@
-//! What waits to be sent on one connection: headers as bytes, data as the buffers that backends filled, or where backends keep them.
+//! What waits to be sent on one connection: headers as bytes, data as the buffers that backends
+//! filled, or where backends keep them.
 
 use crate::pdu::{Framing, Header, PduKind};
 use crate::pool::Pool;
 use crate::target::BlockRange;
 use std::collections::VecDeque;
 
-/// Sent bytes that are kept in front, or as many as wait if these are more, before the rest is moved down.
+/// Sent bytes that are kept in front, or as many as wait if these are more, before the rest is
+/// moved down.
 const SLACK: usize = 16 << 10;
 
 /// Room that a connection keeps while nothing waits: for a full queue's short reads.
@@ -28,9 +30,9 @@ enum Segment {
 enum Payload {
     /// In the buffer that a backend filled.
     Here(Vec<u8>),
-    /// In these blocks of the lender: so many bytes.
+    /// In these blocks of the lender.
     Lent { range: BlockRange, bytes: usize },
-    /// They were lent, and the lender has yet to fill a buffer of so many bytes.
+    /// They were lent, and the lender has yet to fill a buffer with them.
     Awaited { bytes: usize },
 }
 
@@ -59,7 +61,7 @@ pub enum Piece<'a> {
     },
 }
 
-/// What sending has set free.
+/// What sending has freed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Freed {
     /// Bytes of payloads, lent ones included.
@@ -68,15 +70,15 @@ pub(crate) struct Freed {
     pub(crate) loans: u32,
 }
 
-/// What waits to be sent.
+/// The output of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
     bytes: Vec<u8>,
-    /// Of `bytes`, how many were sent.
+    /// Sent bytes of `bytes`.
     start: usize,
     segments: VecDeque<Segment>,
     payloads: VecDeque<Payload>,
-    /// The number of the first payload: how many there were before it.
+    /// The number of the first payload: that of all earlier ones.
     first: u64,
     /// Bytes of headers, responses and small data that wait.
     waiting: usize,
@@ -88,7 +90,7 @@ impl Outgoing {
         self.segments.is_empty()
     }
 
-    /// Bytes that wait, payloads apart: what a host makes us keep by sending and not reading.
+    /// Bytes that wait, payloads aside: what a host makes us keep by sending without reading.
     pub(crate) fn waiting_bytes(&self) -> usize {
         self.waiting
     }
@@ -123,7 +125,7 @@ impl Outgoing {
         self.payloads.iter().any(|payload| matches!(payload, Payload::Lent { range, .. } if is_wanted(*range)))
     }
 
-    /// Ends all loans: what was lent is sent when its bytes have [come](Self::take_in). Returns the
+    /// Ends all loans: lent data are sent when their bytes have [come](Self::take_in). Returns the
     /// number, the blocks and the bytes of each.
     pub(crate) fn end_loans(&mut self) -> Vec<(u64, BlockRange, usize)> {
         let lent = self.payloads.iter_mut().enumerate().filter_map(|(place, payload)| match *payload {
@@ -188,12 +190,12 @@ impl Outgoing {
         None
     }
 
-    /// What waits, in order, up to the first payload that is lent.
+    /// The output in order, up to the first payload that is lent.
     pub(crate) fn slices(&self) -> Slices<'_> {
         Slices(self.pieces())
     }
 
-    /// What waits, in order, up to the first payload that has yet to come.
+    /// The output in order, up to the first payload that has yet to come.
     pub(crate) fn pieces(&self) -> Pieces<'_> {
         Pieces { bytes: &self.bytes[self.start..], segments: self.segments.iter(), payloads: self.payloads.iter() }
     }
@@ -263,7 +265,7 @@ impl Outgoing {
     }
 }
 
-/// What waits on a connection, as slices in the order of the stream.
+/// The output of a connection, as slices in order.
 #[derive(Clone, Debug)]
 pub struct Slices<'a>(Pieces<'a>);
 
@@ -295,7 +297,7 @@ impl<'a> Iterator for Slices<'a> {
     }
 }
 
-/// What waits on a connection, in the order of the stream.
+/// The output of a connection, in order.
 #[derive(Clone, Debug)]
 pub struct Pieces<'a> {
     bytes: &'a [u8],
@@ -347,7 +349,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the socket takes at a time, the stream is the same and every buffer comes back once.
+        /// Whatever the socket takes at a time, the stream is the same and every buffer comes back
+        /// once.
         #[test]
         fn a_stream_is_the_same_in_any_portions(
             lengths in prop::collection::vec(1u32..5000, 1..12),
@@ -381,7 +384,7 @@ mod tests {
             prop_assert_eq!((outgoing.waiting_bytes(), outgoing.bytes.len()), (0, 0));
         }
 
-        /// What is lent is sent as what is copied, wherever the loan ends.
+        /// Lent data are sent as copied ones are, wherever the loan ends.
         #[test]
         fn loans_that_end_at_any_byte_leave_the_same_stream(
             lengths in prop::collection::vec((1u32..9, any::<bool>()), 1..12),

@@ -1,11 +1,13 @@
 //! NVMe/TCP protocol data units (NVMe/TCP Transport Specification 1.0, 3.6).
 //!
-//! A [`Header`] is the meaning of everything but the data, and knows how many bytes of data follow; the simulator carries it as it is.
-//! [`Framing`] is what two ends agreed on (digests, alignment) and turns headers into bytes. [`Reader`] takes bytes in any split and gives
-//! back headers and slices of data, without taking memory; [`Assembler`] collects whole PDUs where that is easier.
+//! A [`Header`] is the meaning of everything but the data, and knows how many bytes of data follow;
+//! the simulator carries it as it is. [`Framing`] is what two ends agreed on (digests, alignment)
+//! and turns headers into bytes. [`Reader`] takes bytes in any split and gives back headers and
+//! slices of data, without taking memory; [`Assembler`] collects whole PDUs where that is easier.
 //!
-//! Order of a connection: the host sends `InitializeRequest`, the controller answers `InitializeResponse`, both call [`Reader::open`], and then
-//! capsules and data go. Whoever finds the other wrong sends a termination that says what is wrong ([`PduError`]) and closes.
+//! Order of a connection: the host sends `InitializeRequest`, the controller answers
+//! `InitializeResponse`, both call [`Reader::open`], and then capsules and data follow. A side that
+//! finds a violation sends a termination with its reason ([`PduError`]) and closes.
 
 mod assembler;
 mod fault;
@@ -21,7 +23,7 @@ pub use header::{
 };
 pub use reader::{Event, Limits, Reader, Receiver};
 
-/// What every PDU begins with: type, flags, header length, data offset, length of all.
+/// The common header: type, flags, header length, data offset, length of all.
 pub const COMMON_BYTES: usize = 8;
 /// Longest header, that of the connection's first two PDUs.
 pub const HEADER_BYTES_MAX: usize = 128;

@@ -24,7 +24,8 @@ impl Pool {
         Pool { free: std::array::from_fn(|_| Vec::new()), held: 0, held_max }
     }
 
-    /// A buffer of `length` bytes. What it holds is left over from other commands; callers write all of it before anyone reads it.
+    /// A buffer of `length` bytes. It holds data of other commands; callers write all of it before
+    /// anything reads it.
     pub(crate) fn take(&mut self, length: usize) -> Vec<u8> {
         let class = class(length);
         let mut buffer = match self.free[class].pop() {
@@ -34,7 +35,7 @@ impl Pool {
             }
             None => Vec::with_capacity(length.max(1 << CLASS_SHIFT_MIN).next_power_of_two()),
         };
-        // Zeroes only what the last user's length left over: nothing where commands are of one size.
+        // Zeroes only what the last user's length left over: nothing if commands are of one size.
         buffer.resize(length, 0);
         buffer
     }

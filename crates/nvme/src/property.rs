@@ -7,13 +7,13 @@ use crate::layout::codes;
 codes! {
     /// Which property, by its offset.
     pub enum PropertyId: u32 {
-        /// CAP: what the controller can do; eight bytes.
+        /// CAP: capabilities of the controller; eight bytes.
         Capabilities = 0x00,
         /// VS: version of the specification.
         Version = 0x08,
-        /// CC: what the host wants.
+        /// CC: the configuration that the host sets.
         Configuration = 0x14,
-        /// CSTS: what the controller is doing.
+        /// CSTS: status of the controller.
         Status = 0x1c,
         /// NSSR: reset of the whole subsystem.
         SubsystemReset = 0x20,
@@ -21,7 +21,7 @@ codes! {
 }
 
 impl PropertyId {
-    /// How wide it is.
+    /// The width of the property.
     pub const fn size(self) -> PropertySize {
         match self {
             PropertyId::Capabilities => PropertySize::Eight,
@@ -119,7 +119,7 @@ impl crate::layout::Field for Version {
 }
 
 codes! {
-    /// How the host shuts the controller down (CC.SHN).
+    /// The kind of shutdown (CC.SHN).
     pub enum Shutdown: u8 {
         /// Not.
         None = 0,
@@ -131,9 +131,9 @@ codes! {
 }
 
 codes! {
-    /// How far a shutdown is (CSTS.SHST).
+    /// State of a shutdown (CSTS.SHST).
     pub enum ShutdownState: u8 {
-        /// None was asked for.
+        /// None was requested.
         None = 0,
         /// Under way.
         Occurring = 1,

@@ -1,7 +1,8 @@
-//! Both ends of a queue pair over fabrics: submission and completion queue are of the same size and share a connection
-//! (NVM Express Base 2.0, 3.3.2 and 2.2.2).
+//! Both ends of a queue pair over fabrics: submission and completion queue are of the same size and
+//! share a connection (NVM Express Base 2.0, 3.3.2 and 2.2.2).
 //!
-//! Command ids are any 16 bits: the host makes them so that a late or repeated completion is recognised, the target only compares them.
+//! Command ids are any 16 bits: the host makes them so that a late or repeated completion is
+//! recognised, the target only compares them.
 
 mod host;
 mod target;
@@ -9,7 +10,7 @@ mod target;
 pub use host::HostQueue;
 pub use target::TargetQueue;
 
-/// What Connect agreed on.
+/// The parameters of a queue, from Connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueShape {
     /// Queue, 0 the admin queue.
@@ -21,7 +22,8 @@ pub struct QueueShape {
 }
 
 impl QueueShape {
-    /// `size_minus_one` as in Connect (SQSIZE); fails on 0, since a queue of one entry is always full.
+    /// `size_minus_one` as in Connect (SQSIZE); fails on 0, since a queue of one entry is always
+    /// full.
     pub fn new(id: u16, size_minus_one: u16, flow_control: bool) -> Result<Self, QueueError> {
         if size_minus_one == 0 {
             return Err(QueueError::Size { got: 1 });
@@ -45,7 +47,7 @@ impl QueueShape {
     }
 }
 
-/// What an end of a queue refuses.
+/// A violation at an end of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueueError {
@@ -58,9 +60,9 @@ pub enum QueueError {
     /// As many commands are outstanding as may be.
     #[error("{outstanding} commands are outstanding, allowed are {most}")]
     Full {
-        /// How many are.
+        /// Their number.
         outstanding: u32,
-        /// How many may be.
+        /// The limit.
         most: u32,
     },
     /// A completion for a command that is not outstanding: never sent, or completed before.
@@ -69,7 +71,8 @@ pub enum QueueError {
         /// The command.
         id: u16,
     },
-    /// A command with the id of another that is outstanding: answered with [`Status::COMMAND_ID_CONFLICT`](crate::Status::COMMAND_ID_CONFLICT).
+    /// A command with the id of another that is outstanding: answered with
+    /// [`Status::COMMAND_ID_CONFLICT`](crate::Status::COMMAND_ID_CONFLICT).
     #[error("command id {id:#06x} is in use")]
     InUse {
         /// The id.

@@ -1,4 +1,5 @@
-//! Ranges of blocks in the data of Dataset Management and Copy (NVM Command Set 1.0, 3.2.3 and 3.2.2): lists viewed in place.
+//! Ranges of blocks in the data of Dataset Management and Copy (NVM Command Set 1.0, 3.2.3 and
+//! 3.2.2): lists viewed in place.
 
 use crate::CodecError;
 use crate::layout::codes;
@@ -28,7 +29,7 @@ impl DatasetRange {
 }
 
 codes! {
-    /// How a range of Copy looks (NVM Command Set 1.1, Figure 36).
+    /// Format of a range of Copy (NVM Command Set 1.1, Figure 36).
     pub enum CopyFormat: u8 {
         /// 32 bytes; the source is the namespace of the command.
         Short = 0,
@@ -100,7 +101,8 @@ impl CopyRange {
         }
     }
 
-    /// Appends the range in `format`. A namespace is written only in the formats that have one, as 0 where none is given.
+    /// Appends the range in `format`. A namespace is written only in the formats that have one, as
+    /// 0 where none is given.
     pub fn write(&self, format: CopyFormat, bytes: &mut Vec<u8>) {
         let namespace = if format.is_across() { self.namespace.unwrap_or(0) } else { 0 };
         let head = RangeHead {

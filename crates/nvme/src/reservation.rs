@@ -1,10 +1,11 @@
-//! Reservations (NVM Express Base 2.0, 7.2 to 7.5 and 8.19): who may read and write a shared namespace.
+//! Reservations (NVM Express Base 2.0, 7.2 to 7.5 and 8.19): who may read and write a shared
+//! namespace.
 
 use crate::layout::{codes, layout};
 use crate::{CodecError, HostId};
 
 codes! {
-    /// What is held (8.19.3, Figure 468), 0 for nothing.
+    /// Type of a reservation (8.19.3, Figure 468), 0 for none.
     pub enum ReservationKind: u8 {
         /// No reservation.
         None = 0,
@@ -36,7 +37,7 @@ codes! {
 }
 
 codes! {
-    /// Whether reservations outlive a loss of power from now on (7.3, CPTPL).
+    /// Whether reservations outlive a power loss from now on (7.3, CPTPL).
     pub enum PersistChange: u8 {
         /// As before.
         Keep = 0,
@@ -84,21 +85,21 @@ layout! {
     pub struct AcquireKeys [16] {
         /// The host's own key.
         current: u64 = 0,
-        /// Whose is taken.
+        /// The key of the host that loses its registration.
         preempt: u64 = 8,
     }
 }
 
 layout! {
-    /// Head of what Reservation Report returns (7.5, Figure 416).
+    /// Head of Reservation Report's data (7.5, Figure 416).
     pub struct ReportHead [24] {
         /// Counts changes of registrants and reservation.
         generation: u32 = 0,
-        /// What is held.
+        /// The type of the reservation.
         kind: ReservationKind = 4,
         /// Registrants: bytes 5 and 6.
         registrants: u16 = 5,
-        /// Whether reservations survive a loss of power: 0 or 1.
+        /// Whether reservations survive a power loss: 0 or 1.
         persists: u8 = 9,
     }
 }
@@ -106,7 +107,7 @@ layout! {
 layout! {
     /// A registrant where host identifiers have eight bytes (7.5, Figure 417).
     pub struct Registrant [24] {
-        /// The controller by which the host registered; FFFFh when it has gone.
+        /// The controller of the registered host; FFFFh when it is gone.
         controller: u16 = 0,
         /// Bit 0: holds the reservation.
         status: u8 = 2,
@@ -131,14 +132,14 @@ layout! {
     }
 }
 
-/// What Reservation Report returns on fabrics, where host identifiers have sixteen bytes.
+/// Reservation Report's data on fabrics, where host identifiers have sixteen bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtendedReport {
     /// Counts changes of registrants and reservation.
     pub generation: u32,
-    /// What is held.
+    /// The type of the reservation.
     pub kind: ReservationKind,
-    /// Whether reservations survive a loss of power.
+    /// Whether reservations survive a power loss.
     pub persists: bool,
     /// Every host that has registered.
     pub registrants: Vec<ExtendedRegistrant>,
@@ -148,7 +149,8 @@ impl ExtendedReport {
     /// Bytes of the head: the ordinary one and forty that are reserved.
     pub const HEAD_BYTES: usize = 64;
 
-    /// As bytes; the caller cuts them to what the host asked for. More than 65,535 registrants cannot be told and are left out.
+    /// As bytes; the caller cuts them to the requested length. Registrants beyond 65,535 are left
+    /// out.
     pub fn encode(&self) -> Vec<u8> {
         let count = self.registrants.len().min(usize::from(u16::MAX));
         let (generation, kind) = (self.generation, self.kind);

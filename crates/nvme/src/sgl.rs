@@ -1,4 +1,5 @@
-//! Scatter-gather descriptors (NVM Express Base 2.0, 4.1.2): sixteen bytes that say where a command's data are.
+//! Scatter-gather descriptors (NVM Express Base 2.0, 4.1.2): sixteen bytes that say where a
+//! command's data are.
 
 /// Where a command's data are. The last byte on the wire is type (high four bits) and subtype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +11,8 @@ pub enum Sgl {
         /// Bytes.
         length: u32,
     },
-    /// 01h: inside the capsule, behind the SQE at an offset that ICDOFF shifts (NVMe over Fabrics: in-capsule data).
+    /// 01h: inside the capsule, behind the SQE at an offset that ICDOFF shifts (NVMe over Fabrics:
+    /// in-capsule data).
     InCapsule {
         /// Bytes from the start of the in-capsule data.
         offset: u64,

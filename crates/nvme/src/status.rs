@@ -1,9 +1,10 @@
-//! What a completion says about its command (NVM Express Base 2.0, 3.3.3.2).
+//! The status of a completion (NVM Express Base 2.0, 3.3.3.2).
 
-/// How a command ended: type, code and what the host may do next. Fifteen bits on the wire.
+/// A status: type, code and what the host may do next. Fifteen bits on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Status {
-    /// Status code type: 0 generic, 1 command specific, 2 media and data integrity, 3 path, 7 vendor; three bits.
+    /// Status code type: 0 generic, 1 command specific, 2 media and data integrity, 3 path, 7
+    /// vendor; three bits.
     pub kind: u8,
     /// Status code.
     pub code: u8,
@@ -97,8 +98,8 @@ statuses! {
 }
 
 impl Status {
-    /// Copy: a range or their sum is longer than the namespace's limits (NVM Command Set 1.0, 3.2.2): the same code as
-    /// [`Status::CONNECT_RESTART_DISCOVERY`], of another command.
+    /// Copy: a range or their sum is longer than the namespace's limits (NVM Command Set 1.0,
+    /// 3.2.2): the same code as [`Status::CONNECT_RESTART_DISCOVERY`], of another command.
     pub const SIZE_LIMIT: Status = Status::new(1, 0x83);
 
     /// Type and code, with a retry allowed.
@@ -111,7 +112,7 @@ impl Status {
         Status { do_not_retry: true, ..self }
     }
 
-    /// Whether the command did what it says.
+    /// Whether the command succeeded.
     pub const fn is_success(self) -> bool {
         self.kind == 0 && self.code == 0
     }
@@ -158,7 +159,8 @@ mod tests {
         }
     }
 
-    /// Base 2.0, Figure 93: code in bits 24:17 of dword 3, type in 27:25, more 30, DNR 31; the phase tag is below.
+    /// Base 2.0, Figure 93: code in bits 24:17 of dword 3, type in 27:25, more 30, DNR 31; the
+    /// phase tag is below.
     #[test]
     fn the_bits_stand_where_dword_3_has_them() {
         let status = Status { retry_delay: 1, more: true, ..Status::COMPARE_FAILURE.without_retry() };

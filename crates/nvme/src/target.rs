@@ -1,5 +1,5 @@
-//! The controller's side: a whole NVMe/TCP target as a state machine without I/O. Bytes of connections go in, bytes come out, backends are asked
-//! and answer; time comes as an argument.
+//! The controller's side: a whole NVMe/TCP target as a state machine without I/O. Bytes of
+//! connections go in, bytes come out, backends get requests and answer; time is an argument.
 //!
 //! | kind of call | calls |
 //! | --- | --- |
@@ -7,25 +7,42 @@
 //! | backends | [`Target::next_io`] until it gives `None`, after each [`Target::receive`] and before bytes are sent; [`Target::complete`] once for each |
 //! | time | [`Target::next_wakeup`], [`Target::on_wakeup`] |
 //! | management | [`Target::reconfigure`], [`Target::end_channels`]; one by one [`Target::add_namespace`], [`Target::remove_namespace`], [`Target::resize_namespace`], [`Target::set_path`], [`Target::set_authentication`]; [`Target::reservations`] |
-//! | whoever watches | [`Target::next_notice`], [`Target::counters`], [`Target::gauges`] |
+//! | monitoring | [`Target::next_notice`], [`Target::counters`], [`Target::gauges`] |
 //!
-//! After any of them [`Target::next_active`] names the connections that have bytes to send or have to be closed, each once, and `next_io`
-//! may have more.
+//! After any of them [`Target::next_active`] names the connections that have bytes to send or have
+//! to be closed, each once, and `next_io` may have more.
 //!
-//! Every command that came is answered once or dropped with its connection, whoever fails meanwhile; a result of a backend for a command
-//! whose connection is gone is taken and dropped. What a host can make the target hold is bound by [`TargetLimits`] before it is taken.
+//! Every command is completed once or dropped with its connection, whatever fails meanwhile. The
+//! answer of a backend for a command whose connection is gone is dropped. [`TargetLimits`] bounds
+//! what a host can make the target hold.
+//!
+//! # Parts
+//!
+//! [`Target`] owns the parts and passes events between them. Each part alone changes its state:
+//!
+//! | part | state | tells |
+//! | --- | --- | --- |
+//! | `Connection` | stage, reader, output, outstanding commands, data budget | `DataEvent`: data of a command are here, or the command failed |
+//! | `Controller` | properties, features, events, error log, keep-alive timer | `ControllerEvent`: enabled, reset, shutdown requested |
+//! | `Subsystem` | namespaces, paths, authentication | `SubsystemEvent` to its controllers, `AuthenticationEvent` to a connection |
+//! | `Namespace` | size, reservations | `ReservationEvent`: a state to keep, effects on other hosts |
+//! | `Executor` | flights, requests to backends, loans, buffers | `Answer`: what an answer of a backend completes |
+//!
+//! `IoController` is a controller with its subsystem: it checks an I/O command and turns it into
+//! `Work` for backends.
 
 mod admin;
-mod answers;
 mod authentication;
+mod clock;
 mod commands;
 mod config;
 mod connection;
 mod controller;
 mod controllers;
+mod events;
+mod executor;
 mod fabrics;
 mod features;
-mod finish;
 mod flight;
 mod identify;
 mod io;
@@ -35,6 +52,7 @@ mod logs;
 mod manage;
 mod notice;
 mod nvm;
+mod ports;
 mod properties;
 mod reconfigure;
 mod requests;
@@ -42,7 +60,6 @@ mod reservations;
 mod reserve;
 mod sdirect;
 mod subsystem;
-mod timers;
 
 pub use crate::outgoing::{Piece, Pieces, Slices};
 pub use authentication::{AuthenticationConfig, HostSecrets};
@@ -59,26 +76,26 @@ pub use reconfigure::{Change, Fate};
 pub use reservations::{HeldKind, REGISTRANTS_MAX, RegisteredHost, Reservations};
 
 use crate::Nqn;
-use crate::pool::Pool;
 use base::Time;
+use clock::Clock;
 use connection::{Connections, Stage};
+use controller::Controller;
 use controllers::Controllers;
-use flight::Flights;
+use executor::{Answer, Executor};
 use link::Input;
-use loans::Loans;
-use requests::Requests;
-use std::collections::VecDeque;
+use notice::Observer;
+use ports::Ports;
 use subsystem::Subsystem;
 
-/// A place where hosts come in.
+/// A port of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PortId(pub u16);
 
-/// Who keeps the data of namespaces.
+/// The backend of namespaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BackendId(pub u32);
 
-/// One connection; never the name of another, later one.
+/// One connection. No later connection has the same identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConnectionId {
     index: u32,
@@ -102,12 +119,12 @@ impl ConnectionId {
     }
 }
 
-/// Whom the peer of a secured connection has proved to be: what its pre-shared key stands for.
+/// The identity of a TLS connection's peer, from its pre-shared key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Channel {
     /// The host.
     pub host: Nqn,
-    /// What it may connect to.
+    /// The subsystem that it may connect to.
     pub subsystem: Nqn,
 }
 
@@ -115,241 +132,214 @@ pub struct Channel {
 #[derive(Debug)]
 pub struct Target {
     limits: TargetLimits,
-    ports: Vec<PortConfig>,
+    ports: Ports,
     subsystems: Vec<Subsystem>,
-    is_strict: bool,
-    /// Counts changes of what the discovery log says.
-    discovery_generation: u64,
     connections: Connections,
     controllers: Controllers,
-    flights: Flights,
-    requests: Requests,
-    loans: Option<Loans>,
-    active: VecDeque<ConnectionId>,
-    notices: VecDeque<Notice>,
-    /// Challenges that were made.
+    io: Executor,
+    observer: Observer,
+    clock: Clock,
+    /// Counts the challenges of all authentications.
     challenges: u64,
-    pool: Pool,
-    counters: Counters,
-    /// The latest time that any call brought.
-    now: Time,
-    started: Option<Time>,
-    /// No deadline is before this.
-    wakeup: Option<Time>,
 }
 
 impl Target {
-    /// A target without connections. Fails when `config` cannot be.
+    /// A target without connections. Fails when `config` is invalid.
     pub fn new(config: TargetConfig) -> Result<Target, ConfigError> {
         config.check()?;
         Ok(Target {
-            pool: Pool::new(config.limits.pool_bytes_max),
-            limits: config.limits,
-            is_strict: config.is_strict,
-            ports: config.ports,
+            ports: Ports::new(config.ports),
             subsystems: config.subsystems.into_iter().map(Subsystem::new).collect(),
-            discovery_generation: 1,
-            connections: Connections::default(),
+            connections: Connections::new(&config.limits, config.is_strict),
             controllers: Controllers::default(),
-            flights: Flights::default(),
-            requests: Requests::default(),
-            loans: None,
-            active: VecDeque::new(),
-            notices: VecDeque::new(),
+            io: Executor::new(config.limits.pool_bytes_max),
+            observer: Observer::new(&config.limits),
+            clock: Clock::default(),
             challenges: 0,
-            counters: Counters::default(),
-            now: Time::ZERO,
-            started: None,
-            wakeup: None,
+            limits: config.limits,
         })
     }
 
-    /// Numbers controllers from `last + 1` on, and not from 1: two targets that serve one subsystem
-    /// must not give the same number.
+    /// Numbers controllers from `last + 1` on, and not from 1. Two targets that serve one subsystem
+    /// must not use the same number.
     pub fn number_controllers_after(&mut self, last: u16) {
         self.controllers.number_after(last);
     }
 
-    /// A host has opened a connection by `port`.
+    /// Accepts a connection on `port`.
     pub fn accept(&mut self, now: Time, port: PortId) -> Result<ConnectionId, Refused> {
-        self.pass(now);
-        if !self.ports.iter().any(|known| known.id == port) {
+        self.clock.pass(now);
+        if !self.ports.contain(port) {
             return Err(Refused::Port(port));
         }
-        let most = self.limits.connections_max;
+        let (most, counters) = (self.limits.connections_max, &mut self.observer.counters);
         if self.connections.count() >= most as usize {
-            self.counters.connections_refused += 1;
+            counters.connections_refused += 1;
             return Err(Refused::Connections { most });
         }
-        self.counters.connections_accepted += 1;
+        counters.connections_accepted += 1;
         let index = self.connections.open(port, &self.limits);
-        self.set_deadline(index, self.limits.handshake);
-        Ok(self.connections[index].id)
+        let place = &mut self.connections[index];
+        place.deadline = self.clock.deadline(self.limits.handshake);
+        Ok(place.id)
     }
 
-    /// The connection is secured from now on (TLS), by the key that `channel` names: before any byte of it is [received](Self::receive). On a port whose
-    /// [security](PortConfig::security) is not `None` nobody is let in without.
+    /// The connection is secured by TLS, with the key of `channel`. Call it before the first
+    /// [`receive`](Self::receive). A port whose [security](PortConfig::security) is not `None`
+    /// takes no host without it.
     pub fn secured(&mut self, now: Time, connection: ConnectionId, channel: Channel) {
-        self.pass(now);
+        self.clock.pass(now);
         if let Some(index) = self.connections.find(connection) {
             self.connections[index].channel = Some(channel);
         }
     }
 
-    /// Takes bytes of a connection, in any split, and returns how many. It takes less than all when
-    /// too much waits to be sent to the host, when the connection ends, or when a backend in memory
-    /// has requests to answer: take those from [`Self::next_io`], then bring the rest while
-    /// [`Self::wants_input`] says so. It takes all bytes of a connection that is gone.
+    /// Takes bytes of a connection, in any split, and returns how many. It takes all bytes of a
+    /// connection that is gone. It takes less than all
+    ///
+    /// - while too much output waits for the host, or when the connection closes;
+    /// - when a backend in memory has requests: take them from [`Self::next_io`], then bring the rest
+    ///   while [`Self::wants_input`] says so.
     pub fn receive(&mut self, now: Time, connection: ConnectionId, bytes: &[u8]) -> usize {
-        self.pass(now);
+        self.clock.pass(now);
         let Some(index) = self.connections.find(connection) else { return bytes.len() };
         // Requests may be about bytes of the last call.
-        if self.requests.hold_input() {
+        if self.io.requests.hold_input() {
             return 0;
         }
-        let (mut input, commands) = (Input::new(bytes), self.counters.commands);
-        while !self.requests.suffice()
+        let (mut input, commands) = (Input::new(bytes), self.observer.counters.commands);
+        while !self.io.requests.suffice()
             && self.connections[index].takes_input(&self.limits)
             && self.take_pdu(index, &mut input)
         {}
-        if self.counters.commands > commands {
-            self.keep_alive_of(index);
+        if self.observer.counters.commands > commands {
+            self.restart_keep_alive(index);
         }
         self.refresh_idle(index);
         input.taken()
     }
 
-    /// Whether bytes of the host would be taken: read its socket only then.
+    /// Whether the target takes bytes of the connection: read its socket only then.
     pub fn wants_input(&self, connection: ConnectionId) -> bool {
-        let index = self.connections.find(connection);
-        index.is_some_and(|index| self.connections[index].takes_input(&self.limits))
+        self.connections.get(connection).is_some_and(|place| place.takes_input(&self.limits))
     }
 
-    /// What waits to be sent, as slices in order: headers, and data straight from the buffers that
-    /// backends filled. It ends where data are lent: [`Self::pieces`] goes on.
+    /// The output of a connection, as slices in order: headers, and data straight from the buffers
+    /// that backends filled. It ends where data are lent: see [`Self::pieces`].
     pub fn transmit(&self, connection: ConnectionId) -> Slices<'_> {
-        match self.connections.find(connection) {
-            Some(index) => self.connections[index].out.slices(),
-            None => Slices::none(),
-        }
+        self.connections.get(connection).map_or(Slices::none(), |place| place.out.slices())
     }
 
-    /// Whether anything waits to be sent.
+    /// The output of a connection, in order. Blocks that are lent belong to [`Self::lender`].
+    pub fn pieces(&self, connection: ConnectionId) -> Pieces<'_> {
+        self.connections.get(connection).map_or(Pieces::none(), |place| place.out.pieces())
+    }
+
+    /// The backend whose blocks [`Self::pieces`] may name; `None` when it names none.
+    pub fn lender(&self, connection: ConnectionId) -> Option<BackendId> {
+        self.io.lender(connection)
+    }
+
+    /// Whether the connection has output.
     pub fn has_output(&self, connection: ConnectionId) -> bool {
-        self.connections.find(connection).is_some_and(|index| !self.connections[index].out.is_empty())
+        self.connections.get(connection).is_some_and(|place| !place.out.is_empty())
     }
 
-    /// So many bytes of [`Self::transmit`] have left.
+    /// The socket has sent this many bytes of the output.
     pub fn transmitted(&mut self, connection: ConnectionId, bytes: usize) {
         let Some(index) = self.connections.find(connection).filter(|_| bytes > 0) else { return };
-        let place = &mut self.connections[index];
-        let freed = place.out.advance(bytes, &mut self.pool);
-        place.charged -= freed.bytes;
-        self.loans_over(freed.loans);
-        self.restart_stall(index);
-        if freed.bytes > 0 {
+        if self.connections.transmitted(index, bytes, &mut self.io, &mut self.clock) {
             self.unpark(index);
         }
     }
 
-    /// The socket is gone.
+    /// The socket accepts no more for now: [`Self::next_io`] requests the bytes of all loans. Call
+    /// it for a connection with a [lender](Self::lender) before the backend does anything else.
+    pub fn end_loans(&mut self, connection: ConnectionId) {
+        if self.lender(connection).is_some() {
+            self.io.end_loans(&mut self.connections, self.clock.now());
+        }
+    }
+
+    /// The socket is closed.
     pub fn closed(&mut self, now: Time, connection: ConnectionId) {
-        self.pass(now);
+        self.clock.pass(now);
         let Some(index) = self.connections.find(connection) else { return };
         if !self.connections[index].is_closing() {
             self.detach(index, CloseReason::AssociationEnded);
         }
-        if let Some(mut gone) = self.connections.close(index) {
-            let freed = gone.out.clear(&mut self.pool);
-            self.loans_over(freed.loans);
-        }
+        self.connections.close(index, &mut self.io);
     }
 
-    /// Whether the connection has to be closed now, and why. What had to be sent first has been sent.
+    /// The reason to close the connection now; `None` while it stays open or has output to send.
     pub fn should_close(&self, connection: ConnectionId) -> Option<CloseReason> {
-        let connection = &self.connections[self.connections.find(connection)?];
+        let connection = self.connections.get(connection)?;
         match connection.stage {
             Stage::Closing(reason) if connection.out.is_empty() => Some(reason),
             _ => None,
         }
     }
 
-    /// A connection that has something to send or has to be closed; each once until it changes again.
+    /// A connection that has output or has to be closed; each once until it changes again.
     pub fn next_active(&mut self) -> Option<ConnectionId> {
-        loop {
-            let id = self.active.pop_front()?;
-            if let Some(index) = self.connections.find(id) {
-                self.connections[index].is_active = false;
-                return Some(id);
-            }
-        }
+        self.connections.next_active()
     }
 
-    /// What a backend has to do next.
+    /// The next request to a backend.
     pub fn next_io(&mut self) -> Option<IoRequest> {
-        if self.loans.is_some() && self.requests.first().is_some_and(|next| self.ends_loans(next)) {
-            self.end_all_loans();
+        self.io.next(&mut self.connections, self.clock.now())
+    }
+
+    /// Takes the answer of a backend, once for each request. An answer that no request awaits is
+    /// counted and dropped.
+    pub fn complete(&mut self, now: Time, tag: IoTag, result: IoResult) {
+        self.clock.pass(now);
+        match self.io.answer(tag, result) {
+            Answer::Unknown => self.observer.counters.unknown_results += 1,
+            Answer::Partial => {}
+            Answer::Loan { slot, is_granted } => self.on_loan_answered(slot, is_granted),
+            Answer::Complete(slot) => self.on_worked(slot),
         }
-        self.requests.take()
     }
 
-    /// When to call [`Self::on_wakeup`] at the latest; `None` when nothing is awaited. May be earlier than needed.
+    /// The time to call [`Self::on_wakeup`] at the latest; `None` without a deadline. May be
+    /// earlier than needed.
     pub fn next_wakeup(&self) -> Option<Time> {
-        self.wakeup
+        self.clock.next_wakeup()
     }
 
-    /// What happened since the last call, oldest first.
+    /// Closes what has passed its deadline. Call it at [`Self::next_wakeup`] or later.
+    pub fn on_wakeup(&mut self, now: Time) {
+        self.clock.pass(now);
+        self.expire();
+        let deadlines = [self.controllers.earliest_deadline(), self.connections.earliest_deadline()];
+        self.clock.restart(deadlines.into_iter().flatten().min());
+    }
+
+    /// The oldest notice that was not fetched.
     pub fn next_notice(&mut self) -> Option<Notice> {
-        self.notices.pop_front()
+        self.observer.next_notice()
     }
 
-    /// How much was done.
+    /// Counts since the start.
     pub fn counters(&self) -> Counters {
-        self.counters
+        self.observer.counters
     }
 
-    /// How many there are now.
+    /// Numbers of what exists now.
     pub fn gauges(&self) -> Gauges {
         Gauges {
             connections: self.connections.count() as u64,
             controllers: self.controllers.count() as u64,
-            commands: self.flights.open_count() as u64,
+            commands: self.io.flights.open_count() as u64,
             data_bytes: self.connections.iter().map(|(_, connection)| connection.charged).sum(),
-            pool_bytes: self.pool.held(),
+            pool_bytes: self.io.pool.held(),
         }
     }
 
-    /// Whether something against the specification may pass; tells of it once a connection.
-    fn tolerates(&mut self, index: u32, what: Tolerated) -> bool {
-        let place = &mut self.connections[index];
-        let (connection, is_new) = (place.id, place.tolerated & what.bit() == 0);
-        if !self.is_strict && is_new {
-            place.tolerated |= what.bit();
-            self.notice(Notice::Tolerated { connection, what });
-        }
-        !self.is_strict
-    }
-
-    /// Time never goes back.
-    fn pass(&mut self, now: Time) {
-        self.now = self.now.max(now);
-        self.started.get_or_insert(now);
-    }
-
-    /// The connection has something for the caller.
-    fn mark_active(&mut self, index: u32) {
-        let connection = &mut self.connections[index];
-        if !connection.is_active {
-            connection.is_active = true;
-            self.active.push_back(connection.id);
-        }
-    }
-
-    fn notice(&mut self, notice: Notice) {
-        if self.notices.len() >= self.limits.notices_max {
-            self.notices.pop_front();
-            self.counters.notices_dropped += 1;
-        }
-        self.notices.push_back(notice);
+    /// The controller of a connection that has one.
+    fn controller_of(&mut self, index: u32) -> Option<&mut Controller> {
+        let id = self.connections[index].controller()?;
+        self.controllers.get_mut(id)
     }
 }

@@ -1,5 +1,5 @@
-//! Pre-shared keys of NVMe/TCP over TLS 1.3 (TCP Transport 1.1, 3.6.1): from the key that an administrator carries from machine to machine to the identity
-//! and the key that both sides give their TLS library. Pure: the handshake itself is the host's.
+//! Pre-shared keys of NVMe/TCP over TLS 1.3 (TCP Transport 1.1, 3.6.1). From a configured key
+//! derive the identity and the key that both sides give their TLS library.
 
 use crate::Nqn;
 use crate::auth::HashId;
@@ -11,7 +11,7 @@ use hkdf::Hkdf;
 use sha2::{Sha256, Sha384};
 
 codes! {
-    /// The hash function of a key and of the cipher that goes with it.
+    /// The hash function of a key and of its cipher.
     pub enum TlsHash: u8 {
         /// TLS_AES_128_GCM_SHA256; keys of 32 bytes.
         Sha256 = 1,
@@ -21,21 +21,22 @@ codes! {
 }
 
 codes! {
-    /// How identities are made.
+    /// Version of an identity.
     pub enum IdentityVersion: u8 {
         /// Of the names alone (TP8011).
         Names = 0,
-        /// With a digest of the key, so that keys can change without a doubt which one is meant (TP8018).
+        /// With a digest of the key, so that keys can change without a doubt which one is meant
+        /// (TP8018).
         Digest = 1,
     }
 }
 
-/// How the keys of TLS are derived from a configured one.
+/// Derivation of TLS keys from a configured one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Derivation {
-    /// As TCP Transport 1.1, 3.6.1 says.
+    /// By TCP Transport 1.1, 3.6.1.
     Specification,
-    /// As libnvme before 1.16 does, that of Debian 13 among them: the length is little-endian, and
+    /// As in libnvme before 1.16, that of Debian 13 among them. The length is little-endian, and
     /// neither label nor context has its own length before it (src/nvme/linux.c; later versions
     /// call it compatible).
     Libnvme,
@@ -106,12 +107,12 @@ impl std::fmt::Debug for TlsKey {
     }
 }
 
-/// What both sides tell their TLS libraries.
+/// Identity and key for the TLS library.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PreSharedKey {
     /// Which key is meant.
     pub identity: String,
-    /// The hash that goes with it.
+    /// The hash of the key.
     pub hash: TlsHash,
     /// The key: as many bytes as the hash has.
     pub key: Vec<u8>,
@@ -132,7 +133,8 @@ impl TlsHash {
         }
     }
 
-    /// HKDF-Extract without salt, then HKDF-Expand-Label (RFC 5869, RFC 8446, 7.1); `None` when the context is longer than a label may say.
+    /// HKDF-Extract without salt, then HKDF-Expand-Label (RFC 5869, RFC 8446, 7.1); `None` when the
+    /// context is longer than a label may say.
     fn derive(self, how: Derivation, key: &[u8], label: &str, context: &[u8]) -> Option<Vec<u8>> {
         let information = how.information(self.bytes() as u16, label, context)?;
         let mut out = vec![0; self.bytes()];
@@ -153,7 +155,8 @@ impl TlsHash {
 }
 
 impl TlsKey {
-    /// Reads `NVMeTLSkey-1:hh:base64:`: the key and its CRC-32; with hh other than 00 it is transformed for the host that it is of.
+    /// Reads `NVMeTLSkey-1:hh:base64:`: the key and its CRC-32; with hh other than 00 it is
+    /// transformed for the host that it is of.
     pub fn parse(text: &str) -> Result<Self, TlsKeyError> {
         let Interchange { code, key, is_intact } = Interchange::parse(text, "NVMeTLSkey-1", 2)?;
         let transform = TlsHash::of_code(code);
@@ -172,7 +175,7 @@ impl TlsKey {
         Ok(TlsKey { key, transform })
     }
 
-    /// The hash function that goes with it.
+    /// The hash function of the key.
     pub fn hash(&self) -> TlsHash {
         if self.key.len() == TlsHash::Sha256.bytes() { TlsHash::Sha256 } else { TlsHash::Sha384 }
     }
@@ -183,7 +186,8 @@ impl TlsKey {
         derived.unwrap_or_else(|| self.key.clone())
     }
 
-    /// Identity and key by which `host` connects to `subsystem` (3.6.1.3); `None` where the names are too long for this version.
+    /// Identity and key by which `host` connects to `subsystem` (3.6.1.3); `None` where the names
+    /// are too long for this version.
     pub fn pre_shared(
         &self,
         how: Derivation,
@@ -206,10 +210,10 @@ impl TlsKey {
     }
 }
 
-/// Who an identity says that it is.
+/// The parts of an identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// How it was made.
+    /// Its version.
     pub version: IdentityVersion,
     /// The hash function of its key.
     pub hash: TlsHash,
@@ -220,7 +224,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Reads one of a retained key; `None` for anything else, such as those of keys that DH-HMAC-CHAP makes.
+    /// Reads one of a retained key; `None` for anything else, such as those of keys that
+    /// DH-HMAC-CHAP makes.
     pub fn parse(text: &str) -> Option<Identity> {
         let (kind, names) = text.split_once(' ')?;
         let version = match kind.get(..6)? {
@@ -275,7 +280,8 @@ mod tests {
         }
     }
 
-    /// The keys of Linux's own test (drivers/nvme/common/tests/auth_kunit.c), which are retained as they are.
+    /// The keys of Linux's own test (drivers/nvme/common/tests/auth_kunit.c), which are retained as
+    /// they are.
     #[test]
     fn keys_are_those_of_linux() {
         let (host, subsystem) = (name("hostnqn"), name("subsysnqn"));
@@ -304,7 +310,7 @@ mod tests {
     type Made = (Derivation, u8, Option<TlsHash>, IdentityVersion, &'static str, &'static str);
 
     /// Made of the key whose bytes are 0, 1, 2 and so on by nvme_insert_tls_key_versioned of
-    /// libnvme: 1.13-2 of Debian 13, and 1.16.2 (nvme-cli 2.16-1), which derives as the
+    /// libnvme. Versions: 1.13-2 of Debian 13, and 1.16.2 (nvme-cli 2.16-1), which derives as the
     /// specification says.
     #[rustfmt::skip]
     const MADE_BY_LIBNVME: &[Made] = &[

@@ -1,12 +1,13 @@
-//! Data of one command on NVMe/TCP, from both sides: who may send which bytes next (NVMe/TCP Transport 1.0, 3.3.2). No bytes are held here.
+//! Data of one command on NVMe/TCP, from both sides: who may send which bytes next (NVMe/TCP
+//! Transport 1.0, 3.3.2). No bytes are held here.
 //!
 //! | | host | target |
 //! | --- | --- | --- |
 //! | write | [`HostWrite`]: in the capsule, or by H2CData as R2Ts ask | [`TargetWrite`]: asks by R2T, takes data |
 //! | read | [`HostRead`]: takes C2HData | [`TargetRead`]: sends C2HData, SUCCESS with the last where it may |
 //!
-//! An error is a fault of the peer that ends the connection ([`PduError`] says how). The target names its R2Ts by [`Tags`], so that a tag that is no
-//! longer in use is recognised.
+//! An error is a fault of the peer that ends the connection ([`PduError`] says how). The target
+//! names its R2Ts by [`Tags`], so that a tag that is no longer in use is recognised.
 
 mod host_read;
 mod host_write;
@@ -33,7 +34,8 @@ pub enum Carriage {
 }
 
 impl Carriage {
-    /// Of data to a controller that takes `in_capsule_max` bytes in a capsule: all of them or none, as one descriptor tells one place.
+    /// Of data to a controller that takes `in_capsule_max` bytes in a capsule: all of them or none,
+    /// as one descriptor tells one place.
     pub const fn of_write(length: u32, in_capsule_max: u32) -> Self {
         if length <= in_capsule_max { Carriage::InCapsule } else { Carriage::Separate }
     }

@@ -1,12 +1,14 @@
-//! S-Direct's commands as vendor-specific I/O commands (the design: crate `sdirect`; Lu, APNet, section 2). The target checks what the host may do and gives
-//! them out as [`EngineOperation`](crate::target::EngineOperation)s: how they are done is the engine's.
+//! S-Direct's commands as vendor-specific I/O commands (the design: crate `sdirect`; Lu, APNet,
+//! section 2). The target checks what the host may do and gives them out as
+//! [`EngineOperation`](crate::target::EngineOperation)s: how they are done is the engine's.
 //!
 //! | opcode | bits 1:0 | command | dwords | data |
 //! | --- | --- | --- | --- | --- |
 //! | 81h | 01b, host to controller | MultiCast | 10 and 11 first block, 12 bits 15:0 blocks less one, 13 bits 7:0 targets less one | 16 B a target: namespace u32, reserved u32, first block u64 |
 //! | 84h | 00b, no data | add_write | 10 and 11 the first word's byte, 12 and 13 the second's; both multiples of 8 | |
 //!
-//! Directions are honest, since Linux maps the data of passthrough commands by them. The opcodes are ours.
+//! Directions are honest, since Linux maps the data of passthrough commands by them. The opcodes
+//! are ours.
 
 use crate::{CodecError, Vendor};
 use zerocopy::little_endian::{U32, U64};
@@ -22,8 +24,9 @@ pub const TARGETS_MAX: usize = 32;
 /// One of S-Direct's commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VendorCommand {
-    /// Blocks of the command's namespace are written to several places, [`MultiCastTarget`]s in its data. Where one fails, the others go on; the completion's result
-    /// has a bit for each target on a namespace that failed, in their order.
+    /// Blocks of the command's namespace are written to several places, [`MultiCastTarget`]s in its
+    /// data. Where one fails, the others go on; the completion's result has a bit for each target
+    /// on a namespace that failed, in their order.
     MultiCast {
         /// First block.
         start: u64,
@@ -32,8 +35,9 @@ pub enum VendorCommand {
         /// Targets, less one.
         targets_minus_one: u8,
     },
-    /// The 64-bit little-endian words at two bytes of the namespace are added, wrapping, and the sum is written to the second, and is the
-    /// completion's result. Atomic towards other add_writes; where a plain write was quicker, it begins anew.
+    /// The 64-bit little-endian words at two bytes of the namespace are added, wrapping, and the
+    /// sum is written over the second. It is the completion's result. Atomic towards other
+    /// add_writes; it is repeated if a plain write changes the words meanwhile.
     AddWrite {
         /// Byte of the first word.
         first: u64,
@@ -75,7 +79,7 @@ impl MultiCastTarget {
 }
 
 impl VendorCommand {
-    /// What a vendor-specific command means here; `None` when it means nothing.
+    /// The meaning of a vendor specific command; `None` for an unknown one.
     pub fn decode(command: &Vendor) -> Option<Self> {
         let [a, b, c, d, ..] = command.dwords_10;
         let wide = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;

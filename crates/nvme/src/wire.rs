@@ -9,7 +9,8 @@
 
 use base::Bytes;
 
-/// Preamble, start delimiter, Ethernet header, FCS, inter-frame gap: outside of what the MTU counts.
+/// Preamble, start delimiter, Ethernet header, FCS, inter-frame gap: outside of what the MTU
+/// counts.
 const ETHERNET: u64 = 8 + 14 + 4 + 12;
 /// Preamble and gap, which the least frame does not count.
 const AROUND: u64 = 8 + 12;
@@ -27,7 +28,7 @@ pub struct MtuError {
     pub headers: u64,
 }
 
-/// What every packet of a TCP connection carries.
+/// Headers of every packet of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packets {
     mtu: u32,
@@ -35,8 +36,9 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// Packets of up to `mtu` bytes (what Ethernet carries: 1,500 or, jumbo, 9,000) with so many bytes of TCP options (12 with timestamps)
-    /// and so many of a design's own header. Fails when no room is left.
+    /// Packets of up to `mtu` bytes (Ethernet's MTU: 1,500 or, jumbo, 9,000). They have so many
+    /// bytes of TCP options (12 with timestamps) and of a design's own header. Fails when they
+    /// leave no room.
     pub fn new(mtu: u32, tcp_options: u32, own_header: u32) -> Result<Self, MtuError> {
         let headers = IPV4 + TCP + u64::from(tcp_options) + u64::from(own_header);
         if u64::from(mtu) <= headers { Err(MtuError { mtu, headers }) } else { Ok(Packets { mtu, headers }) }
@@ -52,12 +54,13 @@ impl Packets {
         payload.count().div_ceil(self.payload_max().count())
     }
 
-    /// One packet with `payload` bytes, at most [`Self::payload_max`], preamble to gap. 0 is a bare acknowledgement.
+    /// One packet with `payload` bytes, at most [`Self::payload_max`], preamble to gap. 0 is a bare
+    /// acknowledgement.
     pub fn packet_bytes(&self, payload: Bytes) -> Bytes {
         Bytes::new((payload.count() + self.headers + ETHERNET).max(FRAME_MIN + AROUND))
     }
 
-    /// A burst of `payload` bytes: full packets and what is left in a last one.
+    /// A burst of `payload` bytes: full packets and the rest in a last one.
     pub fn wire_bytes(&self, payload: Bytes) -> Bytes {
         let full = payload.count() / self.payload_max().count();
         let left = payload.count() % self.payload_max().count();
@@ -65,7 +68,7 @@ impl Packets {
         Bytes::new(full * self.packet_bytes(self.payload_max()).count() + last)
     }
 
-    /// Of [`Self::wire_bytes`] what is not payload.
+    /// The part of [`Self::wire_bytes`] that is not payload.
     pub fn overhead(&self, payload: Bytes) -> Bytes {
         Bytes::new(self.wire_bytes(payload).count() - payload.count())
     }
@@ -86,7 +89,8 @@ mod tests {
         assert_eq!(Packets::new(52, 12, 0), Err(MtuError { mtu: 52, headers: 52 }));
     }
 
-    /// 4,096 B of data in C2HData (24 B) over 1,500: 1,448 + 1,448 + 1,224 B of payload, 52 B and 38 B of headers each.
+    /// 4,096 B of data in C2HData (24 B) over 1,500: 1,448 + 1,448 + 1,224 B of payload, 52 B and
+    /// 38 B of headers each.
     #[test]
     fn four_kibibytes_take_three_ordinary_packets_or_one_jumbo() {
         let payload = Bytes::new(4096 + 24);

@@ -1,4 +1,5 @@
-//! Bytes from anywhere, at any state of a connection: nothing panics, and an ordinary host is still served.
+//! Bytes from anywhere, at any state of a connection: nothing panics, and an ordinary host is still
+//! served.
 
 mod common;
 
@@ -74,7 +75,8 @@ fn is_still_served(world: &mut World) -> bool {
         .any(|event| matches!(event, HostEvent::Completed { ticket: ended, status: Status::SUCCESS, .. } if *ended == ticket))
 }
 
-/// PDUs of a type that a host may send, with lengths that fit and everything else random: noise that gets far.
+/// PDUs of a type that a host may send, with lengths that fit and everything else random: noise
+/// that gets far.
 fn likely_pdu() -> impl Strategy<Value = Vec<u8>> {
     let capsule =
         (any::<[u8; 64]>(), 0u8..4, 0usize..64, any::<bool>()).prop_map(|(mut entry, pick, data, transports)| {

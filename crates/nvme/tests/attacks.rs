@@ -150,7 +150,8 @@ fn attack(name: &'static str, steps: Vec<Step>) -> Attack {
     Attack { name, about: "", rule: RULE, leeway: Vec::new(), barred: None, steps }
 }
 
-/// What the suite says of targets that are not sound: here ours, of which the wrong thing is expected.
+/// What the suite says of targets that are not sound: here ours, of which the wrong thing is
+/// expected.
 #[test]
 fn a_target_that_takes_what_it_must_not_or_waits_or_refuses_is_told_apart() {
     assert_eq!(play(&legal(Expectation::Succeeds(7)), 100), Verdict::Refused);

@@ -587,8 +587,8 @@ fn guests() -> impl Strategy<Value = InitiatorConfig> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// PDUs split anywhere, every mix of digests, alignment, flow control and R2T limits, any order of completion: data survive, every
-    /// command ends once, and nothing is left.
+    /// PDUs split anywhere, every mix of digests, alignment, flow control and R2T limits, any order
+    /// of completion: data survive, every command ends once, and nothing is left.
     #[test]
     fn data_survive_any_split_and_each_command_ends_once(
         guest in guests(),
@@ -602,7 +602,8 @@ proptest! {
         let mut model = vec![0u8; 64 * BLOCK];
         let mut seed = order;
         for chunk in commands.chunks(6) {
-            // A batch of writes to places that do not overlap, whose backends answer in any order; then all of it is read.
+            // A batch of writes to places that do not overlap, whose backends answer in any order;
+            // then all of it is read.
             world.answers = false;
             let mut tickets = Vec::new();
             let mut taken = std::collections::BTreeSet::new();

@@ -1,4 +1,5 @@
-//! The initiator against targets that break the rules: every command is told once, the association ends, nothing panics.
+//! The initiator against targets that break the rules: every command is told once, the association
+//! ends, nothing panics.
 
 mod common;
 
@@ -50,7 +51,8 @@ fn response(id: u16, status: Status) -> Vec<u8> {
     bytes(&Header::Response(Cqe { result: 0, sq_head: 2, sq_id: 1, id, status }), &[])
 }
 
-/// What the target says is the end of the association: for this reason, and the command is told once.
+/// What the target says is the end of the association: for this reason, and the command is told
+/// once.
 fn ends(mut world: World, ticket: Ticket, said: &[u8]) -> InitiatorError {
     world.guests[0].events.clear();
     let now = world.now;
@@ -83,7 +85,8 @@ fn a_header_length_of_255_ends_it() {
 
 #[test]
 fn two_r2ts_in_one_segment_where_one_was_allowed_end_it() {
-    // The first alone is answered at once and no longer open: two that are open need a command that is not a write's.
+    // The first alone is answered at once and no longer open: two that are open need a command that
+    // is not a write's.
     let (world, ticket, id) = reading();
     let said = [ready(id, 1, 0, 512), ready(id, 2, 512, 512)].concat();
     assert_eq!(fatal(world, ticket, &said), FatalStatus::Sequence);

@@ -98,7 +98,8 @@ fn a_silent_queue_without_keep_alive_is_closed_where_the_target_says_so() {
     assert_eq!(world.target.should_close(admin.connection), Some(CloseReason::Idle));
 }
 
-/// A host that sends and never reads: its bytes are taken up to a bound, and in the end it is closed.
+/// A host that sends and never reads: its bytes are taken up to a bound, and in the end it is
+/// closed.
 #[test]
 fn a_host_that_does_not_read_is_not_read_either_and_closed_in_the_end() {
     let mut world = World::new(config());
@@ -134,7 +135,8 @@ fn a_host_that_reads_again_is_read_again() {
     assert!(world.target.wants_input(admin.connection));
 }
 
-/// Eight reads of 32 KiB on a budget of 64 KiB: two are carried out at a time, and their data count until they have left.
+/// Eight reads of 32 KiB on a budget of 64 KiB: two are carried out at a time, and their data count
+/// until they have left.
 #[test]
 fn reads_wait_for_the_budget_until_earlier_data_have_left() {
     let mut world = World::new(config());
@@ -178,7 +180,8 @@ fn commands_beyond_our_queue_are_told_to_come_again_and_beyond_the_hosts_own_end
     assert_eq!(reason, Some(CloseReason::Protocol(expected)));
 }
 
-/// The host's MAXR2T is one: never are two R2Ts open, and the second is asked for when the first is answered.
+/// The host's MAXR2T is one: never are two R2Ts open, and the second is asked for when the first is
+/// answered.
 #[test]
 fn no_more_r2ts_are_open_than_the_host_allows() {
     let mut world = World::new(config());
@@ -263,8 +266,8 @@ fn an_admin_connection_that_goes_takes_its_queues_with_it() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever hosts do in whatever order, and whichever connection is lost on the way: data in use never pass the budget, and when all are gone
-    /// nothing is left.
+    /// Whatever hosts do in whatever order, and whichever connection is lost on the way: data in
+    /// use never pass the budget, and when all are gone nothing is left.
     #[test]
     fn the_budget_is_never_passed_and_nothing_leaks(
         portions in prop::collection::vec(1usize..5000, 1..8),
@@ -345,7 +348,8 @@ fn an_abort_ends_a_command_that_waits_and_its_result_says_so() {
     assert_eq!((abort.status, abort.result), (Status::SUCCESS, 0));
 }
 
-/// In-capsule data of 4,096 bytes are announced: as many are taken, and four more end the connection before any of them is.
+/// In-capsule data of 4,096 bytes are announced: as many are taken, and four more end the
+/// connection before any of them is.
 #[test]
 fn a_capsule_as_long_as_announced_is_taken_and_a_longer_one_is_not() {
     let mut world = World::new(config());

@@ -1,4 +1,4 @@
-//! What a backend holds its data in, and who may touch it at the same time.
+//! The storage of a backend, and its locking.
 
 use super::storage::Storage;
 use super::work::{Blocks, Source, carry_out};
@@ -9,11 +9,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub(crate) struct Disk {
     pub storage: Arc<dyn Storage>,
     pub blocks: Blocks,
-    /// Taken alone by what has to see nothing change between its reading and its writing.
+    /// Taken exclusively by requests that must see no change between reading and writing.
     turn: RwLock<()>,
 }
 
-/// Where a copy reads from.
+/// A disk that a copy reads.
 pub(crate) type Sources = Vec<(Arc<Disk>, BlockRange)>;
 
 impl Disk {
@@ -21,7 +21,8 @@ impl Disk {
         Disk { storage, blocks: Blocks { shift: block_shift }, turn: RwLock::new(()) }
     }
 
-    /// Carries out a request of this disk, whatever else goes on in other threads; a copy reads from `sources`.
+    /// Carries out a request of this disk while other threads do the same; a copy reads from
+    /// `sources`.
     pub(crate) fn carry_out(&self, operation: IoOperation, sources: &Sources) -> IoResult {
         if matches!(operation, IoOperation::CompareAndWrite { .. }) {
             let _alone = self.turn.write().unwrap_or_else(PoisonError::into_inner);
@@ -31,7 +32,7 @@ impl Disk {
         self.carry_out_alone(operation, sources)
     }
 
-    /// As [`Self::carry_out`], where nobody else does at the same time.
+    /// As [`Self::carry_out`], for a single thread.
     pub(crate) fn carry_out_alone(&self, operation: IoOperation, sources: &Sources) -> IoResult {
         let source = |(disk, range): &'_ (Arc<Disk>, BlockRange)| (disk.storage.clone(), *range);
         let held: Vec<_> = sources.iter().map(source).collect();

@@ -1,4 +1,4 @@
-//! The time of an emulated drive: a model of `hardware::ssd` asked in real time.
+//! The time of an emulated drive: a model of `hardware::ssd` in real time.
 
 use crate::error::StartError;
 use base::{Bytes, Seed, Span, Time};
@@ -6,25 +6,26 @@ use hardware::ssd::presets::{DriveConfig, preset};
 use hardware::ssd::{Command, CommandKind, DirectConfig, DirectDrive, Done, DriveError, SolidState, SolidStateConfig};
 use nvme::target::{BlockRange, IoOperation};
 
-/// A drive that answers when a request would be done.
+/// A drive that says when a request would complete.
 pub(crate) enum Drive {
     SolidState(Box<SolidState>),
     Direct(DirectDrive),
 }
 
-/// Where the time of a request goes, as the drive says.
+/// The parts of a request's time, as the drive reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DriveTime {
-    /// Waiting behind other requests.
+    /// Time behind other requests.
     pub wait: Span,
-    /// Waiting behind garbage collection.
+    /// Time behind garbage collection.
     pub collection_wait: Span,
-    /// Being served.
+    /// Service time.
     pub service: Span,
 }
 
 impl Drive {
-    /// The preset `name` with as much flash as `bytes` of data need: tables are kept for that alone.
+    /// The preset `name`, with as much flash as `bytes` of data need: tables are kept for that
+    /// alone.
     pub(crate) fn of_preset(name: &str, seed: u64, bytes: Bytes) -> Result<Drive, StartError> {
         let fail = |reason: String| StartError::Drive { drive: name.into(), reason };
         let found = preset(name).ok_or_else(|| fail("there is no such preset".into()))?;
@@ -40,7 +41,8 @@ impl Drive {
         .map_err(|error| fail(error.to_string()))
     }
 
-    /// When a request that comes `now` is done, and where its time goes. `shift` is that of its blocks.
+    /// When a request that arrives at `now` completes, and the parts of its time. `shift` is that
+    /// of its blocks.
     pub(crate) fn submit(
         &mut self,
         now: Time,
@@ -67,9 +69,10 @@ impl Drive {
     }
 }
 
-/// The least number of blocks a plane with which the drive holds `bytes` and its collection has room.
+/// The least number of blocks per plane with which the drive holds `bytes` and its garbage
+/// collection has room.
 fn large_enough(config: SolidStateConfig, bytes: Bytes) -> Result<SolidStateConfig, String> {
-    /// Enough that what collection keeps free is a small part of a die.
+    /// Enough that the reserve of garbage collection is a small part of a die.
     const BLOCKS_MIN: u32 = 64;
     let own = config.geometry.blocks_per_plane;
     let mut blocks = BLOCKS_MIN.min(own);
@@ -79,7 +82,7 @@ fn large_enough(config: SolidStateConfig, bytes: Bytes) -> Result<SolidStateConf
         if holds >= bytes.count() && tried.check().is_ok() {
             return Ok(tried);
         }
-        // A namespace may be larger than the product: it is then one with larger dies.
+        // A namespace may be larger than the product: the drive then has larger dies.
         let most = own.saturating_mul(16);
         if blocks >= most {
             return Err(format!("{bytes} are more than it can hold ({})", Bytes::new(holds)));
@@ -88,7 +91,7 @@ fn large_enough(config: SolidStateConfig, bytes: Bytes) -> Result<SolidStateConf
     }
 }
 
-/// What the drive is asked for to carry out a request.
+/// The drive's operations for a request.
 fn commands(operation: &IoOperation, shift: u8) -> Vec<Command> {
     use CommandKind::{Flush, Read, Trim, Write};
     let one = |kind, range: BlockRange| Command {
@@ -151,7 +154,8 @@ mod tests {
             let range = BlockRange { start: 0, blocks: 1 };
             drive.submit(Time::ZERO, &IoOperation::Write { range, data: Vec::new(), is_durable }, 12).expect("inside").0
         };
-        // A program takes 700 us (hardware::ssd::presets::tlc_gen4); the buffer takes the data in well below 100.
+        // A program takes 700 us (hardware::ssd::presets::tlc_gen4); the buffer takes the data in
+        // well below 100.
         assert!(write(false) < Time::us(100) && write(true) > Time::us(700));
     }
 }

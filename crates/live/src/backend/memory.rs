@@ -8,12 +8,12 @@ use super::work::{durable, of_read, of_write};
 use base::Operation;
 use nvme::target::{BackendId, BlockRange, IoOperation, IoRequest, IoResult, IoStatus};
 
-/// The memory of one backend at a time, locked from one request to the next: unlocking waits until
-/// all earlier writes have reached the memory, which is a seventh of a write of 4 KiB. Drop it
-/// before anything else uses the backends.
+/// The memory of one backend at a time, locked from one request to the next. Unlocking waits until
+/// all earlier writes have reached the memory, a seventh of a write of 4 KiB. Drop it before
+/// anything else uses the backends.
 pub(crate) struct Memory<'a> {
     backends: &'a Backends,
-    /// Every request has a row in the records, which is made of one with a buffer.
+    /// Every request has a row in the records, which needs a request with a buffer.
     is_recorded: bool,
     held: Option<Held<'a>>,
 }
@@ -32,7 +32,7 @@ impl<'a> Memory<'a> {
 
     fn hold(&mut self, id: BackendId) -> Option<&mut Held<'a>> {
         if self.held.as_ref().is_none_or(|held| held.id != id) {
-            // Two names may be one memory: the one is unlocked before the other is locked.
+            // Two backends may share one memory: unlock the one before locking the other.
             self.held = None;
             let disk = self.backends.memory_disk(id)?;
             self.held = Some(Held { id, disk, lender: disk.storage.lend() });
@@ -40,8 +40,8 @@ impl<'a> Memory<'a> {
         self.held.as_mut()
     }
 
-    /// Carries out a loan, its end, or a write of bytes of `input`, and says whether that counts as
-    /// a read or a write. Gives back any other request.
+    /// Carries out a loan, its end, or a write of bytes of `input`. Returns whether that counts as
+    /// a read or a write. Returns any other request.
     pub(crate) fn carry_out(
         &mut self,
         request: IoRequest,
@@ -75,14 +75,14 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// The memory of a backend, to send what it has lent; `None` when the backend is gone.
+    /// Returns the memory of a backend, to send what it has lent; `None` when the backend is gone.
     pub(crate) fn lent_by(&mut self, backend: BackendId) -> Option<&Held<'a>> {
         self.hold(backend).map(|held| &*held)
     }
 }
 
 impl Held<'_> {
-    /// What can be sent from where it lies.
+    /// Returns bytes that can be sent from where they lie.
     pub(crate) fn bytes(&self, range: BlockRange) -> Option<&[u8]> {
         let (at, bytes) = self.disk.blocks.bytes(range);
         self.lender.as_ref()?.bytes(at, bytes as usize)

@@ -1,4 +1,4 @@
-//! Threads that do what would block the loop.
+//! Threads for work that would block the loop.
 
 use super::disk::{Disk, Sources};
 use super::{Completion, Facts};
@@ -11,7 +11,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// What threads have done, for the loop to fetch. The first of several wakes it.
+/// Completions of threads, for the loop. The first of several wakes it.
 pub(crate) struct Done {
     waker: Arc<Waker>,
     list: Mutex<Vec<Completion>>,
@@ -25,17 +25,17 @@ impl Done {
         let mut list = lock(&self.list);
         list.push(completion);
         if list.len() == 1 {
-            // It fails only when the loop is gone, and then nobody waits for the result.
+            // It fails only when the loop is gone, and nobody waits for the result.
             let _ = self.waker.wake();
         }
     }
-    /// Moves all to the end of `out`.
+    /// Moves all completions to the end of `out`.
     pub(crate) fn take(&self, out: &mut Vec<Completion>) {
         out.append(&mut lock(&self.list));
     }
 }
 
-/// A panic of a worker is reported where it happened; what it held is still a list.
+/// A panic of a worker is reported where it happened; the list is still valid.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -47,7 +47,7 @@ pub(crate) struct Job {
     pub operation: IoOperation,
     pub sources: Sources,
     pub facts: Facts,
-    /// Not to be answered earlier: an emulated drive takes as long.
+    /// Earliest time of the answer, from an emulated drive.
     pub due: Time,
 }
 
@@ -63,7 +63,7 @@ struct Shared {
     changed: Condvar,
 }
 
-/// Threads that take jobs in order. What waits when the pool is dropped is done first.
+/// Threads that take jobs in order. Jobs that wait when the pool is dropped are done first.
 pub(crate) struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
@@ -92,7 +92,7 @@ impl Drop for Pool {
         lock(&self.shared.queue).is_closed = true;
         self.shared.changed.notify_all();
         for worker in self.workers.drain(..) {
-            // One that panicked has said so itself.
+            // A thread that panicked has reported it.
             let _ = worker.join();
         }
     }

@@ -1,8 +1,11 @@
-//! A thread that reads and writes a file by io_uring: many requests underway, and no switch of threads for each of them.
+//! A thread that reads and writes a file by io_uring: many requests at once, without a switch of
+//! threads for each.
 //!
-//! Reads go by the ring, and where that is asked for writes and flushes. Not by themselves: the kernel hands writes of files on to threads of its own,
-//! and those were slower than ours (a third to a half at a depth of 32 on ext4, Linux 6.18). What is rare (zeros, copies, verification, comparisons) goes to the pool of threads beside it. A
-//! compare-and-write must see nothing change between its two halves: it is carried out here, when nothing else is underway.
+//! Reads use the ring; writes and flushes do if that is configured. By default they do not: the
+//! kernel hands writes of files to threads of its own. Those were slower than ours (a third to a
+//! half at a depth of 32 on ext4, Linux 6.18). Rare operations (zeros, copies, verification,
+//! comparisons) go to the pool of threads beside it. A compare-and-write must see no change between
+//! its two halves: it is carried out here, when nothing else is outstanding.
 
 use super::pool::{Done, Job, lock};
 use super::storage::{DiskFile, aligned};
@@ -32,7 +35,7 @@ struct Queue {
     is_closed: bool,
 }
 
-/// Hands jobs to the thread. What waits when it is dropped is done first.
+/// Hands jobs to the thread. Jobs that wait when it is dropped are done first.
 pub(crate) struct Ring {
     queue: Arc<Mutex<Queue>>,
     writes: bool,
@@ -41,14 +44,15 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Starts a thread for the file of `disk`, or says why the kernel has no ring for it. `writes`: also what changes the file goes by the ring.
+    /// Starts a thread for the file of `disk`, or returns why the kernel has no ring for it. With
+    /// `writes`, changes of the file use the ring too.
     pub(crate) fn start(name: &str, disk: Arc<Disk>, writes: bool, clock: Clock, done: &Arc<Done>) -> io::Result<Ring> {
         let queue = Arc::new(Mutex::new(Queue::default()));
         let (theirs, done) = (queue.clone(), done.clone());
         let (sender, receiver) = sync_channel(1);
         let work = move || match Loop::new(theirs, disk, clock, done) {
             Ok(mut ring) => {
-                // Whoever waits for it is there until it has come.
+                // The receiver waits until the result has come.
                 let _ = sender.send(Ok(ring.proactor.waker()));
                 ring.run();
             }
@@ -59,7 +63,7 @@ impl Ring {
         Ok(Ring { queue, writes, waker, thread })
     }
 
-    /// Whether the ring does it; the rest is for threads.
+    /// Whether the ring carries it out; threads do the rest.
     pub(crate) fn takes(&self, operation: &IoOperation) -> bool {
         use IoOperation::{CompareAndWrite, Flush, Read, Write};
         match operation {
@@ -69,7 +73,7 @@ impl Ring {
         }
     }
 
-    /// Takes a job; gives it back when the ring has failed.
+    /// Takes a job; returns it if the ring has failed.
     pub(crate) fn submit(&self, job: Job) -> Option<Job> {
         let mut queue = lock(&self.queue);
         if queue.is_closed {
@@ -78,7 +82,7 @@ impl Ring {
         queue.jobs.push_back(job);
         let was_empty = queue.jobs.len() == 1;
         drop(queue);
-        // The thread takes all that waits: it has been woken for those before.
+        // The thread takes all waiting jobs: an earlier one has woken it.
         if was_empty {
             self.waker.wake_by_ref();
         }
@@ -91,7 +95,7 @@ impl Drop for Ring {
         lock(&self.queue).is_closed = true;
         self.waker.wake_by_ref();
         if let Some(thread) = self.thread.take() {
-            // One that panicked has said so itself.
+            // A thread that panicked has reported it.
             let _ = thread.join();
         }
     }
@@ -100,7 +104,7 @@ impl Drop for Ring {
 type Fd = SharedFd<File>;
 type Room = Slice<Vec<u8>>;
 
-/// What the kernel does for a request now.
+/// The kernel's current operation for a request.
 enum Step {
     Read(Key<ReadAt<Room, Fd>>),
     Write(Key<WriteAt<Room, Fd>>),
@@ -116,13 +120,13 @@ struct Held {
     at: u64,
     /// Bytes.
     length: usize,
-    /// To be synced after the write.
+    /// A sync follows the write.
     is_durable: bool,
-    /// The buffer that goes back, while the kernel does not have it itself.
+    /// The buffer to return, while the kernel does not hold it itself.
     buffer: Vec<u8>,
 }
 
-/// A request, and what the kernel does for it now.
+/// A request, and the kernel's current operation for it.
 struct Underway {
     held: Held,
     step: Step,
@@ -145,7 +149,7 @@ impl Loop {
         Ok(Loop { proactor, queue, disk, fd: SharedFd::new(file), clock, done, underway: Vec::new() })
     }
 
-    /// Until it is closed and nothing is left.
+    /// Runs until the channel is closed and nothing is left.
     fn run(&mut self) {
         loop {
             let is_closed = self.begin_waiting();
@@ -161,7 +165,7 @@ impl Loop {
         }
     }
 
-    /// The kernel has taken the ring away: what is underway fails, and threads do the rest.
+    /// The ring has failed: outstanding requests fail, and threads do the rest.
     fn give_up(&mut self, error: &io::Error) {
         tracing::error!(%error, "io_uring has failed: from now on threads read and write the file");
         for underway in std::mem::take(&mut self.underway) {
@@ -179,7 +183,7 @@ impl Loop {
         }
     }
 
-    /// Begins what waits, as far as there is room; whether nothing more will come.
+    /// Starts waiting jobs, as far as there is room. Returns whether the channel is closed.
     fn begin_waiting(&mut self) -> bool {
         while self.underway.len() < UNDERWAY_MAX {
             let mut queue = lock(&self.queue);
@@ -253,7 +257,7 @@ impl Loop {
         }
     }
 
-    /// As fdatasync(2): after the writes that were answered, which the kernel has finished.
+    /// As fdatasync(2): after the answered writes, which the kernel has finished.
     fn sync(&mut self, held: Held) {
         match self.proactor.push(Sync::new(self.fd.clone(), true)) {
             PushEntry::Pending(key) => self.underway.push(Underway { held, step: Step::Sync(key) }),
@@ -261,7 +265,7 @@ impl Loop {
         }
     }
 
-    /// Goes on with everything that the kernel is done with.
+    /// Continues all requests that the kernel has completed.
     fn collect(&mut self) {
         let mut left = std::mem::take(&mut self.underway);
         for underway in left.drain(..) {
@@ -270,7 +274,7 @@ impl Loop {
         }
     }
 
-    /// Goes on with a request, unless the kernel is not done with it: then gives it back.
+    /// Continues a request; returns it if the kernel is not done with it.
     fn advance(&mut self, Underway { held, step }: Underway) -> Option<Underway> {
         match step {
             Step::Read(key) => match popped(&mut self.proactor, key) {
@@ -296,7 +300,8 @@ impl Loop {
             false => held.buffer = room.into_inner(),
         }
         let is_whole = matches!(result, Ok(count) if count == held.length);
-        // A part, or an error that may pass: once more, by the plain way, which tells what is the matter.
+        // A part, or an error that may pass: once more by a plain system call, which gives the
+        // reason.
         let read = if is_whole { Ok(()) } else { self.disk.storage.read(held.at, &mut held.buffer) };
         let Held { tag, facts, due, buffer, .. } = held;
         self.finish(tag, facts, due, IoResult { status: of_read(read), buffer });
@@ -315,7 +320,7 @@ impl Loop {
         }
     }
 
-    /// A sync that failed is never tried again: the system may have dropped what it could not write.
+    /// A sync that failed is never retried: the system may have dropped what it could not write.
     fn after_sync(&mut self, held: Held, result: io::Result<()>) {
         let noted = match self.file() {
             Some(file) => file.note_sync(result),
@@ -352,7 +357,7 @@ fn popped<T: OpCode + 'static>(proactor: &mut Proactor, key: Key<T>) -> Result<B
     }
 }
 
-/// Room for a direct read.
+/// A buffer of a direct read.
 fn aligned_room(length: usize) -> Room {
     let (room, start) = aligned(length);
     room.slice(start..start + length)
@@ -366,7 +371,8 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
-    /// A ring over a file, and what it has done. `None`, with a line that says so, where the kernel has none.
+    /// A ring over a file, and its completions. `None`, with a message, if the kernel has no
+    /// io_uring.
     struct Bench {
         ring: Option<Ring>,
         done: Arc<Done>,
@@ -399,7 +405,7 @@ mod tests {
             assert!(self.ring.as_ref().expect("it runs").submit(job).is_none(), "the ring takes it");
         }
 
-        /// The next `count` that are over, by their numbers.
+        /// Returns the next `count` completions, by their numbers.
         fn wait(&self, count: usize) -> Vec<(u64, IoResult)> {
             let mut over = Vec::new();
             while over.len() < count {

@@ -1,4 +1,4 @@
-//! Where the bytes of a namespace lie: memory, nothing, a file or block device.
+//! The bytes of a namespace: in memory, nowhere, in a file or block device.
 
 use crate::drafts::PRIVATE;
 use crate::error::StartError;
@@ -13,39 +13,41 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes at addresses. Ranges outside are errors of the kind `UnexpectedEof`. May be used by several threads at a time.
+/// Bytes at addresses. Ranges outside are errors of the kind `UnexpectedEof`. Several threads may
+/// use it at a time.
 pub trait Storage: Send + Sync {
-    /// How many there are.
+    /// Returns its size.
     fn bytes(&self) -> u64;
     /// Fills `buffer` from `at` on.
     fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()>;
-    /// Its bytes, to be sent from where they lie; `None` where they are not in memory. Nobody changes them meanwhile.
+    /// Returns its bytes, to be sent from where they lie; `None` if they are not in memory. Nothing
+    /// changes them meanwhile.
     fn lend(&self) -> Option<Lender<'_>> {
         None
     }
-    /// As [`Self::read`] where that needs no waiting. Where it would, or fails, it returns false,
-    /// and `buffer` holds anything.
+    /// As [`Self::read`] without waiting. If it would wait, or fails, it returns false, and
+    /// `buffer` has any content.
     fn read_cached(&self, _at: u64, _buffer: &mut [u8]) -> bool {
         false
     }
-    /// Puts `data` at `at`. It survives a loss of power only after a later [`Self::sync`].
+    /// Writes `data` at `at`. It survives a power loss only after a later [`Self::sync`].
     fn write(&self, at: u64, data: &[u8]) -> io::Result<()>;
-    /// Makes a range zeros; `gives_back` allows to free its room.
+    /// Zeroes a range; `gives_back` allows to free its room.
     fn zero(&self, at: u64, bytes: u64, gives_back: bool) -> io::Result<()>;
-    /// Frees the room of a range that nobody needs any more. What it reads afterwards is zeros or what was there.
+    /// Frees the room of a range. It then reads as zeros or as before.
     fn give_back(&self, at: u64, bytes: u64) -> io::Result<()>;
-    /// Returns when everything written before would survive a loss of power.
+    /// Returns when all earlier writes would survive a power loss.
     fn sync(&self) -> io::Result<()>;
-    /// The file beneath, for who asks the system for more than one thing at a time.
+    /// Returns the underlying file, for several system calls at a time.
     #[doc(hidden)]
     fn file(&self) -> Option<&DiskFile> {
         None
     }
-    /// Has `bytes` from now on.
+    /// Resizes it to `bytes`.
     fn resize(&self, bytes: u64) -> io::Result<()>;
 }
 
-/// Bytes that are lent.
+/// Lent bytes.
 pub enum Lender<'a> {
     /// Of a RAM disk.
     Memory(LentMemory<'a>),
@@ -54,7 +56,7 @@ pub enum Lender<'a> {
 }
 
 impl Lender<'_> {
-    /// Puts `data` at `at`; `None`: the storage itself has to.
+    /// Writes `data` at `at`; `None`: the storage itself has to.
     pub(crate) fn write(&mut self, at: u64, data: &[u8]) -> Option<io::Result<()>> {
         match self {
             Lender::Memory(LentMemory(pieces)) => Some(write_to(pieces, at, data)),
@@ -62,7 +64,7 @@ impl Lender<'_> {
         }
     }
 
-    /// `bytes` from `at` on; `None` where they do not lie in one piece, or there are none.
+    /// Returns `bytes` from `at` on; `None` if they are not contiguous, or beyond the end.
     pub fn bytes(&self, at: u64, bytes: usize) -> Option<&[u8]> {
         match self {
             Lender::Memory(LentMemory(pieces)) => bytes_of(pieces, at, bytes),
@@ -74,14 +76,13 @@ impl Lender<'_> {
     }
 }
 
-/// All bytes of a RAM disk, which nobody changes meanwhile.
+/// All bytes of a RAM disk, which nothing changes meanwhile.
 pub struct LentMemory<'a>(MutexGuard<'a, Vec<Piece>>);
 
-/// What an empty disk lends: as much as is lent at a time.
+/// The zeros that an empty disk lends: as many as are lent at a time.
 static ZEROS: Zeros = Zeros([0; 16 << 10]);
 
-/// On a page of its own, as the memory of a RAM disk is: the system copies what begins elsewhere
-/// more slowly.
+/// Page-aligned, as the memory of a RAM disk is: the system copies other memory more slowly.
 #[repr(align(4096))]
 struct Zeros([u8; 16 << 10]);
 
@@ -97,22 +98,22 @@ fn end_of(at: u64, bytes: u64, limit: u64) -> io::Result<u64> {
 /// Memory of this process. Pages that were never written take no room.
 pub struct Memory {
     pieces: Mutex<Vec<Piece>>,
-    /// All of it is taken from the system when it is made.
+    /// The system provides all of it at the start.
     prefaults: bool,
 }
 
-/// Memory that came at one time, of which so many bytes are still used.
+/// Memory allocated at one time, of which so many bytes are still used.
 struct Piece {
     memory: MmapMut,
     length: usize,
 }
 
 impl Piece {
-    /// Zeros that come from the system as they are touched, in large pages where it has them: random accesses would otherwise wait for addresses to
-    /// be translated.
+    /// Zeros that the system provides on first touch, in large pages if it has them: random
+    /// accesses would otherwise miss the TLB.
     fn new(length: usize, prefaults: bool) -> io::Result<Piece> {
         let memory = MmapMut::map_anon(length)?;
-        // Without large pages it works as well.
+        // It works without large pages as well.
         let _ = memory.advise(Advice::HugePage);
         if prefaults {
             memory.advise(Advice::PopulateWrite)?;
@@ -125,7 +126,7 @@ fn length_of(pieces: &[Piece]) -> u64 {
     pieces.iter().map(|piece| piece.length as u64).sum()
 }
 
-/// A range that lies in one piece.
+/// A contiguous range.
 fn bytes_of(pieces: &[Piece], at: u64, bytes: usize) -> Option<&[u8]> {
     let mut start = 0;
     for piece in pieces {
@@ -143,8 +144,8 @@ impl Memory {
     pub fn new(bytes: u64) -> io::Result<Memory> {
         Memory::sized(bytes, false)
     }
-    /// As [`Self::new`], and the system gives all of it at once, so that no first write waits for
-    /// that.
+    /// As [`Self::new`], but the system provides all of it at once, so that no first write waits
+    /// for that.
     pub fn prefaulted(bytes: u64) -> io::Result<Memory> {
         Memory::sized(bytes, true)
     }
@@ -160,8 +161,8 @@ impl Memory {
     }
 }
 
-/// Does `work` on what lies there, in order: on all of it, or on several parts where the memory has
-/// grown. Where a part begins is counted from `at`.
+/// Calls `work` on the bytes of a range, in order: on all of them, or on several parts if the
+/// memory has grown. The offset of a part counts from `at`.
 fn with(pieces: &mut [Piece], at: u64, bytes: usize, mut work: impl FnMut(usize, &mut [u8])) -> io::Result<()> {
     let end = end_of(at, bytes as u64, length_of(pieces))?;
     let mut start = 0;
@@ -205,7 +206,8 @@ impl Storage for Memory {
     fn sync(&self) -> io::Result<()> {
         Ok(())
     }
-    /// Growing adds a piece: nothing is moved, and pages that nobody has touched stay so. What was cut off is never seen again.
+    /// Growing adds a piece: nothing is moved, and untouched pages stay so. Bytes that were cut off
+    /// are never seen again.
     fn resize(&self, bytes: u64) -> io::Result<()> {
         let mut pieces = self.lock();
         if let Some(missing) = bytes.checked_sub(length_of(&pieces)).filter(|missing| *missing > 0) {
@@ -223,7 +225,7 @@ impl Storage for Memory {
     }
 }
 
-/// Writes go nowhere, reads are zeros.
+/// Discards writes, and reads as zeros.
 pub struct Nothing {
     bytes: AtomicU64,
 }
@@ -268,32 +270,33 @@ impl Storage for Nothing {
     }
 }
 
-/// A regular file or a block device, held alone or with others that say so too.
+/// A regular file or a block device, locked exclusively or shared.
 pub struct DiskFile {
     path: PathBuf,
     file: File,
     bytes: AtomicU64,
     is_regular: bool,
     is_direct: bool,
-    /// A sync has failed: the system may have dropped what it could not write, so nothing after it can be promised.
+    /// A sync has failed: the system may have dropped what it could not write, so later syncs
+    /// promise nothing.
     is_broken: AtomicBool,
     luck: Luck,
-    /// An open file under the lock, which ends with the last copy of it.
+    /// An open file with its lock, which ends with the last copy of it.
     lock: Arc<File>,
     undo: Mutex<Undo>,
 }
 
-/// What takes back the opening of a file.
+/// How to undo the opening of a file.
 #[derive(Debug)]
 enum Undo {
     Nothing,
-    /// It was made.
+    /// It was created.
     Remove,
     /// It had so many bytes.
     Shorten(u64),
 }
 
-/// How a file is held against others.
+/// The lock of a file.
 pub(crate) enum Hold {
     Alone,
     Shared,
@@ -301,8 +304,7 @@ pub(crate) enum Hold {
     As(Arc<File>),
 }
 
-/// Whether it pays to look for data in the page cache: not where they have not been there for a
-/// while.
+/// Whether to look for data in the page cache: not after a row of misses.
 #[derive(Default)]
 struct Luck(AtomicU32);
 
@@ -329,17 +331,18 @@ impl Luck {
     }
 }
 
-/// What direct transfers are aligned to in memory and, on every drive of today, in the file.
+/// Alignment of direct transfers in memory and, on every drive of today, in the file.
 const ALIGNMENT: usize = 4096;
 
 impl DiskFile {
-    /// Opens `path`, and makes it when it is not there. A regular file that is shorter than `size` grows; without `size` it is used as it is.
+    /// Opens `path`, and creates it if it does not exist. A regular file that is shorter than
+    /// `size` grows; without `size` it keeps its length.
     pub fn open(path: &Path, size: Option<u64>, direct: bool, read_only: bool) -> Result<DiskFile, StartError> {
         DiskFile::try_open(path, size, direct, read_only, Hold::Alone, &InUse::Refused).inspect(DiskFile::keep)
     }
 
-    /// As [`Self::open`]; but until [`Self::keep`], dropping it takes back that the file was made
-    /// or has grown. Where another process has it, and that is only noted, it does not grow.
+    /// As [`Self::open`], but until [`Self::keep`], dropping it undoes that the file was created or
+    /// has grown. If another process holds it, and that is only noted, it does not grow.
     pub(crate) fn try_open(
         path: &Path,
         size: Option<u64>,
@@ -378,7 +381,7 @@ impl DiskFile {
         Ok(storage)
     }
 
-    /// Whether it is held now, too.
+    /// Whether it is locked now, too.
     fn locked(mut self, hold: Hold, in_use: &InUse) -> Result<(DiskFile, bool), StartError> {
         let (is_locked, hint) = match hold {
             Hold::Alone => (self.lock.try_lock().is_ok(), ""),
@@ -396,7 +399,7 @@ impl DiskFile {
         Ok((self, is_locked))
     }
 
-    /// Finds out how long it is, and has it grow to `size` if it is held.
+    /// Determines its length, and grows it to `size` if it is locked.
     fn settle_size(&self, size: Option<u64>, read_only: bool, is_held: bool) -> Result<(), StartError> {
         let fail = |reason: String| Err(StartError::file(&self.path, reason));
         let length = (&self.file).seek(SeekFrom::End(0)).map_err(|error| StartError::file(&self.path, error))?;
@@ -423,12 +426,12 @@ impl DiskFile {
         Ok(())
     }
 
-    /// What was made or has grown stays.
+    /// Keeps a file that was created or has grown.
     pub(crate) fn keep(&self) {
         *self.undo.lock().unwrap_or_else(PoisonError::into_inner) = Undo::Nothing;
     }
 
-    /// Takes back that it was made or has grown when it was opened.
+    /// Undoes that it was created or has grown when it was opened.
     pub(crate) fn undo(&self) {
         let mut undo = self.undo.lock().unwrap_or_else(PoisonError::into_inner);
         let undone = match std::mem::replace(&mut *undo, Undo::Nothing) {
@@ -441,33 +444,33 @@ impl DiskFile {
         }
     }
 
-    /// Bytes that the file itself has.
+    /// The length of the file.
     pub(crate) fn length(&self) -> io::Result<u64> {
         (&self.file).seek(SeekFrom::End(0))
     }
 
-    /// Cuts a regular file off where it ended before it grew.
+    /// Truncates a regular file to its former length.
     pub(crate) fn shorten(&self, length: u64) -> io::Result<()> {
         if self.is_regular { self.file.set_len(length) } else { Ok(()) }
     }
 
-    /// The lock, for another who opens the same file in this process.
+    /// Returns the lock, for another opening of the same file in this process.
     pub(crate) fn lock(&self) -> Arc<File> {
         self.lock.clone()
     }
 
-    /// Holds it alone, or lets others in, from now on.
+    /// Makes the lock exclusive or shared.
     pub(crate) fn share(&self, is_shared: bool) -> Result<(), StartError> {
         let changed = if is_shared { self.lock.try_lock_shared() } else { self.lock.try_lock() };
         changed.map_err(|_| StartError::file(&self.path, "another process serves it too, so that it stays shared"))
     }
 
-    /// What the system knows of it.
+    /// Returns the system's metadata.
     pub(crate) fn metadata(&self) -> io::Result<std::fs::Metadata> {
         self.file.metadata()
     }
 
-    /// Direct transfers need blocks that the medium takes: found out now, not by the first host.
+    /// Direct transfers need blocks that the medium supports: checked now, not by the first host.
     fn try_direct(&self) -> Result<(), StartError> {
         if !self.is_direct || self.bytes() < 512 {
             return Ok(());
@@ -478,12 +481,12 @@ impl DiskFile {
         })
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Another descriptor of the same file, under the same lock.
+    /// Returns another descriptor of the same file, with the same lock.
     pub(crate) fn another(&self) -> io::Result<File> {
         self.file.try_clone()
     }
@@ -493,7 +496,7 @@ impl DiskFile {
         self.is_direct
     }
 
-    /// Whether `bytes` at `at` may be read, or written.
+    /// Checks that `bytes` at `at` may be read or written.
     pub(crate) fn check_access(&self, at: u64, bytes: u64, is_read: bool) -> io::Result<()> {
         if !is_read {
             self.check_whole()?;
@@ -501,7 +504,7 @@ impl DiskFile {
         self.check(at, bytes)
     }
 
-    /// A sync has come to this. After one that failed nothing more is promised.
+    /// Notes the outcome of a sync. After a failure nothing more is promised.
     pub(crate) fn note_sync(&self, result: io::Result<()>) -> io::Result<()> {
         result.inspect_err(|error| {
             self.is_broken.store(true, Ordering::Release);
@@ -533,13 +536,13 @@ impl DiskFile {
     }
 }
 
-/// A file that is made is nobody else's: whoever makes it at the same time has it, and we do not.
+/// Creates a file exclusively: if another process creates it at the same time, this fails.
 fn open_or_make(path: &Path, make: bool, direct: bool, read_only: bool) -> Result<File, StartError> {
     let flags = if direct { OFlags::DIRECT.bits() as i32 } else { 0 };
     let mut options = OpenOptions::new();
     options.read(true).write(!read_only).create_new(make).mode(PRIVATE).custom_flags(flags);
     options.open(path).map_err(|error| {
-        // It was made before it turned out that it cannot be read directly.
+        // It was created before direct reads turned out to be impossible.
         if make && direct && error.kind() == io::ErrorKind::InvalidInput {
             let _ = std::fs::remove_file(path);
         }
@@ -556,13 +559,14 @@ fn explained(path: &Path, error: io::Error, direct: bool) -> StartError {
     }
 }
 
-/// A new name survives a loss of power when its folder has been synced.
+/// A new name survives a power loss once its folder is synced.
 pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
 }
 
-/// Room for `bytes` whose address is a multiple of [`ALIGNMENT`]: the room, and where in it to begin.
+/// A buffer for `bytes` whose address is a multiple of [`ALIGNMENT`]: the buffer, and where to
+/// begin in it.
 pub(super) fn aligned(bytes: usize) -> (Vec<u8>, usize) {
     let room = vec![0u8; bytes + ALIGNMENT];
     let start = room.as_ptr().align_offset(ALIGNMENT);
@@ -590,8 +594,7 @@ impl Storage for DiskFile {
         buffer.copy_from_slice(place);
         Ok(())
     }
-    /// What lies in the page cache. No thread has to be woken for it, which would cost several
-    /// times what copying does.
+    /// Reads from the page cache. Waking a thread would cost several times the copy.
     fn read_cached(&self, at: u64, buffer: &mut [u8]) -> bool {
         let bytes = buffer.len();
         if self.is_direct || self.check(at, bytes as u64).is_err() || !self.luck.holds() {
@@ -616,7 +619,7 @@ impl Storage for DiskFile {
         self.check_whole()?;
         self.check(at, bytes)?;
         let how = if gives_back { FallocateFlags::PUNCH_HOLE } else { FallocateFlags::ZERO_RANGE };
-        // Not every file system or device can; all can be written.
+        // Not every file system or device supports it; all can be written.
         match fallocate(&self.file, how | FallocateFlags::KEEP_SIZE, at, bytes) {
             Ok(()) => Ok(()),
             Err(_) => self.write_zeros(at, bytes),
@@ -625,7 +628,7 @@ impl Storage for DiskFile {
     fn give_back(&self, at: u64, bytes: u64) -> io::Result<()> {
         self.check_whole()?;
         self.check(at, bytes)?;
-        // Advice: where the medium cannot follow it, all stays as it was.
+        // Advice: if the medium does not support it, nothing changes.
         let _ = fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, bytes);
         Ok(())
     }
@@ -770,7 +773,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("disk");
         std::fs::write(&path, b"another's").expect("it is made");
-        // It was not there a moment ago.
+        // It was missing a moment ago.
         let refused = open_or_make(&path, true, false, false).expect_err("it is there").to_string();
         assert!(refused.contains("disk: File exists"), "{refused}");
         assert_eq!(std::fs::read(&path).expect("it is there"), b"another's");
@@ -798,7 +801,7 @@ mod tests {
         assert!(free.into_all().is_empty());
     }
 
-    /// Memory that this process holds, MiB.
+    /// Resident memory of this process, MiB.
     fn resident_mib() -> usize {
         let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it is told");

@@ -1,5 +1,5 @@
-//! A storage whose failures are logged: which disk, where, and what the system says. A disk that
-//! fails does so often; see [`Throttle`].
+//! A storage whose failures are logged: the disk, the address, and the system's reason. A failing
+//! disk fails often; see [`Throttle`].
 
 use super::pool::lock;
 use super::storage::{DiskFile, Lender, Storage};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 pub(crate) struct Watched {
     storage: Arc<dyn Storage>,
-    /// The file, or the namespace where there is none.
+    /// The file, or the namespace without one.
     path: String,
     clock: Clock,
     throttle: Mutex<Throttle>,
@@ -26,7 +26,7 @@ impl Watched {
         Watched { storage, path, clock, throttle: Mutex::default() }
     }
 
-    /// A range beyond the end is a host's doing, or comes of a namespace that has shrunk.
+    /// A range beyond the end is a host's error, or of a namespace that has shrunk.
     fn note<T>(&self, operation: &'static str, at: u64, bytes: u64, result: io::Result<T>) -> io::Result<T> {
         if let Err(error) = &result
             && error.kind() != io::ErrorKind::UnexpectedEof
@@ -60,7 +60,7 @@ impl Storage for Watched {
     fn give_back(&self, at: u64, bytes: u64) -> io::Result<()> {
         self.note("deallocate", at, bytes, self.storage.give_back(at, bytes))
     }
-    /// A file says itself that its sync has failed, and what follows from it.
+    /// A file reports itself that its sync has failed, and what follows from it.
     fn sync(&self) -> io::Result<()> {
         let result = self.storage.sync();
         if self.storage.file().is_some() { result } else { self.note("sync", 0, 0, result) }

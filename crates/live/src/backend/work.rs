@@ -1,10 +1,10 @@
-//! One request to a backend, carried out on its storage.
+//! A request to a backend, carried out on its storage.
 
 use super::storage::Storage;
 use nvme::target::{BlockRange, IoOperation, IoResult, IoStatus};
 use std::io;
 
-/// What is asked of a storage, with blocks as bytes.
+/// An operation on a storage, with blocks as bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Blocks {
     /// Bytes of a block as a power of two.
@@ -12,23 +12,25 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// First byte and bytes of a range. The target has checked ranges against namespaces; what cannot be is outside of every storage.
+    /// First byte and bytes of a range. The target has checked ranges against namespaces; an
+    /// impossible one is outside of every storage.
     pub(crate) fn bytes(self, range: BlockRange) -> (u64, u64) {
         let at = range.start.saturating_mul(1 << self.shift);
         (at, u64::from(range.blocks) << self.shift)
     }
 }
 
-/// A storage that data are copied from, and where.
+/// A storage that data are copied from, and the address.
 pub(crate) struct Source<'a> {
     pub storage: &'a dyn Storage,
     pub range: BlockRange,
 }
 
-/// Bytes of a piece of work that needs room of its own.
+/// Bytes of a step of work that needs a buffer of its own.
 const PIECE: usize = 256 << 10;
 
-/// Does it. `sources` are those of a copy, in its order. Flushes and durable writes return after the sync.
+/// Carries it out. `sources` are those of a copy, in its order. Flushes and durable writes return
+/// after the sync.
 pub(crate) fn carry_out(
     storage: &dyn Storage,
     blocks: Blocks,
@@ -69,7 +71,7 @@ pub(crate) fn carry_out(
         IoOperation::Copy { start, is_durable, .. } => {
             IoResult::bare(copy(storage, blocks, start, sources, is_durable))
         }
-        // The state's keeper, S-Direct's engine and `Memory` do this.
+        // The state's keeper, S-Direct's engine and `Memory` carry these out.
         IoOperation::PersistReservations { .. }
         | IoOperation::Engine(_)
         | IoOperation::Lend { .. }
@@ -107,7 +109,8 @@ fn verify(storage: &dyn Storage, (at, bytes): (u64, u64)) -> IoStatus {
     IoStatus::Done
 }
 
-/// Everything is read before anything is written: sources and target may overlap. The target has bound their sum.
+/// Everything is read before anything is written: sources and target may overlap. The target bounds
+/// their sum.
 fn copy(storage: &dyn Storage, blocks: Blocks, start: u64, sources: &[Source<'_>], is_durable: bool) -> IoStatus {
     let mut data = Vec::new();
     for Source { storage, range } in sources {

@@ -1,4 +1,4 @@
-//! How state is written: JSON, all fields by name.
+//! The form of the state: JSON, all fields by name.
 
 use super::{Content, Known, NamespaceName};
 use crate::identity::{Uuid, new_uuid};
@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The version that is written. Version 1 kept an identity by the name of a namespace, which said
-/// nothing of its data: only its reservations are read.
+/// The version that is written. Version 1 kept an identity by the name of a namespace, independent
+/// of its data: only its reservations are read.
 const VERSION: u32 = 2;
 
 /// The file.
@@ -18,7 +18,7 @@ const VERSION: u32 = 2;
 #[serde(deny_unknown_fields)]
 pub(super) struct StateForm {
     version: u32,
-    /// The target's own identity. 32 hexadecimal digits, as all of them.
+    /// The target's own identity: 32 hexadecimal digits, as all of them.
     #[serde(default)]
     instance: Option<String>,
     #[serde(default)]
@@ -67,7 +67,7 @@ struct HostForm {
 }
 
 impl StateForm {
-    /// The text of everything.
+    /// The text of the state.
     pub(super) fn text(content: &Content) -> String {
         let namespaces = content.reservations.iter().map(|(name, kept)| NamespaceForm {
             subsystem: name.subsystem.clone(),
@@ -90,7 +90,7 @@ impl StateForm {
         serde_json::to_string_pretty(&form).expect("texts and numbers are JSON") + "\n"
     }
 
-    /// What a text says, or why it says nothing.
+    /// Parses a text, or returns why it is invalid.
     pub(super) fn parse(text: &str) -> Result<Content, String> {
         let form: StateForm = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if !(1..=VERSION).contains(&form.version) {

@@ -1,4 +1,4 @@
-//! Keeps reservations as they change: a thread that saves them, so that no host waits for the disk of another.
+//! Saves reservations as they change, in a thread, so that no host waits for the disk of another.
 
 use super::{NamespaceName, State};
 use crate::backend::{Completion, Done, Facts};
@@ -11,12 +11,12 @@ use std::thread::{self, JoinHandle};
 /// The state, which the loop and the keeper change.
 pub(crate) type SharedState = Arc<Mutex<State>>;
 
-/// A panic of the other thread has been reported where it happened; what is in memory is whole.
+/// A panic of the other thread has been reported where it happened; the state in memory is whole.
 pub(crate) fn locked(state: &SharedState) -> std::sync::MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One change of the reservations of a namespace.
+/// A change of the reservations of a namespace.
 struct Change {
     tag: IoTag,
     name: NamespaceName,
@@ -24,7 +24,8 @@ struct Change {
     facts: Facts,
 }
 
-/// Answers when a change would survive a loss of power. Drop it to end its thread; what came before is saved first.
+/// Answers when a change would survive a power loss. Drop it to end its thread; earlier changes are
+/// saved first.
 pub(crate) struct Keeper {
     changes: Option<Sender<Change>>,
     thread: Option<JoinHandle<()>>,
@@ -42,12 +43,13 @@ impl Keeper {
         Ok(Keeper { changes: Some(sender), thread: Some(thread), names: BTreeMap::new(), is_kept })
     }
 
-    /// The requests of `backend` are about this namespace.
+    /// Requests of `backend` are about this namespace.
     pub(crate) fn name(&mut self, backend: BackendId, name: NamespaceName) {
         self.names.insert(backend, name);
     }
 
-    /// Keeps `reservations` in place of the last. Fails at once where nothing is kept: to say that they last would be a lie.
+    /// Keeps `reservations` in place of the last. Fails at once if nothing is kept: persistence
+    /// would be a false promise.
     pub(crate) fn persist(&self, tag: IoTag, reservations: Reservations, facts: Facts) -> Result<(), IoStatus> {
         if !self.is_kept && reservations.persists {
             return Err(IoStatus::Unsupported);
@@ -62,7 +64,7 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         self.changes = None;
         if let Some(thread) = self.thread.take() {
-            // A panic of it has been reported where it happened.
+            // A panic of the thread has been reported where it happened.
             let _ = thread.join();
         }
     }
@@ -70,7 +72,7 @@ impl Drop for Keeper {
 
 fn keep(state: &SharedState, changes: &Receiver<Change>, done: &Done) {
     while let Ok(first) = changes.recv() {
-        // Whatever has come meanwhile goes into the same file.
+        // Changes that have come meanwhile go into the same file.
         let batch: Vec<Change> = std::iter::once(first).chain(changes.try_iter()).collect();
         let mut state = locked(state);
         for change in &batch {

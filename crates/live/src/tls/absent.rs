@@ -1,4 +1,4 @@
-//! TLS where the program was built without it: nothing that needs it can be made.
+//! TLS in a program that was built without it: nothing that needs it can be made.
 
 use crate::secrets::TlsKeys;
 use mio::net::TcpStream;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 const ABSENT: &str = "this program was built without TLS (the feature `tls`)";
 
-/// Keys that nobody asks for.
+/// Unused keys.
 pub(crate) struct Keys;
 
 impl Keys {

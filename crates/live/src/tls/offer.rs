@@ -1,7 +1,7 @@
-//! What a host offers by its ClientHello: identities, and which of them is known.
+//! The identities that a host offers in its ClientHello, and the first known one of them.
 //!
-//! OpenSSL chooses the cipher suite before it looks at keys, and passes over a key of another hash.
-//! So this is read before, and the suite is that of the first identity that is known.
+//! OpenSSL chooses the cipher suite before it looks at keys, and skips a key of another hash. So
+//! this is read before, and the suite is that of the first known identity.
 
 use super::{Keys, Stranger};
 use nvme::target::Channel;
@@ -9,34 +9,34 @@ use nvme::tls::PreSharedKey;
 
 /// The extension `pre_shared_key` (RFC 8446, 4.2.11).
 pub(super) const PRE_SHARED_KEY: u32 = 41;
-/// Identities that are looked at: each may cost a derivation. Hosts have one, or one a version.
+/// Identities that are looked up: each may cost a derivation. Hosts have one, or one per version.
 const IDENTITIES_MAX: usize = 8;
-/// Letters of a stranger's identity that a log shows.
+/// Characters of an unknown identity that a log shows.
 const SHOWN_MAX: usize = 128;
 
 /// An identity of the extension.
 #[derive(Debug, PartialEq, Eq)]
 struct Offered<'a> {
     identity: &'a [u8],
-    /// Bytes of the proof that goes with it, which are those of its hash.
+    /// Bytes of its binder, which are those of its hash.
     binder_bytes: usize,
 }
 
-/// What a host has offered: the first identity that is known, or else why its first is not.
+/// A host's offer: the first known identity, or why its first one is unknown.
 pub(super) struct Offer {
     /// As a log may show it.
     pub identity: String,
     pub found: Result<Known, Stranger>,
 }
 
-/// Whose identity it is, and the key that goes with it.
+/// The host of an identity, and its key.
 pub(super) struct Known {
     pub channel: Channel,
     pub key: PreSharedKey,
 }
 
 impl Offer {
-    /// `None` where the extension has no identity that can be read.
+    /// `None` if the extension has no valid identity.
     pub(super) fn of(extension: &[u8], keys: &Keys) -> Option<Offer> {
         let offered = identities(extension)?;
         let offer = |offered: &Offered| {
@@ -52,7 +52,7 @@ impl Offer {
     }
 }
 
-/// Takes a length of `bytes` bytes and as many bytes behind it off the front.
+/// Takes a length of `bytes` bytes, and as many bytes behind it, off the front.
 fn take<'a>(rest: &mut &'a [u8], bytes: usize) -> Option<&'a [u8]> {
     let (length, behind) = rest.split_at_checked(bytes)?;
     let length = length.iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
@@ -61,7 +61,7 @@ fn take<'a>(rest: &mut &'a [u8], bytes: usize) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-/// The identities of an extension `pre_shared_key`; `None` where it is not of its form.
+/// The identities of an extension `pre_shared_key`; `None` if it is malformed.
 fn identities(extension: &[u8]) -> Option<Vec<Offered<'_>>> {
     const AGE_BYTES: usize = 4;
     let mut rest = extension;

@@ -1,7 +1,8 @@
 //! External keys of TLS 1.3 in OpenSSL: two callbacks that the crate `openssl` does not bind yet.
 //!
-//! The only unsafe code here. docs/decisions/tls-external-keys.md says why, and when it goes.
-//! A callback of a context reaches its closure by the context's own data, as those of the crate do.
+//! The only unsafe code here. docs/decisions/tls-external-keys.md says why, and when it goes. A
+//! callback of a context reaches its closure through the context's own data, as those of the crate
+//! do.
 
 #![allow(unsafe_code)]
 
@@ -15,10 +16,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::OnceLock;
 
-/// The session that stands for the key of an identity; `None` where there is none.
+/// The session for the key of an identity; `None` for an unknown one.
 pub(super) type Find = Box<dyn Fn(&SslRef, &[u8]) -> Option<SslSession> + Send + Sync>;
 
-/// What a client shows.
+/// A client's identity and key.
 struct Shown {
     identity: Vec<u8>,
     session: SslSession,
@@ -36,15 +37,15 @@ unsafe extern "C" {
     fn SSL_CTX_set_psk_use_session_callback(context: *mut SSL_CTX, callback: UseCallback);
 }
 
-/// What callbacks return: the handshake goes on, with a key or without.
+/// Return value of callbacks: the handshake continues, with a key or without.
 const GOES_ON: c_int = 1;
-/// It fails.
+/// The handshake fails.
 const FAILS: c_int = 0;
 
 static FIND: OnceLock<Index<SslContext, Find>> = OnceLock::new();
 static SHOWN: OnceLock<Index<SslContext, Shown>> = OnceLock::new();
 
-/// The place of a kind of data in contexts, made once.
+/// The index of a kind of data in contexts, made once.
 fn place<T: 'static + Send + Sync>(once: &OnceLock<Index<SslContext, T>>) -> Result<Index<SslContext, T>, ErrorStack> {
     if let Some(place) = once.get() {
         return Ok(*place);
@@ -53,8 +54,8 @@ fn place<T: 'static + Send + Sync>(once: &OnceLock<Index<SslContext, T>>) -> Res
     Ok(*once.get_or_init(|| made))
 }
 
-/// Has servers of this context ask `find` for each identity that a client offers, until there is a
-/// session whose hash is that of the cipher suite.
+/// Has servers of this context call `find` for each identity that a client offers, until it returns
+/// a session whose hash is that of the cipher suite.
 pub(super) fn find_by(builder: &mut SslContextBuilder, find: Find) -> Result<(), ErrorStack> {
     builder.set_ex_data(place(&FIND)?, find);
     // SAFETY: the builder holds a context that lives, and the callback keeps to its contract.
@@ -62,7 +63,7 @@ pub(super) fn find_by(builder: &mut SslContextBuilder, find: Find) -> Result<(),
     Ok(())
 }
 
-/// Has clients of this context show `identity` and prove the key of `session`.
+/// Has clients of this context offer `identity` and prove the key of `session`.
 pub(super) fn show(builder: &mut SslContextBuilder, identity: Vec<u8>, session: SslSession) -> Result<(), ErrorStack> {
     builder.set_ex_data(place(&SHOWN)?, Shown { identity, session });
     // SAFETY: as in `find_by`.
@@ -70,8 +71,8 @@ pub(super) fn show(builder: &mut SslContextBuilder, identity: Vec<u8>, session: 
     Ok(())
 }
 
-/// The content of an extension of the ClientHello, within a callback that is given one; `None`
-/// where it has no such extension, or outside of such callbacks.
+/// The content of an extension of the ClientHello, within a callback that has one. `None` without
+/// such an extension, or outside of such callbacks.
 pub(super) fn client_hello_extension(ssl: &SslRef, kind: c_uint) -> Option<Vec<u8>> {
     let (mut bytes, mut length): (*const c_uchar, usize) = (ptr::null(), 0);
     // SAFETY: `ssl` lives. Without a ClientHello it returns 0 and writes nothing.
@@ -81,7 +82,7 @@ pub(super) fn client_hello_extension(ssl: &SslRef, kind: c_uint) -> Option<Vec<u
     (is_there == 1).then(|| unsafe { bytes_at(bytes, length) }.to_vec())
 }
 
-/// Bytes that OpenSSL names. Its pointer may be null where there are none.
+/// Bytes that OpenSSL names. Its pointer may be null if there are none.
 ///
 /// # Safety
 /// There are `length` bytes at `bytes`, which do not change for as long as the slice is used.
@@ -100,7 +101,7 @@ fn given_away(session: SslSession) -> *mut SSL_SESSION {
     pointer
 }
 
-/// A server has read an identity. No panic goes through OpenSSL: it is a handshake that fails.
+/// A server has read an identity. No panic unwinds through OpenSSL: the handshake fails instead.
 unsafe extern "C" fn on_identity(
     ssl: *mut SSL,
     identity: *const c_uchar,
@@ -113,14 +114,14 @@ unsafe extern "C" fn on_identity(
         let find = ssl.ssl_context().ex_data(*FIND.get()?)?;
         find(ssl, identity)
     };
-    // The closure's data are changed by nobody but itself.
+    // Nothing but the closure changes its data.
     let Ok(found) = catch_unwind(AssertUnwindSafe(find)) else { return FAILS };
     // SAFETY: a place of OpenSSL's, which frees the session that it finds there.
     unsafe { *session = found.map_or(ptr::null_mut(), given_away) };
     GOES_ON
 }
 
-/// A client is about to say who it is.
+/// A client is about to send its identity.
 unsafe extern "C" fn on_use(
     ssl: *mut SSL,
     _: *const EVP_MD,
@@ -160,7 +161,7 @@ mod tests {
         super::super::session(&key).expect("it is of the form")
     }
 
-    /// Whether a client that shows `me` and a key of 7s gets in by `find`.
+    /// Whether a client with the identity `me` and a key of 7s is accepted by `find`.
     fn gets_in(find: Find) -> bool {
         let (mut server, mut client) = (builder(SslMethod::tls_server()), builder(SslMethod::tls_client()));
         find_by(&mut server, find).expect("there is room");

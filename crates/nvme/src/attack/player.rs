@@ -16,11 +16,11 @@ use std::collections::VecDeque;
 
 /// Ids of the player's own commands; scripts use those below.
 const OWN_IDS: u16 = 0xf000;
-/// What a target may send in one PDU before the player stops listening to it.
+/// Most data of one PDU of a target before the player stops reading.
 const DATA_MAX: u32 = 16 << 20;
-/// R2Ts that one connection may bring: far more than any script asks for.
+/// Most R2Ts on one connection: far more than any script needs.
 const READY_MAX: usize = 4096;
-/// How often CSTS is looked at.
+/// Time between two reads of CSTS.
 const POLL: Span = Span::ms(5);
 
 /// What the caller has to do with sockets.
@@ -84,7 +84,7 @@ impl Link {
         self.completions.iter().find(|completion| completion.id == id)
     }
 
-    /// H2CData whose claim and digest may be wrong.
+    /// H2CData whose length and digest may be wrong.
     fn send_changed(&mut self, data: HostData, change: DataChange) {
         let mut bytes = Vec::new();
         self.framing.write(&Header::HostData(data), &vec![0x5a; data.length as usize], &mut bytes);
@@ -103,16 +103,16 @@ impl Link {
     }
 }
 
-/// How far the current step is.
+/// State of the current step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     /// Not begun.
     New,
     /// The player's own command with this id has to be answered.
     Called(u16),
-    /// CSTS is asked for again at this time.
+    /// CSTS is read again at this time.
     Polling(Time),
-    /// What the step sent is out; an answer has to come.
+    /// The step is sent; an answer has to arrive.
     Waiting,
 }
 
@@ -139,7 +139,7 @@ pub struct Player {
     leeway: Vec<Leeway>,
     /// Completions that the link of the current step had when the step began.
     answered: usize,
-    /// What became of the attack itself, while the ordinary host is still to come.
+    /// The verdict on the attack itself, while the ordinary host is still to come.
     found: Option<Verdict>,
     verdict: Option<Verdict>,
 }
@@ -170,7 +170,7 @@ impl Player {
         player
     }
 
-    /// What to do with sockets next.
+    /// The next action on sockets.
     pub fn next_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
@@ -194,7 +194,7 @@ impl Player {
         self.advance();
     }
 
-    /// Bytes to send on a connection; at most so many at a time as come.
+    /// Bytes to send on a connection; at most so many at a time as they arrive.
     pub fn transmit(&self, link: LinkId) -> &[u8] {
         let place = &self.links[link];
         let (first, _) = place.out.as_slices();
@@ -207,10 +207,10 @@ impl Player {
         self.advance();
     }
 
-    /// Bytes came on a connection.
+    /// Takes bytes of a connection.
     pub fn receive(&mut self, now: Time, link: LinkId, bytes: &[u8]) {
         self.now = self.now.max(now);
-        // What comes by the attack's connections after its end is not listened to.
+        // After the end of the attack its connections are ignored.
         let is_listened_to = self.found.is_none() || link == LINKS - 1;
         if let Err(why) = self.read(link, bytes)
             && is_listened_to
@@ -257,11 +257,11 @@ impl Player {
         });
     }
 
-    /// What a step comes to whose answer has not come in time.
+    /// The outcome of a step whose answer did not arrive in time.
     fn too_late(&self, step: &Step) -> Verdict {
         let Step::Expect(link, Expectation::Terminates(_)) = step else {
             let what = describe(step);
-            // What is ordinary has to succeed before anything is known.
+            // Ordinary commands have to succeed before the attack proves anything.
             let is_ordinary = matches!(step, Step::Open(_) | Step::Hello(..) | Step::Call(..) | Step::AwaitReady(..));
             return if is_ordinary { Verdict::NotPlayed(what) } else { Verdict::Hung(what) };
         };
@@ -419,7 +419,7 @@ impl Player {
             Call::ConnectAdmin => self.links[link].controller = ConnectReply::decode(completion.result).controller,
             Call::Enable => {
                 let ready = ControllerStatus::decode(completion.result as u32).is_ok_and(|status| status.ready);
-                // The first answer is that of the property that was set, whose result says nothing.
+                // The first answer completes Property Set; its result is reserved.
                 if !ready {
                     self.progress = self.now.checked_add(POLL).map_or(Progress::Waiting, Progress::Polling);
                     return Outcome::Wait;
@@ -579,7 +579,7 @@ impl Player {
         }
     }
 
-    /// Notes which completions came before what is expected.
+    /// Notes which completions arrived before the expected one.
     fn begin_to_expect(&mut self, link: LinkId) {
         if self.progress == Progress::New {
             (self.progress, self.answered) = (Progress::Waiting, self.links[link].completions.len());
@@ -598,7 +598,7 @@ impl Player {
         }
     }
 
-    /// Reads what the target says. An error when no sound target says it.
+    /// Reads the target's bytes. Fails on what no conforming target sends.
     fn read(&mut self, link: LinkId, bytes: &[u8]) -> Result<(), String> {
         let place = &mut self.links[link];
         let mut input = bytes;

@@ -1,12 +1,12 @@
 //! What specifications demand of a target, in our words; `rackweave attack --explain` shows it
 //! beside each script.
 
-/// A demand and where it stands.
+/// A demand and its clause.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rule {
     /// Document and section.
     pub source: &'static str,
-    /// What it demands.
+    /// The demand.
     pub text: &'static str,
 }
 

@@ -1,4 +1,5 @@
-//! The scripts. Ids of their commands are below F000h, and none is used twice unless that is the attack.
+//! The scripts. Ids of their commands are below F000h, and none is used twice unless that is the
+//! attack.
 
 mod data;
 mod framing;

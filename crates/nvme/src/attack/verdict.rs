@@ -1,9 +1,9 @@
-//! What became of an attack.
+//! Verdicts on attacks.
 
 /// Something that a specification lets a target do where others refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leeway {
-    /// What it does.
+    /// The target's reaction.
     pub kind: VerdictKind,
     /// Why it may.
     pub why: &'static str,
@@ -20,10 +20,10 @@ pub enum VerdictKind {
     Hung,
 }
 
-/// What a verdict comes to.
+/// A verdict, without its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerdictClass {
-    /// The target did what most sound targets do.
+    /// The target did what most conforming targets do.
     Sound,
     /// It did something else that a specification allows.
     Allowed,
@@ -48,7 +48,7 @@ impl VerdictClass {
         VerdictClass::NotPlayed,
     ];
 
-    /// As it stands in reports and tables.
+    /// The name in reports and tables.
     pub fn name(self) -> &'static str {
         match self {
             VerdictClass::Sound => "sound",
@@ -66,29 +66,29 @@ impl VerdictClass {
     }
 }
 
-/// What became of an attack.
+/// The outcome of an attack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The target did what a sound target does.
+    /// The target reacted as a conforming target does.
     Refused,
-    /// The target did what it may do: what, and why it may.
+    /// The target reacted in a permitted way: which, and why it is permitted.
     Allowed(String),
     /// The target gives no chance to try: why.
     NotApplicable(String),
-    /// The target took what it must not take.
+    /// The target accepted what it must refuse.
     Accepted(String),
-    /// The target refused what is legal, or in a way that is not.
+    /// The target refused legal input, or in an illegal way.
     RefusedWrongly(String),
     /// The target did nothing in time.
     Hung(String),
-    /// The target does not serve an ordinary host any more.
+    /// The target no longer serves an ordinary host.
     Died(String),
     /// An ordinary step before the attack did not succeed: nothing is known.
     NotPlayed(String),
 }
 
 impl Verdict {
-    /// What it comes to.
+    /// The kind of the verdict.
     pub fn class(&self) -> VerdictClass {
         match self {
             Verdict::Refused => VerdictClass::Sound,

@@ -1,5 +1,5 @@
-//! The groups of Diffie and Hellman that DH-HMAC-CHAP may use: RFC 7919's, with the modular arithmetic of `crypto-bigint`, whose time does not depend
-//! on the exponent.
+//! The groups of Diffie and Hellman that DH-HMAC-CHAP may use: RFC 7919's, with the modular
+//! arithmetic of `crypto-bigint`, whose time does not depend on the exponent.
 
 use crate::layout::codes;
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
@@ -43,7 +43,8 @@ impl GroupId {
         }
     }
 
-    /// Bytes of private values: at least the exponent that RFC 7919, appendix A asks for (225, 275, 325, 375 and 400 bits).
+    /// Bytes of private values: at least the exponent that RFC 7919, appendix A asks for (225, 275,
+    /// 325, 375 and 400 bits).
     pub const fn private_bytes(self) -> usize {
         match self {
             GroupId::Null => 0,
@@ -55,13 +56,13 @@ impl GroupId {
         }
     }
 
-    /// What an exponentiation costs, in such of 2,048 bits: modulus squared times exponent.
+    /// The cost of an exponentiation, in such of 2,048 bits: modulus squared times exponent.
     pub const fn cost(self) -> u64 {
         let (modulus, exponent) = (self.bytes() as u64, self.private_bytes() as u64);
         (modulus * modulus * exponent).div_ceil(256 * 256 * 32)
     }
 
-    /// The name by which RFC 7919 and nvme-cli know it.
+    /// The name in RFC 7919 and nvme-cli.
     pub const fn name(self) -> &'static str {
         match self {
             GroupId::Null => "null",
@@ -73,7 +74,8 @@ impl GroupId {
         }
     }
 
-    /// What RFC 7919, appendix A adds to the digits of e so that the modulus is a safe prime.
+    /// The number that RFC 7919, appendix A adds to the digits of e so that the modulus is a safe
+    /// prime.
     const fn addend(self) -> u64 {
         match self {
             GroupId::Null => 0,
@@ -85,8 +87,8 @@ impl GroupId {
         }
     }
 
-    /// The public value of a private one, as many bytes as the modulus; empty for the null group. Of `private` the first
-    /// [`Self::private_bytes`] count.
+    /// The public value of a private one, as many bytes as the modulus; empty for the null group.
+    /// Of `private` the first [`Self::private_bytes`] count.
     pub fn public(self, private: &[u8; PRIVATE_MAX]) -> Vec<u8> {
         match self {
             GroupId::Null => Vec::new(),
@@ -94,7 +96,8 @@ impl GroupId {
         }
     }
 
-    /// What both sides know after they have exchanged public values; `None` when the other's is no value of the group.
+    /// What both sides know after they have exchanged public values; `None` when the other's is no
+    /// value of the group.
     pub fn shared(self, private: &[u8; PRIVATE_MAX], theirs: &[u8]) -> Option<Vec<u8>> {
         if self == GroupId::Null || theirs.len() != self.bytes() {
             return None;
@@ -117,7 +120,7 @@ impl GroupId {
         BoxedMontyForm::new(base, self.field()).pow(&exponent).retrieve().to_be_bytes().into_vec()
     }
 
-    /// The modulus and what is worked out of it, once a process.
+    /// The modulus and values derived from it, computed once per process.
     fn field(self) -> &'static BoxedMontyParams {
         static FIELDS: [OnceLock<BoxedMontyParams>; 5] = [const { OnceLock::new() }; 5];
         let place = &FIELDS[usize::from(self.code().max(1)) - 1];
@@ -196,7 +199,8 @@ mod tests {
         assert!(GroupId::Null.public(&private(1)).is_empty());
     }
 
-    /// p is prime if 2^(p-1) is one, as good as certainly; 2 has the order (p-1)/2, as the RFC says.
+    /// p is prime if 2^(p-1) is one, as good as certainly; 2 has the order (p-1)/2, as the RFC
+    /// says.
     #[test]
     fn the_modulus_is_a_prime_of_which_two_makes_half() {
         let group = GroupId::Ffdhe2048;

@@ -1,4 +1,5 @@
-//! Admin commands (NVM Express Base 2.0, 5). Creating and deleting queues is not among them: on fabrics Connect does it.
+//! Admin commands (NVM Express Base 2.0, 5). Creating and deleting queues is not among them: on
+//! fabrics Connect does it.
 
 use super::{CommandError, QueueKind, bits, dwords, wide};
 use crate::Sqe;
@@ -19,7 +20,7 @@ pub enum Admin {
     GetLogPage(GetLogPage),
     /// 06h (5.17).
     Identify(Identify),
-    /// 08h (5.1): asks to end a command early. Dword 0 bit 0 of the completion is 0 when it was.
+    /// 08h (5.1): aborts a command. Bit 0 of dword 0 of the completion is 0 if it was aborted.
     Abort {
         /// Queue of the command.
         queue: u16,
@@ -34,7 +35,7 @@ pub enum Admin {
         feature: u8,
         /// Which of its values.
         select: FeatureSelect,
-        /// Dword 11, whose meaning the feature decides.
+        /// Dword 11, which the feature defines.
         argument: u32,
     },
     /// 0Ch (5.2): completes when something happens.
@@ -44,7 +45,7 @@ pub enum Admin {
 }
 
 codes! {
-    /// Which value of a feature is asked for (5.15, Figure 191).
+    /// The value of a feature to return (5.15, Figure 191).
     pub enum FeatureSelect: u8 {
         /// The one in force.
         Current = 0,
@@ -52,7 +53,7 @@ codes! {
         Default = 1,
         /// The one that a reset keeps.
         Saved = 2,
-        /// What can be done with the feature: bit 0 saveable, 1 per namespace, 2 changeable.
+        /// Capabilities of the feature: bit 0 saveable, 1 per namespace, 2 changeable.
         Capabilities = 3,
     }
 }
@@ -79,7 +80,7 @@ pub struct GetLogPage {
 }
 
 impl GetLogPage {
-    /// Dwords of a log from a byte on, for which nothing else has to be said.
+    /// Dwords of a log from a byte on, without other parameters.
     pub const fn part(log: u8, offset: u64, dwords_minus_one: u32) -> Self {
         GetLogPage {
             log,
@@ -93,7 +94,7 @@ impl GetLogPage {
         }
     }
 
-    /// Bytes to return, at most 16 GiB: bound before memory is taken.
+    /// Bytes to return, at most 16 GiB: bound it before allocating.
     pub fn bytes(&self) -> u64 {
         (u64::from(self.dwords_minus_one) + 1) * 4
     }
@@ -119,7 +120,7 @@ pub struct SetFeatures {
     pub feature: u8,
     /// Whether a reset keeps the value.
     pub save: bool,
-    /// Dwords 11 to 15, whose meaning the feature decides.
+    /// Dwords 11 to 15, which the feature defines.
     pub arguments: [u32; 5],
 }
 

@@ -1,5 +1,5 @@
-//! Fabrics commands (NVM Express Base 2.0, 6): opcode 7Fh, the type in byte 4. Allowed on every queue, Property and Disconnect as their
-//! clauses say.
+//! Fabrics commands (NVM Express Base 2.0, 6): opcode 7Fh, the type in byte 4. Allowed on every
+//! queue, Property and Disconnect as their clauses say.
 
 use super::{CommandError, FABRICS_OPCODE, QueueKind, bits, dwords, wide};
 use crate::Sqe;
@@ -21,7 +21,7 @@ pub enum Fabrics {
         offset: u32,
         /// Its size.
         size: PropertySize,
-        /// What to write.
+        /// The value to write.
         value: u64,
     },
     /// 01h (6.3).
@@ -37,18 +37,18 @@ pub enum Fabrics {
     AuthenticationSend {
         /// Security protocol: E9h.
         protocol: u8,
-        /// Both bytes of what the protocol makes specific: 0101h.
+        /// Both bytes of the protocol specific field: 0101h.
         specific: u16,
         /// Bytes that are sent.
         length: u32,
     },
-    /// 06h (6.1): asks for authentication data.
+    /// 06h (6.1): returns authentication data.
     AuthenticationReceive {
         /// Security protocol: E9h.
         protocol: u8,
-        /// Both bytes of what the protocol makes specific: 0101h.
+        /// Both bytes of the protocol specific field: 0101h.
         specific: u16,
-        /// Bytes that there is room for.
+        /// Allocation length, bytes.
         length: u32,
     },
     /// 08h (6.6): ends an I/O queue.
@@ -56,7 +56,7 @@ pub enum Fabrics {
 }
 
 codes! {
-    /// How wide a property is (6.4, ATTRIB bits 2:0).
+    /// The width of a property (6.4, ATTRIB bits 2:0).
     pub enum PropertySize: u8 {
         /// 32 bits.
         Four = 0,
@@ -66,7 +66,7 @@ codes! {
 }
 
 flags! {
-    /// What the host asks of a queue (6.3, CATTR without the priority class).
+    /// Attributes of a queue (6.3, CATTR without the priority class).
     pub struct ConnectAttributes: u8 {
         /// Without flow control: completions carry no SQHD, and success may be a flag of C2HData.
         NO_FLOW_CONTROL = 2,
@@ -75,25 +75,27 @@ flags! {
     }
 }
 
-/// Connect (6.3): binds a connection to a queue of a controller. What it names is in its data, [`ConnectData`](crate::ConnectData).
+/// Connect (6.3): binds a connection to a queue of a controller. What it names is in its data,
+/// [`ConnectData`](crate::ConnectData).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connect {
     /// Queue, 0 the admin queue.
     pub queue: u16,
     /// Entries of the queue, less one.
     pub size_minus_one: u16,
-    /// What the host asks.
+    /// Attributes of the queue.
     pub attributes: ConnectAttributes,
     /// Keep-alive timeout, 0 for none; admin queue only.
     pub keep_alive_ms: u32,
 }
 
-/// What a completion of Connect carries (6.3, Figure 381): the controller, and whether authentication has to follow.
+/// What a completion of Connect carries (6.3, Figure 381): the controller, and whether
+/// authentication has to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectReply {
     /// The controller that the host now has.
     pub controller: u16,
-    /// Bit 1 asks for authentication in-band (ATR), bit 2 for it over a secure channel (ASCR).
+    /// Bit 1 requires in-band authentication (ATR), bit 2 over a secure channel (ASCR).
     pub authentication: u16,
 }
 
@@ -109,7 +111,7 @@ impl ConnectReply {
     }
 }
 
-/// What a completion of Connect with "invalid parameters" carries: where the wrong one stands.
+/// The result of Connect with "invalid parameters": the offset of the wrong one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectRefusal {
     /// Byte offset of the field.

@@ -25,7 +25,7 @@ const VENDOR_MIN: u8 = 0x80;
 /// An I/O command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Io {
-    /// 00h (Base 7.1): what was written before is durable when this completes.
+    /// 00h (Base 7.1): earlier writes are durable when this completes.
     Flush,
     /// 01h.
     Write(Access),
@@ -58,14 +58,14 @@ pub enum Io {
     Vendor(Vendor),
 }
 
-/// Which blocks, and how.
+/// A range of blocks, with flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// First block.
     pub start: u64,
     /// Blocks, less one.
     pub blocks_minus_one: u16,
-    /// How.
+    /// Flags.
     pub flags: AccessFlags,
 }
 
@@ -93,17 +93,18 @@ flags! {
     }
 }
 
-/// Dataset Management: what the host means to do with ranges, [`DatasetRange`](crate::range::DatasetRange)s in its data.
+/// Dataset Management: what the host means to do with ranges,
+/// [`DatasetRange`](crate::range::DatasetRange)s in its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatasetManagement {
     /// Ranges, less one.
     pub ranges_minus_one: u8,
-    /// What.
+    /// The intended use.
     pub intent: DatasetUse,
 }
 
 flags! {
-    /// What the host means to do with ranges (dword 11).
+    /// The intended use of ranges (dword 11).
     pub struct DatasetUse: u32 {
         /// Read as a whole (IDR).
         INTEGRAL_READ = 0,
@@ -114,38 +115,39 @@ flags! {
     }
 }
 
-/// Copy: ranges, [`CopyRange`](crate::range::CopyRange)s in its data, are written one behind the other.
+/// Copy: ranges, [`CopyRange`](crate::range::CopyRange)s in its data, are written one behind the
+/// other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copy {
     /// First block that is written.
     pub start: u64,
     /// Ranges, less one.
     pub ranges_minus_one: u8,
-    /// How ranges look.
+    /// The format of ranges.
     pub format: CopyFormat,
-    /// How; only durability and retry mean something here.
+    /// Flags; only durability and retry apply here.
     pub flags: AccessFlags,
 }
 
 /// Reservation Register; its data are [`RegisterKeys`](crate::reservation::RegisterKeys).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReservationRegister {
-    /// What to do with the key.
+    /// The change of the key.
     pub action: RegisterAction,
     /// The current key is not compared (IEKEY).
     pub ignore_key: bool,
-    /// Whether reservations survive a loss of power from now on (CPTPL).
+    /// Whether reservations survive a power loss from now on (CPTPL).
     pub persist: PersistChange,
 }
 
 /// Reservation Acquire; its data are [`AcquireKeys`](crate::reservation::AcquireKeys).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReservationAcquire {
-    /// Acquire or take from another.
+    /// Acquire, or take from another host.
     pub action: AcquireAction,
-    /// The current key is not compared; forbidden by Base 2.0, 7.2, and the controller says so.
+    /// The current key is not compared; forbidden by Base 2.0, 7.2: the controller refuses it.
     pub ignore_key: bool,
-    /// What to hold.
+    /// The type of the reservation.
     pub kind: ReservationKind,
 }
 
@@ -156,11 +158,11 @@ pub struct ReservationRelease {
     pub action: ReleaseAction,
     /// The current key is not compared.
     pub ignore_key: bool,
-    /// What is held.
+    /// The type of the held reservation.
     pub kind: ReservationKind,
 }
 
-/// A command of the vendor: what its fields mean is the vendor's.
+/// A vendor specific command, with its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vendor {
     /// 80h to FFh.

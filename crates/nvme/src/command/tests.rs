@@ -118,7 +118,8 @@ proptest! {
     }
 }
 
-/// Base 2.0, Figure 379: type in byte 4, record format 40, queue 42, size 44, attributes 46, keep alive 48.
+/// Base 2.0, Figure 379: type in byte 4, record format 40, queue 42, size 44, attributes 46, keep
+/// alive 48.
 #[test]
 fn connect_looks_as_a_linux_host_writes_it() {
     let connect =
@@ -148,7 +149,8 @@ fn authentication_names_its_protocol_in_byte_43() {
     assert_eq!(entry.as_bytes()[40..48], [0, 1, 1, 0xe9, 0x2c, 1, 0, 0]);
 }
 
-/// NVM Command Set 1.0, Figures 61 to 63: start in dwords 10 and 11, blocks in 15:0 of dword 12, FUA bit 30.
+/// NVM Command Set 1.0, Figures 61 to 63: start in dwords 10 and 11, blocks in 15:0 of dword 12,
+/// FUA bit 30.
 #[test]
 fn a_write_has_start_length_and_fua_in_dwords_10_to_12() {
     let access = Access { start: 0x0102_0304_0506, blocks_minus_one: 7, flags: AccessFlags::FORCE_UNIT_ACCESS };
@@ -175,7 +177,8 @@ fn a_log_is_asked_for_by_dwords_split_over_two_words() {
     assert_eq!(log.bytes(), 0x1_0100 * 4);
 }
 
-/// NVM Command Set 1.1, Figure 34: ranges in 7:0, format in 11:8 of dword 12; Base 2.0, 7.3: action 2:0, IEKEY 3, CPTPL 31:30.
+/// NVM Command Set 1.1, Figure 34: ranges in 7:0, format in 11:8 of dword 12; Base 2.0, 7.3: action
+/// 2:0, IEKEY 3, CPTPL 31:30.
 #[test]
 fn copy_and_register_have_their_codes_in_place() {
     let copy = Copy { start: 5, ranges_minus_one: 2, format: CopyFormat::ShortAcross, flags: AccessFlags::empty() };

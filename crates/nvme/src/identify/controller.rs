@@ -1,4 +1,4 @@
-//! The controller (Base 2.0, Figure 275; what of it a host over fabrics looks at).
+//! The controller (Base 2.0, Figure 275), as far as hosts over fabrics use it.
 
 use crate::feature::EventMask;
 use crate::layout::{codes, flags, layout};
@@ -6,9 +6,9 @@ use crate::name::{Nqn, Text};
 use crate::property::Version;
 
 codes! {
-    /// What kind of controller (CNTRLTYPE).
+    /// Type of a controller (CNTRLTYPE).
     pub enum ControllerKind: u8 {
-        /// An older controller that does not say.
+        /// An older controller that does not report it.
         Unreported = 0,
         /// Namespaces are read and written.
         Io = 1,
@@ -52,7 +52,7 @@ flags! {
 }
 
 flags! {
-    /// What of log pages is supported (LPA).
+    /// Supported features of log pages (LPA).
     pub struct LogAttributes: u8 {
         /// SMART of a namespace.
         NAMESPACE_HEALTH = 0,
@@ -132,11 +132,11 @@ layout! {
         resume_us: u32 = 84,
         /// Typical time to go to sleep, us (RTD3E).
         sleep_us: u32 = 88,
-        /// Events that can be told (OAES).
+        /// Supported asynchronous events (OAES).
         events: EventMask = 92,
         /// Attributes (CTRATT): bit 0 host identifiers of 128 bits, 6 traffic based keep alive.
         attributes: u32 = 96,
-        /// What kind (CNTRLTYPE).
+        /// Type (CNTRLTYPE).
         kind: ControllerKind = 111,
         /// Globally unique id, or zero (FGUID).
         guid: [u8; 16] = 112,
@@ -178,7 +178,7 @@ layout! {
         sqe_sizes: u8 = 512,
         /// CQE size, as above; 44h (CQES).
         cqe_sizes: u8 = 513,
-        /// Commands that a queue takes at a time; at least a queue's size (MAXCMD).
+        /// Outstanding commands of a queue; at least a queue's size (MAXCMD).
         commands_max: u16 = 514,
         /// Highest namespace (NN).
         namespaces: u32 = 516,
@@ -190,7 +190,7 @@ layout! {
         write_cache: u8 = 525,
         /// Blocks written as one, less one (AWUN).
         atomic_minus_one: u16 = 526,
-        /// The same across a loss of power (AWUPF).
+        /// The same across a power loss (AWUPF).
         atomic_power_fail_minus_one: u16 = 528,
         /// Blocks of a fused compare and write, less one (ACWU).
         atomic_compare_minus_one: u16 = 532,
@@ -206,7 +206,7 @@ layout! {
         command_capsule_16: u32 = 1792,
         /// Response capsule, units of 16 bytes: at least 1 (IORCSZ).
         response_capsule_16: u32 = 1796,
-        /// In-capsule data begin so many times 16 bytes behind the entry: 0 (ICDOFF).
+        /// Offset of in-capsule data behind the entry, in units of 16 bytes: 0 (ICDOFF).
         in_capsule_offset_16: u16 = 1800,
         /// Bit 0: controllers are not dynamic (FCATT).
         fabric_attributes: u8 = 1802,
@@ -220,7 +220,8 @@ layout! {
 }
 
 impl IdentifyController {
-    /// Bytes of in-capsule data on I/O queues; none when the capsule is smaller than an entry (IOCCSZ x 16 - 64).
+    /// Bytes of in-capsule data on I/O queues; none when the capsule is smaller than an entry
+    /// (IOCCSZ x 16 - 64).
     pub fn in_capsule_bytes(&self) -> u64 {
         (u64::from(self.command_capsule_16) * 16).saturating_sub(crate::Sqe::BYTES as u64)
     }

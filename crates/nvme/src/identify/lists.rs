@@ -12,7 +12,8 @@ impl ActiveNamespaces {
     /// Namespaces of a page.
     pub const COUNT_MAX: usize = IDENTIFY_BYTES / 4;
 
-    /// The page for the host that knows all up to `after`, from all that are active in rising order.
+    /// The page for the host that knows all up to `after`, from all that are active in rising
+    /// order.
     pub fn page(active: impl IntoIterator<Item = u32>, after: u32) -> Self {
         ActiveNamespaces(active.into_iter().filter(|id| *id > after).take(Self::COUNT_MAX).collect())
     }
@@ -71,7 +72,8 @@ impl NamespaceDescriptors {
         bytes
     }
 
-    /// Reads a page; names of unknown types are passed over. Fails on a length that is not the type's and on one that leaves the page.
+    /// Reads a page; names of unknown types are passed over. Fails on a length that is not the
+    /// type's and on one that leaves the page.
     pub fn decode(bytes: &[u8]) -> Result<Vec<NamespaceName>, CodecError> {
         let page: &[u8; IDENTIFY_BYTES] = crate::error::leading("namespace descriptors", bytes)?;
         let (mut rest, mut names) = (&page[..], Vec::new());

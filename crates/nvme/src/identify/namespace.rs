@@ -8,7 +8,7 @@ use crate::layout::{Field, layout};
 pub struct LbaFormat {
     /// Metadata bytes of a block (MS).
     pub metadata_bytes: u16,
-    /// Block size as a power of two, 9 and up; 0 marks a format that is not there (LBADS).
+    /// Block size as a power of two, 9 and up; 0 marks an unused format (LBADS).
     pub block_shift: u8,
     /// 0 best to 3 degraded (RP).
     pub performance: u8,
@@ -46,11 +46,11 @@ layout! {
         sharing: u8 = 30,
         /// Reservations, a bit a type, 7 for the meaning of IEKEY; bit 0 persistence (RESCAP).
         reservations: u8 = 31,
-        /// How deallocated blocks read: 1 zeros; bit 3 Write Zeroes may deallocate (DLFEAT).
+        /// Deallocated blocks: 1 reads as zeros; bit 3 Write Zeroes may deallocate (DLFEAT).
         deallocation: u8 = 33,
         /// Largest atomic write, blocks less one (NAWUN).
         atomic_minus_one: u16 = 34,
-        /// The same across a loss of power (NAWUPF).
+        /// The same across a power loss (NAWUPF).
         atomic_power_fail_minus_one: u16 = 36,
         /// Largest fused compare and write, blocks less one (NACWU).
         atomic_compare_minus_one: u16 = 38,
@@ -80,13 +80,13 @@ layout! {
         nguid: [u8; 16] = 104,
         /// EUI-64, or zero.
         eui64: [u8; 8] = 120,
-        /// Formats; as many as `formats_minus_one` says are there.
+        /// Formats; `formats_minus_one` plus one of them are valid.
         formats: [LbaFormat; 64] = 128,
     }
 }
 
 impl IdentifyNamespace {
-    /// The format in use; fails when it is not among those that are there or has no size.
+    /// The format in use; fails if it is not valid or has no size.
     pub fn format_in_use(&self) -> Result<LbaFormat, CodecError> {
         let index = self.format & 0x0f | (self.format & 0x60) >> 1;
         let refused =
@@ -105,7 +105,7 @@ impl IdentifyNamespace {
 }
 
 layout! {
-    /// What namespaces of all command sets share (Base 2.0, Figure 280).
+    /// Properties of a namespace of any command set (Base 2.0, Figure 280).
     pub struct NamespaceSummary [4096] {
         /// As NSFEAT.
         features: u8 = 0,

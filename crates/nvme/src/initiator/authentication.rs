@@ -1,4 +1,4 @@
-//! DH-HMAC-CHAP from the host's side: what follows Connect on a queue whose controller asks for it.
+//! DH-HMAC-CHAP from the host's side: it follows Connect on a queue whose controller requires it.
 
 use crate::auth::{
     Entropy, FailureReason, GroupId, HashId, MESSAGE_MAX, Message, PRIVATE_MAX, PROTOCOL, Question, SPECIFIC, Secret,
@@ -8,14 +8,14 @@ use crate::initiator::setup::Step;
 use crate::initiator::{Initiator, InitiatorError, Payload};
 use crate::{Body, Fabrics};
 
-/// What a host proves itself by.
+/// The secrets of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
     /// The host's secret.
     pub host: Secret,
     /// The controller's: with it a controller that does not prove itself is refused.
     pub controller: Option<Secret>,
-    /// What challenges and private values are derived from.
+    /// Source of challenges and private values.
     pub entropy: Entropy,
     /// Hash functions that are offered, the preferred first.
     pub hashes: Vec<HashId>,
@@ -23,32 +23,34 @@ pub struct Credentials {
     pub groups: Vec<GroupId>,
 }
 
-/// Bits of what Connect's answer says of authentication: in-band, and over a secure channel made by it.
+/// Bits of what Connect's answer says of authentication: in-band, and over a secure channel made by
+/// it.
 const ASKS_IN_BAND: u16 = 1 << 1;
 const ASKS_CHANNEL: u16 = 1 << 2;
 
 /// Room for an answer of the controller.
 const ANSWER_BYTES: u32 = MESSAGE_MAX;
 
-/// How far the authentication of a queue is.
+/// State of a queue's authentication.
 #[derive(Clone, Debug)]
 pub(super) struct Proving {
     transaction: u16,
     hash: HashId,
     group: GroupId,
     shared: Option<Vec<u8>>,
-    /// What is asked of the controller, and its number.
+    /// The challenge for the controller, and its number.
     challenge: Option<(Vec<u8>, u32)>,
 }
 
 impl Initiator {
-    /// The same host, that proves itself where it is asked to.
+    /// The same host, with authentication if the controller requires it.
     pub fn with_credentials(mut self, credentials: Credentials) -> Self {
         self.credentials = Some(Box::new(credentials));
         self
     }
 
-    /// Connect was answered; `asked` says whether authentication has to follow. True when the queue can be used at once.
+    /// Connect was answered; `asked` says whether authentication has to follow. True when the queue
+    /// can be used at once.
     pub(super) fn begin_authentication(&mut self, queue: u16, asked: u16) -> Result<bool, InitiatorError> {
         let wants_proof = self.credentials.as_ref().is_some_and(|known| known.controller.is_some());
         if asked & (ASKS_IN_BAND | ASKS_CHANNEL) == 0 {
@@ -63,7 +65,7 @@ impl Initiator {
         let Some(credentials) = &self.credentials else {
             return Err(InitiatorError::Authentication("the target asks for a secret, and none was given"));
         };
-        // Transactions of an association are told apart by their queue.
+        // The queue distinguishes the transactions of an association.
         let transaction = queue.wrapping_add(1);
         let (hashes, groups) = (credentials.hashes.clone(), credentials.groups.clone());
         let first = Message::Negotiate { transaction, wants_channel: false, hashes, groups };
@@ -169,7 +171,7 @@ impl Proving {
         self.shared.as_ref().map_or_else(|| challenge.to_vec(), |shared| augment(self.hash, shared, challenge))
     }
 
-    /// That the controller is satisfied, and has proved itself where it was asked to.
+    /// The controller accepts the host, and has authenticated itself if it was challenged.
     fn check(
         &self,
         credentials: &Credentials,

@@ -31,15 +31,15 @@ struct Pending {
     purpose: Purpose,
     read: HostRead,
     write: HostWrite,
-    /// What is written, or room for what is read.
+    /// The data of a write, or room for those of a read.
     data: Vec<u8>,
-    /// A data digest was wrong: whatever the controller says, it failed.
+    /// A data digest was wrong: the command failed, whatever its completion.
     is_damaged: bool,
     is_write: bool,
     deadline: Option<Time>,
 }
 
-/// What the data that are being read are for.
+/// The command of the data that are being read.
 #[derive(Clone, Copy, Debug)]
 struct Incoming {
     command: u16,
@@ -47,7 +47,7 @@ struct Incoming {
     is_over: bool,
 }
 
-/// How far the connection is.
+/// State of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// No connection.
@@ -103,7 +103,7 @@ impl Link {
         }
     }
 
-    /// What was tolerated since the last call.
+    /// Deviations tolerated since the last call.
     pub(super) fn take_tolerated(&mut self) -> BTreeSet<Tolerance> {
         std::mem::take(&mut self.tolerated)
     }
@@ -135,7 +135,7 @@ impl Link {
         commands.chain(self.initialize_deadline).min()
     }
 
-    /// The connection is open: asks for its parameters.
+    /// The connection is open: sends ICReq.
     pub(super) fn initialize(&mut self, config: &InitiatorConfig, deadline: Option<Time>) {
         if self.stage != Stage::Idle {
             return;
@@ -201,7 +201,7 @@ impl Link {
         self.put(entry, id, written - separate)
     }
 
-    /// Puts the capsule of a command, with so many of its bytes inside.
+    /// Appends the capsule of a command, with so many of its bytes inside.
     fn put(&mut self, entry: Sqe, id: u16, in_capsule: u32) -> Result<(), QueueError> {
         let pending = self.queue.get_mut(id)?;
         self.out.push(self.framing, &Header::Command { entry, data_length: in_capsule });
@@ -241,7 +241,7 @@ impl Link {
         }
     }
 
-    /// Tells the controller what it did.
+    /// Sends a termination to the controller.
     fn terminate(&mut self, error: PduError) -> InitiatorError {
         let mut bytes = Vec::new();
         Framing::write_termination(true, &error, self.reader.last_header(), &mut bytes);
@@ -328,7 +328,7 @@ impl Link {
     fn on_data(&mut self, offset: u32, bytes: &[u8]) {
         let Some(Incoming { command, offset: start, .. }) = self.incoming else { return };
         let start = start as usize + offset as usize;
-        // The transfer has held offset and length against what was asked for.
+        // The transfer has checked offset and length against the request.
         let pending = self.queue.get_mut(command).ok();
         if let Some(room) = pending.and_then(|pending| pending.data.get_mut(start..start + bytes.len())) {
             room.copy_from_slice(bytes);
@@ -347,7 +347,7 @@ impl Link {
         Ok(())
     }
 
-    /// The controller asks for data: they are sent at once.
+    /// Takes an R2T: its data are sent at once.
     fn on_ready(&mut self, ready: &ReadyToTransfer) -> Result<(), PduError> {
         let pending = self.queue.get_mut(ready.command).map_err(|_| unknown_command(ready.command))?;
         if !pending.is_write {

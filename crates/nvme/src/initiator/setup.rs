@@ -11,13 +11,13 @@ use crate::{
 };
 use base::{Span, Time};
 
-/// How often a controller's state is looked at: ours.
+/// Time between two reads of a controller's state: our own.
 const POLL: Span = Span::ms(10);
 
-/// What is done one after the other. On the admin queue, but for Connect.
+/// The steps of connecting, in order. All but Connect are on the admin queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Of any queue, as what follows of authentication.
+    /// On any queue: the next step of its authentication.
     Connect,
     Negotiated,
     Challenged,
@@ -34,7 +34,7 @@ pub(super) enum Step {
     AwaitShutDown,
 }
 
-/// What was found on the way.
+/// Properties read so far.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) controller_id: u16,
@@ -96,13 +96,13 @@ impl Initiator {
 
     fn io_entries(&self) -> u16 {
         let most = self.setup.capabilities.map_or(u16::MAX, |known| known.queue_size_max_minus_one.saturating_add(1));
-        // MAXCMD 0 says nothing.
+        // MAXCMD 0 is not reported.
         let taken = self.setup.controller.as_ref().map_or(0, |known| known.commands_max);
         let taken = if taken == 0 { u16::MAX } else { taken };
         self.config.io_entries.min(most).min(taken).max(2)
     }
 
-    /// Sends what a step of a queue needs.
+    /// Sends the command of a queue's step.
     pub(super) fn send_step(&mut self, queue: u16, body: Body, payload: Payload, step: Step) {
         self.send(queue, body, payload, Purpose::Step(step));
     }
@@ -115,7 +115,7 @@ impl Initiator {
         }
     }
 
-    /// Sends what a step needs.
+    /// Sends the command of a step.
     pub(super) fn take_step(&mut self, step: Step) {
         let (body, payload) = match step {
             Step::Connect | Step::Negotiated | Step::Challenged | Step::Replied | Step::Succeeded | Step::Confirmed => {
@@ -144,7 +144,7 @@ impl Initiator {
         set_configuration(configuration(self.setup.capabilities, shutdown))
     }
 
-    /// Every event that the controller can tell.
+    /// All events that the controller supports.
     fn event_mask(&self) -> EventMask {
         self.setup.controller.as_ref().map_or(EventMask::empty(), |controller| controller.events)
     }
@@ -232,7 +232,8 @@ impl Initiator {
         let controller = IdentifyController::decode(data)?;
         let odd = self.odd(&controller)?;
         odd.into_iter().for_each(|what| self.tolerate(what));
-        // MDTS counts in the smallest page, 4 KiB times a power of two; what passes 4 GiB is no limit.
+        // MDTS counts in the smallest page, 4 KiB times a power of two; what passes 4 GiB is no
+        // limit.
         let page = self.setup.capabilities.map_or(0, |known| known.page_min);
         let shift = 12 + u32::from(page) + u32::from(controller.transfer_max);
         let has_limit = controller.transfer_max > 0 && shift < 32;
@@ -247,7 +248,7 @@ impl Initiator {
         Ok(())
     }
 
-    /// Events are chosen where any are asked for.
+    /// Events are enabled if any are requested.
     fn choose_events(&mut self) {
         if self.config.event_requests > 0 { self.take_step(Step::Events) } else { self.after_events() }
     }

@@ -1,4 +1,4 @@
-//! What controllers in use do otherwise than the rest, and what a host makes of it.
+//! Deviations of controllers in use, and how a host handles them.
 
 /// Something that a controller does otherwise than the specification or than most controllers, and
 /// that harms no data.
@@ -7,7 +7,8 @@
 pub enum Tolerance {
     /// SQHD of a completion cannot be: completions alone free entries of the queue.
     OddHead,
-    /// C2HData say success on a queue with flow control. SPDK does so by default (`c2h_success`).
+    /// C2HData report success on a queue with flow control. SPDK does so by default
+    /// (`c2h_success`).
     FlagWithFlowControl,
     /// The last data of a read have no LAST: the response ends the command.
     LastMissing,

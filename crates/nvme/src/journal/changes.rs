@@ -38,7 +38,8 @@ fn namespace_bytes(config: &NamespaceConfig) -> Vec<u8> {
 }
 
 impl<W: Write> Recorder<W> {
-    /// As [`Target::add_namespace`](crate::target::Target::add_namespace); the namespace begins without reservations.
+    /// As [`Target::add_namespace`](crate::target::Target::add_namespace); the namespace begins
+    /// without reservations.
     pub fn add_namespace(&mut self, now: Time, name: Nqn, config: NamespaceConfig) -> Result<(), ManageError> {
         let config = NamespaceConfig { reservations: Reservations::default(), ..config };
         let told = [named(name), namespace_bytes(&config)].concat();

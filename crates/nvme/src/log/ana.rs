@@ -1,4 +1,5 @@
-//! Asymmetric namespace access (5.16.1.13): which groups of namespaces are reached how by this controller.
+//! Asymmetric namespace access (5.16.1.13): which groups of namespaces are reached how by this
+//! controller.
 
 use crate::CodecError;
 use crate::layout::{codes, layout};
@@ -6,7 +7,7 @@ use crate::range::list;
 use zerocopy::little_endian::U32;
 
 codes! {
-    /// How well a group is reached.
+    /// State of a path to a group.
     pub enum AnaState: u8 {
         /// As well as by any controller.
         Optimized = 0x1,
@@ -40,7 +41,7 @@ layout! {
         namespaces: u32 = 4,
         /// The log's count when the group last changed.
         changes: u64 = 8,
-        /// How well it is reached.
+        /// The state.
         state: AnaState = 16,
     }
 }
@@ -52,9 +53,9 @@ pub struct AnaGroup {
     pub group: u32,
     /// The log's count when the group last changed.
     pub changes: u64,
-    /// How well it is reached.
+    /// The state.
     pub state: AnaState,
-    /// Its namespaces, rising; empty when the host asked for groups only.
+    /// Its namespaces, rising; empty when the host requested groups only.
     pub namespaces: Vec<u32>,
 }
 
@@ -81,7 +82,8 @@ impl AnaLog {
         bytes
     }
 
-    /// Reads a whole log; fails when a count says more than there is, before memory is taken for it.
+    /// Reads a whole log; fails when a count says more than there is, before memory is taken for
+    /// it.
     pub fn decode(bytes: &[u8]) -> Result<Self, CodecError> {
         let head = LogHead::decode(bytes)?;
         let mut rest = &bytes[LogHead::BYTES..];

@@ -1,5 +1,5 @@
-//! The discovery log (5.16.1.23): where subsystems are. A host reads the head, then entries by offset, then the head again, and starts anew
-//! when the generation is another.
+//! The discovery log (5.16.1.23): where subsystems are. A host reads the head, then entries by
+//! offset, then the head again. It repeats this when the generation has changed.
 
 use crate::layout::{codes, layout};
 use crate::name::{Nqn, Text};
@@ -37,7 +37,7 @@ codes! {
 }
 
 codes! {
-    /// What is there (SUBTYPE).
+    /// Type of the subsystem (SUBTYPE).
     pub enum SubsystemKind: u8 {
         /// Another discovery subsystem.
         Referral = 1,
@@ -49,7 +49,7 @@ codes! {
 }
 
 codes! {
-    /// How TCP is secured (TCP Transport 1.0, Figure 36).
+    /// TLS of a port (TCP Transport 1.0, Figure 36).
     pub enum TransportSecurity: u8 {
         /// Not.
         None = 0,
@@ -79,9 +79,10 @@ layout! {
         transport: TransportKind = 0,
         /// Family of the address.
         family: AddressFamily = 1,
-        /// What is there.
+        /// Type of the subsystem.
         kind: SubsystemKind = 2,
-        /// Bits 1:0 secure channel: 0 unsaid, 1 required, 2 not; bit 2: flow control may be off (TREQ).
+        /// Bits 1:0 secure channel: 0 unsaid, 1 required, 2 not; bit 2: flow control may be off
+        /// (TREQ).
         requirements: u8 = 3,
         /// Port of the subsystem.
         port: u16 = 4,
@@ -97,13 +98,13 @@ layout! {
         subsystem: Nqn = 256,
         /// Address as text.
         address: Text<256> = 512,
-        /// First byte of what the transport says of itself, see [`DiscoveryEntry::tcp_security`].
+        /// First byte of the transport specific address, see [`DiscoveryEntry::tcp_security`].
         specific: u8 = 768,
     }
 }
 
 impl DiscoveryEntry {
-    /// How TCP is secured; `None` for other transports and unknown codes.
+    /// TLS of the port; `None` for other transports and unknown codes.
     pub fn tcp_security(&self) -> Option<TransportSecurity> {
         if self.transport == TransportKind::Tcp { TransportSecurity::of_code(self.specific) } else { None }
     }

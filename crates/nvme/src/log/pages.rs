@@ -30,7 +30,7 @@ layout! {
 }
 
 impl ErrorEntry {
-    /// How the command ended.
+    /// The status of the command.
     pub fn status(&self) -> Status {
         Status::of_bits(self.status_bits >> 1)
     }
@@ -88,7 +88,8 @@ layout! {
     }
 }
 
-/// Namespaces that changed since the log was last read (5.16.1.5): rising, at most 1,024; of more only FFFFFFFFh is told.
+/// Namespaces that changed since the log was last read (5.16.1.5): rising, at most 1,024. If there
+/// are more, the list is FFFFFFFFh alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedNamespaces(pub Vec<u32>);
 
@@ -119,17 +120,17 @@ impl ChangedNamespaces {
 }
 
 flags! {
-    /// What a command may change (5.16.1.6, Figure 211).
+    /// Effects of a command (5.16.1.6, Figure 211).
     pub struct CommandEffect: u32 {
         /// Supported (CSUPP).
         SUPPORTED = 0,
         /// Content of blocks (LBCC).
         BLOCKS = 1,
-        /// What a namespace can do (NCC).
+        /// Changes namespace capabilities (NCC).
         NAMESPACE_CAPABILITY = 2,
         /// Which namespaces there are (NIC).
         NAMESPACE_INVENTORY = 3,
-        /// What the controller can do (CCC).
+        /// Changes controller capabilities (CCC).
         CONTROLLER_CAPABILITY = 4,
     }
 }

@@ -1,4 +1,4 @@
-//! Whole PDUs, for whoever does not mind the copy: tests, tools, control paths.
+//! Whole PDUs, for callers that do not mind the copy: tests, tools, control paths.
 
 use crate::pdu::{Event, Framing, Header, Limits, PduError, Reader, Receiver};
 
@@ -7,13 +7,14 @@ use crate::pdu::{Event, Framing, Header, Limits, PduError, Reader, Receiver};
 pub struct Pdu {
     /// Everything but the data.
     pub header: Header,
-    /// The data; as many as the header says.
+    /// The data, as long as the header says.
     pub data: Vec<u8>,
     /// Whether data fit their digest; true without one.
     pub is_sound: bool,
 }
 
-/// Collects what a [`Reader`] hands on. Memory for data is taken when their length was held against the limits, once a PDU.
+/// Collects what a [`Reader`] hands on. Memory for data is taken when their length was held against
+/// the limits, once a PDU.
 #[derive(Clone, Debug)]
 pub struct Assembler {
     reader: Reader,
@@ -22,7 +23,8 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// A connection from which nothing was read. What it holds at most is the larger of the two limits, or 128 bytes.
+    /// A connection from which nothing was read. What it holds at most is the larger of the two
+    /// limits, or 128 bytes.
     pub fn new(receiver: Receiver, limits: Limits) -> Self {
         Assembler { reader: Reader::new(receiver, limits), header: None, data: Vec::new() }
     }
@@ -37,7 +39,8 @@ impl Assembler {
         &mut self.reader
     }
 
-    /// The next whole PDU; takes what it read from the front of `input`. `None` when more input is needed.
+    /// The next whole PDU; takes what it read from the front of `input`. `None` when more input is
+    /// needed.
     pub fn next(&mut self, input: &mut &[u8]) -> Result<Option<Pdu>, PduError> {
         while let Some(event) = self.reader.next(input)? {
             match event {

@@ -1,4 +1,5 @@
-//! What a peer did wrong, so that the connection has to end, and how a termination says it (3.6.2.4).
+//! What a peer did wrong, so that the connection has to end, and how a termination says it
+//! (3.6.2.4).
 
 use crate::layout::codes;
 use crate::pdu::PduKind;
@@ -12,39 +13,40 @@ codes! {
         Sequence = 2,
         /// The header digest; the information is the digest that came.
         HeaderDigest = 3,
-        /// Data outside of what was asked for.
+        /// Data outside of the requested range.
         OutOfRange = 4,
         /// Of a controller: more data in a PDU than MAXH2CDATA. Of a host: more R2Ts than MAXR2T.
         LimitExceeded = 5,
-        /// A parameter of the connection that is not supported; the information is its offset in bytes.
+        /// A parameter of the connection that is not supported; the information is its offset in
+        /// bytes.
         Unsupported = 6,
     }
 }
 
-/// What a peer did wrong. The connection cannot go on.
+/// A violation by a peer. The connection cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PduError {
-    /// A field of a header holds what it may not.
+    /// A field of a header has an invalid value.
     #[error("{field} (byte {at}) is {got:#x}, allowed is {allowed}")]
     Field {
         /// Which, in the specification's letters.
         field: &'static str,
         /// Where it begins, bytes from the start of the PDU.
         at: u8,
-        /// What it holds.
+        /// Its value.
         got: u64,
-        /// What it may hold.
+        /// The allowed values.
         allowed: &'static str,
     },
     /// A length in a header is not the one that follows from the others.
     #[error("{field} (byte {at}) is {got}, must be {least} to {most}")]
     Length {
-        /// Which.
+        /// The field.
         field: &'static str,
         /// Where it begins.
         at: u8,
-        /// What it holds.
+        /// Its value.
         got: u64,
         /// Least allowed.
         least: u64,
@@ -54,21 +56,21 @@ pub enum PduError {
     /// A parameter of the connection that is not supported.
     #[error("{field} (byte {at}) is {got:#x}, supported is {supported}")]
     Unsupported {
-        /// Which.
+        /// The field.
         field: &'static str,
         /// Where it begins.
         at: u8,
-        /// What was asked.
+        /// The requested value.
         got: u64,
-        /// What is supported.
+        /// The supported values.
         supported: &'static str,
     },
     /// A PDU that may not come now.
-    #[error("{kind:?} came where only {allowed} may come")]
+    #[error("{kind:?} received, allowed is only {allowed}")]
     Sequence {
-        /// What came.
+        /// The received type.
         kind: PduKind,
-        /// What may come.
+        /// The allowed types.
         allowed: &'static str,
     },
     /// The header digest is wrong.
@@ -79,10 +81,10 @@ pub enum PduError {
         /// The one that fits the header.
         computed: u32,
     },
-    /// Data outside of what may come.
+    /// Data outside of the allowed range.
     #[error("{kind:?} has bytes {offset} to {offset}+{length}, allowed are {from} to {to}")]
     OutOfRange {
-        /// In what.
+        /// The type of the PDU.
         kind: PduKind,
         /// First byte.
         offset: u32,
@@ -96,17 +98,17 @@ pub enum PduError {
     /// More than was agreed on.
     #[error("{what} is {got}, agreed was at most {most}")]
     LimitExceeded {
-        /// Of what.
+        /// The limit.
         what: &'static str,
-        /// How much came.
+        /// The received value.
         got: u64,
-        /// How much may.
+        /// The agreed value.
         most: u64,
     },
 }
 
 impl PduError {
-    /// What the termination's FES says.
+    /// The termination's FES.
     pub const fn fatal_status(&self) -> FatalStatus {
         match self {
             PduError::Field { .. } | PduError::Length { .. } => FatalStatus::InvalidField,
@@ -118,7 +120,7 @@ impl PduError {
         }
     }
 
-    /// What the termination's FEI says; 0 where it is reserved.
+    /// The termination's FEI; 0 where it is reserved.
     pub const fn information(&self) -> u32 {
         match self {
             PduError::Field { at, .. } | PduError::Length { at, .. } | PduError::Unsupported { at, .. } => *at as u32,

@@ -34,7 +34,7 @@ impl PduKind {
         match self {
             PduKind::InitializeRequest | PduKind::InitializeResponse => HEADER_BYTES_MAX,
             PduKind::Command => 72,
-            _ => 24,
+            _ => SHORT_BYTES,
         }
     }
 
@@ -64,23 +64,25 @@ impl PduKind {
     }
 }
 
-/// What a host asks of a connection (ICReq, 3.6.2.2).
+/// The host's parameters of a connection (ICReq, 3.6.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitializeRequest {
-    /// The host wants data from the controller at multiples of so many dwords, less one; at most 31.
+    /// The host wants data from the controller at multiples of so many dwords, less one; at most
+    /// 31.
     pub alignment: u8,
-    /// Digests that it wants.
+    /// Requested digests.
     pub digests: super::Digests,
     /// R2Ts a command that it allows to be open, less one (MAXR2T).
     pub ready_max_minus_one: u32,
 }
 
-/// What a controller answers (ICResp, 3.6.2.3).
+/// The controller's parameters of a connection (ICResp, 3.6.2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitializeResponse {
-    /// The controller wants data from the host at multiples of so many dwords, less one; at most 31. Linux insists on 0.
+    /// The controller wants data from the host at multiples of so many dwords, less one; at most
+    /// 31. Linux insists on 0.
     pub alignment: u8,
-    /// Digests that are used: of those that the host wants.
+    /// Digests in use: among those that the host requested.
     pub digests: super::Digests,
     /// Bytes of data that one H2CData may carry (MAXH2CDATA): at least 4,096, a multiple of 4.
     pub host_data_max: u32,
@@ -89,9 +91,9 @@ pub struct InitializeResponse {
 /// Why a connection ends (H2CTermReq, C2HTermReq; 3.6.2.4). The offending header follows as data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Termination {
-    /// What is wrong.
+    /// The violation.
     pub status: FatalStatus,
-    /// Where.
+    /// The offset or value in question.
     pub information: u32,
     /// Bytes of the offending header that follow: at most 128.
     pub data_length: u32,
@@ -102,7 +104,7 @@ pub struct Termination {
 pub struct HostData {
     /// The command.
     pub command: u16,
-    /// The R2T that asked for them.
+    /// The R2T of the data.
     pub tag: u16,
     /// First byte, from the start of the command's data.
     pub offset: u32,
@@ -123,11 +125,12 @@ pub struct ControllerData {
     pub length: u32,
     /// The last of the command.
     pub is_last: bool,
-    /// The command has succeeded and no response follows: only without flow control, and on the last.
+    /// The command has succeeded and no response follows: only without flow control, and on the
+    /// last.
     pub is_success: bool,
 }
 
-/// The controller asks for data (R2T, 3.6.2.9).
+/// Requests data (R2T, 3.6.2.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadyToTransfer {
     /// The command.
@@ -168,6 +171,19 @@ pub enum Header {
     ReadyToTransfer(ReadyToTransfer),
 }
 
+impl ControllerData {
+    /// The bytes behind the common header.
+    fn specific(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..2].copy_from_slice(&self.command.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.offset.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.length.to_le_bytes());
+        bytes
+    }
+}
+
+/// Bytes of the header of all PDUs but initialization and commands (HLEN).
+const SHORT_BYTES: usize = 24;
 const FLAG_LAST: u8 = 0x04;
 const FLAG_SUCCESS: u8 = 0x08;
 
@@ -207,7 +223,26 @@ impl Header {
         }
     }
 
-    /// Writes what stands behind the common header into zeroed bytes, `bytes[0]` being the PDU's first.
+    /// The whole header of a response or of data to the host, as it is without digests and padding.
+    /// `None` for other types, and for data that no PDU holds.
+    #[inline]
+    pub(super) fn plain(&self) -> Option<[u8; SHORT_BYTES]> {
+        let (kind, offset, specific) = match self {
+            Header::Response(completion) => (PduKind::Response, 0, completion.encode()),
+            Header::ControllerData(data) => (PduKind::ControllerData, SHORT_BYTES as u8, data.specific()),
+            _ => return None,
+        };
+        let length = self.data_length().checked_add(SHORT_BYTES as u32)?;
+        let offset = if self.data_length() > 0 { offset } else { 0 };
+        let mut bytes = [0; SHORT_BYTES];
+        bytes[..4].copy_from_slice(&[kind.code(), self.flags(), SHORT_BYTES as u8, offset]);
+        bytes[4..8].copy_from_slice(&length.to_le_bytes());
+        bytes[8..].copy_from_slice(&specific);
+        Some(bytes)
+    }
+
+    /// Writes the bytes behind the common header. `bytes` are zeroed and begin with the PDU's
+    /// first.
     pub(super) fn write_specific(&self, bytes: &mut [u8]) {
         match self {
             Header::InitializeRequest(request) => {
@@ -225,12 +260,13 @@ impl Header {
             Header::Command { entry, .. } => entry.put(&mut bytes[8..72]),
             Header::Response(completion) => completion.put(&mut bytes[8..24]),
             Header::HostData(data) => put_range(bytes, data.command, data.tag, data.offset, data.length),
-            Header::ControllerData(data) => put_range(bytes, data.command, 0, data.offset, data.length),
+            Header::ControllerData(data) => bytes[8..24].copy_from_slice(&data.specific()),
             Header::ReadyToTransfer(ready) => put_range(bytes, ready.command, ready.tag, ready.offset, ready.length),
         }
     }
 
-    /// Reads a header whose common part was found sound: `bytes` is as long as `kind` says. `carried` is what the lengths leave for data.
+    /// Decodes a header whose common part is valid: `bytes` is as long as `kind` says. `carried` is
+    /// the number of data bytes by its lengths.
     pub(super) fn read(kind: PduKind, bytes: &[u8], carried: u32) -> Result<Header, PduError> {
         let flags = bytes[1];
         Ok(match kind {

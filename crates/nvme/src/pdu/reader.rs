@@ -1,5 +1,5 @@
-//! Bytes of a connection in any split, read as PDUs. Takes no memory: a header is gathered in place, data are handed on as slices of the
-//! input.
+//! Bytes of a connection in any split, read as PDUs. Takes no memory: a header is gathered in
+//! place, data are handed on as slices of the input.
 
 use crate::Sqe;
 use crate::layout::Field;
@@ -7,7 +7,7 @@ use crate::pdu::{
     COMMON_BYTES, DIGEST_BYTES, Framing, HEADER_BYTES_MAX, Header, PduError, PduKind, TERMINATION_DATA_MAX,
 };
 
-/// Who reads.
+/// The side that reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receiver {
     /// The host, from a controller.
@@ -16,16 +16,16 @@ pub enum Receiver {
     Controller,
 }
 
-/// How much data one PDU may carry. A longer one is refused as soon as its length is read.
+/// Most data of a PDU. A longer PDU is refused as soon as its length is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// In-capsule data: 8,192 on the admin queue, IOCCSZ x 16 - 64 on others.
     pub in_capsule_max: u32,
-    /// Data of H2CData (what was announced as MAXH2CDATA) or, of a host, of C2HData.
+    /// Data of H2CData (the announced MAXH2CDATA) or, at a host, of C2HData.
     pub data_max: u32,
 }
 
-/// What was read.
+/// An event of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A sound header. Its data follow, then [`Event::End`].
@@ -39,12 +39,13 @@ pub enum Event<'a> {
     },
     /// The PDU is over.
     End {
-        /// Whether data fit their digest; true without one. Where not, the command fails and the connection goes on.
+        /// Whether data fit their digest; true without one. Where not, the command fails and the
+        /// connection goes on.
         is_sound: bool,
     },
 }
 
-/// How far the connection is.
+/// State of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Nothing was read: only initialization may come.
@@ -55,14 +56,14 @@ enum Phase {
     Open,
 }
 
-/// How far the PDU is.
+/// State of the PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Gathering the common header.
     Common,
     /// Gathering the rest of the header, and its digest.
     Specific(PduKind),
-    /// Passing over what is left of the padding.
+    /// Skipping the rest of the padding.
     Padding { left: u32, data: u32 },
     /// Handing on data.
     Data { offset: u32, length: u32, digest: u32 },
@@ -74,8 +75,8 @@ enum Stage {
     Failed(PduError),
 }
 
-/// Reads PDUs. Make one a connection, call [`Reader::next`] until it returns `None`, feed more. After an error it gives the same error
-/// for ever.
+/// Reads PDUs. Make one a connection, call [`Reader::next`] until it returns `None`, feed more.
+/// After an error it gives the same error for ever.
 #[derive(Clone, Debug)]
 pub struct Reader {
     receiver: Receiver,
@@ -107,8 +108,8 @@ impl Reader {
         }
     }
 
-    /// Initialization is over; `framing` has what the *receiver* asked for as alignment. Call it after the event of the peer's
-    /// initialization and before reading on.
+    /// Initialization is over; `framing` has what the *receiver* asked for as alignment. Call it
+    /// after the event of the peer's initialization and before reading on.
     pub fn open(&mut self, framing: Framing) {
         (self.framing, self.phase) = (framing, Phase::Open);
     }
@@ -123,8 +124,9 @@ impl Reader {
         &self.gathered[..self.header_bytes]
     }
 
-    /// A command capsule that lies whole at the front of `input`, on a connection without digests: its entry and its data, taken at once instead
-    /// of as the events that [`Self::next`] has for it. `None`, and nothing taken, wherever that has to look closer.
+    /// Takes a whole command capsule at the front of `input`, on a connection without digests.
+    /// Returns its entry and its data at once, where [`Self::next`] has several events. `None`, and
+    /// nothing taken, wherever that has to look closer.
     pub fn next_capsule<'a>(&mut self, input: &mut &'a [u8]) -> Option<(&'a Sqe, &'a [u8])> {
         const HEADER: usize = PduKind::Command.header_bytes();
         let is_between = matches!((self.stage, self.phase), (Stage::Common, Phase::Open)) && self.filled == 0;
@@ -149,7 +151,8 @@ impl Reader {
         Some((entry, data))
     }
 
-    /// What comes next; takes what it read from the front of `input`. `None` when more input is needed.
+    /// The next event; takes the bytes that it read from the front of `input`. `None` when more
+    /// input is needed.
     pub fn next<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<Event<'a>>, PduError> {
         let step = self.step(input);
         if let Err(error) = step {
@@ -201,7 +204,8 @@ impl Reader {
         if is_there { self.check_common().map(|kind| Some(Stage::Specific(kind))) } else { Ok(None) }
     }
 
-    /// Type, direction, order, lengths and flags: all that can be known before the rest of the header.
+    /// Type, direction, order, lengths and flags: all that can be known before the rest of the
+    /// header.
     fn check_common(&self) -> Result<PduKind, PduError> {
         let [code, flags, header_length, ..] = self.gathered;
         let kind = self.known_kind(code)?;
@@ -237,7 +241,8 @@ impl Reader {
         u32::get(&self.gathered[4..8], "PLEN").expect("the common header was gathered")
     }
 
-    /// PLEN, and PDO where data follow. A limit of data is held against DATAL, which has an error of its own.
+    /// PLEN, and PDO where data follow. A limit of data is held against DATAL, which has an error
+    /// of its own.
     fn check_length(&self, kind: PduKind) -> Result<(), PduError> {
         let bare = u64::from(self.framing.data_offset(kind, 0));
         let got = u64::from(self.length());
@@ -258,7 +263,7 @@ impl Reader {
         u64::from(data) + digest
     }
 
-    /// PDO: behind the header, aligned. Any such place will do: how much a sender pads is its own affair.
+    /// PDO: behind the header, aligned. Any such offset is valid: padding is up to the sender.
     fn data_offset(&self) -> Result<u64, PduError> {
         let kind = PduKind::of_code(self.gathered[0]).expect("the type was checked first");
         let got = u64::from(self.gathered[3]);
@@ -298,7 +303,7 @@ impl Reader {
         if got == computed { Ok(()) } else { Err(PduError::HeaderDigest { got, computed }) }
     }
 
-    /// Padding, and what the lengths leave for data; notes whether a digest follows them.
+    /// Padding, and data bytes by the lengths; notes whether a digest follows.
     fn lengths(&mut self, kind: PduKind, behind_header: u32) -> Result<(u32, u32), PduError> {
         let length = self.length();
         if length == behind_header || kind.is_termination() {
@@ -316,7 +321,7 @@ impl Reader {
         Ok((offset - behind_header, carried))
     }
 
-    /// The header's own length of data against what PLEN leaves and against the limit.
+    /// Checks the header's own length of data against PLEN and the limit.
     fn check_data(&self, header: &Header, carried: u32) -> Result<(), PduError> {
         let (Header::HostData(_) | Header::ControllerData(_)) = header else { return Ok(()) };
         let length = header.data_length();
@@ -362,7 +367,8 @@ impl Reader {
         match (offset < length, self.has_data_digest) {
             (true, _) => Stage::Data { offset, length, digest },
             (false, true) => {
-                // Behind the header that is still wanted for a termination; `gathered` has room: no header with data has 128 bytes.
+                // Behind the header that is still wanted for a termination; `gathered` has room: no
+                // header with data has 128 bytes.
                 self.filled = HEADER_BYTES_MAX - DIGEST_BYTES;
                 Stage::Trailer { digest }
             }

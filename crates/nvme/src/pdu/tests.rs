@@ -161,6 +161,14 @@ fn a_plain_capsule_is_taken_at_once() {
 
 proptest! {
     #[test]
+    fn a_plain_header_is_what_the_general_way_writes(header in headers()) {
+        let mut bytes = Vec::new();
+        Framing::INITIAL.append_any_header(&header, &mut bytes);
+        let is_plain = matches!(header, Header::Response(_) | Header::ControllerData(_));
+        prop_assert_eq!(header.plain().map(Vec::from), is_plain.then_some(bytes));
+    }
+
+    #[test]
     fn a_pdu_comes_back_whole_wherever_it_is_split(header in headers(), framing in framings(), filler in any::<u8>()) {
         let data: Vec<u8> = (0..header.data_length()).map(|at| filler.wrapping_add(at as u8)).collect();
         let mut bytes = Vec::new();

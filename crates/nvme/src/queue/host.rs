@@ -4,7 +4,8 @@ use crate::Cqe;
 use crate::queue::{QueueError, QueueShape};
 use smallvec::SmallVec;
 
-/// Commands of one queue that the host has sent and not seen completed, each with what the host keeps for it.
+/// Commands of one queue that the host has sent and not seen completed, each with what the host
+/// keeps for it.
 #[derive(Clone, Debug)]
 pub struct HostQueue<T> {
     shape: QueueShape,
@@ -41,7 +42,8 @@ const SLOTS_NEAR: usize = 4;
 impl<T> HostQueue<T> {
     /// An empty queue. Takes memory for a slot when that is first used.
     pub fn new(shape: QueueShape) -> Self {
-        // One entry stays free, or full would look like empty (3.3.1.5); without flow control the bound is the same (NVMe over Fabrics).
+        // One entry stays free, or full would look like empty (3.3.1.5); without flow control the
+        // bound is the same (NVMe over Fabrics).
         let slot_bits = (shape.size() - 2).checked_ilog2().map_or(0, |bits| bits + 1);
         HostQueue {
             shape,
@@ -55,7 +57,7 @@ impl<T> HostQueue<T> {
         }
     }
 
-    /// How many commands are outstanding.
+    /// Returns the number of outstanding commands.
     pub fn outstanding(&self) -> u32 {
         self.slots.len() as u32 - self.free_count
     }
@@ -65,7 +67,7 @@ impl<T> HostQueue<T> {
         self.room() > 0
     }
 
-    /// How many commands may be sent now.
+    /// Returns the number of commands that may be sent now.
     pub fn room(&self) -> u32 {
         let free = self.shape.size() - 1 - self.outstanding();
         if !self.shape.flow_control {
@@ -80,7 +82,8 @@ impl<T> HostQueue<T> {
         self.slots.iter().filter_map(|slot| slot.command.as_ref())
     }
 
-    /// Takes a command and returns the id to send it with; fails while the queue is full, and gives the command back.
+    /// Takes a command and returns the id to send it with; fails while the queue is full, and gives
+    /// the command back.
     pub fn submit(&mut self, command: T) -> Result<u16, (T, QueueError)> {
         let full = QueueError::Full { outstanding: self.outstanding(), most: self.shape.size() - 1 };
         if !self.has_room() {
@@ -103,13 +106,13 @@ impl<T> HostQueue<T> {
         (self.free, self.free_count) = (index, 1);
     }
 
-    /// What is kept for the outstanding command `id`, to look at.
+    /// The data of the outstanding command `id`, read-only.
     pub fn get(&self, id: u16) -> Result<&T, QueueError> {
         let index = self.index(id)?;
         self.slots[index].command.as_ref().ok_or(QueueError::Unknown { id })
     }
 
-    /// What is kept for the outstanding command `id`.
+    /// The data of the outstanding command `id`.
     pub fn get_mut(&mut self, id: u16) -> Result<&mut T, QueueError> {
         let index = self.index(id)?;
         self.slots[index].command.as_mut().ok_or(QueueError::Unknown { id })
@@ -128,7 +131,7 @@ impl<T> HostQueue<T> {
         self.release(completion.id)
     }
 
-    /// C2HData said success: its command is over.
+    /// C2HData reported success: its command is completed.
     pub fn complete_by_flag(&mut self, id: u16) -> Result<T, QueueError> {
         self.release(id)
     }
@@ -138,7 +141,8 @@ impl<T> HostQueue<T> {
         self.had_odd_head
     }
 
-    /// The connection is gone: every outstanding command, once, in no order that means anything but always the same.
+    /// The connection is gone: every outstanding command, once, in no order that means anything but
+    /// always the same.
     pub fn abandon(&mut self) -> Vec<(u16, T)> {
         let ids: Vec<u16> = self.slots.iter().filter(|slot| slot.command.is_some()).map(|slot| slot.id).collect();
         let all = ids.into_iter().filter_map(|id| self.release(id).ok().map(|command| (id, command))).collect();

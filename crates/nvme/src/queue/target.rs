@@ -7,7 +7,8 @@ use crate::{Cqe, Status};
 #[derive(Clone, Debug)]
 pub struct TargetQueue<T> {
     shape: QueueShape,
-    /// By id. A sorted list and not a tree: as long as a queue is deep it is quicker, and it keeps its memory.
+    /// By id. A sorted list and not a tree: as long as a queue is deep it is quicker, and it keeps
+    /// its memory.
     commands: Vec<(u16, T)>,
     /// Entries that were taken, around the queue.
     head: u32,
@@ -19,13 +20,14 @@ impl<T> TargetQueue<T> {
         TargetQueue { shape, commands: Vec::new(), head: 0 }
     }
 
-    /// How many commands are outstanding.
+    /// Returns the number of outstanding commands.
     pub fn outstanding(&self) -> u32 {
         self.commands.len() as u32
     }
 
-    /// A command came. Fails when its id is in use (answer it by [`Self::refuse`]: the entry was taken) or when more commands are
-    /// outstanding than the queue has entries (the host breaks the rules: drop the connection). In both cases nothing is kept.
+    /// A command came. Fails when its identifier is in use: answer it by [`Self::refuse`], since
+    /// the entry was taken. Fails also when more commands are outstanding than the queue has
+    /// entries: then drop the connection. In both cases nothing is kept.
     pub fn receive(&mut self, id: u16, command: T) -> Result<(), QueueError> {
         let (outstanding, most) = (self.outstanding(), self.shape.size());
         if outstanding >= most {
@@ -41,7 +43,7 @@ impl<T> TargetQueue<T> {
         }
     }
 
-    /// What is kept for the outstanding command `id`.
+    /// The data of the outstanding command `id`.
     pub fn get_mut(&mut self, id: u16) -> Option<&mut T> {
         let place = self.place(id).ok()?;
         Some(&mut self.commands[place].1)
@@ -52,13 +54,15 @@ impl<T> TargetQueue<T> {
         self.commands.iter().map(|(id, command)| (*id, command))
     }
 
-    /// Ends a command; the completion is to be sent. Fails when it is not outstanding: nothing is completed twice.
+    /// Ends a command; the completion is to be sent. Fails when it is not outstanding: nothing is
+    /// completed twice.
     pub fn complete(&mut self, id: u16, status: Status, result: u64) -> Result<(T, Cqe), QueueError> {
         let command = self.remove(id)?;
         Ok((command, self.refuse(id, status, result)))
     }
 
-    /// Ends a command whose last C2HData says success, without a completion. Only without flow control.
+    /// Completes a command whose last C2HData reports success, without a completion. Only without
+    /// flow control.
     pub fn complete_by_flag(&mut self, id: u16) -> Result<T, QueueError> {
         if self.shape.flow_control {
             return Err(QueueError::FlowControl { id: self.shape.id });
@@ -78,7 +82,7 @@ impl<T> TargetQueue<T> {
         std::mem::take(&mut self.commands)
     }
 
-    /// Where `id` stands, or where it would.
+    /// The place of `id`, or where it would be inserted.
     fn place(&self, id: u16) -> Result<usize, usize> {
         self.commands.binary_search_by_key(&id, |(id, _)| *id)
     }

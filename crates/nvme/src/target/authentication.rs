@@ -1,30 +1,32 @@
-//! In-band authentication of a connection: until it is through, nothing else is carried out. A host that is through may prove itself anew at any time.
+//! In-band authentication of a connection: before it passes, no other command is carried out. A
+//! host may authenticate again at any time.
 
 use crate::auth::{
     Entropy, FailureReason, GroupId, HashId, MESSAGE_MAX, Message, PROTOCOL, Question, SPECIFIC, Secret, Speaker,
     augment, is_same, respond,
 };
-use crate::target::Target;
-use crate::target::controller::Controller;
+use crate::target::connection::Connection;
 use crate::target::flight::Transfer;
-use crate::target::notice::{AuthenticationFault, CloseReason, Notice};
+use crate::target::subsystem::Subsystem;
 use crate::{Fabrics, Nqn, Status};
 use base::{Span, Time};
 use std::collections::BTreeMap;
 
-/// Who has to authenticate, and how.
+/// The hosts that have to authenticate, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthenticationConfig {
-    /// What challenges and private values are derived from.
+    /// Source of challenges and private values.
     pub entropy: Entropy,
-    /// Hosts that have to prove who they are. A host that is not among them is let in without, if the subsystem lets it in: list its hosts.
+    /// Hosts that have to authenticate. Any other host that the subsystem allows is accepted
+    /// without: list its hosts.
     pub hosts: BTreeMap<Nqn, HostSecrets>,
     /// Hash functions that are taken; of those the host's first is used.
     pub hashes: Vec<HashId>,
     /// Groups of Diffie and Hellman that are taken; the first that the host offers is used.
     pub groups: Vec<GroupId>,
-    /// What exponentiations may cost a second, in [such of 2,048 bits](GroupId::cost), of authentications that come to nothing: strangers can ask for
-    /// them. What is beyond that is told to come again.
+    /// Cost of exponentiations a second, in [such of 2,048 bits](GroupId::cost), for
+    /// authentications that fail: strangers can cause them. Beyond that a host is told to try
+    /// again.
     pub exponent_cost_per_second: u32,
 }
 
@@ -33,11 +35,12 @@ pub struct AuthenticationConfig {
 pub struct HostSecrets {
     /// By which the host proves itself.
     pub host: Secret,
-    /// By which the target proves itself to a host that asks; `None` to have such a host fail.
+    /// Secret by which the target authenticates to a host that challenges it; `None` refuses such a
+    /// host.
     pub controller: Option<Secret>,
 }
 
-/// What has to come next.
+/// The next message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Negotiate, from the host.
@@ -46,15 +49,15 @@ enum Stage {
     Challenge,
     /// Reply, from the host.
     Reply,
-    /// The host fetches the end; whether it then says that it is satisfied too.
+    /// The host fetches the success; whether it then confirms the target's response.
     Success { is_mutual: bool },
     /// The host fetches why it failed.
     Failure(FailureReason),
-    /// The host says that it is satisfied.
+    /// The host confirms.
     Confirmation,
 }
 
-/// How far the authentication of a connection is.
+/// State of a connection's authentication.
 #[derive(Clone, Debug)]
 pub(super) struct Authentication {
     secrets: HostSecrets,
@@ -65,26 +68,29 @@ pub(super) struct Authentication {
     transaction: u16,
     hash: HashId,
     group: GroupId,
-    /// Which challenge of the target it is; its private value goes by the same.
+    /// The number of the target's challenge, and of its private value.
     number: u64,
     challenge: Vec<u8>,
-    /// What the host asked of us.
+    /// The response to the host's challenge.
     answer: Option<Vec<u8>>,
 }
 
-/// What became of a message of the host.
-enum Step {
-    /// The transaction goes on.
-    On,
-    /// There is no time for it now.
+/// An event of an authentication, for its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AuthenticationEvent {
+    /// The transaction continues.
+    Continues,
+    /// No time is left for exponentiations: the host may try again.
     Busy,
-    /// The host is who it says.
+    /// This side refuses the host, which may fetch the reason.
+    Refused(FailureReason),
+    /// The host is authenticated.
     Passed,
-    /// It ends.
+    /// The host ended it, or has fetched the reason of its refusal: the connection ends.
     Ended(FailureReason),
 }
 
-/// What of a host's offers is taken.
+/// Parameters for a choice among a host's offers.
 struct Choice<'a> {
     config: &'a AuthenticationConfig,
     exertion: &'a mut Exertion,
@@ -92,15 +98,16 @@ struct Choice<'a> {
     number: u64,
 }
 
-/// How far exponentiations have used up the time that they may take.
+/// The share of the time for exponentiations that is used up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Exertion {
-    /// All of it is there again at this time.
+    /// All of the share is available again at this time.
     rested: Time,
 }
 
 impl Exertion {
-    /// Whether there is time for so much at a rate of so much a second; takes it then. A second's worth may be used at once.
+    /// Whether there is time for so much at a rate of so much a second; takes it then. A second's
+    /// worth may be used at once.
     fn take(&mut self, now: Time, cost: u64, per_second: u32) -> bool {
         let (second, span) = (Span::secs(1), span_of(cost, per_second));
         let from = self.rested.max(now);
@@ -122,7 +129,7 @@ fn span_of(cost: u64, per_second: u32) -> Span {
     Span::ps((Span::secs(1).as_ps() / u64::from(per_second.max(1))).saturating_mul(cost))
 }
 
-/// One for the public value, one for what both share.
+/// One for the public value, one for the shared secret.
 fn exchange_cost(group: GroupId) -> u64 {
     2 * group.cost()
 }
@@ -148,18 +155,29 @@ impl Authentication {
         self.is_proven
     }
 
-    fn fail(&mut self, reason: FailureReason) -> Step {
-        self.stage = Stage::Failure(reason);
-        Step::On
+    /// Refuses the host. An earlier success holds no more: the host may only fetch the reason.
+    fn fail(&mut self, reason: FailureReason) -> AuthenticationEvent {
+        (self.stage, self.is_proven) = (Stage::Failure(reason), false);
+        AuthenticationEvent::Refused(reason)
     }
 
-    fn take(&mut self, bytes: &[u8], names: (&str, &str), choice: Choice<'_>) -> Step {
+    /// Notes that the host passed. It may authenticate again at any time.
+    pub(super) fn pass(&mut self) {
+        (self.is_proven, self.stage) = (true, Stage::Negotiate);
+    }
+
+    /// Whether this side has refused the host.
+    pub(super) fn is_refused(&self) -> bool {
+        matches!(self.stage, Stage::Failure(_))
+    }
+
+    fn take(&mut self, bytes: &[u8], names: (&str, &str), choice: Choice<'_>) -> AuthenticationEvent {
         let message = match Message::decode(bytes) {
             Ok(message) => message,
             Err(reason) => return self.fail(reason),
         };
         match (self.stage, message) {
-            (_, Message::Failure { reason, .. }) => Step::Ended(reason),
+            (_, Message::Failure { reason, .. }) => AuthenticationEvent::Ended(reason),
             (Stage::Negotiate, Message::Negotiate { transaction, wants_channel, hashes, groups }) => {
                 self.transaction = transaction;
                 self.negotiate(wants_channel, &hashes, &groups, choice)
@@ -169,12 +187,20 @@ impl Authentication {
             {
                 self.check(&response, challenge, &public, names)
             }
-            (Stage::Confirmation, Message::Success2 { transaction }) if transaction == self.transaction => Step::Passed,
+            (Stage::Confirmation, Message::Success2 { transaction }) if transaction == self.transaction => {
+                AuthenticationEvent::Passed
+            }
             _ => self.fail(FailureReason::IncorrectMessage),
         }
     }
 
-    fn negotiate(&mut self, wants_channel: bool, hashes: &[HashId], groups: &[GroupId], choice: Choice<'_>) -> Step {
+    fn negotiate(
+        &mut self,
+        wants_channel: bool,
+        hashes: &[HashId],
+        groups: &[GroupId],
+        choice: Choice<'_>,
+    ) -> AuthenticationEvent {
         let Choice { config, exertion, now, number } = choice;
         if wants_channel {
             return self.fail(FailureReason::Concatenation);
@@ -187,14 +213,14 @@ impl Authentication {
             return self.fail(FailureReason::GroupNotUsable);
         };
         if !exertion.take(now, exchange_cost(*group), config.exponent_cost_per_second) {
-            return Step::Busy;
+            return AuthenticationEvent::Busy;
         }
         (self.hash, self.group, self.stage, self.number) = (*hash, *group, Stage::Challenge, number);
         self.challenge = self.entropy.derive(b"challenge", number)[..hash.bytes()].to_vec();
-        Step::On
+        AuthenticationEvent::Continues
     }
 
-    /// The number of the challenge: zero would say that there is none (Base 2.0, 8.13.5.4).
+    /// The number of the challenge; zero would mean that there is none (Base 2.0, 8.13.5.4).
     fn sequence(&self) -> u32 {
         (self.number as u32).max(1)
     }
@@ -203,7 +229,7 @@ impl Authentication {
         self.entropy.derive(b"private value", self.number)
     }
 
-    /// What a challenge becomes in a group; `None` where the host's public value is none of it.
+    /// The augmented challenge in a group; `None` for an invalid public value of the host.
     fn augmented(&self, challenge: &[u8], shared: Option<&[u8]>) -> Vec<u8> {
         shared.map_or_else(|| challenge.to_vec(), |shared| augment(self.hash, shared, challenge))
     }
@@ -214,7 +240,7 @@ impl Authentication {
         challenge: Option<(Vec<u8>, u32)>,
         public: &[u8],
         (host, subsystem): (&str, &str),
-    ) -> Step {
+    ) -> AuthenticationEvent {
         let (hash, transaction) = (self.hash, self.transaction);
         let shared = self.group.shared(&self.private(), public);
         let has_value = self.group == GroupId::Null && public.is_empty() || shared.is_some();
@@ -228,7 +254,8 @@ impl Authentication {
         }
         let is_mutual = challenge.is_some();
         if let Some((challenge, sequence)) = challenge {
-            // Its own challenge sent back would have the target answer for the host (Base 2.0, 8.13.5.5).
+            // Its own challenge sent back would have the target answer for the host (Base 2.0,
+            // 8.13.5.5).
             let Some(secret) = self.secrets.controller.as_ref().filter(|_| challenge != self.challenge) else {
                 return self.fail(FailureReason::Failed);
             };
@@ -237,48 +264,79 @@ impl Authentication {
             self.answer = Some(respond(secret, Speaker::Controller, &asked));
         }
         self.stage = Stage::Success { is_mutual };
-        Step::On
+        AuthenticationEvent::Continues
     }
 
-    /// What the host fetches, and whether it is through or out by it; `None` when there is nothing to fetch.
-    fn give(&mut self) -> Option<(Message, Step)> {
+    /// What the host fetches, and whether it is through or out by it; `None` when there is nothing
+    /// to fetch.
+    pub(super) fn give(&mut self) -> Option<(Message, AuthenticationEvent)> {
         let transaction = self.transaction;
         match self.stage {
             Stage::Challenge => {
                 self.stage = Stage::Reply;
                 let (hash, group, sequence) = (self.hash, self.group, self.sequence());
                 let (challenge, public) = (self.challenge.clone(), group.public(&self.private()));
-                Some((Message::Challenge { transaction, hash, group, sequence, challenge, public }, Step::On))
+                Some((
+                    Message::Challenge { transaction, hash, group, sequence, challenge, public },
+                    AuthenticationEvent::Continues,
+                ))
             }
             Stage::Success { is_mutual } => {
                 self.stage = Stage::Confirmation;
                 let success = Message::Success1 { transaction, hash: self.hash, response: self.answer.take() };
-                Some((success, if is_mutual { Step::On } else { Step::Passed }))
+                Some((success, if is_mutual { AuthenticationEvent::Continues } else { AuthenticationEvent::Passed }))
             }
-            Stage::Failure(reason) => {
-                Some((Message::Failure { transaction, is_from_controller: true, reason }, Step::Ended(reason)))
-            }
+            Stage::Failure(reason) => Some((
+                Message::Failure { transaction, is_from_controller: true, reason },
+                AuthenticationEvent::Ended(reason),
+            )),
             Stage::Negotiate | Stage::Reply | Stage::Confirmation => None,
         }
     }
 }
 
-impl Target {
-    /// What a host that connects has to go through, if anything.
-    pub(super) fn authentication_of(&self, controller: &Controller) -> Option<Box<Authentication>> {
-        let config = self.subsystems[controller.subsystem()?].config.authentication.as_ref()?;
-        let secrets = config.hosts.get(&controller.host)?.clone();
+impl Subsystem {
+    /// The authentication that a host has to pass, if any.
+    pub(super) fn authentication_of(&self, host: &Nqn) -> Option<Box<Authentication>> {
+        let config = self.config.authentication.as_ref()?;
+        let secrets = config.hosts.get(host)?.clone();
         Some(Box::new(Authentication::new(secrets, config.entropy.clone())))
     }
 
-    /// What an authentication command moves, on a connection that has something to prove.
-    pub(super) fn authentication_transfer(&self, index: u32, fabrics: Fabrics) -> Result<Transfer, Status> {
+    /// Takes a message of `host`. `number` is the challenge's, should one be made.
+    pub(super) fn hear(
+        &mut self,
+        state: &mut Authentication,
+        bytes: &[u8],
+        host: Nqn,
+        (now, number): (Time, u64),
+    ) -> AuthenticationEvent {
+        // The configuration was removed while this host was connected: what it had holds no more.
+        let Some(config) = &self.config.authentication else { return state.fail(FailureReason::Failed) };
+        if let (Stage::Negotiate, Some(secrets)) = (state.stage, config.hosts.get(&host)) {
+            state.secrets = secrets.clone();
+        }
+        let choice = Choice { config, exertion: &mut self.exertion, now, number };
+        state.take(bytes, (host.as_str(), self.config.name.as_str()), choice)
+    }
+
+    /// An authentication passed: its exponentiations do not count.
+    pub(super) fn passed(&mut self, state: &Authentication) {
+        if let Some(config) = &self.config.authentication {
+            self.exertion.give_back(exchange_cost(state.group), config.exponent_cost_per_second);
+        }
+    }
+}
+
+impl Connection {
+    /// Bytes and direction of an authentication command.
+    pub(super) fn authentication_transfer(&self, fabrics: Fabrics) -> Result<Transfer, Status> {
         let (Fabrics::AuthenticationSend { protocol, specific, length }
         | Fabrics::AuthenticationReceive { protocol, specific, length }) = fabrics
         else {
             return Err(Status::INVALID_OPCODE.without_retry());
         };
-        if self.connections[index].authentication.is_none() {
+        if self.authentication.is_none() {
             return Err(Status::INVALID_OPCODE.without_retry());
         }
         if (protocol, specific) != (PROTOCOL, SPECIFIC) || !(1..=MESSAGE_MAX).contains(&length) {
@@ -286,113 +344,6 @@ impl Target {
         }
         let is_send = matches!(fabrics, Fabrics::AuthenticationSend { .. });
         Ok(if is_send { Transfer::In(length) } else { Transfer::Out(length) })
-    }
-
-    /// A message of the host.
-    pub(super) fn on_authentication_send(&mut self, index: u32, slot: u32) {
-        let Some((host, subsystem)) = self.names_of(index) else { return };
-        let Some(mut state) = self.connections[index].authentication.take() else { return };
-        let bytes = std::mem::take(&mut self.flights[slot].buffer);
-        let step = self.heard(index, &mut state, &bytes);
-        self.flights[slot].buffer = bytes;
-        if let (Stage::Failure(reason), Step::On) = (state.stage, &step) {
-            self.counters.authentications_failed += 1;
-            let (connection, why) = (self.connections[index].id, AuthenticationFault::Refused(reason));
-            self.notice(Notice::NotAuthenticated { connection, host, subsystem, why });
-            // Whatever it proved before: it may fetch why, and that is all.
-            state.is_proven = false;
-            self.set_deadline(index, self.limits.handshake);
-        }
-        // What is not through stands again before anything else happens.
-        self.after_authentication(index, state, &step);
-        let status = if matches!(step, Step::Busy) { Status::INTERRUPTED } else { Status::SUCCESS };
-        self.finish(slot, status, 0);
-        self.end_authentication(index, &step);
-    }
-
-    fn heard(&mut self, index: u32, state: &mut Authentication, bytes: &[u8]) -> Step {
-        let Some((host, subsystem)) = self.names_of(index) else { return state.fail(FailureReason::Failed) };
-        let at = self.controller_of(index).and_then(|controller| controller.subsystem());
-        self.challenges += 1;
-        let (now, number) = (self.now, self.challenges);
-        let Some(at) = at else { return state.fail(FailureReason::Failed) };
-        let place = &mut self.subsystems[at];
-        // It was taken away while this host was connected: what was, holds no more.
-        let Some(config) = &place.config.authentication else { return state.fail(FailureReason::Failed) };
-        if let (Stage::Negotiate, Some(secrets)) = (state.stage, config.hosts.get(&host)) {
-            state.secrets = secrets.clone();
-        }
-        let choice = Choice { config, exertion: &mut place.exertion, now, number };
-        state.take(bytes, (host.as_str(), subsystem.as_str()), choice)
-    }
-
-    /// Names of host and subsystem of a connection.
-    fn names_of(&mut self, index: u32) -> Option<(Nqn, Nqn)> {
-        let controller = self.controller_of(index)?;
-        let (host, subsystem) = (controller.host, controller.subsystem()?);
-        Some((host, self.subsystems[subsystem].config.name))
-    }
-
-    /// The host fetches what it is told.
-    pub(super) fn on_authentication_receive(&mut self, index: u32, slot: u32) {
-        let Some(mut state) = self.connections[index].authentication.take() else { return };
-        let Some((message, step)) = state.give() else {
-            self.connections[index].authentication = Some(state);
-            return self.finish(slot, Status::COMMAND_SEQUENCE.without_retry(), 0);
-        };
-        let bytes = message.encode();
-        if bytes.len() > self.flights[slot].buffer.len() {
-            self.connections[index].authentication = Some(state);
-            return self.finish(slot, Status::INVALID_FIELD.without_retry(), 0);
-        }
-        self.after_authentication(index, state, &step);
-        self.reply(slot, Ok(bytes));
-        self.end_authentication(index, &step);
-    }
-
-    fn after_authentication(&mut self, index: u32, mut state: Box<Authentication>, step: &Step) {
-        let has_passed = matches!(step, Step::Passed);
-        if has_passed {
-            (state.is_proven, state.stage) = (true, Stage::Negotiate);
-            self.give_back(index, state.group);
-        }
-        self.connections[index].authentication = Some(state);
-        if has_passed {
-            self.connections[index].deadline = None;
-            self.refresh_idle(index);
-        }
-    }
-
-    fn give_back(&mut self, index: u32, group: GroupId) {
-        let Some(at) = self.controller_of(index).and_then(|controller| controller.subsystem()) else { return };
-        let place = &mut self.subsystems[at];
-        if let Some(config) = &place.config.authentication {
-            place.exertion.give_back(exchange_cost(group), config.exponent_cost_per_second);
-        }
-    }
-
-    fn end_authentication(&mut self, index: u32, step: &Step) {
-        let Step::Ended(reason) = *step else { return };
-        if let (Some((host, subsystem)), false) = (self.names_of(index), self.has_failed(index)) {
-            self.counters.authentications_failed += 1;
-            let (connection, why) = (self.connections[index].id, AuthenticationFault::HostEnded(reason));
-            self.notice(Notice::NotAuthenticated { connection, host, subsystem, why });
-        }
-        self.close(index, CloseReason::Authentication);
-    }
-
-    /// Whether this side has said so already.
-    fn has_failed(&self, index: u32) -> bool {
-        let state = self.connections[index].authentication.as_ref();
-        state.is_some_and(|state| matches!(state.stage, Stage::Failure(_)))
-    }
-
-    /// The host has used up the time in which it had to prove itself.
-    pub(super) fn on_authentication_late(&mut self, index: u32) {
-        let Some((host, subsystem)) = self.names_of(index) else { return };
-        self.counters.authentications_failed += 1;
-        let (connection, why) = (self.connections[index].id, AuthenticationFault::Late);
-        self.notice(Notice::NotAuthenticated { connection, host, subsystem, why });
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a target is made of: every limit and every identity, given. Defaults are the caller's.
+//! Configuration of a target: all limits and identities, without defaults.
 
 use crate::identify::IDENTIFY_BYTES;
 use crate::log::{AddressFamily, AnaState, TransportSecurity};
@@ -10,35 +10,35 @@ use crate::{Nqn, Text};
 use base::Span;
 use std::collections::BTreeSet;
 
-/// A whole target.
+/// Configuration of a target.
 #[derive(Clone, Debug)]
 pub struct TargetConfig {
-    /// What peers may use.
+    /// Limits of peers.
     pub limits: TargetLimits,
-    /// Where hosts come in.
+    /// Ports.
     pub ports: Vec<PortConfig>,
-    /// What they find.
+    /// Subsystems.
     pub subsystems: Vec<SubsystemConfig>,
-    /// Refuse whatever is against the specification, even what [other targets let
-    /// pass](super::Tolerated).
+    /// Refuse all deviations from the specification, even those that [other targets
+    /// tolerate](super::Tolerated).
     pub is_strict: bool,
 }
 
-/// What peers may use. All of it is bound before memory is taken.
+/// Limits of peers, which are checked before memory is allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetLimits {
-    /// Connections at a time, those included that have not said who they are.
+    /// Most connections at a time, with those before Connect.
     pub connections_max: u32,
-    /// Controllers (hosts' associations) at a time.
+    /// Controllers at a time.
     pub controllers_max: u16,
     /// Controllers of one host, by its name, at a time.
     pub controllers_per_host_max: u16,
     /// I/O queues of a controller.
     pub io_queues_max: u16,
-    /// Entries of an I/O queue (CAP.MQES + 1, MAXCMD): 2 and up. A host that asks for more has no more commands carried out at a time.
+    /// Entries of an I/O queue (CAP.MQES + 1, MAXCMD): 2 and up. More entries of a host do not mean
+    /// more commands at a time.
     pub queue_entries_max: u16,
-    /// Longest transfer, as a power of two of 4 KiB (MDTS): 1 to 15, as 0 would tell hosts that there
-    /// is no limit.
+    /// Longest transfer, as a power of two of 4 KiB (MDTS): 1 to 15, as 0 would mean no limit.
     pub transfer_shift: u8,
     /// In-capsule data of I/O queues (IOCCSZ x 16 - 64): a multiple of 16.
     pub in_capsule_bytes: u32,
@@ -50,24 +50,25 @@ pub struct TargetLimits {
     pub ready_bytes_max: u32,
     /// R2Ts of a command that are open at a time; never more than the host's MAXR2T + 1.
     pub ready_open_max: u32,
-    /// Data that commands of one connection hold at a time, in-capsule data (bound by entries times their size) apart. At least the longest
-    /// transfer.
+    /// Data that commands of one connection hold at a time, without in-capsule data (bound by
+    /// entries times their size). At least the longest transfer.
     pub data_budget_bytes: u64,
-    /// Bytes of answers that wait for a host before nothing more is read from it.
+    /// Bytes of output that wait for a host before its input is no longer read.
     pub backlog_bytes_max: usize,
-    /// Free buffers that are kept for later commands, of all connections.
+    /// Free buffers of all connections that are kept for later commands.
     pub pool_bytes_max: u64,
-    /// How long a host may take to send ICReq, and then Connect.
+    /// Longest time until ICReq, and then until Connect.
     pub handshake: Span,
-    /// How long a connection may be silent whose controller has no keep-alive; `None` for ever.
+    /// Longest silence of a connection whose controller has no keep-alive timeout; `None` for ever.
     pub idle: Option<Span>,
-    /// How long a host may leave what is sent to it without reading any.
+    /// Longest time in which a host reads nothing of its output.
     pub stall: Span,
-    /// Granularity of keep-alive timeouts (KAS), units of 100 ms: at least 1. Timeouts are rounded up to it.
+    /// Granularity of keep-alive timeouts (KAS), units of 100 ms: at least 1. Timeouts are rounded
+    /// up to it.
     pub keep_alive_100_ms: u16,
     /// Asynchronous event requests at a time (AERL + 1): 1 to 256.
     pub events_max: u16,
-    /// Entries that the error log keeps: 1 to 256.
+    /// Entries of the error log: 1 to 256.
     pub errors_max: u16,
     /// Notices that wait to be fetched; older ones are dropped and counted.
     pub notices_max: usize,
@@ -80,10 +81,10 @@ impl TargetLimits {
     }
 }
 
-/// Where hosts come in, as the discovery log tells it.
+/// A port, as the discovery log shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortConfig {
-    /// Which.
+    /// The number of the port.
     pub id: PortId,
     /// Family of the address.
     pub family: AddressFamily,
@@ -91,11 +92,11 @@ pub struct PortConfig {
     pub address: Text<256>,
     /// TCP port in decimal.
     pub service: Text<32>,
-    /// How it is secured.
+    /// TLS of the port.
     pub security: TransportSecurity,
 }
 
-/// Which hosts may use a subsystem.
+/// The hosts that may use a subsystem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostAccess {
     /// All.
@@ -125,105 +126,106 @@ pub struct SubsystemConfig {
     pub model: Text<40>,
     /// Firmware revision.
     pub firmware: Text<8>,
-    /// Who may use it.
+    /// Hosts that may use it.
     pub hosts: HostAccess,
-    /// Who of them has to prove it, if anyone.
+    /// Hosts that have to authenticate, if any.
     pub authentication: Option<AuthenticationConfig>,
-    /// By which ports.
+    /// Its ports.
     pub ports: BTreeSet<PortId>,
-    /// Highest namespace that it will ever have (NN): 1 to 1,024.
+    /// Highest namespace identifier (NN): 1 to 1,024.
     pub namespace_max: u32,
-    /// What it holds at first.
+    /// Namespaces at the start.
     pub namespaces: Vec<NamespaceConfig>,
-    /// How groups of asymmetric access are reached by ports; optimized where nothing is said.
+    /// ANA states of groups by port; optimized if not given.
     pub paths: Vec<PathState>,
 }
 
-/// How a group is reached by a port.
+/// ANA state of a group on a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathState {
     /// The port.
     pub port: PortId,
     /// The group, from 1 on.
     pub group: u32,
-    /// How.
+    /// The ANA state.
     pub state: AnaState,
 }
 
 /// A namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamespaceConfig {
-    /// Its number, from 1 on.
+    /// Its identifier, from 1 on.
     pub id: u32,
-    /// Who keeps its data.
+    /// The backend of its data.
     pub backend: BackendId,
     /// Blocks: at least 1.
     pub blocks: u64,
     /// Bytes of a block as a power of two: 9 to 16.
     pub block_shift: u8,
-    /// Stable unique name, in the order of RFC 4122.
+    /// Stable unique name (UUID), in the byte order of RFC 4122.
     pub uuid: [u8; 16],
     /// Stable unique name (NGUID), or zeros.
     pub nguid: [u8; 16],
     /// Stable unique name, or zeros.
     pub eui64: [u8; 8],
-    /// Group of asymmetric access, from 1 on.
+    /// ANA group, from 1 on.
     pub group: u32,
     /// Writes are refused.
     pub is_read_only: bool,
-    /// Writes may rest in a volatile cache until they are flushed.
+    /// Writes may stay in a volatile cache until they are flushed.
     pub has_volatile_cache: bool,
-    /// Whether reservations that ask for it survive a loss of power: somebody carries out [`IoOperation::PersistReservations`](super::IoOperation).
+    /// Whether the backend keeps reservations through a power loss, by
+    /// [`IoOperation::PersistReservations`](super::IoOperation).
     pub keeps_reservations: bool,
-    /// The backend keeps its data in memory and answers requests in order before it takes the next
-    /// one. It is asked to lend what is read ([`IoOperation::Lend`](super::IoOperation::Lend)) and
-    /// writes from the input ([`IoOperation::WriteInput`](super::IoOperation::WriteInput)).
+    /// The backend keeps its data in memory, and answers requests in order before it takes the next
+    /// one. It lends the data of reads ([`IoOperation::Lend`](super::IoOperation::Lend)) and writes
+    /// from the input ([`IoOperation::WriteInput`](super::IoOperation::WriteInput)).
     pub lends: bool,
-    /// Reservations that outlived the last run.
+    /// Reservations that have survived the last run.
     pub reservations: Reservations,
 }
 
-/// What cannot be.
+/// Why a configuration is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// A number outside of its bounds.
     #[error("{field}: {got} is outside {least}..={most}")]
     OutOfRange {
-        /// Which.
+        /// The field.
         field: &'static str,
-        /// What was given.
+        /// The given value.
         got: u64,
         /// Least allowed.
         least: u64,
         /// Most allowed.
         most: u64,
     },
-    /// Two of the same name or number.
+    /// A duplicate name or number.
     #[error("{what} {name} is there twice")]
     Twice {
-        /// Of what kind.
+        /// The kind.
         what: &'static str,
         /// Its name.
         name: String,
     },
-    /// A name or number that nothing has.
+    /// An unknown name or number.
     #[error("{what} {name} is not there")]
     Missing {
-        /// Of what kind.
+        /// The kind.
         what: &'static str,
         /// Its name.
         name: String,
     },
 }
 
-/// That `got` is in bounds.
+/// Checks that `got` is in bounds.
 fn between(field: &'static str, got: u64, least: u64, most: u64) -> Result<(), ConfigError> {
     if (least..=most).contains(&got) { Ok(()) } else { Err(ConfigError::OutOfRange { field, got, least, most }) }
 }
 
 impl TargetConfig {
-    /// That all of it can be.
+    /// Checks the whole configuration.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         self.limits.check()?;
         let mut ports = BTreeSet::new();
@@ -273,7 +275,8 @@ impl TargetLimits {
 
 impl SubsystemConfig {
     fn check(&self, ports: &BTreeSet<PortId>) -> Result<(), ConfigError> {
-        // Lists of namespaces are told in one page each, and the log of changed ones holds as many (Base 2.0, 5.16.1.5).
+        // A list of namespaces has one page, and the log of changed ones holds as many (Base 2.0,
+        // 5.16.1.5).
         between("highest namespace", self.namespace_max.into(), 1, 1024)?;
         let named = self.ports.iter().copied().chain(self.paths.iter().map(|path| path.port));
         for port in named {
@@ -284,7 +287,7 @@ impl SubsystemConfig {
         let (mut ids, mut uuids) = (BTreeSet::new(), BTreeSet::new());
         for namespace in &self.namespaces {
             once(&mut ids, namespace.id, "namespace", namespace.id)?;
-            // Hosts take namespaces of one name for one (Base 2.0, 4.5.1).
+            // Hosts take namespaces with one name for the same (Base 2.0, 4.5.1).
             let uuid = u128::from_be_bytes(namespace.uuid);
             once(&mut uuids, uuid, "the UUID", format_args!("{uuid:032x} of namespace {}", namespace.id))?;
             namespace.check(self.namespace_max)?;
@@ -294,7 +297,7 @@ impl SubsystemConfig {
 }
 
 impl NamespaceConfig {
-    /// That it can be a namespace of a subsystem whose highest is `namespace_max`.
+    /// Checks a namespace of a subsystem whose highest is `namespace_max`.
     pub(super) fn check(&self, namespace_max: u32) -> Result<(), ConfigError> {
         between("namespace", self.id.into(), 1, namespace_max.into())?;
         between("block shift", self.block_shift.into(), 9, 16)?;

@@ -1,4 +1,4 @@
-//! What a controller is between Connect and the end of its admin connection.
+//! A controller, from Connect to the end of its admin connection.
 
 use crate::feature::{Event, EventMask, HostBehavior};
 use crate::log::{ErrorEntry, ReservationNotice};
@@ -8,17 +8,17 @@ use crate::{HostId, Nqn};
 use base::{Span, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// VS: 2.0, as a widely used target answers.
+/// VS: 2.0, as in a widely used target.
 pub(super) const VERSION: Version = Version { major: 2, minor: 0, tertiary: 0 };
-/// Notices of reservations that wait for a host; of more only the last are kept.
+/// Reservation notices that wait for a host; beyond that the oldest are dropped.
 const NOTICES_MAX: usize = 64;
-/// How long a controller with a keep-alive timeout may be silent at least while it is not enabled:
-/// the timer is not active then (Base 2.0, 3.9), and nothing else would end it.
+/// Least keep-alive timeout before a controller is enabled. Its timer is not active then (Base 2.0,
+/// 3.9), and nothing else would end it.
 const UNENABLED: Span = Span::secs(10);
 /// CAP.TO: 15 s, generous for a controller that is ready at once.
 const READY_TIMEOUT_500_MS: u8 = 30;
 
-/// Whose a controller is.
+/// The subsystem of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// Of the discovery subsystem.
@@ -27,12 +27,12 @@ pub(super) enum Role {
     Storage(usize),
 }
 
-/// What a host was not told yet, of the kinds that are told once until their log is read.
+/// State of an event of a kind that is reported once until its log is read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct EventState {
-    /// Something happened.
+    /// An event happened.
     pub(super) is_due: bool,
-    /// It was told; nothing more until the log is read.
+    /// It was reported; no more until the log is read.
     pub(super) is_masked: bool,
 }
 
@@ -55,29 +55,29 @@ pub(super) struct Controller {
     pub(super) keep_alive_deadline: Option<Time>,
     /// Connections by queue; 0 is the admin queue.
     pub(super) queues: Vec<Option<u32>>,
-    /// Commands that wait for events, oldest first.
+    /// Event requests, oldest first.
     pub(super) event_requests: VecDeque<u32>,
     pub(super) event_mask: EventMask,
     pub(super) events: [EventState; EVENTS.len()],
     /// Namespaces that changed since the log was read.
     pub(super) changed_namespaces: BTreeSet<u32>,
-    /// Those of them that are other ones now. Hosts are told twice: Linux removes such a namespace
-    /// at the first scan and would add it at the next.
+    /// Those of them that were replaced by others. Hosts are notified twice: Linux removes such a
+    /// namespace at the first scan and adds it at the next.
     pub(super) replaced_namespaces: BTreeSet<u32>,
     pub(super) reservation_notices: VecDeque<ReservationNotice>,
     pub(super) reservation_notice_count: u64,
-    /// Changes of reservations that are not told, by namespace.
+    /// Masked changes of reservations, by namespace.
     pub(super) reservation_masks: BTreeMap<u32, u32>,
     pub(super) behavior: HostBehavior,
     pub(super) features: Features,
     pub(super) errors: VecDeque<ErrorEntry>,
     pub(super) error_count: u64,
     pub(super) errors_max: usize,
-    /// How long it may be silent at least while it is not enabled.
+    /// Least keep-alive timeout while it is not enabled.
     unenabled: Span,
 }
 
-/// Features that are kept and mean nothing more here.
+/// Features that are stored and have no effect.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Features {
     pub(super) arbitration: u32,
@@ -89,7 +89,7 @@ pub(super) struct Features {
     pub(super) timestamp_set: Option<Time>,
 }
 
-/// Who asks for a controller, and how.
+/// The host of a new controller.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Guest {
     pub(super) role: Role,
@@ -149,18 +149,25 @@ impl Controller {
         }
     }
 
-    /// Whether I/O queues and I/O commands are taken.
+    /// Whether I/O queues and I/O commands are accepted.
     pub(super) fn is_ready(&self) -> bool {
         self.status.ready && self.status.shutdown == ShutdownState::None
     }
 
-    /// The keep-alive timer starts anew: a command came, or the controller is enabled.
-    pub(super) fn keep_alive(&mut self, now: Time) {
+    /// Sets the keep-alive timeout, zero for none, and returns the timer's deadline.
+    pub(super) fn set_keep_alive(&mut self, timeout: Span, now: Time) -> Option<Time> {
+        self.keep_alive = timeout;
+        self.restart_keep_alive(now);
+        self.keep_alive_deadline
+    }
+
+    /// Restarts the keep-alive timer: a command came, or the controller is enabled.
+    pub(super) fn restart_keep_alive(&mut self, now: Time) {
         let span = if self.is_ready() { self.keep_alive } else { self.keep_alive.max(self.unenabled) };
         self.keep_alive_deadline = if self.keep_alive == Span::ZERO { None } else { now.checked_add(span) };
     }
 
-    /// Something failed.
+    /// Adds an entry to the error log.
     pub(super) fn log_error(&mut self, entry: ErrorEntry) {
         self.error_count += 1;
         if self.errors.len() >= self.errors_max {
@@ -169,7 +176,7 @@ impl Controller {
         self.errors.push_front(ErrorEntry { count: self.error_count, ..entry });
     }
 
-    /// Everything that a reset brings back, the identity apart.
+    /// Resets all state but the identity.
     pub(super) fn reset(&mut self) {
         (self.configuration, self.status) = (disabled(), idle());
         (self.event_mask, self.events) = (EventMask::empty(), Default::default());
@@ -178,7 +185,8 @@ impl Controller {
         self.features = Features { timestamp_ms, timestamp_set, ..Features::default() };
     }
 
-    /// Something of this kind happened; it is told when the host asked for it and has read of the last.
+    /// An event of this kind happened. It is reported if the host has enabled it and has read the
+    /// log of the last.
     pub(super) fn raise(&mut self, event: Event) {
         let wanted = match event {
             Event::NAMESPACE_CHANGED => self.event_mask.contains(EventMask::NAMESPACE_ATTRIBUTES),
@@ -191,7 +199,7 @@ impl Controller {
         }
     }
 
-    /// The host read the log of this event, and in it everything so far: what happens from now on may be told.
+    /// The host has read the log of this event: later ones may be reported.
     pub(super) fn rearm(&mut self, event: Event) {
         if let Some(state) = self.event_state(event) {
             *state = EventState::default();
@@ -203,7 +211,7 @@ impl Controller {
         self.events.get_mut(index)
     }
 
-    /// An event to tell and the command that waited for it.
+    /// The next event to report, and the event request that it completes.
     pub(super) fn next_event(&mut self) -> Option<(u32, Event)> {
         let index = self.events.iter().position(|state| state.is_due && !state.is_masked)?;
         let slot = self.event_requests.pop_front()?;
@@ -211,7 +219,8 @@ impl Controller {
         Some((slot, EVENTS[index]))
     }
 
-    /// A change of reservations of `namespace`, of this kind (Base 2.0, Figure 264), that the host is told unless it asked not to be.
+    /// A change of reservations of `namespace`, of this kind (Base 2.0, Figure 264). The host is
+    /// notified unless it has masked the kind.
     pub(super) fn notify_reservation(&mut self, namespace: u32, kind: u8) {
         // Feature 82h masks by bits 1 to 3, of the kinds 1 to 3 (Base 2.0, 5.27.1.26).
         if self.reservation_masks.get(&namespace).is_some_and(|mask| mask & 1 << kind != 0) {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Highest controller id that a subsystem may give (Base 2.0, 3.1.1).
 const ID_MAX: u16 = 0xffef;
 
-/// The controllers of all subsystems. A number that was given last comes again last.
+/// The controllers of all subsystems. A number is reused as late as possible.
 #[derive(Debug, Default)]
 pub(super) struct Controllers {
     all: BTreeMap<u16, Controller>,
@@ -67,12 +67,12 @@ impl Controllers {
         self.iter().filter(|known| is_it(known)).map(|known| known.id).collect()
     }
 
-    /// How many `host` has.
+    /// The number of controllers of `host`.
     pub(super) fn count_of(&self, host: &Nqn) -> usize {
         self.iter().filter(|known| known.host == *host).count()
     }
 
-    /// Those whose host has been silent for too long.
+    /// Controllers whose keep-alive timer has expired.
     pub(super) fn expired(&self, now: Time) -> Vec<u16> {
         self.ids_of(|known| known.keep_alive_deadline.is_some_and(|deadline| deadline <= now))
     }

@@ -3,17 +3,17 @@
 use crate::target::io::IoTag;
 use crate::target::{BackendId, ConnectionId};
 use crate::transfer::{ReadyPlan, TargetWrite};
-use crate::{Body, Command, Fabrics, Status};
+use crate::{Body, Command, Fabrics, Io, Sgl, Status};
 use base::Time;
 
-/// How far a command is.
+/// State of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// The place is free.
     Free,
     /// Its data wait for the connection's budget.
     Parked,
-    /// Its data come.
+    /// Receives its data.
     Receiving,
     /// One half of a fused pair, waiting for the other.
     Fused,
@@ -23,7 +23,7 @@ pub(super) enum Phase {
     Waiting,
 }
 
-/// What a command moves.
+/// Bytes and direction of a command's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Transfer {
     /// Nothing.
@@ -35,7 +35,21 @@ pub(super) enum Transfer {
     Out(u32),
 }
 
-/// What the target itself has asked a backend for.
+/// A command that may be carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Admitted {
+    pub(super) transfer: Transfer,
+    /// The backend in memory that may lend the data of a read, or write from the input.
+    pub(super) lender: Option<BackendId>,
+}
+
+impl From<Transfer> for Admitted {
+    fn from(transfer: Transfer) -> Self {
+        Admitted { transfer, lender: None }
+    }
+}
+
+/// Purpose of the target's own request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Own {
     /// A flush, before this controller shuts down.
@@ -50,7 +64,7 @@ pub(super) struct Flight {
     /// Changes with every use of the place.
     pub(super) use_count: u32,
     pub(super) phase: Phase,
-    /// Where it came from; `None` when that is gone or it is the target's own.
+    /// Its connection; `None` when that is gone, or for the target's own.
     pub(super) connection: Option<u32>,
     pub(super) command: Command,
     pub(super) transfer: Transfer,
@@ -64,13 +78,13 @@ pub(super) struct Flight {
     pub(super) status: Status,
     /// The other half of a fused pair.
     pub(super) partner: Option<u32>,
-    /// What was read is flushed there before it is given to the host.
+    /// The backend to flush before the host gets what was read.
     pub(super) flush_after: Option<BackendId>,
-    /// What it is for, where no host has sent it.
+    /// Its purpose, if it is the target's own.
     pub(super) own: Option<Own>,
     /// A backend was asked to lend its data.
     pub(super) is_loan: bool,
-    /// When it came.
+    /// Time of arrival.
     pub(super) received: Time,
 }
 
@@ -96,7 +110,30 @@ impl Flight {
         }
     }
 
-    /// It failed: the first failure counts.
+    /// Puts data that the target makes into the buffer: cut, or zeros behind.
+    pub(super) fn fill(&mut self, data: &[u8]) {
+        let count = data.len().min(self.buffer.len());
+        self.buffer[..count].copy_from_slice(&data[..count]);
+        self.buffer[count..].fill(0);
+    }
+
+    /// Moves in-capsule data that begin at an offset to the front of the buffer.
+    pub(super) fn trim_capsule(&mut self) {
+        if let (Transfer::In(length), Sgl::InCapsule { offset, .. }) = (self.transfer, self.command.data) {
+            let (offset, length) = (offset as usize, length as usize);
+            if offset > 0 {
+                self.buffer.copy_within(offset..offset + length, 0);
+            }
+            self.buffer.truncate(length);
+        }
+    }
+
+    /// The result of S-Direct's engine beside its status; 0 where it was never asked.
+    pub(super) fn engine_result(&self) -> u64 {
+        self.buffer.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+
+    /// The command failed: the first failure counts.
     pub(super) fn fail(&mut self, status: Status) {
         if self.status.is_success() {
             self.status = status;
@@ -112,7 +149,7 @@ pub(super) struct Flights {
 }
 
 impl Flights {
-    /// A place for a command. How many there are is bound by connections and their queues.
+    /// A place for a command. Connections and their queues bound the number.
     pub(super) fn open(&mut self, now: Time, connection: Option<u32>, command: Command) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.places.push(Flight::new());
@@ -152,7 +189,20 @@ impl Flights {
         is_it.then_some(tag.slot)
     }
 
-    /// How many are in use.
+    /// Whether two commands are a Compare and a Write of the same blocks.
+    pub(super) fn is_pair(&self, first: u32, second: u32) -> bool {
+        let (compare, write) = (&self[first].command, &self[second].command);
+        match (compare.body, write.body) {
+            (Body::Io(Io::Compare(compared)), Body::Io(Io::Write(written))) => {
+                compare.namespace == write.namespace
+                    && compared.start == written.start
+                    && compared.blocks_minus_one == written.blocks_minus_one
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the number of places in use.
     pub(super) fn open_count(&self) -> usize {
         self.places.len() - self.free.len()
     }

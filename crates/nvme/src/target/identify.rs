@@ -1,4 +1,4 @@
-//! What Identify tells of controllers and namespaces.
+//! Identify pages of controllers and namespaces.
 
 use crate::feature::EventMask;
 use crate::identify::{
@@ -6,29 +6,32 @@ use crate::identify::{
     IdentifyNamespace, LbaFormat, LogAttributes, NamespaceDescriptors, NamespaceName, NamespaceSummary, NvmCommands,
     SglSupport,
 };
+use crate::target::TargetLimits;
 use crate::target::controller::{Controller, Role, VERSION};
+use crate::target::controllers::Controllers;
 use crate::target::nvm::{COPY_RANGES_MAX, copy_blocks_max, copy_range_blocks_max};
 use crate::target::subsystem::{Namespace, Subsystem};
-use crate::target::{Target, TargetLimits};
 use crate::{Identify, Nqn, Sqe, Status, Text};
 
 /// Bits of CMIC: several ports, several controllers, asymmetric access.
 const SHARING: u8 = 1 << 0 | 1 << 1 | 1 << 3;
 /// CTRATT: host identifiers of 128 bits, and keep-alive by any command (TBKAS).
 const ATTRIBUTES: u32 = 1 << 0 | 1 << 6;
-/// ACL, less one: aborts are answered at once, so any number will do; 3 is what a widely used target says.
+/// ACL, less one: aborts are answered at once, so any number will do; 3 is that of a widely used
+/// target.
 const ABORTS_MINUS_ONE: u8 = 3;
 /// RESCAP: every type of reservation, and IEKEY as Base 1.3 and later mean it.
 const RESERVATIONS: u8 = 0xfe;
-/// RESCAP: they may survive a loss of power (PTPLS).
+/// RESCAP: they may survive a power loss (PTPLS).
 const RESERVATIONS_PERSIST: u8 = 0x01;
-/// Structures of CNS 12h and 13h: controllers of a namespace, of the subsystem (Base 2.0, Figure 273).
+/// Structures of CNS 12h and 13h: controllers of a namespace, of the subsystem (Base 2.0, Figure
+/// 273).
 const CONTROLLERS_OF_NAMESPACE: u8 = 0x12;
 const CONTROLLERS: u8 = 0x13;
 /// Longest change of asymmetric access, s: paths change at once.
 const TRANSITION_S: u8 = 10;
 
-/// Every state of a path is told, and namespaces stay in their groups.
+/// All ANA states are reported, and namespaces stay in their groups.
 const PATHS: AnaCapabilities = AnaCapabilities::OPTIMIZED
     .union(AnaCapabilities::NON_OPTIMIZED)
     .union(AnaCapabilities::INACCESSIBLE)
@@ -46,18 +49,23 @@ const COMMANDS: NvmCommands = NvmCommands::COMPARE
 
 const NOT_A_NAMESPACE: Status = Status::INVALID_NAMESPACE;
 
-impl Target {
-    /// The structure that was asked for.
-    pub(super) fn identify(&self, index: u32, namespace: u32, asked: Identify) -> Result<Vec<u8>, Status> {
-        let controller = self.connections[index].controller().and_then(|id| self.controllers.get(id));
-        let controller = controller.ok_or(Status::INTERNAL_ERROR)?;
+/// The sources of identify pages.
+pub(super) struct Identity<'a> {
+    pub(super) limits: &'a TargetLimits,
+    pub(super) subsystems: &'a [Subsystem],
+    pub(super) controllers: &'a Controllers,
+}
+
+impl Identity<'_> {
+    /// The structure that Identify asks `controller` for.
+    pub(super) fn page(&self, controller: &Controller, namespace: u32, asked: Identify) -> Result<Vec<u8>, Status> {
         let known = IdentifyId::of_code(asked.structure);
         if known == Some(IdentifyId::Controller) {
-            return Ok(self.identify_controller(controller).encode().to_vec());
+            return Ok(self.of_controller(controller).encode().to_vec());
         }
         let subsystem = controller.subsystem().map(|at| &self.subsystems[at]).ok_or(Status::INVALID_FIELD)?;
         match (known, asked.structure) {
-            (Some(known), _) => self.identify_known(subsystem, namespace, known, asked.command_set),
+            (Some(known), _) => subsystem.identify(namespace, known, asked.command_set, self.limits),
             (None, CONTROLLERS) => Ok(self.controller_list(controller, asked.controller)),
             (None, CONTROLLERS_OF_NAMESPACE) => {
                 subsystem.namespaces.get(&namespace).ok_or(NOT_A_NAMESPACE)?;
@@ -67,48 +75,8 @@ impl Target {
         }
     }
 
-    fn identify_known(
-        &self,
-        subsystem: &Subsystem,
-        id: u32,
-        asked: IdentifyId,
-        command_set: u8,
-    ) -> Result<Vec<u8>, Status> {
-        let namespace = || subsystem.namespaces.get(&id).ok_or(NOT_A_NAMESPACE);
-        let is_specific = matches!(
-            asked,
-            IdentifyId::CommandSetNamespace | IdentifyId::CommandSetController | IdentifyId::CommandSetActiveNamespaces
-        );
-        if is_specific && command_set != 0 {
-            return Err(Status::COMMAND_SET_UNSUPPORTED);
-        }
-        match asked {
-            IdentifyId::Namespace | IdentifyId::AllocatedNamespace => self.identify_namespace(subsystem, id),
-            IdentifyId::NamespaceDescriptors => namespace().map(descriptors),
-            IdentifyId::ActiveNamespaces | IdentifyId::AllocatedNamespaces | IdentifyId::CommandSetActiveNamespaces => {
-                active_list(subsystem, id)
-            }
-            IdentifyId::NamespaceSummary => namespace().map(summary),
-            IdentifyId::CommandSetNamespace => namespace().map(|_| vec![0; IDENTIFY_BYTES]),
-            // No limits of the NVM command set beyond those of transfers.
-            IdentifyId::CommandSetController => Ok(vec![0; IDENTIFY_BYTES]),
-            IdentifyId::CommandSets => Ok(command_sets()),
-            IdentifyId::Controller => Err(Status::INVALID_FIELD),
-        }
-    }
-
-    fn identify_namespace(&self, subsystem: &Subsystem, id: u32) -> Result<Vec<u8>, Status> {
-        // What is common to all (FFFFFFFFh) is told by controllers with namespace management alone
-        // (Base 2.0, 5.17.2.1); SPDK and Linux refuse it too.
-        if id == 0 || id > subsystem.config.namespace_max {
-            return Err(NOT_A_NAMESPACE);
-        }
-        // What is not active is zeros.
-        let page = subsystem.namespaces.get(&id).map(|known| describe(known, &self.limits).encode().to_vec());
-        Ok(page.unwrap_or(vec![0; IDENTIFY_BYTES]))
-    }
-
-    /// Controllers of the same subsystem from `from` on: a count and ids of two bytes each, rising.
+    /// Controllers of the same subsystem from `from` on: a count and identifiers of two bytes each,
+    /// rising.
     fn controller_list(&self, asking: &Controller, from: u16) -> Vec<u8> {
         let mut ids = self.controllers.ids_of(|known| known.id >= from && known.role == asking.role);
         ids.truncate(IDENTIFY_BYTES / 2 - 1);
@@ -116,7 +84,7 @@ impl Target {
         words.flat_map(u16::to_le_bytes).collect()
     }
 
-    fn identify_controller(&self, controller: &Controller) -> IdentifyController {
+    fn of_controller(&self, controller: &Controller) -> IdentifyController {
         let limits = &self.limits;
         let base = IdentifyController {
             transfer_max: limits.transfer_shift,
@@ -137,15 +105,52 @@ impl Target {
         };
         match controller.role {
             Role::Discovery => discovery_controller(base),
-            Role::Storage(at) => self.storage_controller(base, &self.subsystems[at]),
+            Role::Storage(at) => self.subsystems[at].identify_controller(base),
+        }
+    }
+}
+
+impl Subsystem {
+    fn identify(&self, id: u32, asked: IdentifyId, command_set: u8, limits: &TargetLimits) -> Result<Vec<u8>, Status> {
+        let namespace = || self.namespaces.get(&id).ok_or(NOT_A_NAMESPACE);
+        let is_specific = matches!(
+            asked,
+            IdentifyId::CommandSetNamespace | IdentifyId::CommandSetController | IdentifyId::CommandSetActiveNamespaces
+        );
+        if is_specific && command_set != 0 {
+            return Err(Status::COMMAND_SET_UNSUPPORTED);
+        }
+        match asked {
+            IdentifyId::Namespace | IdentifyId::AllocatedNamespace => self.identify_namespace(id, limits),
+            IdentifyId::NamespaceDescriptors => namespace().map(descriptors),
+            IdentifyId::ActiveNamespaces | IdentifyId::AllocatedNamespaces | IdentifyId::CommandSetActiveNamespaces => {
+                active_list(self, id)
+            }
+            IdentifyId::NamespaceSummary => namespace().map(summary),
+            IdentifyId::CommandSetNamespace => namespace().map(|_| vec![0; IDENTIFY_BYTES]),
+            // No limits of the NVM command set beyond those of transfers.
+            IdentifyId::CommandSetController => Ok(vec![0; IDENTIFY_BYTES]),
+            IdentifyId::CommandSets => Ok(command_sets()),
+            IdentifyId::Controller => Err(Status::INVALID_FIELD),
         }
     }
 
-    fn storage_controller(&self, base: IdentifyController, subsystem: &Subsystem) -> IdentifyController {
-        let config = &subsystem.config;
-        let has_cache = subsystem.namespaces.values().any(|known| known.config.has_volatile_cache);
+    fn identify_namespace(&self, id: u32, limits: &TargetLimits) -> Result<Vec<u8>, Status> {
+        // Only controllers with namespace management describe what is common to all namespaces
+        // (FFFFFFFFh; Base 2.0, 5.17.2.1). SPDK and Linux refuse it too.
+        if id == 0 || id > self.config.namespace_max {
+            return Err(NOT_A_NAMESPACE);
+        }
+        // An inactive namespace is zeros.
+        let page = self.namespaces.get(&id).map(|known| describe(known, limits).encode().to_vec());
+        Ok(page.unwrap_or(vec![0; IDENTIFY_BYTES]))
+    }
+
+    fn identify_controller(&self, base: IdentifyController) -> IdentifyController {
+        let config = &self.config;
+        let has_cache = self.namespaces.values().any(|known| known.config.has_volatile_cache);
         let capacity =
-            subsystem.namespaces.values().map(|known| u128::from(known.config.blocks) << known.config.block_shift);
+            self.namespaces.values().map(|known| u128::from(known.config.blocks) << known.config.block_shift);
         IdentifyController {
             serial: config.serial,
             model: config.model,
@@ -158,14 +163,14 @@ impl Target {
             ana_transition_s: TRANSITION_S,
             ana: PATHS,
             ana_group_max: 1024,
-            ana_groups: subsystem.groups().len().max(1) as u32,
+            ana_groups: self.groups().len().max(1) as u32,
             sqe_sizes: 0x66,
             cqe_sizes: 0x44,
             namespaces: config.namespace_max,
             namespaces_max: config.namespace_max,
             commands: COMMANDS,
             fused: FusedCommands::COMPARE_AND_WRITE,
-            // Bits 2:1 = 11b: a flush of all namespaces is taken.
+            // Bits 2:1 = 11b: a flush of all namespaces is accepted.
             write_cache: u8::from(has_cache) | 0b110,
             copy_formats: 0xf,
             subsystem: Some(config.name),
@@ -186,18 +191,18 @@ fn discovery_controller(base: IdentifyController) -> IdentifyController {
 }
 
 fn blank() -> IdentifyController {
-    IdentifyController::decode(&[0; IDENTIFY_BYTES]).expect("zeros are a controller that says nothing")
+    IdentifyController::decode(&[0; IDENTIFY_BYTES]).expect("zeros are a controller without values")
 }
 
-/// What reservations of a namespace can do (RESCAP).
+/// Reservation capabilities of a namespace (RESCAP).
 fn reservations(namespace: &Namespace) -> u8 {
     RESERVATIONS | if namespace.config.keeps_reservations { RESERVATIONS_PERSIST } else { 0 }
 }
 
-/// A namespace as CNS 00h tells it.
+/// A namespace as in CNS 00h.
 fn describe(namespace: &Namespace, limits: &TargetLimits) -> IdentifyNamespace {
     let config = &namespace.config;
-    let bare = IdentifyNamespace::decode(&[0; IDENTIFY_BYTES]).expect("zeros are a namespace that says nothing");
+    let bare = IdentifyNamespace::decode(&[0; IDENTIFY_BYTES]).expect("zeros are a namespace without values");
     let mut formats = bare.formats;
     formats[0] = LbaFormat { metadata_bytes: 0, block_shift: config.block_shift, performance: 0 };
     let range_blocks = copy_range_blocks_max(limits, config.block_shift);
@@ -207,7 +212,8 @@ fn describe(namespace: &Namespace, limits: &TargetLimits) -> IdentifyNamespace {
         used: config.blocks,
         sharing: 1,
         reservations: reservations(namespace),
-        // Deallocated blocks read as zeros or as before: the backend's affair. Write Zeroes may deallocate.
+        // Deallocated blocks read as zeros or as before: the backend's affair. Write Zeroes may
+        // deallocate.
         deallocation: 1 << 3,
         // A fused pair is one request of a backend, whatever its length.
         atomic_compare_minus_one: range_blocks - 1,

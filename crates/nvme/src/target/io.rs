@@ -1,9 +1,10 @@
-//! What backends have to do, and what they answer.
+//! Requests to backends, and their answers.
 
+use crate::Status;
 use crate::target::BackendId;
 use crate::target::reservations::Reservations;
 
-/// Names one request to a backend. Give it back with the result, once.
+/// Identifies a request to a backend. Return it with the answer, once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IoTag {
     pub(super) slot: u32,
@@ -22,16 +23,16 @@ impl IoTag {
     }
 }
 
-/// What a backend has to do.
+/// A request to a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IoRequest {
-    /// Comes back with the result.
+    /// Returned with the answer.
     pub tag: IoTag,
-    /// Who has to do it.
+    /// The backend.
     pub backend: BackendId,
-    /// The controller by which a host asked; 0, which no controller has, where the target asks for itself.
+    /// The controller of the command; 0, which no controller has, for the target's own requests.
     pub controller: u16,
-    /// What.
+    /// The operation.
     pub operation: IoOperation,
 }
 
@@ -45,7 +46,7 @@ pub struct BlockRange {
 }
 
 impl BlockRange {
-    /// Whether a block is in both.
+    /// Whether the ranges share a block.
     pub fn overlaps(self, other: BlockRange) -> bool {
         let end = |range: BlockRange| range.start.saturating_add(range.blocks.into());
         self.start < end(other) && other.start < end(self)
@@ -55,47 +56,49 @@ impl BlockRange {
 /// Blocks to copy from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopySource {
-    /// Who keeps them; of the same block size.
+    /// Their backend, of the same block size.
     pub backend: BackendId,
-    /// Which.
+    /// The range.
     pub range: BlockRange,
 }
 
-/// What the engine of S-Direct has to know of a namespace.
+/// A namespace, for the engine of S-Direct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineDevice {
-    /// Who keeps its data.
+    /// The backend of its data.
     pub backend: BackendId,
     /// Bytes of a block as a power of two.
     pub block_shift: u8,
-    /// How many blocks it has.
+    /// Its size in blocks.
     pub blocks: u64,
 }
 
 /// A place on a namespace, for the engine of S-Direct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnginePlace {
-    /// On which.
+    /// Its namespace.
     pub device: EngineDevice,
     /// First byte.
     pub address: u64,
 }
 
-/// A command of S-Direct. The host may do it, on namespaces that are there; whether it can be done, and how, is the engine's to decide.
+/// A command of S-Direct. The target has checked access and namespaces; the engine decides whether
+/// and how to carry it out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineOperation {
-    /// Write what stands at `from` to every other place. The result is a bit for each target, in their order, that does not hold all of it.
+    /// Write the data at `from` to every other place. The result has a bit for each target, in
+    /// their order, that does not hold all of it.
     MultiCast {
-        /// What is read.
+        /// Source.
         from: EnginePlace,
-        /// What is written: 1 to 32 places.
+        /// Destinations: 1 to 32 places.
         to: Vec<EnginePlace>,
-        /// How many bytes; whole blocks.
+        /// Length in bytes; whole blocks.
         bytes: u64,
     },
     /// Write the sum of two words over the second. The result is the sum.
     AddWrite {
-        /// Where both are.
+        /// The namespace of both.
         device: EngineDevice,
         /// First byte of the first.
         first: u64,
@@ -104,11 +107,11 @@ pub enum EngineOperation {
     },
 }
 
-/// What is to be done. Ranges were checked against the namespace's size when the command came; a namespace may shrink meanwhile, so a backend
-/// checks again. Buffers are as long as their blocks.
+/// An operation. Ranges were checked against the namespace's size when the command came. A
+/// namespace may shrink meanwhile, so a backend checks again. Buffers are as long as their blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IoOperation {
-    /// Fill all of `buffer`, whose content is left over from other commands, and give it back.
+    /// Fill all of `buffer`, which holds data of other commands, and return it.
     Read {
         /// Which blocks.
         range: BlockRange,
@@ -116,22 +119,23 @@ pub enum IoOperation {
         buffer: Vec<u8>,
     },
     /// Keep these blocks as they are, so that [`Target::pieces`](super::Target::pieces) may name
-    /// them to be sent from where they lie. [`IoStatus::Done`] grants the loan, which is a read;
-    /// after any other answer the blocks are read into a buffer. A granted loan lasts until its
-    /// bytes are sent or [`Self::EndLoan`] comes, which precedes every request that changes them.
+    /// them to be sent from where they lie. [`IoStatus::Done`] grants the loan and counts as a
+    /// read. After any other answer the blocks are read into a buffer. A granted loan lasts until
+    /// its bytes are sent, or until [`Self::EndLoan`], which precedes every request that changes
+    /// them.
     Lend {
         /// Which blocks.
         range: BlockRange,
     },
-    /// Fill all of `buffer` with blocks that were lent and give it back: the loan is over.
+    /// Fill all of `buffer` with lent blocks, and return it: the loan is over.
     EndLoan {
         /// Which blocks.
         range: BlockRange,
         /// Room for them.
         buffer: Vec<u8>,
     },
-    /// Write a part of the bytes that the last [`Target::receive`](super::Target::receive) was
-    /// called with, before it is called again.
+    /// Write a part of the bytes of the last [`Target::receive`](super::Target::receive), before
+    /// its next call.
     WriteInput {
         /// Which blocks.
         range: BlockRange,
@@ -146,12 +150,12 @@ pub enum IoOperation {
     Write {
         /// Which blocks.
         range: BlockRange,
-        /// What.
+        /// The data to write.
         data: Vec<u8>,
-        /// Answer only when it would survive a loss of power (FUA).
+        /// Answer only when it would survive a power loss (FUA).
         is_durable: bool,
     },
-    /// Answer when all writes that were answered before would survive a loss of power.
+    /// Answer when all earlier answered writes would survive a power loss.
     Flush,
     /// Write zeros.
     WriteZeroes {
@@ -162,59 +166,66 @@ pub enum IoOperation {
         /// As in Write.
         is_durable: bool,
     },
-    /// Room of these blocks may be given back; they read as zeros or as before.
+    /// Free the room of these blocks; they read as zeros or as before.
     Deallocate {
-        /// Which.
+        /// The ranges.
         ranges: Vec<BlockRange>,
     },
     /// Answer [`IoStatus::Miscompare`] unless the blocks hold `data`.
     Compare {
         /// Which blocks.
         range: BlockRange,
-        /// What they should hold.
+        /// The expected data.
         data: Vec<u8>,
     },
-    /// As Compare and, where equal, Write, and nothing else of these blocks in between.
+    /// As Compare and, if equal, Write, atomically.
     CompareAndWrite {
         /// Which blocks.
         range: BlockRange,
-        /// What they should hold.
+        /// The expected data.
         expected: Vec<u8>,
-        /// What to write; the buffer to give back.
+        /// The data to write; the buffer to give back.
         data: Vec<u8>,
         /// As in Write.
         is_durable: bool,
     },
-    /// Read, and keep the data to itself.
+    /// Read, and drop the data.
     Verify {
         /// Which blocks.
         range: BlockRange,
     },
-    /// Write what the sources hold, one behind the other, from `start` on.
+    /// Write the data of the sources, one behind the other, from `start` on.
     Copy {
         /// First block that is written.
         start: u64,
-        /// Where from.
+        /// The sources.
         sources: Vec<CopySource>,
         /// As in Write.
         is_durable: bool,
     },
-    /// Keep this state in place of the last, so that it survives a loss of power, and answer then.
+    /// Keep this state in place of the last, and answer when it would survive a power loss.
     PersistReservations {
-        /// All that has to be kept of the namespace.
+        /// The state of the namespace to keep.
         state: Reservations,
     },
-    /// Have the engine of S-Direct do this, with ordinary operations of the backends that it names. Answer with [`IoResult::of_engine`].
+    /// Have the engine of S-Direct carry this out, by ordinary requests to the backends that it
+    /// names. Answer with [`IoResult::of_engine`].
     Engine(EngineOperation),
 }
 
 impl IoOperation {
-    /// Whether only a backend in memory is asked to do it, before more input is taken.
+    /// Whether a backend in memory carries it out before more input is taken.
     pub(super) fn is_prompt(&self) -> bool {
         matches!(self, IoOperation::Lend { .. } | IoOperation::WriteInput { .. })
     }
 
-    /// Calls `is_wanted` with ranges that it changes until one is; true when it may change others.
+    /// Whether it may change blocks. Each read of a lender asks this.
+    pub(super) fn may_change(&self) -> bool {
+        !matches!(self, IoOperation::Lend { .. } | IoOperation::Read { .. })
+    }
+
+    /// Calls `is_wanted` with the ranges that it changes until it returns true. Returns true also
+    /// if other ranges may change.
     pub(super) fn changes(&self, is_wanted: impl Fn(BlockRange) -> bool) -> bool {
         match self {
             IoOperation::Write { range, .. }
@@ -238,37 +249,56 @@ impl IoOperation {
     }
 }
 
-/// How it ended.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoStatus {
     /// Done.
     Done,
-    /// Blocks outside of what the backend has.
+    /// Blocks beyond the backend's size.
     OutOfRange,
     /// Compare: not equal.
     Miscompare,
-    /// The medium cannot read it.
+    /// The medium cannot read the blocks.
     ReadError,
-    /// The medium cannot write it.
+    /// The medium cannot write the blocks.
     WriteError,
     /// No room on the medium.
     NoSpace,
-    /// The backend does not do this.
+    /// The backend does not support the operation.
     Unsupported,
-    /// The backend is not there now; later may help.
+    /// The backend is not available now; a retry may succeed.
     Unavailable,
-    /// There is no room for the request, or somebody else was quicker; again may help.
+    /// No room for the request, or a conflict with another; a retry may succeed.
     Busy,
-    /// What is asked for cannot be done, whoever does it.
+    /// The operation is impossible for any backend.
     Invalid,
 }
 
-/// What a backend answers.
+impl IoStatus {
+    /// The status of the completion.
+    pub(super) fn status(self) -> Status {
+        match self {
+            IoStatus::Done => Status::SUCCESS,
+            IoStatus::OutOfRange => Status::LBA_OUT_OF_RANGE.without_retry(),
+            IoStatus::Miscompare => Status::COMPARE_FAILURE.without_retry(),
+            IoStatus::ReadError => Status::UNRECOVERED_READ.without_retry(),
+            IoStatus::WriteError => Status::WRITE_FAULT.without_retry(),
+            IoStatus::NoSpace => Status::CAPACITY_EXCEEDED.without_retry(),
+            IoStatus::Unsupported => Status::INVALID_OPCODE.without_retry(),
+            IoStatus::Unavailable => Status::INTERNAL_PATH,
+            IoStatus::Busy => Status::INTERRUPTED,
+            IoStatus::Invalid => Status::INVALID_FIELD.without_retry(),
+        }
+    }
+}
+
+/// The answer of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IoResult {
-    /// How it ended.
+    /// The outcome.
     pub status: IoStatus,
-    /// The buffer of the operation, filled if it was a read; empty for operations without one. The engine's result: 8 bytes, little endian.
+    /// The buffer of the operation, filled if it was a read; empty for operations without one. The
+    /// engine's result: 8 bytes, little endian.
     pub buffer: Vec<u8>,
 }
 
@@ -278,7 +308,7 @@ impl IoResult {
         IoResult { status, buffer: Vec::new() }
     }
 
-    /// Of a command of S-Direct, with what [`EngineOperation`] calls its result.
+    /// For a command of S-Direct, with the result of its [`EngineOperation`].
     pub fn of_engine(status: IoStatus, result: u64) -> Self {
         IoResult { status, buffer: result.to_le_bytes().to_vec() }
     }

@@ -1,49 +1,52 @@
-//! What Get Log Page returns.
+//! Log pages.
 
 use crate::feature::Event;
 use crate::log::{
     AnaGroup, AnaLog, ChangedNamespaces, CommandEffect, CommandEffects, DiscoveryEntry, DiscoveryHead, ErrorEntry,
     FirmwareSlots, Health, LogId, ReservationNotice, SubsystemKind, TransportKind, TransportSecurity, window,
 };
-use crate::target::Target;
 use crate::target::config::PortConfig;
 use crate::target::controller::{Controller, Role};
+use crate::target::notice::Counters;
+use crate::target::subsystem::Subsystem;
+use crate::target::{Ports, TargetLimits};
 use crate::vendor::{ADD_WRITE, MULTI_CAST};
 use crate::{GetLogPage, Nqn, Status};
+use base::Span;
 
-/// What SMART says of a machine without sensors: 40 degrees, so that no tool warns.
+/// Temperature of a machine without sensors: 40 degrees, at which no tool warns.
 const TEMPERATURE_KELVIN: u16 = 313;
-/// Entries of the admin queue that a discovery entry promises (Linux asks for 32).
+/// Entries of the admin queue in a discovery entry (Linux requests 32).
 const ADMIN_QUEUE: u16 = 32;
-/// TREQ: bits 1:0 say whether a secure channel is required or not, bit 2 that flow control may be off.
+/// TREQ: bits 1:0 say whether a secure channel is required or not, bit 2 that flow control may be
+/// off.
 const CHANNEL: u8 = 0b001;
 const NO_CHANNEL: u8 = 0b010;
 const FLOW_CONTROL_OPTIONAL: u8 = 0b100;
 /// LSP bit 0 of the ANA log: groups without their namespaces (Base 2.0, Figure 218).
 const GROUPS_ONLY: u8 = 1;
 
-impl Target {
-    pub(super) fn on_get_log(&mut self, index: u32, slot: u32, asked: GetLogPage) {
-        let page = self.log_part(index, asked);
-        if page.is_ok() && !asked.retain_event {
-            self.on_log_read(index, asked.log);
-        }
-        self.reply(slot, page);
-    }
+/// The sources of log pages.
+pub(super) struct Logs<'a> {
+    pub(super) limits: &'a TargetLimits,
+    pub(super) ports: &'a Ports,
+    pub(super) subsystems: &'a [Subsystem],
+    pub(super) counters: Counters,
+    pub(super) uptime: Span,
+}
 
-    /// The part of the log that was asked for, shorter at its end.
-    fn log_part(&mut self, index: u32, asked: GetLogPage) -> Result<Vec<u8>, Status> {
+impl Logs<'_> {
+    /// The part of a log that Get Log Page asks `controller` for, shorter at its end.
+    pub(super) fn part(&self, controller: &Controller, asked: GetLogPage) -> Result<Vec<u8>, Status> {
         if asked.is_index || !asked.offset.is_multiple_of(4) {
             return Err(Status::INVALID_FIELD);
         }
-        let log = self.log(index, asked)?;
+        let log = self.log(controller, asked)?;
         let part = window(log.len(), asked.offset, asked.bytes()).ok_or(Status::INVALID_FIELD)?;
         Ok(log[part].to_vec())
     }
 
-    fn log(&mut self, index: u32, asked: GetLogPage) -> Result<Vec<u8>, Status> {
-        let controller = self.connections[index].controller().and_then(|id| self.controllers.get(id));
-        let controller = controller.ok_or(Status::INTERNAL_ERROR)?;
+    fn log(&self, controller: &Controller, asked: GetLogPage) -> Result<Vec<u8>, Status> {
         let known = LogId::of_code(asked.log).ok_or(Status::INVALID_LOG_PAGE)?;
         if !supports(controller.role, known) {
             return Err(Status::INVALID_LOG_PAGE);
@@ -57,39 +60,14 @@ impl Target {
                 ChangedNamespaces(controller.changed_namespaces.iter().copied().collect()).encode().to_vec()
             }
             LogId::CommandEffects => effects().encode().to_vec(),
-            LogId::AsymmetricAccess => self.path_log(controller, asked.specific & GROUPS_ONLY != 0),
+            LogId::AsymmetricAccess => self.ana_log(controller, asked.specific & GROUPS_ONLY != 0),
             LogId::Discovery => self.discovery_log(controller),
             LogId::Reservations => reservation_notice(controller),
         })
     }
 
-    /// A log was read and its event may be told again.
-    fn on_log_read(&mut self, index: u32, log: u8) {
-        let Some(controller) = self.controller_of(index) else { return };
-        let event = match LogId::of_code(log) {
-            Some(LogId::ChangedNamespaces) => {
-                controller.changed_namespaces = std::mem::take(&mut controller.replaced_namespaces);
-                Event::NAMESPACE_CHANGED
-            }
-            Some(LogId::AsymmetricAccess) => Event::ASYMMETRIC_ACCESS_CHANGED,
-            Some(LogId::Discovery) => Event::DISCOVERY_CHANGED,
-            Some(LogId::Reservations) => {
-                controller.reservation_notices.pop_front();
-                Event::RESERVATION
-            }
-            _ => return,
-        };
-        controller.rearm(event);
-        let has_more = match event {
-            Event::RESERVATION => !controller.reservation_notices.is_empty(),
-            Event::NAMESPACE_CHANGED => !controller.changed_namespaces.is_empty(),
-            _ => false,
-        };
-        if has_more {
-            controller.raise(event);
-        }
-        let id = controller.id;
-        self.tell_events(id);
+    fn subsystem(&self, controller: &Controller) -> Option<&Subsystem> {
+        controller.subsystem().map(|at| &self.subsystems[at])
     }
 
     fn error_log(&self, controller: &Controller) -> Vec<u8> {
@@ -102,10 +80,8 @@ impl Target {
         let counters = self.counters;
         // Units of 512,000 bytes, rounded up (Base 2.0, Figure 207).
         let units = |bytes: u64| u128::from(bytes.div_ceil(512_000));
-        let up = self
-            .started
-            .map_or(0, |started| self.now.saturating_since(started).as_ps() / base::Span::secs(3600).as_ps());
-        let blank = Health::decode(&[0; Health::BYTES]).expect("zeros are a health log that says nothing");
+        let up = self.uptime.as_ps() / Span::secs(3600).as_ps();
+        let blank = Health::decode(&[0; Health::BYTES]).expect("zeros are a health log without values");
         Health {
             temperature_kelvin: TEMPERATURE_KELVIN,
             spare_percent: 100,
@@ -122,12 +98,12 @@ impl Target {
     }
 
     fn firmware(&self, controller: &Controller) -> Vec<u8> {
-        let Some(at) = controller.subsystem() else { return vec![0; FirmwareSlots::BYTES] };
-        FirmwareSlots { active: 1, slot_1: self.subsystems[at].config.firmware }.encode().to_vec()
+        let Some(subsystem) = self.subsystem(controller) else { return vec![0; FirmwareSlots::BYTES] };
+        FirmwareSlots { active: 1, slot_1: subsystem.config.firmware }.encode().to_vec()
     }
 
-    fn path_log(&self, controller: &Controller, groups_only: bool) -> Vec<u8> {
-        let Some(subsystem) = controller.subsystem().map(|at| &self.subsystems[at]) else { return Vec::new() };
+    fn ana_log(&self, controller: &Controller, groups_only: bool) -> Vec<u8> {
+        let Some(subsystem) = self.subsystem(controller) else { return Vec::new() };
         let groups = subsystem.groups().into_iter().map(|(group, namespaces)| {
             let path = subsystem.path(controller.port, group);
             let namespaces = if groups_only { Vec::new() } else { namespaces };
@@ -136,19 +112,48 @@ impl Target {
         AnaLog { changes: subsystem.path_changes, groups: groups.collect() }.encode()
     }
 
-    /// Every subsystem that the host may use, by every port that leads to it; the discovery subsystem itself last.
+    /// An entry for each port of each subsystem that the host may use, the discovery subsystem
+    /// last.
     fn discovery_log(&self, controller: &Controller) -> Vec<u8> {
-        let mut entries = Vec::new();
+        let (ports, mut entries) = (&self.ports.all, Vec::new());
         for subsystem in self.subsystems.iter().filter(|subsystem| subsystem.config.hosts.allows(&controller.host)) {
-            let ports = self.ports.iter().filter(|port| subsystem.config.ports.contains(&port.id));
+            let ports = ports.iter().filter(|port| subsystem.config.ports.contains(&port.id));
             entries.extend(ports.map(|port| entry(port, subsystem.config.name, SubsystemKind::Nvm)));
         }
-        let here = self.ports.iter().filter(|port| port.id == controller.port);
+        let here = ports.iter().filter(|port| port.id == controller.port);
         entries.extend(here.map(|port| entry(port, Nqn::discovery(), SubsystemKind::CurrentDiscovery)));
-        let generation = self.discovery_generation;
+        let generation = self.ports.generation;
         let mut log = DiscoveryHead { generation, entries: entries.len() as u64, format: 0 }.encode().to_vec();
         entries.iter().for_each(|entry| log.extend_from_slice(&entry.encode()));
         log
+    }
+}
+
+impl Controller {
+    /// The host read a log: its event may be reported again.
+    pub(super) fn log_read(&mut self, log: u8) {
+        let event = match LogId::of_code(log) {
+            Some(LogId::ChangedNamespaces) => {
+                self.changed_namespaces = std::mem::take(&mut self.replaced_namespaces);
+                Event::NAMESPACE_CHANGED
+            }
+            Some(LogId::AsymmetricAccess) => Event::ASYMMETRIC_ACCESS_CHANGED,
+            Some(LogId::Discovery) => Event::DISCOVERY_CHANGED,
+            Some(LogId::Reservations) => {
+                self.reservation_notices.pop_front();
+                Event::RESERVATION
+            }
+            _ => return,
+        };
+        self.rearm(event);
+        let has_more = match event {
+            Event::RESERVATION => !self.reservation_notices.is_empty(),
+            Event::NAMESPACE_CHANGED => !self.changed_namespaces.is_empty(),
+            _ => false,
+        };
+        if has_more {
+            self.raise(event);
+        }
     }
 }
 
@@ -186,7 +191,7 @@ fn supported(role: Role) -> Vec<u8> {
     log
 }
 
-/// The oldest notice that was not read, or an empty one.
+/// The oldest unread notice, or an empty one.
 fn reservation_notice(controller: &Controller) -> Vec<u8> {
     let waiting = controller.reservation_notices.len().saturating_sub(1).min(255) as u8;
     let none = ReservationNotice { count: 0, kind: 0, waiting: 0, namespace: 0 };

@@ -1,13 +1,14 @@
-//! Changes while hosts are connected: namespaces come, go and grow, paths change. Hosts are told by events.
+//! Changes while hosts are connected: of namespaces, ANA states and authentication. Events notify
+//! hosts.
 
-use crate::feature::Event;
 use crate::log::AnaState;
 use crate::target::authentication::AuthenticationConfig;
 use crate::target::config::{ConfigError, NamespaceConfig, PathState};
 use crate::target::controller::{Controller, Role};
+use crate::target::events::SubsystemEvent;
 use crate::target::notice::CloseReason;
 use crate::target::reservations::Reservations;
-use crate::target::subsystem::{Namespace, Path};
+use crate::target::subsystem::{Namespace, Path, Subsystem};
 use crate::target::{BackendId, Target};
 use crate::{Nqn, Status};
 
@@ -39,41 +40,49 @@ pub enum ManageError {
     Config(#[from] ConfigError),
 }
 
+impl Subsystem {
+    fn namespace_mut(&mut self, id: u32) -> Result<&mut Namespace, ManageError> {
+        let subsystem = self.config.name;
+        let namespace = self.namespaces.get_mut(&id);
+        namespace.ok_or(ManageError::Namespace { subsystem: subsystem.into(), id })
+    }
+
+    pub(super) fn put_namespace(&mut self, config: NamespaceConfig) {
+        self.namespaces.insert(config.id, Namespace::new(config));
+    }
+
+    pub(super) fn put_path(&mut self, path: PathState) {
+        self.path_changes += 1;
+        let changes = self.path_changes;
+        self.paths.insert((path.port, path.group), Path { state: path.state, changes });
+    }
+}
+
 impl Target {
     fn find_subsystem(&self, name: Nqn) -> Result<usize, ManageError> {
         let found = self.subsystems.iter().position(|subsystem| subsystem.config.name == name);
         found.ok_or(ManageError::Subsystem(name.into()))
     }
 
-    fn find_namespace(&mut self, name: Nqn, id: u32) -> Result<(usize, &mut Namespace), ManageError> {
-        let at = self.find_subsystem(name)?;
-        let namespace = self.subsystems[at].namespaces.get_mut(&id);
-        Ok((at, namespace.ok_or(ManageError::Namespace { subsystem: name.into(), id })?))
-    }
-
-    /// Adds a namespace; hosts are told.
+    /// Adds a namespace, and notifies hosts.
     pub fn add_namespace(&mut self, now: base::Time, name: Nqn, config: NamespaceConfig) -> Result<(), ManageError> {
-        self.pass(now);
+        self.clock.pass(now);
         let at = self.find_subsystem(name)?;
-        config.check(self.subsystems[at].config.namespace_max)?;
-        let id = config.id;
-        if self.subsystems[at].namespaces.contains_key(&id) {
+        let (subsystem, id) = (&mut self.subsystems[at], config.id);
+        config.check(subsystem.config.namespace_max)?;
+        if subsystem.namespaces.contains_key(&id) {
             return Err(ManageError::Exists { subsystem: name.into(), id });
         }
-        self.put_namespace(at, config);
-        self.tell_namespace(at, id);
+        subsystem.put_namespace(config);
+        self.on_subsystem_event(at, SubsystemEvent::NamespaceChanged(id));
         Ok(())
     }
 
-    pub(super) fn put_namespace(&mut self, at: usize, config: NamespaceConfig) {
-        self.subsystems[at].namespaces.insert(config.id, Namespace::new(config));
-    }
-
-    /// Takes a namespace away; hosts are told. Commands that its backend has not begun fail, those that it works on end as they end: its backend
-    /// has to stay until it has answered all. Returns whose data it were.
+    /// Removes a namespace, and notifies hosts. Commands that its backend has not begun fail. The
+    /// others end as the backend answers: keep it until it has answered all. Returns the backend.
     pub fn remove_namespace(&mut self, now: base::Time, name: Nqn, id: u32) -> Result<BackendId, ManageError> {
-        self.pass(now);
-        let (at, _) = self.find_namespace(name, id)?;
+        self.clock.pass(now);
+        let at = self.find_subsystem(name)?;
         self.drop_namespace(at, id).ok_or(ManageError::Namespace { subsystem: name.into(), id })
     }
 
@@ -82,44 +91,47 @@ impl Target {
         for slot in gone.waiting {
             self.finish(slot, Status::INVALID_NAMESPACE.without_retry(), 0);
         }
-        self.tell_namespace(at, id);
+        self.on_subsystem_event(at, SubsystemEvent::NamespaceChanged(id));
         Some(gone.config.backend)
     }
 
-    /// Another size; hosts are told. A backend has to have grown before, and may shrink only after.
+    /// Resizes a namespace, and notifies hosts. A backend has to grow before, and may shrink only
+    /// after.
     pub fn resize_namespace(&mut self, now: base::Time, name: Nqn, id: u32, blocks: u64) -> Result<(), ManageError> {
-        self.pass(now);
+        self.clock.pass(now);
         let at = self.find_subsystem(name)?;
         let most = self.subsystems[at].config.namespace_max;
-        let (_, namespace) = self.find_namespace(name, id)?;
+        let namespace = self.subsystems[at].namespace_mut(id)?;
         NamespaceConfig { blocks, ..namespace.config.clone() }.check(most)?;
         namespace.config.blocks = blocks;
-        self.tell_namespace(at, id);
+        self.on_subsystem_event(at, SubsystemEvent::NamespaceChanged(id));
         Ok(())
     }
 
-    /// How a port reaches a group of namespaces from now on; hosts of that port are told.
+    /// Sets the ANA state of a group of namespaces on a port, and notifies hosts of that port.
     pub fn set_path(&mut self, now: base::Time, name: Nqn, path: PathState) -> Result<(), ManageError> {
-        self.pass(now);
+        self.clock.pass(now);
         let at = self.find_subsystem(name)?;
-        self.put_path(at, path);
+        self.change_path(at, path);
         Ok(())
     }
 
-    pub(super) fn put_path(&mut self, at: usize, path: PathState) {
-        let subsystem = &mut self.subsystems[at];
-        subsystem.path_changes += 1;
-        let changes = subsystem.path_changes;
-        subsystem.paths.insert((path.port, path.group), Path { state: path.state, changes });
-        let hosts = self.controllers.ids_of(|known| known.role == Role::Storage(at) && known.port == path.port);
-        self.tell_all(&hosts, Event::ASYMMETRIC_ACCESS_CHANGED);
+    pub(super) fn change_path(&mut self, at: usize, path: PathState) {
+        self.subsystems[at].put_path(path);
+        self.on_subsystem_event(at, SubsystemEvent::PathChanged(path.port));
     }
 
-    /// What the discovery log says has changed.
-    pub(super) fn tell_discovery(&mut self) {
-        self.discovery_generation += 1;
-        let discovery = self.controllers.ids_of(|known| known.role == Role::Discovery);
-        self.tell_all(&discovery, Event::DISCOVERY_CHANGED);
+    /// Passes an event of a subsystem to its controllers, which report it to their hosts.
+    pub(super) fn on_subsystem_event(&mut self, at: usize, event: SubsystemEvent<'_>) {
+        let told = self.controllers.on_subsystem_event(at, event);
+        self.report_events(&told);
+    }
+
+    /// The discovery log changed.
+    pub(super) fn on_discovery_change(&mut self) {
+        self.ports.generation += 1;
+        let told = self.controllers.on_discovery_change();
+        self.report_events(&told);
     }
 
     pub(super) fn end_controllers(&mut self, reason: CloseReason, is_out: impl Fn(&Controller) -> bool) {
@@ -127,15 +139,15 @@ impl Target {
         out.into_iter().for_each(|id| self.end_controller(id, reason));
     }
 
-    /// Who has to prove itself from now on, and by what. A host that has to by another secret than
-    /// before, or had none, loses its controllers.
+    /// Replaces the authentication of a subsystem. A host with another secret than before, or with
+    /// a new one, loses its controllers.
     pub fn set_authentication(
         &mut self,
         now: base::Time,
         name: Nqn,
         authentication: Option<AuthenticationConfig>,
     ) -> Result<(), ManageError> {
-        self.pass(now);
+        self.clock.pass(now);
         let at = self.find_subsystem(name)?;
         self.renew_authentication(at, authentication);
         Ok(())
@@ -152,25 +164,15 @@ impl Target {
         out.into_iter().for_each(|id| self.end_controller(id, CloseReason::Replaced));
     }
 
-    /// How a port reaches a group.
+    /// The ANA state of a group of namespaces on a port.
     pub fn path(&self, name: Nqn, port: crate::target::PortId, group: u32) -> Result<AnaState, ManageError> {
         Ok(self.subsystems[self.find_subsystem(name)?].path(port, group).state)
     }
 
-    /// Who reserved a namespace.
+    /// The reservations of a namespace.
     pub fn reservations(&self, name: Nqn, id: u32) -> Result<&Reservations, ManageError> {
         let namespace = self.subsystems[self.find_subsystem(name)?].namespaces.get(&id);
         let namespace = namespace.ok_or(ManageError::Namespace { subsystem: name.into(), id })?;
         Ok(&namespace.config.reservations)
-    }
-
-    pub(super) fn tell_namespace(&mut self, subsystem: usize, id: u32) {
-        let of_subsystem = |role: Role| role == Role::Storage(subsystem);
-        let mut hosts = Vec::new();
-        for controller in self.controllers.iter_mut().filter(|known| of_subsystem(known.role)) {
-            controller.changed_namespaces.insert(id);
-            hosts.push(controller.id);
-        }
-        self.tell_all(&hosts, Event::NAMESPACE_CHANGED);
     }
 }

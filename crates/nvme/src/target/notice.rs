@@ -1,39 +1,42 @@
-//! What a target tells whoever runs it: why connections end, who came and went, how much was done.
+//! Notices and counters for the operator of a target.
 
 use crate::auth::FailureReason;
 use crate::pdu::{FatalStatus, PduError};
-use crate::target::{ConnectionId, PortId};
-use crate::{HostId, Nqn, Status};
+use crate::target::flight::{Flight, Transfer};
+use crate::target::io::IoStatus;
+use crate::target::{ConnectionId, PortId, TargetLimits};
+use crate::{Body, HostId, Io, Nqn, Status};
+use std::collections::VecDeque;
 
-/// Why a connection ends.
+/// Why a connection closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// The host broke the rules; a termination said so.
+    /// The host broke the protocol; a termination said so.
     #[error("the host broke the protocol: {0}")]
     Protocol(PduError),
     /// The host ended it with a termination.
     #[error("the host ended the connection: {0:?}")]
     HostTerminated(FatalStatus),
-    /// Neither ICReq nor Connect came in time.
+    /// Neither ICReq nor Connect arrived in time.
     #[error("no Connect came in time")]
     Handshake,
-    /// The host could not prove who it is, or did not in time.
+    /// The host failed to authenticate, or did not in time.
     #[error("the host did not authenticate")]
     Authentication,
     /// Its host may no longer use the subsystem.
     #[error("the host is no longer allowed")]
     NotAllowed,
-    /// Its host has to prove itself by another secret or key from now on.
+    /// Its host has to authenticate with another secret or key.
     #[error("its secret or key is another now")]
     Replaced,
-    /// Its port or subsystem was taken away, or is another one now.
+    /// Its port or subsystem was removed or replaced.
     #[error("its port or subsystem was removed or changed")]
     Removed,
-    /// Nothing came for too long.
+    /// The connection was idle for too long.
     #[error("the host was silent for too long")]
     Idle,
-    /// The host did not read what was sent to it.
+    /// The host did not read its data.
     #[error("the host did not read for too long")]
     Stalled,
     /// The keep-alive timeout of its controller passed.
@@ -48,16 +51,17 @@ pub enum CloseReason {
     /// The host disconnected the queue.
     #[error("the host disconnected the queue")]
     Disconnected,
-    /// A backend could not read what it had just lent: the header that says how much follows may have left.
+    /// A backend could not read the blocks that it had lent: the header with the data's length may
+    /// have been sent.
     #[error("a backend failed in the middle of an answer")]
     Backend,
 }
 
-/// Why an authentication came to nothing.
+/// Why an authentication failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthenticationFault {
-    /// This side was not satisfied, and told the host.
+    /// This side refused the host.
     #[error("{0}")]
     Refused(FailureReason),
     /// The host ended it.
@@ -68,14 +72,14 @@ pub enum AuthenticationFault {
     Late,
 }
 
-/// Why a connection was not taken.
+/// Why a connection was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// As many are open as may be.
+    /// The limit of open connections is reached.
     #[error("{most} connections are open, no more are allowed")]
     Connections {
-        /// How many may be.
+        /// The limit.
         most: u32,
     },
     /// No such port.
@@ -83,19 +87,19 @@ pub enum Refused {
     Port(PortId),
 }
 
-/// What hosts in use do against the specification, and what other targets let pass.
+/// Deviations of hosts in use that other targets tolerate too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Tolerated {
-    /// CC.CSS is 6, though CAP.CSS does not offer it (Base 2.0, Figure 46). It means the NVM
-    /// command set here.
+    /// CC.CSS is 6, although CAP.CSS does not offer it (Base 2.0, Figure 46). It is taken as the
+    /// NVM command set.
     #[error("CC.CSS = 6, which CAP does not offer")]
     CommandSets,
     /// Connect leaves HOSTNQN empty (Base 2.0, 6.3).
     #[error("Connect without a HOSTNQN")]
     NoName,
-    /// A command has the identifier of an event request that is outstanding. The host has given the
-    /// request up.
+    /// A command has the identifier of an outstanding event request. The host has dropped the
+    /// request.
     #[error("the identifier of an outstanding event request is used again")]
     EventIdentifier,
     /// The HOSTID of an I/O queue is not that of the admin queue (Base 2.0, 6.3).
@@ -104,13 +108,13 @@ pub enum Tolerated {
 }
 
 impl Tolerated {
-    /// A bit of its own, for sets.
+    /// A distinct bit, for sets.
     pub(super) const fn bit(self) -> u8 {
         1 << self as u8
     }
 }
 
-/// Something that whoever runs the target may want to know. In the words of a log.
+/// Something that the operator of a target may want to know. Its text is for a log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Notice {
@@ -140,14 +144,14 @@ pub enum Notice {
         /// Its entries.
         entries: u32,
     },
-    /// A host asked for what it may not have.
+    /// A host is not allowed to connect.
     #[error("host {host} may not use {subsystem}: {status}")]
     NotAllowed {
         /// The host.
         host: Nqn,
-        /// What it asked for.
+        /// The subsystem.
         subsystem: Nqn,
-        /// What it was told.
+        /// The status that it got.
         status: Status,
     },
     /// A host has as many controllers as it may have.
@@ -155,29 +159,29 @@ pub enum Notice {
     Crowded {
         /// The host.
         host: Nqn,
-        /// What it asked for.
+        /// The subsystem.
         subsystem: Nqn,
-        /// How many it may have.
+        /// The limit.
         most: u16,
     },
-    /// A host was let do what is against the specification. Once of each kind on a connection.
+    /// A deviation from the specification was tolerated. Once of each kind on a connection.
     #[error("tolerated: {what}")]
     Tolerated {
         /// On which connection.
         connection: ConnectionId,
-        /// What.
+        /// The deviation.
         what: Tolerated,
     },
-    /// A host did not prove who it is.
+    /// A host did not authenticate.
     #[error("host {host} did not authenticate to {subsystem}: {why}")]
     NotAuthenticated {
         /// By which connection.
         connection: ConnectionId,
-        /// The name that it came under.
+        /// The name that it gave.
         host: Nqn,
-        /// What it asked for.
+        /// The subsystem.
         subsystem: Nqn,
-        /// Why.
+        /// The reason.
         why: AuthenticationFault,
     },
     /// A controller is gone.
@@ -187,20 +191,20 @@ pub enum Notice {
         controller: u16,
         /// Its host.
         host: Nqn,
-        /// Why.
+        /// The reason.
         reason: CloseReason,
     },
     /// A connection ends.
-    #[error("connection ends: {reason}")]
+    #[error("connection closes: {reason}")]
     Closing {
-        /// Which.
+        /// The connection.
         connection: ConnectionId,
-        /// Why.
+        /// The reason.
         reason: CloseReason,
     },
 }
 
-/// How much was done since the start.
+/// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Connections taken.
@@ -209,7 +213,7 @@ pub struct Counters {
     pub connections_refused: u64,
     /// Connections that broke the protocol.
     pub protocol_errors: u64,
-    /// Commands that came.
+    /// Received commands.
     pub commands: u64,
     /// Commands that failed.
     pub commands_failed: u64,
@@ -225,7 +229,7 @@ pub struct Counters {
     pub media_errors: u64,
     /// Data digests that were wrong.
     pub data_digest_errors: u64,
-    /// Authentications that came to nothing.
+    /// Failed authentications.
     pub authentications_failed: u64,
     /// Keep-alive timeouts.
     pub keep_alive_expirations: u64,
@@ -235,17 +239,78 @@ pub struct Counters {
     pub notices_dropped: u64,
 }
 
-/// How many there are now.
+/// Numbers of what exists now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gauges {
     /// Connections.
     pub connections: u64,
     /// Controllers.
     pub controllers: u64,
-    /// Commands that came and were not answered.
+    /// Outstanding commands.
     pub commands: u64,
     /// Bytes of data that commands hold.
     pub data_bytes: u64,
     /// Bytes of free buffers.
     pub pool_bytes: u64,
+}
+
+/// What the target reports to its operator.
+#[derive(Debug)]
+pub(super) struct Observer {
+    notices: VecDeque<Notice>,
+    notices_max: usize,
+    pub(super) counters: Counters,
+}
+
+impl Observer {
+    pub(super) fn new(limits: &TargetLimits) -> Self {
+        Observer { notices: VecDeque::new(), notices_max: limits.notices_max, counters: Counters::default() }
+    }
+
+    /// Keeps a notice, and drops the oldest where there are too many.
+    pub(super) fn notice(&mut self, notice: Notice) {
+        if self.notices.len() >= self.notices_max {
+            self.notices.pop_front();
+            self.counters.notices_dropped += 1;
+        }
+        self.notices.push_back(notice);
+    }
+
+    pub(super) fn next_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    /// Counts a command that ends.
+    pub(super) fn count(&mut self, flight: &Flight, status: Status) {
+        let counters = &mut self.counters;
+        if !status.is_success() {
+            counters.commands_failed += 1;
+            let is_media = [IoStatus::ReadError, IoStatus::WriteError].iter().any(|known| known.status() == status);
+            counters.media_errors += u64::from(is_media);
+            return;
+        }
+        match (&flight.command.body, flight.transfer) {
+            (Body::Io(Io::Read(_)), Transfer::Out(bytes)) => {
+                counters.reads += 1;
+                counters.read_bytes += u64::from(bytes);
+            }
+            (Body::Io(Io::Write(_)), Transfer::In(bytes)) => {
+                counters.writes += 1;
+                counters.written_bytes += u64::from(bytes);
+            }
+            _ => {}
+        }
+    }
+
+    /// An authentication failed.
+    pub(super) fn authentication_failed(
+        &mut self,
+        connection: ConnectionId,
+        names: (Nqn, Nqn),
+        why: AuthenticationFault,
+    ) {
+        let (host, subsystem) = names;
+        self.counters.authentications_failed += 1;
+        self.notice(Notice::NotAuthenticated { connection, host, subsystem, why });
+    }
 }

@@ -1,17 +1,18 @@
 //! Another configuration for a running target: one call that changes everything or nothing.
 
-use crate::feature::Event;
-use crate::log::{AnaState, TransportSecurity};
+use crate::log::AnaState;
 use crate::target::config::{ConfigError, HostAccess, NamespaceConfig, PathState, PortConfig, SubsystemConfig};
+use crate::target::connection::Connection;
 use crate::target::controller::{Controller, Role};
+use crate::target::events::SubsystemEvent;
 use crate::target::notice::CloseReason;
 use crate::target::subsystem::Subsystem;
-use crate::target::{Channel, PortId, Target, TargetConfig};
+use crate::target::{Channel, PortId, Ports, Target, TargetConfig};
 use crate::{Nqn, Text};
 use base::Time;
 use std::collections::BTreeSet;
 
-/// What became of something.
+/// A kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fate {
     /// It is new.
@@ -35,25 +36,25 @@ pub enum Fate {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Change {
-    /// A place where hosts come in.
+    /// A port.
     #[error("port {}:{} {fate}", .address.as_str(), .service.as_str())]
     Port {
-        /// What the discovery log says of it.
+        /// Its address, as in the discovery log.
         address: Text<256>,
         /// Its TCP port.
         service: Text<32>,
-        /// What became of it.
+        /// The change.
         fate: Fate,
     },
     /// A subsystem.
     #[error("subsystem {subsystem} {fate}")]
     Subsystem {
-        /// Which.
+        /// The subsystem.
         subsystem: Nqn,
-        /// What became of it.
+        /// The change.
         fate: Fate,
     },
-    /// Who may use a subsystem, and how.
+    /// Access to a subsystem.
     #[error("{what} of {subsystem} changed")]
     Access {
         /// Of which.
@@ -66,12 +67,12 @@ pub enum Change {
     Namespace {
         /// Of which subsystem.
         subsystem: Nqn,
-        /// Which.
+        /// The namespace.
         namespace: u32,
-        /// What became of it.
+        /// The change.
         fate: Fate,
     },
-    /// How a port reaches a group of namespaces.
+    /// The ANA state of a group on a port.
     #[error("path by port {} to group {} of {subsystem}: {:?}", .path.port.0, .path.group, .path.state)]
     Path {
         /// Of which subsystem.
@@ -81,19 +82,53 @@ pub enum Change {
     },
 }
 
+impl Ports {
+    fn change(&mut self, ports: Vec<PortConfig>, changes: &mut Vec<Change>) {
+        let mut tell = |port: &PortConfig, fate| {
+            changes.push(Change::Port { address: port.address, service: port.service, fate });
+        };
+        for old in &self.all {
+            match ports.iter().find(|new| new.id == old.id) {
+                None => tell(old, Fate::Removed),
+                Some(new) if new != old => tell(new, Fate::Changed),
+                Some(_) => {}
+            }
+        }
+        for new in ports.iter().filter(|new| !self.all.iter().any(|old| old.id == new.id)) {
+            tell(new, Fate::Added);
+        }
+        self.all = ports;
+    }
+}
+
+impl Subsystem {
+    fn change_access(&mut self, hosts: HostAccess, ports: BTreeSet<PortId>, changes: &mut Vec<Change>) {
+        let config = &mut self.config;
+        let subsystem = config.name;
+        if config.ports != ports {
+            config.ports = ports;
+            changes.push(Change::Access { subsystem, what: "ports" });
+        }
+        if config.hosts != hosts {
+            config.hosts = hosts;
+            changes.push(Change::Access { subsystem, what: "hosts" });
+        }
+    }
+}
+
 impl Target {
-    /// Makes the target what `config` says, or fails and changes nothing. Limits stay as they
-    /// began, and so do the reservations of namespaces that stay.
+    /// Changes the target to `config`, or fails and changes nothing. Limits stay, and so do the
+    /// reservations of namespaces that stay.
     ///
-    /// A namespace is the same one as long as number, backend, size of blocks and names are. Hosts
-    /// that may no longer connect lose their controllers; those that stay are told by events.
-    /// Backends of namespaces that are gone have to answer what they have begun.
+    /// A namespace stays if number, backend, size of blocks and names do. Hosts that may no longer
+    /// connect lose their controllers; events notify the others. Backends of removed namespaces
+    /// have to answer what they have begun.
     pub fn reconfigure(&mut self, now: Time, config: TargetConfig) -> Result<Vec<Change>, ConfigError> {
         config.check()?;
-        self.pass(now);
+        self.clock.pass(now);
         let mut changes = Vec::new();
         self.remove_subsystems(&config, &mut changes);
-        self.change_ports(config.ports, &mut changes);
+        self.ports.change(config.ports, &mut changes);
         for subsystem in config.subsystems {
             match self.subsystems.iter().position(|known| known.config.name == subsystem.name) {
                 Some(at) => self.change_subsystem(at, subsystem, &mut changes),
@@ -105,7 +140,7 @@ impl Target {
         }
         self.end_strangers();
         if changes.iter().any(|change| !matches!(change, Change::Namespace { .. } | Change::Path { .. })) {
-            self.tell_discovery();
+            self.on_discovery_change();
         }
         Ok(changes)
     }
@@ -113,8 +148,9 @@ impl Target {
     /// Ends the connections whose pre-shared key does not hold any more, for a reason such as
     /// [`CloseReason::NotAllowed`].
     pub fn end_channels(&mut self, now: Time, reason: CloseReason, holds: impl Fn(&Channel) -> bool) {
-        self.pass(now);
-        self.end_connections(reason, |_, channel| channel.is_some_and(|channel| !holds(channel)));
+        self.clock.pass(now);
+        let out = self.connections.indexes_of(|place| place.channel.as_ref().is_some_and(|channel| !holds(channel)));
+        self.end_connections(reason, out);
     }
 
     fn remove_subsystems(&mut self, config: &TargetConfig, changes: &mut Vec<Change>) {
@@ -136,33 +172,16 @@ impl Target {
         }
     }
 
-    fn change_ports(&mut self, ports: Vec<PortConfig>, changes: &mut Vec<Change>) {
-        let mut tell = |port: &PortConfig, fate| {
-            changes.push(Change::Port { address: port.address, service: port.service, fate });
-        };
-        for old in &self.ports {
-            match ports.iter().find(|new| new.id == old.id) {
-                None => tell(old, Fate::Removed),
-                Some(new) if new != old => tell(new, Fate::Changed),
-                Some(_) => {}
-            }
-        }
-        for new in ports.iter().filter(|new| !self.ports.iter().any(|old| old.id == new.id)) {
-            tell(new, Fate::Added);
-        }
-        self.ports = ports;
-    }
-
     fn change_subsystem(&mut self, at: usize, new: SubsystemConfig, changes: &mut Vec<Change>) {
         let subsystem = new.name;
         let old = &self.subsystems[at].config;
         if (old.serial, old.model, old.namespace_max) != (new.serial, new.model, new.namespace_max) {
-            // A host that is connected has read the old ones and would not ask again.
+            // A connected host has read the old ones and would not read them again.
             self.end_controllers(CloseReason::Removed, |known| known.role == Role::Storage(at));
             changes.push(Change::Subsystem { subsystem, fate: Fate::Changed });
         }
         let SubsystemConfig { namespaces, paths, authentication, .. } = new;
-        self.change_access(at, new.hosts, new.ports, changes);
+        self.subsystems[at].change_access(new.hosts, new.ports, changes);
         let secrets = |config: &Option<super::AuthenticationConfig>| config.as_ref().map(|config| config.hosts.clone());
         if secrets(&self.subsystems[at].config.authentication) != secrets(&authentication) {
             changes.push(Change::Access { subsystem, what: "secrets" });
@@ -172,19 +191,6 @@ impl Target {
         (config.serial, config.model, config.namespace_max) = (new.serial, new.model, new.namespace_max);
         self.change_namespaces(at, namespaces, changes);
         self.change_paths(at, &paths, changes);
-    }
-
-    fn change_access(&mut self, at: usize, hosts: HostAccess, ports: BTreeSet<PortId>, changes: &mut Vec<Change>) {
-        let config = &mut self.subsystems[at].config;
-        let subsystem = config.name;
-        if config.ports != ports {
-            config.ports = ports;
-            changes.push(Change::Access { subsystem, what: "ports" });
-        }
-        if config.hosts != hosts {
-            config.hosts = hosts;
-            changes.push(Change::Access { subsystem, what: "hosts" });
-        }
     }
 
     fn change_namespaces(&mut self, at: usize, new: Vec<NamespaceConfig>, changes: &mut Vec<Change>) {
@@ -199,34 +205,31 @@ impl Target {
             let id = namespace.id;
             if let Some(fate) = self.change_namespace(at, namespace) {
                 changes.push(Change::Namespace { subsystem, namespace: id, fate });
-                self.tell_namespace(at, id);
+                self.on_subsystem_event(at, SubsystemEvent::NamespaceChanged(id));
             }
         }
     }
 
-    /// Makes one namespace what `new` says; `None` when it is that already.
+    /// Changes one namespace to `new`; `None` without a difference.
     fn change_namespace(&mut self, at: usize, new: NamespaceConfig) -> Option<Fate> {
         let identity =
             |config: &NamespaceConfig| (config.backend, config.block_shift, config.uuid, config.nguid, config.eui64);
         let Some(known) = self.subsystems[at].namespaces.get_mut(&new.id) else {
-            self.put_namespace(at, new);
+            self.subsystems[at].put_namespace(new);
             return Some(Fate::Added);
         };
         let old = &mut known.config;
         if identity(old) != identity(&new) {
             self.drop_namespace(at, new.id);
-            for controller in self.controllers.iter_mut().filter(|known| known.role == Role::Storage(at)) {
-                controller.replaced_namespaces.insert(new.id);
-            }
-            self.put_namespace(at, new);
+            self.on_subsystem_event(at, SubsystemEvent::NamespaceReplaced(new.id));
+            self.subsystems[at].put_namespace(new);
             return Some(Fate::Replaced);
         }
         let new = NamespaceConfig { reservations: old.reservations.clone(), ..new };
         let old = std::mem::replace(old, new.clone());
         if old.group != new.group {
             self.subsystems[at].path_changes += 1;
-            let hosts = self.controllers.ids_of(|known| known.role == Role::Storage(at));
-            self.tell_all(&hosts, Event::ASYMMETRIC_ACCESS_CHANGED);
+            self.on_subsystem_event(at, SubsystemEvent::GroupChanged);
         }
         match (old == new, old.blocks == new.blocks) {
             (true, _) => None,
@@ -241,21 +244,18 @@ impl Target {
         let known = known.map(|(&(port, group), path)| PathState { port, group, state: path.state });
         let old: Vec<PathState> = known.filter(|path| path.state != AnaState::Optimized).collect();
         let is_said = |path: &PathState| new.iter().any(|other| (other.port, other.group) == (path.port, path.group));
-        let back = old.iter().filter(|path| !is_said(path) && self.ports.iter().any(|port| port.id == path.port));
+        let back = old.iter().filter(|path| !is_said(path) && self.ports.contain(path.port));
         let back = back.map(|path| PathState { state: AnaState::Optimized, ..*path });
         let is_news = |path: &&PathState| self.subsystems[at].path(path.port, path.group).state != path.state;
         let changed: Vec<PathState> = back.chain(new.iter().filter(is_news).copied()).collect();
         for path in changed {
-            self.put_path(at, path);
+            self.change_path(at, path);
             changes.push(Change::Path { subsystem: self.subsystems[at].config.name, path });
         }
     }
 
-    /// Ends who could not connect as it has, were it to come now.
+    /// Ends controllers and connections that could not connect now.
     fn end_strangers(&mut self) {
-        let plain = |port: &&PortConfig| port.security == TransportSecurity::None;
-        let ports: BTreeSet<PortId> = self.ports.iter().map(|port| port.id).collect();
-        let plain: BTreeSet<PortId> = self.ports.iter().filter(plain).map(|port| port.id).collect();
         let subsystems = &self.subsystems;
         let reaches =
             |known: &Controller| known.subsystem().is_none_or(|at| subsystems[at].config.ports.contains(&known.port));
@@ -265,14 +265,15 @@ impl Target {
         let refused = self.controllers.ids_of(|known| !may(known));
         unreached.into_iter().for_each(|id| self.end_controller(id, CloseReason::Removed));
         refused.into_iter().for_each(|id| self.end_controller(id, CloseReason::NotAllowed));
-        self.end_connections(CloseReason::Removed, |port, _| !ports.contains(&port));
-        self.end_connections(CloseReason::NotAllowed, |port, channel| channel.is_none() && !plain.contains(&port));
+        let out = self.connections.indexes_of(|place| !self.ports.contain(place.port));
+        self.end_connections(CloseReason::Removed, out);
+        let is_out = |place: &Connection| place.channel.is_none() && !self.ports.is_plain(place.port);
+        let out = self.connections.indexes_of(is_out);
+        self.end_connections(CloseReason::NotAllowed, out);
     }
 
     /// Ends connections, and controllers with any of theirs.
-    fn end_connections(&mut self, reason: CloseReason, is_out: impl Fn(PortId, Option<&Channel>) -> bool) {
-        let out = self.connections.iter().filter(|(_, place)| is_out(place.port, place.channel.as_ref()));
-        let out: Vec<u32> = out.map(|(index, _)| index).collect();
+    fn end_connections(&mut self, reason: CloseReason, out: Vec<u32>) {
         for index in out {
             match self.connections[index].controller() {
                 Some(controller) => self.end_controller(controller, reason),

@@ -11,7 +11,7 @@ const PROMPT_MAX: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     queue: VecDeque<IoRequest>,
-    /// How many of them a backend in memory answers before more input is taken.
+    /// Requests that a backend in memory answers before more input is taken.
     prompt: usize,
 }
 
@@ -48,7 +48,7 @@ impl Requests {
         self.queue.retain(|request| request.tag != tag);
     }
 
-    /// Whether some may be about bytes of the last input: they are taken before other bytes come.
+    /// Whether requests may refer to bytes of the last input: they are taken before other input.
     pub(super) fn hold_input(&self) -> bool {
         self.prompt > 0
     }

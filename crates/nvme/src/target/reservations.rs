@@ -1,5 +1,5 @@
-//! Who may read and write a shared namespace (NVM Express Base 2.0, 8.19): registrants, the reservation, and what the four commands do
-//! to them. Pure: what hosts are told and what is written down is the caller's.
+//! Reservations of a shared namespace (NVM Express Base 2.0, 8.19): registrants, the holder, and
+//! the effects of the four commands. Pure: the caller notifies hosts and stores the state.
 
 use crate::reservation::{
     AcquireAction, ExtendedRegistrant, ExtendedReport, PersistChange, RegisterAction, ReleaseAction, ReservationKind,
@@ -25,11 +25,11 @@ pub struct RegisteredHost {
 pub struct Reservations {
     /// Counts changes.
     pub generation: u32,
-    /// What is held; the code of [`ReservationKind`].
+    /// Type of the reservation; the code of [`ReservationKind`].
     pub kind: HeldKind,
-    /// Whether it survives a loss of power (PTPL).
+    /// Whether it survives a power loss (PTPL).
     pub persists: bool,
-    /// Who registered, in that order.
+    /// Registrants, in the order of registration.
     pub registrants: Vec<RegisteredHost>,
 }
 
@@ -43,7 +43,7 @@ impl Default for HeldKind {
     }
 }
 
-/// What a command wants to do.
+/// The access of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Intent {
     /// Blocks are read.
@@ -52,14 +52,14 @@ pub(super) enum Intent {
     Write,
 }
 
-/// What became of others, who have to be told.
+/// Effects on other hosts, which are notified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Effects {
     /// Registrations that were taken away.
     pub(super) preempted: Vec<HostId>,
-    /// Registrants whose reservation was released or changed hands, and whether it was taken.
+    /// Registrants whose reservation was released.
     pub(super) released: Vec<HostId>,
-    /// As above: taken.
+    /// Registrants whose reservation another host has preempted.
     pub(super) taken: Vec<HostId>,
     /// Commands of the preempted end.
     pub(super) aborts: bool,
@@ -68,7 +68,7 @@ pub(super) struct Effects {
 const CONFLICT: Status = Status::RESERVATION_CONFLICT;
 
 impl Reservations {
-    /// What has to be there after a loss of power: a state that does not persist is kept as none.
+    /// The state after a power loss: one that does not persist is kept as none.
     pub(super) fn kept(&self) -> Reservations {
         if self.persists { self.clone() } else { Reservations::default() }
     }
@@ -106,7 +106,7 @@ impl Reservations {
         matches!(self.kind.0, ReservationKind::WriteExclusiveAll | ReservationKind::ExclusiveAccessAll)
     }
 
-    /// Kinds whose end registrants are told (Base 2.0, 8.19.9).
+    /// Types whose release is reported to registrants (Base 2.0, 8.19.9).
     fn end_is_told(&self) -> bool {
         !matches!(
             self.kind.0,
@@ -161,7 +161,7 @@ impl Reservations {
         if was_holder && !is_held { self.end_reservation(host) } else { Effects::default() }
     }
 
-    /// The reservation is over; registrants but `by` are told where its kind says so.
+    /// The reservation is over; registrants but `by` are notified if its type requires it.
     fn end_reservation(&mut self, by: HostId) -> Effects {
         let told = self.end_is_told();
         self.kind = HeldKind(ReservationKind::None);
@@ -218,7 +218,8 @@ impl Reservations {
         if key == 0 && !self.is_all() {
             return Err(Status::INVALID_FIELD.without_retry());
         }
-        // Where all hold it, a key of zero takes the reservation from everyone and any other key is of a registrant alone.
+        // Where all hold it, a key of zero takes the reservation from everyone and any other key is
+        // of a registrant alone.
         let takes = if self.is_all() { key == 0 } else { self.holder().is_some_and(|known| known.key == key) };
         let is_hit = |known: &RegisteredHost| if key == 0 { known.host != host } else { known.key == key };
         if key != 0 && !self.registrants.iter().any(is_hit) {

@@ -1,10 +1,10 @@
 //! A subsystem and its namespaces as they are now.
 
 use crate::log::AnaState;
-use crate::target::PortId;
 use crate::target::authentication::Exertion;
 use crate::target::config::{NamespaceConfig, SubsystemConfig};
 use crate::target::reservations::Intent;
+use crate::target::{BackendId, PortId};
 use crate::{HostId, Status};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,11 +17,11 @@ pub(super) struct Subsystem {
     pub(super) paths: BTreeMap<(PortId, u32), Path>,
     /// Counts changes of paths.
     pub(super) path_changes: u64,
-    /// What authentications have cost lately.
+    /// Recent cost of authentications.
     pub(super) exertion: Exertion,
 }
 
-/// How a group is reached by a port.
+/// ANA state of a group on a port.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path {
     pub(super) state: AnaState,
@@ -29,15 +29,20 @@ pub(super) struct Path {
     pub(super) changes: u64,
 }
 
-/// What is wanted of a namespace.
+/// An access to a namespace.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
-    /// For reservations; `None` where they do not mind.
+    /// For reservations; `None` if they do not restrict it.
     pub(super) intent: Option<Intent>,
     /// Blocks are changed.
     pub(super) changes: bool,
-    /// First block, and how many.
+    /// First block, and number of blocks.
     pub(super) range: Option<(u64, u64)>,
+}
+
+impl Wanted {
+    /// To know the namespace, no more.
+    pub(super) const ANYTHING: Wanted = Wanted { intent: None, changes: false, range: None };
 }
 
 /// A namespace.
@@ -54,7 +59,7 @@ impl Namespace {
         Namespace { config, is_reserving: false, waiting: VecDeque::new() }
     }
 
-    /// Whether `host` may now do what is wanted.
+    /// Whether `host` may now make this access.
     fn admit(&self, host: HostId, wanted: Wanted) -> Result<(), Status> {
         let config = &self.config;
         let is_within = |(start, blocks): (u64, u64)| start.checked_add(blocks).is_some_and(|end| end <= config.blocks);
@@ -83,7 +88,7 @@ impl Subsystem {
         }
     }
 
-    /// How `port` reaches `group`.
+    /// The ANA state of `group` on `port`.
     pub(super) fn path(&self, port: PortId, group: u32) -> Path {
         self.paths.get(&(port, group)).copied().unwrap_or(Path { state: AnaState::Optimized, changes: 0 })
     }
@@ -93,7 +98,7 @@ impl Subsystem {
         self.namespaces.get(&id).ok_or(Status::INVALID_NAMESPACE.without_retry())
     }
 
-    /// The namespace `id`, if `host` may now do by `port` what is wanted of it.
+    /// The namespace `id`, if `host` may now make this access by `port`.
     pub(super) fn admit(&self, port: PortId, host: HostId, id: u32, wanted: Wanted) -> Result<&Namespace, Status> {
         let namespace = self.namespace(id)?;
         match self.path(port, namespace.config.group).state {
@@ -103,6 +108,12 @@ impl Subsystem {
             AnaState::Change => return Err(Status::ANA_TRANSITION),
         }
         namespace.admit(host, wanted).map(|()| namespace)
+    }
+
+    /// Backends with a volatile cache.
+    pub(super) fn volatile_backends(&self) -> Vec<BackendId> {
+        let namespaces = self.namespaces.values();
+        namespaces.filter(|space| space.config.has_volatile_cache).map(|space| space.config.backend).collect()
     }
 
     /// Groups that namespaces are in, rising, each with its namespaces.

@@ -4,7 +4,8 @@ use crate::Status;
 use crate::pdu::{ControllerData, PduError, PduKind};
 use crate::transfer::{next_piece, same_command};
 
-/// Data of one command to the host. Feed every C2HData of the command and its response; the command is over when either says so, once.
+/// Data of one command to the host. Feed every C2HData of the command and its response; the command
+/// is over when either says so, once.
 #[derive(Clone, Debug)]
 pub struct HostRead {
     command: u16,
@@ -62,7 +63,8 @@ impl HostRead {
         Err(PduError::Field { field: "FLAGS", at: 1, got, allowed })
     }
 
-    /// The response comes. Fails when the command is over, or when it succeeded and bytes are missing.
+    /// The response comes. Fails when the command is over, or when it succeeded and bytes are
+    /// missing.
     pub fn on_response(&mut self, status: Status) -> Result<(), PduError> {
         let kind = PduKind::Response;
         if self.state == State::Over {

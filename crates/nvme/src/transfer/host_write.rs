@@ -4,13 +4,13 @@ use crate::pdu::{HostData, PduError, PduKind, ReadyToTransfer};
 use crate::transfer::{next_piece, same_command};
 use std::collections::VecDeque;
 
-/// Data of one command to the controller, that do not go in the capsule. Feed every R2T of the command, send what
-/// [`HostWrite::next_data`] gives until it gives `None`.
+/// Data of one command to the controller, that do not go in the capsule. Feed every R2T of the
+/// command, send what [`HostWrite::next_data`] gives until it gives `None`.
 #[derive(Clone, Debug)]
 pub struct HostWrite {
     command: u16,
     length: u32,
-    /// Bytes that R2Ts asked for so far.
+    /// Bytes requested by R2Ts so far.
     asked: u32,
     /// R2Ts whose data have not all been given out, oldest first; at most `open_max`.
     open: VecDeque<Open>,
@@ -27,7 +27,8 @@ struct Open {
 }
 
 impl HostWrite {
-    /// `length` bytes of command `command`. `ready_max_minus_one` is the host's own MAXR2T, `host_data_max` the controller's MAXH2CDATA.
+    /// `length` bytes of command `command`. `ready_max_minus_one` is the host's own MAXR2T,
+    /// `host_data_max` the controller's MAXH2CDATA.
     pub fn new(command: u16, length: u32, ready_max_minus_one: u32, host_data_max: u32) -> Self {
         let open_max = ready_max_minus_one.saturating_add(1);
         HostWrite { command, length, asked: 0, open: VecDeque::new(), open_max, piece_max: host_data_max.max(1) }
@@ -39,7 +40,8 @@ impl HostWrite {
         (self.command, self.length, self.asked) = (command, length, 0);
     }
 
-    /// The controller asks. A second request while the first is open is allowed up to MAXR2T; each has to go on where the last one ended.
+    /// The controller asks. A second request while the first is open is allowed up to MAXR2T; each
+    /// has to go on where the last one ended.
     pub fn on_ready(&mut self, ready: &ReadyToTransfer) -> Result<(), PduError> {
         same_command("CCCID", ready.command, self.command)?;
         if self.open.len() >= self.open_max as usize {

@@ -3,8 +3,9 @@
 use crate::pdu::PduError;
 use crate::transfer::target_write::unknown_tag;
 
-/// Transfer tags of a connection: each open one leads to the command it belongs to. The upper bits of a tag change with every use of its place,
-/// so that data under a finished tag are refused instead of taken for the next user's.
+/// Transfer tags of a connection: each open one leads to the command it belongs to. The upper bits
+/// of a tag change with every use of its place, so that data under a finished tag are refused
+/// instead of taken for the next user's.
 #[derive(Clone, Debug)]
 pub struct Tags<T> {
     places: Vec<Place<T>>,
@@ -20,7 +21,7 @@ struct Place<T> {
 }
 
 impl<T> Tags<T> {
-    /// Most tags: at least one bit is left to tell uses apart.
+    /// Most tags: at least one bit distinguishes uses.
     pub const CAPACITY_MAX: u16 = 1 << 15;
 
     /// Up to `capacity` open at a time, at most [`Self::CAPACITY_MAX`].
@@ -38,13 +39,13 @@ impl<T> Tags<T> {
         Some(place.tag)
     }
 
-    /// Who uses `tag`; the error that ends the connection when nobody does.
+    /// The user of `tag`; an error that ends the connection without one.
     pub fn find(&self, tag: u16) -> Result<&T, PduError> {
         let place = self.places.get(self.place(tag)).filter(|place| place.tag == tag);
         place.and_then(|place| place.user.as_ref()).ok_or(unknown_tag(tag))
     }
 
-    /// Frees `tag` and returns who used it; the error of [`Self::find`] when nobody did.
+    /// Frees `tag` and returns its user; the error of [`Self::find`] without one.
     pub fn close(&mut self, tag: u16) -> Result<T, PduError> {
         let index = self.place(tag);
         let place = self.places.get_mut(index).filter(|place| place.tag == tag);
@@ -55,7 +56,7 @@ impl<T> Tags<T> {
         Ok(user)
     }
 
-    /// How many are open.
+    /// Returns the number of open tags.
     pub fn open_count(&self) -> usize {
         self.places.len() - self.free.len()
     }

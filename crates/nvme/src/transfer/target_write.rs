@@ -4,22 +4,23 @@ use crate::Status;
 use crate::pdu::{HostData, PduError, PduKind, ReadyToTransfer};
 use crate::transfer::{next_piece, same_command};
 
-/// How a target asks for data.
+/// Parameters of a target's R2Ts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadyPlan {
-    /// Bytes of one R2T, at least 1: what the target has room for at a time.
+    /// Bytes of one R2T, at least 1.
     pub ready_bytes_max: u32,
     /// R2Ts that are open at a time, at least 1 and at most the host's MAXR2T + 1.
     pub open_max: u32,
 }
 
-/// Data of one command from the host, that did not come in the capsule. Send what [`TargetWrite::next_ready`] gives, feed every H2CData that
-/// names one of its tags. When [`TargetWrite::outcome`] says so the command may be carried out, or answered with its failure.
+/// Data of one command from the host, that did not come in the capsule. Send what
+/// [`TargetWrite::next_ready`] gives, feed every H2CData that names one of its tags. When
+/// [`TargetWrite::outcome`] says so the command may be carried out, or answered with its failure.
 #[derive(Clone, Debug)]
 pub struct TargetWrite {
     command: u16,
     length: u32,
-    /// Bytes that R2Ts asked for so far.
+    /// Bytes requested by R2Ts so far.
     asked: u32,
     received: u32,
     plan: ReadyPlan,
@@ -55,12 +56,13 @@ impl TargetWrite {
         *self = TargetWrite { open, ..TargetWrite::new(command, length, plan) };
     }
 
-    /// Whether [`Self::next_ready`] would ask: worth a tag.
+    /// Whether [`Self::next_ready`] would return an R2T: worth a tag.
     pub fn wants_ready(&self) -> bool {
         self.failure.is_none() && self.asked < self.length && self.open.len() < self.plan.open_max as usize
     }
 
-    /// Asks for the next bytes under `tag`; `None` while as many R2Ts are open as may be, after the last, and after a failure.
+    /// Asks for the next bytes under `tag`; `None` while as many R2Ts are open as may be, after the
+    /// last, and after a failure.
     pub fn next_ready(&mut self, tag: u16) -> Option<ReadyToTransfer> {
         if !self.wants_ready() {
             return None;
@@ -71,8 +73,9 @@ impl TargetWrite {
         Some(ReadyToTransfer { command: self.command, tag, offset, length })
     }
 
-    /// Data come: of an open R2T, going on where its last ended, LAST with its last byte and no other. Returns whether the R2T is done and
-    /// its tag free. Of several open R2Ts the host may answer any first.
+    /// Data come: of an open R2T, going on where its last ended, LAST with its last byte and no
+    /// other. Returns whether the R2T is done and its tag free. Of several open R2Ts the host may
+    /// answer any first.
     pub fn on_data(&mut self, data: &HostData) -> Result<bool, PduError> {
         same_command("CCCID", data.command, self.command)?;
         let index = self.open.iter().position(|open| open.tag == data.tag);
@@ -94,13 +97,13 @@ impl TargetWrite {
         Ok(is_done)
     }
 
-    /// The command fails (a data digest was wrong, its namespace went): nothing more is asked for, what was asked for is still taken. The
-    /// first failure counts.
+    /// The command fails (a data digest was wrong, its namespace went): nothing more is asked for,
+    /// what was asked for is still taken. The first failure counts.
     pub fn fail(&mut self, status: Status) {
         self.failure.get_or_insert(status);
     }
 
-    /// How the transfer ended; `None` while data are to come.
+    /// The outcome of the transfer; `None` while data are to come.
     pub fn outcome(&self) -> Option<Status> {
         match self.failure {
             _ if !self.open.is_empty() => None,
@@ -109,13 +112,13 @@ impl TargetWrite {
         }
     }
 
-    /// Tags that are in use, for whoever drops the command with its connection.
+    /// Tags in use, for a caller that drops the command with its connection.
     pub fn tags(&self) -> impl Iterator<Item = u16> + '_ {
         self.open.iter().map(|open| open.tag)
     }
 }
 
-/// The error for data under a tag that nobody asked under.
+/// The error of data with an unknown tag.
 pub(super) fn unknown_tag(tag: u16) -> PduError {
     PduError::Field { field: "TTAG", at: 10, got: tag.into(), allowed: "the tag of an open R2T" }
 }

@@ -1,4 +1,5 @@
-//! A target with disks in memory, and hosts that speak to it: bytes go to and fro in portions that a test chooses, time is the test's.
+//! A target with disks in memory, and hosts that speak to it: bytes go to and fro in portions that
+//! a test chooses, time is the test's.
 #![allow(dead_code)]
 
 pub mod raw;

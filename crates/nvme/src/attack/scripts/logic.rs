@@ -104,7 +104,8 @@ fn queue_connects(victim: &Victim) -> Vec<Attack> {
     ]
 }
 
-/// The ordinary Connect of an I/O queue, which has to be refused here. The controller is that of link 0.
+/// The ordinary Connect of an I/O queue, which has to be refused here. The controller is that of
+/// link 0.
 fn refused_queue(link: usize, queue: u16, size_minus_one: u16) -> Vec<Step> {
     vec![Step::RefusedCall(link, Call::ConnectIo { admin: 0, queue, size_minus_one })]
 }
@@ -298,7 +299,8 @@ fn floods(victim: &Victim) -> Vec<Attack> {
     let entry = |id| write(victim, id, 0, length / victim.block_bytes, Sgl::Transport { length });
     let writes = FLOOD.iter().map(|id| Step::Entry(1, Box::new(entry(*id)), Vec::new()));
     let event = |id: &u16| Command::new(*id, Body::Admin(Admin::AsynchronousEvent)).encode();
-    // 31 entries of the admin queue are the host's to use: as many event requests are legal, and too many for AERL.
+    // 31 entries of the admin queue are the host's to use: as many event requests are legal, and
+    // too many for AERL.
     let events = FLOOD[..30].iter().map(|id| Step::Entry(0, Box::new(event(id)), Vec::new()));
     let refused = Step::Expect(1, Expectation::RefusesOneOf(&FLOOD));
     let commands = attack(
