@@ -278,22 +278,41 @@ pub struct Outcomes {
     pub history: Option<StoreHistory>,
 }
 
-/// A run that has come to its end. What is not the rig's to tell can be added to its metrics.
+/// A run that has ended. Judges add to its metrics before it is finished.
 pub struct Played {
     /// The readings of its metrics.
     pub meter: Meter,
-    facts: RunFacts,
-    summarizer: Summarizer,
+    /// Operations of clients of a key-value store and their answers, if they were kept.
+    pub history: Option<StoreHistory>,
+    counted: Counted,
+}
+
+/// What a run has counted beside its metrics.
+enum Counted {
+    Requests { facts: RunFacts, summarizer: Box<Summarizer> },
+    /// A run without requests.
+    Nothing(Box<Summary>),
 }
 
 impl Played {
-    /// What it comes to.
+    /// A run without requests, whose summary lacks only its metrics.
+    pub(crate) fn without_requests(summary: Summary, meter: Meter) -> Played {
+        Played { meter, history: None, counted: Counted::Nothing(Box::new(summary)) }
+    }
+
+    /// Summarises the run.
     pub fn finish(self) -> Outcomes {
-        let Played { meter, facts, summarizer } = self;
+        let Played { meter, history, counted } = self;
         let (metrics, warnings) = meter.finish();
-        let mut summary = summarizer.finish(&RunFacts { metrics, ..facts });
+        let (mut summary, histograms, transient) = match counted {
+            Counted::Requests { facts, summarizer } => {
+                let summary = summarizer.finish(&RunFacts { metrics, ..facts });
+                (summary, summarizer.histograms(), summarizer.transient())
+            }
+            Counted::Nothing(summary) => (Summary { metrics, ..*summary }, BTreeMap::new(), Transient::Unknown),
+        };
         summary.warnings.extend(warnings);
-        Outcomes { summary, histograms: summarizer.histograms(), transient: summarizer.transient(), history: None }
+        Outcomes { summary, histograms, transient, history }
     }
 }
 
@@ -676,6 +695,7 @@ impl<R: Rig> Drive<'_, R> {
             partial: ending == Ending::Stopped,
             stalled: ending == Ending::Stalled,
         };
-        Played { meter: self.meter, facts, summarizer: self.summarizer }
+        let counted = Counted::Requests { facts, summarizer: Box::new(self.summarizer) };
+        Played { meter: self.meter, history: None, counted }
     }
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rivals_support::*;
 use sim::drive::Rig;
 use sim::rigs::packet::{Bench, PacketRigConfig, lone, wire_cost_by_simulation};
-use sim::rigs::rivals::{CreditBasedRig, credit_based, credit_based_message, never_out_of_credits};
+use sim::rigs::rivals::{self, CreditBasedRig, credit_based_message, never_out_of_credits};
 use transport::config::CreditBased;
 use transport::credit_based::wire_cost;
 
@@ -27,7 +27,7 @@ fn rival(buffer_flits: u32) -> CreditBased {
     }
 }
 fn rig(nodes: u32, buffer_flits: u32) -> CreditBasedRig {
-    credit_based(&rival(buffer_flits), &cxl(nodes))
+    rivals::cxl(&rival(buffer_flits), &cxl(nodes))
 }
 
 #[test]
@@ -154,7 +154,7 @@ proptest! {
         within_us in 1u64..50,
     ) {
         let config = CreditBased { switch_buffer_flits: switch_buffer, device_buffer_flits: device_buffer, ..rival(1) };
-        let mut bench = Bench::new(credit_based(&config, &cxl(nodes)));
+        let mut bench = Bench::new(rivals::cxl(&config, &cxl(nodes)));
         random_requests(&mut bench, seed, nodes, 150, Span::us(within_us), 3_000);
         bench.run();
         prop_assert_eq!(ended_once(&bench), 150);

@@ -7,6 +7,7 @@ mod drives;
 mod facts;
 mod faults;
 mod prepare;
+mod scene;
 mod swaps;
 mod track;
 mod wires;

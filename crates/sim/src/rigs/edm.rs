@@ -12,6 +12,7 @@ mod encoder;
 mod flight;
 mod foresee;
 mod inside;
+mod plan;
 mod ports;
 mod track;
 
@@ -26,6 +27,7 @@ use encoder::Encoder;
 use flight::{Flight, Flights, Kind, Stage};
 use hardware::{Dram, DramConfig, Link};
 use kernel::Soon;
+pub(crate) use plan::play;
 pub use ports::{Direction, LinkId};
 use record::Outcome;
 use record::metric::{self, Meter};

@@ -3,6 +3,7 @@
 mod alarm;
 pub mod blox;
 pub mod edm;
+mod messages;
 pub mod packet;
 pub mod rivals;
 pub mod san;

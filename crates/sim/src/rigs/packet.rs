@@ -11,17 +11,15 @@
 mod bench;
 mod hosts;
 mod path;
-mod sender_driven;
 mod switch;
 mod transfers;
 
 pub use bench::{Bench, LinkBytes, lone, unloaded_by_simulation, wire_cost_by_simulation};
 pub use path::{Departures, Pacing, Path};
-pub use sender_driven::{dcqcn, dctcp, pfabric, uncontrolled};
 
 use crate::drive::{Context, Rig, Ticket};
 use crate::slab::Slab;
-use base::{Bytes, NodeId, Operation, Rate, Request, Span, Time};
+use base::{Bytes, NodeId, Operation, Rate, Request, Seed, Span, Time};
 use hardware::{Dram, DramConfig, EthernetStack, Link};
 use record::metric::{self, Meter};
 use record::{Ledger, Place as At, SpanKind};
@@ -31,7 +29,7 @@ use transport::framing::Framing;
 use transport::{Host, HostOut, Message, Packet, Switch, SwitchOut};
 
 /// The word that a read-modify-write is about.
-const WORD: Bytes = Bytes::new(8);
+pub(super) const WORD: Bytes = Bytes::new(8);
 
 /// The network around the programs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,6 +50,25 @@ pub struct PacketRigConfig {
     pub cut_through: bool,
     /// Whether every packet is encoded to bytes and back on each wire; a difference panics.
     pub wire_check: bool,
+    /// Of the random draws of a switch.
+    pub seed: Seed,
+}
+
+impl PacketRigConfig {
+    /// The network of `plan` for `rival`.
+    pub fn of(plan: &spec::Messages, rival: &spec::Packet, seed: Seed, wire_check: bool) -> PacketRigConfig {
+        PacketRigConfig {
+            nodes: plan.fabric.nodes,
+            rate: plan.fabric.rate,
+            propagation: plan.fabric.propagation,
+            stack: rival.stack,
+            read_request_bytes: Bytes::new(spec::READ_REQUEST.count()),
+            memory: plan.memory,
+            cut_through: false,
+            wire_check,
+            seed: seed.child("fabric"),
+        }
+    }
 }
 
 /// The end-to-end time of a lone request.

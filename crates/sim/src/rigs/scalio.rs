@@ -16,6 +16,7 @@ mod keys;
 mod looks;
 mod plant;
 mod programs;
+mod scene;
 mod sizes;
 mod stock;
 mod warm;

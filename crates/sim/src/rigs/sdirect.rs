@@ -9,6 +9,7 @@ mod devices;
 mod facts;
 mod machine;
 mod network;
+mod scene;
 mod track;
 
 use super::blox::BuildError;
