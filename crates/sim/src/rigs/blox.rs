@@ -525,7 +525,7 @@ impl BloxRig {
             }
             NodeOut::Wanted { vssd } => self.adopt(index, vssd),
             NodeOut::Mark { source: _, tag, stage } => {
-                let server = self.server_node(index);
+                let server = self.places.storage(index);
                 if let Some(track) = self.tracks.get(tag) {
                     track.waited(context.now, waited_before(stage), Place::Target(server.0));
                     track.pass(context.now);
@@ -536,7 +536,7 @@ impl BloxRig {
 
     /// What a server still had to do before its answer, and the prediction that came with it.
     fn server_sends(&mut self, index: usize, packet: Packet, context: Now<'_, '_>) {
-        let server = self.server_node(index);
+        let server = self.places.storage(index);
         if let Some(track) = tag_of(&packet.body).and_then(|tag| self.tracks.get(tag)) {
             track.waited(context.now, SpanKind::StorageQueue, Place::Target(server.0));
         }
@@ -553,7 +553,7 @@ impl BloxRig {
         context: Now<'_, '_>,
     ) {
         let tag = request.map(|(_, tag)| tag);
-        let server = self.server_node(index);
+        let server = self.places.storage(index);
         if let Some(track) = tag.and_then(|tag| self.tracks.get(tag)) {
             track.waited(context.now, SpanKind::StorageQueue, Place::Target(server.0));
             track.pass(context.now);
@@ -612,7 +612,7 @@ impl BloxRig {
         self.doing_free.push(place);
         let (index, doing) = self.doing[place as usize];
         let index = index as usize;
-        let server = self.server_node(index);
+        let server = self.places.storage(index);
         self.request_ended(place, context);
         match doing {
             Doing::Copy { copy, value } => self.copied(index, copy, value, context),
@@ -653,14 +653,6 @@ impl BloxRig {
                 Some(NodeIn::Blocks { vssd, free, owned })
             })
             .collect()
-    }
-
-    fn server_node(&self, index: usize) -> NodeId {
-        let index = index as u32;
-        match index.checked_sub(self.places.servers) {
-            Some(remote) => self.places.remote(remote),
-            None => self.places.server(index),
-        }
     }
 }
 

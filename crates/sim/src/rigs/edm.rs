@@ -21,7 +21,7 @@ pub use background::Background;
 use base::{Bytes, NodeId, Operation, Program, Rate, Request, Span, Time};
 use converged::Converged;
 use edm::budget::Delays;
-use edm::mirror::{self, Mirror};
+use edm::mirror::{self, LinkLoss, Mirror, Networks};
 use edm::{Access, Body, Config, Grant, Host, HostIn, HostOut, Place, Switch, SwitchIn, SwitchOut, Tag, cost};
 use encoder::Encoder;
 use flight::{Flight, Flights, Kind, Stage};
@@ -161,6 +161,7 @@ pub struct EdmRig {
     block: Span,
     costs: track::Costs,
     planes: Vec<Plane>,
+    networks: Networks,
     living_planes: u8,
     match_armed: Time,
     /// The links instead of those of the planes, if there are frames on them.
@@ -205,6 +206,7 @@ impl EdmRig {
             planes: (0..planes).map(|_| Plane::new(&config, place)).collect(),
             match_armed: Time::MAX,
             converged: config.background.as_ref().map(|background| Box::new(Converged::new(&config, background))),
+            networks: Networks::new(config.redundant),
             living_planes: planes,
             paces: vec![IDLE; config.nodes as usize],
             nodes: (0..config.nodes).map(node).collect(),
@@ -621,13 +623,13 @@ impl EdmRig {
     #[inline(never)]
     fn fault(&mut self, kind: FaultKind, context: Ctx) {
         match kind {
-            // In step means all or nothing: a switch that has lost one link no longer sees what its twin sees, so it goes.
-            FaultKind::LinkDown(_) if self.config.redundant => self.planes[0].up = false,
             FaultKind::LinkDown(node) => {
-                self.planes[0].link_up[node.index()] = false;
-                self.port_down(node, context);
+                if self.networks.on_link_loss() == LinkLoss::Node {
+                    self.planes[0].link_up[node.index()] = false;
+                    self.port_down(node, context);
+                }
             }
-            FaultKind::SwitchDown(plane) => self.planes[plane].up = false,
+            FaultKind::SwitchDown(plane) => self.networks.on_switch_loss(plane),
             FaultKind::NodeDown(node) if !self.paces[node.index()].up => {}
             FaultKind::NodeDown(node) => {
                 self.paces[node.index()].up = false;
@@ -639,7 +641,10 @@ impl EdmRig {
     }
 
     fn count_the_living(&mut self) {
-        self.living_planes = self.planes.iter().filter(|plane| plane.up).count() as u8;
+        for (number, plane) in self.planes.iter_mut().enumerate() {
+            plane.up = self.networks.is_used(number);
+        }
+        self.living_planes = self.networks.used().count() as u8;
         for (pace, node) in self.paces.iter_mut().zip((0..).map(NodeId)) {
             let carrying = self.planes.iter().filter(|plane| plane.carries(node));
             let free_at = carrying.map(|plane| plane.uplinks[node.index()].free_at()).max();

@@ -42,7 +42,7 @@ use record::metric::Meter;
 use record::{Outcome, Place, SpanKind};
 use scalio::baseline::ditto::{Pool, PoolRequest};
 
-use scalio::{ClientOut, Contents, FlashAnswer, FlashOperation, Index, MemoryOperation, RequestId, Token};
+use scalio::{ClientOut, Contents, FlashAnswer, FlashOperation, Index, MemoryOperation, Protocol, RequestId, Token};
 use std::collections::BTreeMap;
 
 /// An event of the rig.
@@ -146,6 +146,7 @@ pub struct ScalioRig {
     plan: spec::scalio::Scalio,
     keys: Keys,
     blocks: u32,
+    protocol: Protocol,
     programs: Programs,
     /// What a client of Scalio has just decided; empty in between, and kept so that this allocates nothing.
     decided: Vec<ClientOut<Token>>,
@@ -359,7 +360,7 @@ impl ScalioRig {
         let value = (1 << 32) + request.id.0;
         let asked = AskedFor { client, key: number, block, operation: request.operation, value, id: request.id.0 };
         let owner = self.asks.begin(ticket, asked, context);
-        if self.plan.design == spec::DesignName::NvmeOf || self.plan.design == spec::DesignName::NvmeOfOffload {
+        if let Programs::Bare(_) = &self.programs {
             return self.bare_issue(owner, client, request, context);
         }
         let operation = match request.operation {
@@ -483,7 +484,7 @@ impl Rig for ScalioRig {
             Programs::Leed { servers, .. } | Programs::Ditto { servers, .. } => {
                 servers.iter_mut().for_each(scalio::baseline::leed::Server::restart_waiting_max);
             }
-            Programs::Scalio { .. } | Programs::Bare => {}
+            Programs::Scalio { .. } | Programs::Bare(_) => {}
         }
         if let Some(fabric) = &mut self.fabric {
             fabric.end_warm_up(now);

@@ -157,7 +157,6 @@ struct Software {
     target: Target,
     /// Of tickets of the target, whose command it is.
     served: BTreeMap<u32, Owner>,
-    next_core: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -378,7 +377,6 @@ fn server(plan: &SDirect) -> Result<Server, BuildError> {
             cpu: Cpu::new(config.cores),
             target: Target::new(),
             served: BTreeMap::new(),
-            next_core: 0,
         })));
     }
     let nic = plan.nic.ok_or_else(|| BuildError("a plan without software has a NIC's logic".into()))?;
@@ -414,11 +412,9 @@ impl SDirectRig {
             return self.run_client(client, Some(input), context);
         }
         let Task::Command(command) = task else { unreachable!("the plan lets only clients elsewhere move data") };
-        if let Server::Software(software) = &mut self.server {
-            let core = software.next_core;
-            software.next_core = (core + 1) % software.cpu.cores() as u32;
+        if let Server::Software(_) = &self.server {
             let command = stack_command(ticket.0, &command);
-            return self.run_stack(Some(StackIn::Issue { core, command }), context);
+            return self.run_stack(Some(StackIn::Issue(command)), context);
         }
         let id = CommandId { client: ClientId(request.source.0 as u16), number: self.next_number };
         self.next_number = self.next_number.wrapping_add(1);
@@ -725,9 +721,7 @@ impl SDirectRig {
         match action {
             TargetOut::Issue(command) => {
                 software.served.extend(asked.map(|owner| (command.ticket, owner)));
-                let core = software.next_core;
-                software.next_core = (core + 1) % software.cpu.cores() as u32;
-                self.run_stack(Some(StackIn::Issue { core, command }), context);
+                self.run_stack(Some(StackIn::Issue(command)), context);
             }
             TargetOut::Grant { id, bytes } => self.fetch(id, ANSWER, ClientIn::Grant { id, offset: 0, bytes }, context),
             TargetOut::Send { id, bytes } => {

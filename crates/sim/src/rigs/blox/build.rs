@@ -11,15 +11,15 @@ use blox::baseline::{software, vdc};
 use blox::{
     Body, BorrowConfig, CacheConfig, CacheScope, Client, ClientConfig, CollectionConfig, Control, ControlConfig,
     ControlLink, Coordination, IdleConfig, IsolationConfig, LimitConfig, NetworkScheduling, NodeConfig, NodeIn, Packet,
-    Policy, REPLICAS_MAX, ReplicationConfig, SchedulerConfig, ServerPlace, StorageNode, Switch, SwitchConfig,
-    VssdConfig, VssdId,
+    Placement, PlacementConfig, Policy, REPLICAS_MAX, ReplicationConfig, SchedulerConfig, ServerPlace, StorageNode,
+    Switch, SwitchConfig, VssdConfig, VssdId, VssdPlace, first_fit,
 };
 use hardware::ssd::{DieId, Isolation, RegionConfig, SdfConfig};
 use hardware::{DelaySource, NetworkLatency};
 use history::History;
 use spec::DesignName;
 use spec::blox::{Blox, NetworkName, NetworkSchedulingName, PolicyName};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// vSSDs that the switch's tables have room for: 64 servers of 16 drives of 128 vSSDs (RackBlox, 3.3, its own count corrected).
 const TABLE_ENTRIES: u32 = 131_072;
@@ -43,80 +43,42 @@ impl BuildError {
     }
 }
 
-/// A vSSD's place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Slot {
-    server: usize,
-    drive: usize,
-    /// Among the vSSDs of its drive.
-    index: u32,
-    id: VssdId,
-}
-
-/// Which vSSDs there are, and which are replicas of each other.
-struct Layout {
+/// The virtual drives of a rack, and the names of its nodes.
+pub(super) struct Layout {
     places: Places,
-    /// The replicas of each volume, by rank; those of this rack first.
-    volumes: Vec<Vec<Slot>>,
-    slots: Vec<Slot>,
+    placement: Placement,
 }
 
 impl Layout {
-    fn new(plan: &Blox) -> Layout {
-        let rack = &plan.rack;
-        let per_server = rack.ssds * plan.vssd.per_ssd;
-        let volumes = rack.servers * per_server / spec::blox::REPLICAS_IN_RACK;
-        let remote = if rack.remote_replica { volumes.div_ceil(per_server) } else { 0 };
-        let places = Places { clients: rack.clients, servers: rack.servers, remote };
-        // Server by server and round after round: two in a row are on different servers.
-        let slot = |number: u32, server: u32, round: u32, of: u32| Slot {
-            server: (server + of) as usize,
-            drive: (round / plan.vssd.per_ssd) as usize,
-            index: round % plan.vssd.per_ssd,
-            id: VssdId(number),
-        };
-        let local = |number: u32| slot(number, number % rack.servers, number / rack.servers, 0);
-        let third = volumes * 2;
-        let far = |volume: u32| slot(third + volume, volume % remote, volume / remote, rack.servers);
-        let replicas = |volume: u32| {
-            let mut pair = vec![local(2 * volume), local(2 * volume + 1)];
-            // Reads go to the first: servers take turns at being that.
-            let half = (rack.servers / 2).max(1);
-            if (volume + volume / half) % 2 == 1 {
-                pair.swap(0, 1);
-            }
-            pair.extend((remote > 0).then(|| far(volume)));
-            pair
-        };
-        let volumes: Vec<Vec<Slot>> = (0..volumes).map(replicas).collect();
-        let slots = volumes.iter().flatten().copied().collect();
-        Layout { places, volumes, slots }
+    pub(super) fn new(plan: &Blox) -> Layout {
+        let placement = Placement::new(PlacementConfig {
+            servers: plan.rack.servers,
+            drives: plan.rack.ssds,
+            vssds: plan.vssd.per_ssd,
+            group: plan.vssd.group,
+            channels: plan.vssd.channels,
+            is_remote: plan.rack.remote_replica,
+        });
+        let (clients, servers) = (plan.rack.clients, plan.rack.servers);
+        Layout { places: Places { clients, servers, remote: placement.remote_servers() }, placement }
     }
 
     fn node(&self, server: usize) -> NodeId {
-        match (server as u32).checked_sub(self.places.servers) {
-            Some(remote) => self.places.remote(remote),
-            None => self.places.server(server as u32),
-        }
+        self.places.storage(server)
     }
 
-    fn names(&self, volume: &[Slot]) -> Vec<(NodeId, VssdId)> {
-        volume.iter().map(|slot| (self.node(slot.server), slot.id)).collect()
+    fn names(&self, volume: &[VssdPlace]) -> Vec<(NodeId, VssdId)> {
+        volume.iter().map(|place| (self.node(place.server), place.id)).collect()
     }
 
-    fn replicas(&self, volume: &[Slot]) -> [Option<(NodeId, VssdId)>; REPLICAS_MAX] {
+    fn replicas(&self, volume: &[VssdPlace]) -> [Option<(NodeId, VssdId)>; REPLICAS_MAX] {
         let mut replicas = [None; REPLICAS_MAX];
         self.names(volume).into_iter().zip(&mut replicas).for_each(|(name, place)| *place = Some(name));
         replicas
     }
 
     fn servers(&self) -> usize {
-        (self.places.servers + self.places.remote) as usize
-    }
-
-    fn of_server(&self, server: usize) -> impl Iterator<Item = (&Slot, &Vec<Slot>)> {
-        let pairs = self.volumes.iter().flat_map(|volume| volume.iter().map(move |slot| (slot, volume)));
-        pairs.filter(move |(slot, _)| slot.server == server)
+        self.placement.servers()
     }
 }
 
@@ -129,7 +91,7 @@ impl BloxRig {
         let layout = Layout::new(plan);
         let places = layout.places;
         let drives: Vec<Drives> = drives_of_all(plan, seed)?.into_iter().map(|(drives, _)| drives).collect();
-        let groups: Vec<Vec<(NodeId, VssdId)>> = layout.volumes.iter().map(|volume| layout.names(volume)).collect();
+        let groups: Vec<Vec<(NodeId, VssdId)>> = layout.placement.volumes().iter().map(|volume| layout.names(volume)).collect();
         Ok(BloxRig {
             plan: plan.clone(),
             places,
@@ -168,8 +130,8 @@ impl BloxRig {
     /// Servers register their vSSDs with the switch (RackBlox, 3.3).
     pub(super) fn announce(&mut self, context: Now<'_, '_>) {
         let layout = Layout::new(&self.plan);
-        for volume in &layout.volumes {
-            let in_rack: Vec<&Slot> = volume.iter().filter(|slot| slot.server < self.places.servers as usize).collect();
+        for volume in layout.placement.volumes() {
+            let in_rack: Vec<_> = volume.iter().filter(|place| !layout.placement.is_remote(place.server)).collect();
             let [one, other] = in_rack.as_slice() else { continue };
             for (own, replica) in [(one, other), (other, one)] {
                 let (server, replica_server) = (layout.node(own.server), layout.node(replica.server));
@@ -182,14 +144,13 @@ impl BloxRig {
 
     /// Makes room for a replica that was lost elsewhere, on channels that nobody uses.
     pub(super) fn adopt(&mut self, index: usize, vssd: VssdId) {
-        let wanted = self.plan.vssd.channels as usize;
         let drives = &mut self.drives[index];
-        let spare = (0..drives.count()).map(|drive| (drive, drives.spare_channels(drive)));
-        let Some((drive, channels)) = spare.into_iter().find(|(_, channels)| channels.len() >= wanted) else {
+        let unused = (0..drives.count()).map(|drive| drives.spare_channels(drive));
+        let Some((drive, channels)) = first_fit(unused, self.plan.vssd.channels) else {
             self.counts.not_adopted += 1;
             return;
         };
-        let dies = drives.dies_of(&channels[..wanted]);
+        let dies = drives.dies_of(&channels);
         let streams = self.plan.collection.streams.min(dies.len() as u32);
         let rest = region_config(&self.plan, Seed(u64::from(vssd.0)));
         if drives.create(vssd, drive, region(dies, None, rest), streams).is_err() {
@@ -264,14 +225,10 @@ fn drives_of(plan: &Blox, layout: &Layout, server: usize, seed: Seed) -> Result<
         burst: plan.collection.burst,
     })?;
     let mut prepared = Vec::new();
-    for (slot, volume) in layout.of_server(server) {
-        let owner = slot.index / plan.vssd.group;
-        let first = owner * plan.vssd.channels;
-        let channels: Vec<u32> = (first..first + plan.vssd.channels).collect();
+    for (slot, volume) in layout.placement.of_server(server) {
+        let channels: Vec<u32> = layout.placement.channels_of(slot).collect();
         let dies: Vec<DieId> = drives.dies_of(&channels);
-        let own = geometry.blocks_per_die() / plan.vssd.group;
-        let member = slot.index % plan.vssd.group;
-        let share = (plan.vssd.group > 1).then(|| member * own..(member + 1) * own);
+        let share = layout.placement.share_of(slot, geometry.blocks_per_die());
         // The victim policy draws alike for replicas, too.
         let seed = seed.child(&format!("volume/{}", volume[0].id.0));
         let rest = region_config(plan, seed.child("victims"));
@@ -290,7 +247,7 @@ fn node_config(plan: &Blox, layout: &Layout, server: usize) -> NodeConfig {
     let group_blocks = (vssd.borrow.count() / block).max(1) as u32;
     NodeConfig {
         id: layout.node(server),
-        vssds: layout.of_server(server).map(|(slot, volume)| vssd_config(plan, layout, slot, volume)).collect(),
+        vssds: layout.placement.of_server(server).map(|(slot, volume)| vssd_config(plan, layout, slot, volume)).collect(),
         cache: CacheConfig {
             pages,
             flush_above: ((f64::from(pages) * vssd.flush_above) as u32).min(pages - 1),
@@ -315,12 +272,12 @@ fn node_config(plan: &Blox, layout: &Layout, server: usize) -> NodeConfig {
     }
 }
 
-fn vssd_config(plan: &Blox, layout: &Layout, slot: &Slot, volume: &[Slot]) -> VssdConfig {
+fn vssd_config(plan: &Blox, layout: &Layout, slot: &VssdPlace, volume: &[VssdPlace]) -> VssdConfig {
     let vssd = &plan.vssd;
     VssdConfig {
         id: slot.id,
         pages: plan.io.working_set_blocks,
-        unit: slot.drive as u32 * vssd.per_ssd + slot.index / vssd.group,
+        unit: slot.drive as u32 * vssd.per_ssd + layout.placement.group_of(slot),
         streams: plan.collection.streams,
         isolation: vssd.rate.map(|rate| IsolationConfig {
             per_second: u64::from(rate),
@@ -370,7 +327,7 @@ fn collection_config(plan: &Blox, layout: &Layout, server: usize) -> CollectionC
 /// The other rack has a switch and a controller of its own, which are not modelled: there is one replica to collect.
 fn coordination(plan: &Blox, layout: &Layout, server: usize) -> Coordination {
     use spec::blox::CoordinationName;
-    if server >= layout.places.servers as usize {
+    if layout.placement.is_remote(server) {
         return Coordination::Uncoordinated;
     }
     match plan.collection.coordination {
@@ -406,10 +363,10 @@ fn switch_config(plan: &Blox, places: &Places) -> SwitchConfig {
 fn control_config(plan: &Blox, layout: &Layout, groups: Vec<Vec<(NodeId, VssdId)>>) -> ControlConfig {
     let place = |server: usize| ServerPlace {
         node: layout.node(server),
-        rack: u32::from(server >= layout.places.servers as usize),
-        room: spare_replicas(plan, layout, server),
+        rack: u32::from(layout.placement.is_remote(server)),
+        room: layout.placement.room(server, plan.geometry().channels),
     };
-    let next_vssd = layout.slots.iter().map(|slot| slot.id.0 + 1).max().unwrap_or(0);
+    let next_vssd = layout.placement.vssds().map(|slot| slot.id.0 + 1).max().unwrap_or(0);
     ControlConfig {
         own: layout.places.control(),
         rack: 0,
@@ -423,20 +380,6 @@ fn control_config(plan: &Blox, layout: &Layout, groups: Vec<Vec<(NodeId, VssdId)
         replace_after: plan.membership.replace_after,
         next_vssd,
     }
-}
-
-/// A replica that was lost elsewhere takes whole channels of a drive that nobody uses.
-fn spare_replicas(plan: &Blox, layout: &Layout, server: usize) -> u32 {
-    let has = plan.geometry().channels;
-    let per_drive = |drive: usize| {
-        let owners: BTreeSet<u32> = layout
-            .of_server(server)
-            .filter(|(slot, _)| slot.drive == drive)
-            .map(|(slot, _)| slot.index / plan.vssd.group)
-            .collect();
-        has.saturating_sub(owners.len() as u32 * plan.vssd.channels) / plan.vssd.channels
-    };
-    (0..plan.rack.ssds as usize).map(per_drive).sum()
 }
 
 fn client_config(plan: &Blox, places: &Places, node: NodeId, groups: &[Vec<(NodeId, VssdId)>]) -> ClientConfig {
@@ -470,8 +413,8 @@ fn controller(
     }
     let capacity = plan.controller.capacity.map_or(plan.reads_per_second() * f64::from(plan.vssd.group), f64::from);
     let mut devices: BTreeMap<(usize, usize, u32), Vec<VssdId>> = BTreeMap::new();
-    for slot in layout.slots.iter().filter(|slot| slot.server < layout.places.servers as usize) {
-        devices.entry((slot.server, slot.drive, slot.index / plan.vssd.group)).or_default().push(slot.id);
+    for slot in layout.placement.vssds().filter(|slot| !layout.placement.is_remote(slot.server)) {
+        devices.entry((slot.server, slot.drive, layout.placement.group_of(slot))).or_default().push(slot.id);
     }
     let config = vdc::VdcConfig {
         node: layout.places.controller(),

@@ -112,6 +112,13 @@ impl Places {
     pub fn remote(&self, index: u32) -> NodeId {
         NodeId(self.in_rack() + 1 + index)
     }
+    /// A storage server by its place among all, those of the other rack last.
+    pub fn storage(&self, index: usize) -> NodeId {
+        match (index as u32).checked_sub(self.servers) {
+            Some(remote) => self.remote(remote),
+            None => self.server(index as u32),
+        }
+    }
     /// The place of a storage server among all, those of the other rack last.
     pub fn storage_index(&self, node: NodeId) -> Option<usize> {
         let local = node.0.checked_sub(self.clients).filter(|index| *index < self.servers);

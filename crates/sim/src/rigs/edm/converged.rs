@@ -116,7 +116,7 @@ impl EdmRig {
 
     /// The first living plane, whose frames are counted.
     pub(super) fn counting_plane(&self) -> usize {
-        self.planes.iter().position(|plane| plane.up).unwrap_or(0)
+        self.networks.used().next().unwrap_or(0)
     }
 
     /// Whether a shared uplink of `node` still carries a message. The end of that message starts the next.

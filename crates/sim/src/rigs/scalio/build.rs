@@ -16,7 +16,7 @@ use base::{Bytes, Seed, Span, Time};
 use hardware::ssd::presets::samsung_970_pro_quick;
 use hardware::ssd::{QuickConfig, QuickDrive};
 use history::StoreHistory;
-use scalio::baseline::{ditto, leed};
+use scalio::baseline::{ditto, leed, nvme_of};
 use scalio::{
     Client, ClientConfig, ClientId, Extent, Index, MemoryOperation, Preload, Protocol, SECTOR_BYTES, Server,
     ServerConfig, Token,
@@ -41,7 +41,8 @@ pub fn build(plan: &Scalio, seed: Seed, wire_check: bool, keep_history: bool) ->
     let made = match plan.design {
         DesignName::Scalio => made_scalio(plan, &keys, blocks, seed)?,
         DesignName::Leed | DesignName::LeedDitto => made_rival(plan, &keys, blocks, seed)?,
-        _ => Made { programs: Programs::Bare, shelf: Shelf::Bare, index: None, pool: None, capacity: BARE_CAPACITY },
+        DesignName::NvmeOfOffload => made_bare(nvme_of::Placement::Adapter),
+        _ => made_bare(nvme_of::Placement::Cores(plan.cores.count)),
     };
     let clients = plan.store.clients as usize;
     let drive = |device| {
@@ -52,6 +53,7 @@ pub fn build(plan: &Scalio, seed: Seed, wire_check: bool, keep_history: bool) ->
         plan: plan.clone(),
         keys,
         blocks,
+        protocol: plan.options.as_ref().map_or(Protocol::Linearizable, protocol_of),
         programs: made.programs,
         decided: Vec::new(),
         plant: Plant::new(plan),
@@ -95,6 +97,11 @@ struct Made {
     index: Option<Index<Token>>,
     pool: Option<ditto::Pool<Token>>,
     capacity: Bytes,
+}
+
+fn made_bare(placement: nvme_of::Placement) -> Made {
+    let programs = Programs::Bare(nvme_of::Target::new(placement));
+    Made { programs, shelf: Shelf::Bare, index: None, pool: None, capacity: BARE_CAPACITY }
 }
 
 /// Scalio has as many blocks as it takes to cache `cached_keys`, with or without a cache; LEED has as many as are asked for.

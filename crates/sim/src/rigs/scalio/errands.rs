@@ -5,11 +5,9 @@ use super::looks::{Found, Look, State, Window};
 use super::programs::ToClient;
 use super::{Now, Parcel, ScalioRig, faults, sizes};
 use base::{Span, Time};
-use scalio::layout::{decode_block, decode_block_unchecked};
-use scalio::{Block, Index, MemoryAnswer, MemoryOperation, RequestId, Token};
-use spec::scalio::ProtocolName;
+use scalio::{Block, Change, Index, MemoryAnswer, MemoryOperation, RequestId, Token};
 
-/// What a slot of the paper's protocol says whose bytes are of two values: a name that nobody writes.
+/// Value of a slot whose bytes are of two values, in the paper's protocol: nobody writes it.
 const OF_TWO_VALUES: Token = Token { id: u64::MAX - 1, bytes: 8 };
 
 /// A client's operation on the index.
@@ -116,17 +114,11 @@ impl ScalioRig {
             }
             return answer;
         };
-        let is_paper = self.plan.options.is_some_and(|options| options.protocol == ProtocolName::Paper);
         let block = match seen.found {
             Found::Whole(State { header, slots }) => header.map(|header| Block { header, slots }),
-            Found::Mixed(bytes) if is_paper => decode_block_unchecked(&bytes, &OF_TWO_VALUES),
-            Found::Mixed(bytes) => decode_block(&bytes),
+            Found::Mixed(bytes) => self.protocol.decode(&bytes, &OF_TWO_VALUES),
         };
-        match (block, seen.header, seen.word) {
-            (Some(block), _, None) => MemoryAnswer::Block(block),
-            (Some(block), Some(header), Some(word)) => MemoryAnswer::Checked { block: Block { header, ..block }, word },
-            _ => MemoryAnswer::Unreachable,
-        }
+        MemoryAnswer::of_read(block, seen.header, seen.word)
     }
 
     /// Carries an operation out.
@@ -135,7 +127,7 @@ impl ScalioRig {
         if self.state.is_unreachable(block, &operation) {
             return MemoryAnswer::Unreachable;
         }
-        let change = change_of(index, block, &operation);
+        let change = index.change(block, &operation);
         if let (Some(looks), Some(_)) = (&mut self.looks, change) {
             looks.changes(now, block, index);
         }
@@ -159,33 +151,6 @@ impl ScalioRig {
         }
         let reads = if let ToClient::Memory { answer: MemoryAnswer::Checked { .. }, .. } = input { 3 } else { 1 };
         self.plant.memory_read() * reads
-    }
-}
-
-/// What an operation changes of a block, as far as others who read it could tell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
-    /// The word of this slot.
-    Word(u8),
-    /// A payload, or the header.
-    Other,
-    /// Everything.
-    All,
-}
-
-/// When a slot was last used does not count.
-fn change_of(index: &Index<Token>, block: u32, operation: &MemoryOperation<Token>) -> Option<Change> {
-    match operation {
-        MemoryOperation::Swap { slot, expected, .. } => {
-            let found = index.slots(block).get(usize::from(*slot)).map(|slot| slot.word);
-            (found == Some(*expected)).then_some(Change::Word(*slot))
-        }
-        MemoryOperation::StoreFlags { slot, .. } => Some(Change::Word(*slot)),
-        MemoryOperation::WritePayload { .. } | MemoryOperation::Publish { .. } | MemoryOperation::Close => {
-            Some(Change::Other)
-        }
-        MemoryOperation::Reset { .. } => Some(Change::All),
-        MemoryOperation::ReadBlock | MemoryOperation::Check { .. } | MemoryOperation::Touch { .. } => None,
     }
 }
 

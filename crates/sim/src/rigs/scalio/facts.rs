@@ -114,7 +114,7 @@ impl ScalioRig {
                 count(metric::evictions, |counters| counters.evictions);
                 count(metric::restarts_lost_race, |counters| counters.lost_races);
             }
-            Programs::Bare => {}
+            Programs::Bare(_) => {}
         }
     }
 

@@ -7,7 +7,7 @@ use crate::rigs::alarm::Alarm;
 use base::{Program, Time};
 use hardware::ssd::CommandKind;
 use record::{Place, SpanKind};
-use scalio::baseline::{ditto, leed};
+use scalio::baseline::{ditto, leed, nvme_of};
 use scalio::{
     Client, ClientIn, ClientOut, FlashAnswer, FlashOperation, MemoryAnswer, Operation, Reply, Request, RequestId,
     Server, ServerIn, ServerOut, Token,
@@ -21,8 +21,8 @@ pub enum Programs {
     Leed { clients: Vec<leed::Client<Token>>, servers: Vec<leed::Server<Token>> },
     /// Ditto's clients, and LEED's servers.
     Ditto { clients: Vec<ditto::Client<Token>>, servers: Vec<leed::Server<Token>> },
-    /// None.
-    Bare,
+    /// An NVMe over Fabrics target, and no store.
+    Bare(nvme_of::Target),
 }
 
 /// Something for a client's program.
@@ -191,7 +191,7 @@ impl ScalioRig {
                 out.into_iter().for_each(|action| self.obey_ditto(client, owner, action, context));
                 next
             }
-            Programs::Bare => return,
+            Programs::Bare(_) => return,
         };
         // Of a client that has slept over its own alarm the moment is past.
         if let Some(at) = self.alarms.clients[place].set(next.map(|at| at.max(context.now))) {
@@ -326,7 +326,7 @@ impl ScalioRig {
                 self.obey_leed_server(device, owner, out, context);
                 next
             }
-            Programs::Bare => return,
+            Programs::Bare(_) => return,
         };
         if let Some(at) = self.alarms.servers[place].set(next.map(|at| at.max(context.now))) {
             context.at(at, ScalioEvent::WakeServer(device));
