@@ -7,12 +7,12 @@ use base::{Bytes, Operation, Request, Span, Time};
 use hardware::{Dram, DramConfig};
 use history::StoreHistory;
 use kernel::{EventQueue, Foresight, Soon};
-use prefetch_index::prefetch_index;
 use record::metric::Meter;
 use record::{
     Audit, Backlog, Keep, Keeper, Ledger, Outcome, Place, Row, RunFacts, RunIdentity, Sink, SinkError, SpanKind, Spans,
     Summarizer, Summary, Transient,
 };
+use crate::slab::Slab;
 use std::collections::BTreeMap;
 use workload::{Arrival, Source};
 
@@ -209,16 +209,16 @@ enum Ending {
     Stalled,
 }
 
-/// A request that the design has. One cache line: thousands are in flight, and each is looked at once.
+/// A request that the design has. One cache line in its slab: thousands are in flight, and each is
+/// needed once.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct InFlight {
     request: Request,
-    /// [`NEVER`] once it has ended.
     intended: Time,
 }
 
-const NEVER: Time = Time::MAX;
+const _: () = assert!(size_of::<Option<InFlight>>() == 64);
 
 /// One run of one rig.
 struct Drive<'a, R: Rig> {
@@ -227,10 +227,8 @@ struct Drive<'a, R: Rig> {
     sink: &'a mut dyn Sink,
     limits: &'a Limits,
     queue: EventQueue<Event<R::Event>>,
-    in_flight: Vec<InFlight>,
-    free_tickets: Vec<u32>,
-    arrivals: Vec<Option<Arrival>>,
-    free_arrivals: Vec<u32>,
+    in_flight: Slab<InFlight>,
+    arrivals: Slab<Arrival>,
     ended: Vec<Ended>,
     summarizer: Summarizer,
     meter: Meter,
@@ -241,7 +239,6 @@ struct Drive<'a, R: Rig> {
     /// Whether the warm-up is over.
     measuring: bool,
     progress: Progress,
-    pending_arrivals: usize,
     last_arrival: Time,
     stopped_at: Time,
     /// Whether arrivals have ended, as far as is known: the end of a request may still bring one.
@@ -345,10 +342,8 @@ pub fn play<R: Rig>(
         sink,
         limits,
         queue: EventQueue::new(),
-        in_flight: Vec::new(),
-        free_tickets: Vec::new(),
-        arrivals: Vec::new(),
-        free_arrivals: Vec::new(),
+        in_flight: Slab::new(),
+        arrivals: Slab::new(),
         ended: Vec::new(),
         summarizer,
         meter: Meter::new(),
@@ -357,7 +352,6 @@ pub fn play<R: Rig>(
         backlog: None,
         measuring: false,
         progress: Progress::default(),
-        pending_arrivals: 0,
         last_arrival: Time::ZERO,
         stopped_at: Time::ZERO,
         exhausted: false,
@@ -386,8 +380,8 @@ fn summarizer(identity: RunIdentity, limits: &Limits) -> Summarizer {
 /// Has what an event will need fetched from memory.
 struct Foreseeing<'a, R> {
     rig: &'a R,
-    in_flight: &'a [InFlight],
-    arrivals: &'a [Option<Arrival>],
+    in_flight: &'a Slab<InFlight>,
+    arrivals: &'a Slab<Arrival>,
 }
 
 impl<R: Rig> Foresight<Event<R::Event>> for Foreseeing<'_, R> {
@@ -396,11 +390,11 @@ impl<R: Rig> Foresight<Event<R::Event>> for Foreseeing<'_, R> {
         match event {
             Event::Rig(event) => {
                 if let Some(ticket) = self.rig.foresee(soon, *event) {
-                    prefetch_index(self.in_flight, ticket.0 as usize);
+                    self.in_flight.foresee(ticket.0);
                 }
             }
             Event::Arrival(slot) => {
-                if let Some(Some(arrival)) = self.arrivals.get(*slot as usize) {
+                if let Some(arrival) = self.arrivals.get(*slot) {
                     self.rig.foresee_issue(soon, &arrival.request);
                 }
             }
@@ -423,9 +417,9 @@ impl<R: Rig> Drive<'_, R> {
 
     /// Executes events until the run ends.
     fn run(&mut self, observer: &mut dyn Observer) -> Result<Ending, SinkError> {
-        while self.pending_arrivals > 0 || self.live() > 0 {
+        while self.arrivals.len() > 0 || self.live() > 0 {
             let Some((now, event)) = self.next_event() else { return Ok(self.ending_without_events()) };
-            if self.pending_arrivals == 0
+            if self.arrivals.len() == 0
                 && now.saturating_since(self.last_arrival) > self.limits.drain
                 && let Some(ending) = self.ending_by_time(now)
             {
@@ -487,21 +481,15 @@ impl<R: Rig> Drive<'_, R> {
     }
 
     fn expect(&mut self, arrival: Arrival) {
-        let slot = self.free_arrivals.pop().unwrap_or_else(|| {
-            self.arrivals.push(None);
-            self.arrivals.len() as u32 - 1
-        });
         self.rig.foresee_request(&arrival.request);
-        self.arrivals[slot as usize] = Some(arrival);
-        self.pending_arrivals += 1;
+        let at = arrival.at;
+        let slot = self.arrivals.insert(arrival);
         self.exhausted = false;
-        self.queue.push_aside(arrival.at, Event::Arrival(slot));
+        self.queue.push_aside(at, Event::Arrival(slot));
     }
 
     fn arrive(&mut self, now: Time, slot: u32) {
-        let arrival = self.arrivals[slot as usize].take().expect("an arrival event names a pending arrival");
-        self.free_arrivals.push(slot);
-        self.pending_arrivals -= 1;
+        let arrival = self.arrivals.remove(slot);
         self.last_arrival = now;
         if !self.measuring && !self.is_warm_up(&arrival.request, now) {
             self.busy_at_warm_up = Some((now, self.link_busy()));
@@ -515,7 +503,7 @@ impl<R: Rig> Drive<'_, R> {
             backlog.add(underway);
         }
         self.progress.offered += 1;
-        let ticket = self.ticket(InFlight { request: arrival.request, intended: now });
+        let ticket = Ticket(self.in_flight.insert(InFlight { request: arrival.request, intended: now }));
         let keeps_spans = self.keeper.wants(arrival.request.id);
         if arrival.request.source == arrival.request.target {
             return self.access_own_memory(now, ticket, &arrival.request, keeps_spans);
@@ -559,15 +547,6 @@ impl<R: Rig> Drive<'_, R> {
         }
     }
 
-    fn ticket(&mut self, in_flight: InFlight) -> Ticket {
-        if let Some(free) = self.free_tickets.pop() {
-            self.in_flight[free as usize] = in_flight;
-            return Ticket(free);
-        }
-        self.in_flight.push(in_flight);
-        Ticket(self.in_flight.len() as u32 - 1)
-    }
-
     /// Writes the rows of what has just ended and lets a closed loop go on.
     fn settle(&mut self, now: Time) -> Result<(), SinkError> {
         if self.ended.is_empty() {
@@ -575,14 +554,13 @@ impl<R: Rig> Drive<'_, R> {
         }
         let mut ended = std::mem::take(&mut self.ended);
         for end in &mut ended {
-            let InFlight { request, intended } = self.in_flight[end.ticket.0 as usize];
-            assert!(intended != NEVER, "request {} has ended twice", request.id.0);
-            self.close(end.ticket);
+            let InFlight { request, intended } = self.in_flight.remove(end.ticket.0);
+            self.progress.ended += 1;
             let ends_at = end.end;
             self.write(&request, intended, end)?;
             match self.source.after_end(ends_at.max(now), &request) {
                 Some(next) => self.expect(next),
-                None if self.pending_arrivals == 0 && !self.exhausted => {
+                None if self.arrivals.len() == 0 && !self.exhausted => {
                     self.exhausted = true;
                     self.busy_at_end = Some((now, self.link_busy()));
                 }
@@ -600,12 +578,6 @@ impl<R: Rig> Drive<'_, R> {
             return Dram::new(self.limits.memory).submit(Time::ZERO, request.bytes).saturating_since(Time::ZERO);
         }
         self.unloaded.get(self.rig, request).unwrap_or(Span::ZERO)
-    }
-
-    fn close(&mut self, ticket: Ticket) {
-        self.in_flight[ticket.0 as usize].intended = NEVER;
-        self.free_tickets.push(ticket.0);
-        self.progress.ended += 1;
     }
 
     /// Settles the ledger of a request that has ended, and writes its row.
@@ -641,11 +613,8 @@ impl<R: Rig> Drive<'_, R> {
         self.stopped_at = self.stopped_at.max(self.progress.now);
         let is_broken = self.limits.first_fault.is_some_and(|at| at <= self.stopped_at);
         let outcome = if is_broken && ending != Ending::Stopped { Outcome::Unavailable } else { Outcome::Unfinished };
-        for ticket in 0..self.in_flight.len() as u32 {
-            let InFlight { request, intended } = self.in_flight[ticket as usize];
-            if intended == NEVER {
-                continue;
-            }
+        let open: Vec<(u32, InFlight)> = self.in_flight.iter().map(|(ticket, open)| (ticket, *open)).collect();
+        for (ticket, InFlight { request, intended }) in open {
             let (ticket, start, end) = (Ticket(ticket), intended, self.stopped_at);
             let ledger = Ledger::open(intended, false);
             self.write(&request, intended, &mut Ended { ticket, outcome, start, end, ledger })?;

@@ -1,6 +1,5 @@
 //! One file a design: programs put into hardware models. A rig decides nothing.
 
-mod alarm;
 pub mod blox;
 pub mod edm;
 mod messages;
@@ -9,4 +8,5 @@ pub mod rivals;
 pub mod san;
 pub mod scalio;
 pub mod sdirect;
+mod seat;
 mod wear_facts;

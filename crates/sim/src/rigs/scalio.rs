@@ -12,6 +12,7 @@ mod fabric;
 mod facts;
 mod faults;
 mod flash;
+mod judges;
 mod keys;
 mod looks;
 mod plant;
@@ -29,21 +30,22 @@ use asks::{AskedFor, Asks, Owner, Sent, Submitted};
 use base::{Bytes, Operation, Request, Span, Time};
 use errands::{Errand, Touched};
 use fabric::Fabric;
-use faults::{BoxState, ClientState};
+use facts::Counts;
+use faults::Liveness;
 use flash::{Device, Shelf};
 use hardware::ssd::{CommandKind, Done};
-use history::{History, StoreHistory};
+use history::StoreHistory;
+use judges::Judges;
 use keys::Keys;
 use looks::Looks;
 use plant::Plant;
 use plant::Worked;
-use programs::{Alarms, Programs, ToClient, ToServer};
+use programs::{Programs, ToClient, ToServer};
 use record::metric::Meter;
 use record::{Outcome, Place, SpanKind};
 use scalio::baseline::ditto::{Pool, PoolRequest};
 
-use scalio::{ClientOut, Contents, FlashAnswer, FlashOperation, Index, MemoryOperation, Protocol, RequestId, Token};
-use std::collections::BTreeMap;
+use scalio::{Contents, FlashAnswer, FlashOperation, Index, MemoryOperation, Protocol, RequestId, Token};
 
 /// An event of the rig.
 #[derive(Clone, Copy, Debug)]
@@ -125,52 +127,32 @@ enum IoWork {
     Run(Vec<(u64, scalio::Content<Token>)>),
 }
 
-/// What only the rig can count.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    gets: u64,
-    hits: u64,
-    puts: u64,
-    refused: u64,
-    unknown: u64,
-    unavailable: u64,
-    swaps: u64,
-    swaps_failed: u64,
-    verbs: u64,
-    offloaded_reads: u64,
-    groups: u64,
-}
-
-/// Everything of one run.
-pub struct ScalioRig {
-    plan: spec::scalio::Scalio,
+/// What the box holds.
+struct Store {
     keys: Keys,
     blocks: u32,
     protocol: Protocol,
-    programs: Programs,
-    /// What a client of Scalio has just decided; empty in between, and kept so that this allocates nothing.
-    decided: Vec<ClientOut<Token>>,
-    plant: Plant,
     devices: Vec<Device>,
     shelf: Shelf,
     index: Option<Index<Token>>,
     /// Reads on their way, where these can be torn.
     looks: Option<Looks>,
+    pool: Option<Pool<Token>>,
+}
+
+/// Everything of one run.
+pub struct ScalioRig {
+    plan: spec::scalio::Scalio,
+    programs: Programs,
+    plant: Plant,
+    store: Store,
     /// EDM, where it carries operations on the index.
     fabric: Option<Box<Fabric>>,
-    pool: Option<Pool<Token>>,
     parcels: Slab<Parcel>,
     asks: Asks,
-    alarms: Alarms,
-    /// Calls and requests that have no answer: client and number.
-    owners: BTreeMap<(u32, u64), Owner>,
-    clients: Vec<ClientState>,
-    state: BoxState,
-    histories: Option<BTreeMap<u32, History>>,
-    /// All operations, for those who judge elsewhere.
-    kept: Option<StoreHistory>,
+    state: Liveness,
+    judges: Judges,
     counts: Counts,
-    last: Time,
     /// Whether every message is encoded and decoded.
     wire_check: bool,
 }
@@ -184,7 +166,7 @@ impl ScalioRig {
     }
 
     fn step(&mut self, place: u32, context: Now<'_, '_>) {
-        self.last = context.now;
+        self.counts.last = context.now;
         match self.parcels.remove(place) {
             Parcel::Verb(errand) => self.verb(errand, context),
             Parcel::Submission(errand) => self.submit_errand(errand, context),
@@ -256,7 +238,7 @@ impl ScalioRig {
         context: Now<'_, '_>,
     ) {
         self.counts.verbs += 1;
-        let Some(pool) = &mut self.pool else { return };
+        let Some(pool) = &mut self.store.pool else { return };
         let (verb, bytes) = sizes::of_pool(&operation, pool.geometry());
         let answer = pool.execute(operation);
         let at = self.plant.serve(context.now, verb, bytes);
@@ -282,7 +264,7 @@ impl ScalioRig {
         }
         self.counts.offloaded_reads += 1;
         let at = self.plant.offload.submit(now);
-        let done = self.devices[device as usize].submit(at, CommandKind::Read, operation.extent());
+        let done = self.store.devices[device as usize].submit(at, CommandKind::Read, operation.extent());
         let end = self.plant.offload.complete(done.end);
         let submitted = (now, at);
         let parcel = Parcel::Offloaded { owner, client, request, device, operation, submitted, done, life };
@@ -300,7 +282,7 @@ impl ScalioRig {
         let is_lost = life != self.state.life;
         let answer = match is_lost {
             true => FlashAnswer::Failed,
-            false => self.devices[device as usize].finish(operation, &self.shelf),
+            false => self.store.devices[device as usize].finish(operation, &self.store.shelf),
         };
         let at = self.plant.forward(context.now, sizes::of_read(operation));
         let (input, sent) = (ToClient::flash(request, answer), Sent::at(context.now));
@@ -318,7 +300,7 @@ impl ScalioRig {
     }
 
     fn give_chunk(&mut self, client: u32, context: Now<'_, '_>) {
-        let chunk = self.pool.as_mut().and_then(Pool::give_chunk);
+        let chunk = self.store.pool.as_mut().and_then(Pool::give_chunk);
         let seen = self.plant.adapter.take(context.now);
         let (_, end) = self.plant.control(seen);
         let at = self.plant.answer(context.now, end, sizes::REPLY);
@@ -327,9 +309,9 @@ impl ScalioRig {
     }
 
     fn io_is_done(&mut self, (owner, device, request): (Owner, u32, RequestId), work: &IoWork, context: Now<'_, '_>) {
-        let place = &mut self.devices[device as usize];
+        let place = &mut self.store.devices[device as usize];
         let answer = match work {
-            IoWork::Operation(operation) => place.finish(operation, &self.shelf),
+            IoWork::Operation(operation) => place.finish(operation, &self.store.shelf),
             IoWork::Run(contents) => {
                 contents.iter().for_each(|(sector, content)| place.put(*sector, content.clone()));
                 FlashAnswer::Done
@@ -354,8 +336,8 @@ impl ScalioRig {
     fn issue_request(&mut self, ticket: Ticket, request: &Request, context: Now<'_, '_>) {
         let client = request.source.0;
         let number = (request.address / self.plan.io.block.count()) as u32;
-        let key = self.keys.key(number);
-        let block = key.place(self.blocks).block;
+        let key = self.store.keys.key(number);
+        let block = key.place(self.store.blocks).block;
         // Names of written values lie above those of keys, which what was there at first is named after.
         let value = (1 << 32) + request.id.0;
         let asked = AskedFor { client, key: number, block, operation: request.operation, value, id: request.id.0 };
@@ -366,7 +348,7 @@ impl ScalioRig {
         let operation = match request.operation {
             Operation::Read => scalio::Operation::Get { key },
             _ => {
-                let value = Token { id: value, bytes: self.keys.value_bytes };
+                let value = Token { id: value, bytes: self.store.keys.value_bytes };
                 scalio::Operation::Update(scalio::RequestBody::Put { key, value, time_to_live: None })
             }
         };
@@ -391,7 +373,7 @@ impl ScalioRig {
         }
         let Some(ask) = self.asks.end(context.now, ticket) else { return };
         self.count(&ask, outcome, source);
-        self.remember(&ask, outcome, context.now);
+        self.judges.remember(&ask, outcome, context.now);
         let is_done = matches!(
             outcome,
             scalio::Outcome::Value(_)
@@ -415,6 +397,16 @@ impl ScalioRig {
             scalio::Outcome::Unavailable => self.counts.unavailable += 1,
             _ => {}
         }
+    }
+
+    /// Judges what clients saw.
+    pub(crate) fn judge(&mut self, meter: &mut Meter) {
+        self.judges.judge(self.asks.open(), meter);
+    }
+
+    /// Operations of clients and their answers, if they were kept.
+    pub(crate) fn take_history(&mut self) -> Option<StoreHistory> {
+        self.judges.take()
     }
 
     fn bare_end(&mut self, ticket: u32, context: Now<'_, '_>) {
@@ -446,14 +438,8 @@ impl Rig for ScalioRig {
     fn on(&mut self, event: ScalioEvent, context: &mut Context<'_, ScalioEvent>) {
         match event {
             ScalioEvent::Step(place) => self.step(place, context),
-            ScalioEvent::WakeClient(client) => {
-                self.alarms.clients[client as usize].ring(context.now);
-                self.run_client(client, Owner::NOBODY, None, context);
-            }
-            ScalioEvent::WakeServer(device) => {
-                self.alarms.servers[device as usize].ring(context.now);
-                self.run_server(device, None, context);
-            }
+            ScalioEvent::WakeClient(client) => self.wake_client(client, context),
+            ScalioEvent::WakeServer(device) => self.wake_server(device, context),
             ScalioEvent::Fault(place) => self.fault(place, context),
             ScalioEvent::Fabric => self.fabric_is_due(context),
         }
@@ -482,7 +468,7 @@ impl Rig for ScalioRig {
     fn end_warm_up(&mut self, now: Time) {
         match &mut self.programs {
             Programs::Leed { servers, .. } | Programs::Ditto { servers, .. } => {
-                servers.iter_mut().for_each(scalio::baseline::leed::Server::restart_waiting_max);
+                servers.iter_mut().for_each(|server| server.restart_waiting_max());
             }
             Programs::Scalio { .. } | Programs::Bare(_) => {}
         }

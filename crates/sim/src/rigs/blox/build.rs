@@ -1,13 +1,21 @@
 //! From a plan to the programs and models of a rack.
 
+use super::background::Background;
+use super::devices::Devices;
 use super::drives::{DriveConfig, Drives, region};
+use super::facts::Counts;
+use super::faults::Reach;
+use super::judges::Judges;
+use super::network::Network;
 use super::prepare::prepare;
+use super::programs::Programs;
 use super::swaps::Swaps;
 use super::track::Tracks;
-use super::wires::{Flights, Places, WireConfig, Wires};
-use super::{Background, BloxRig, Controller, Counts, Now};
+use super::wires::{Places, WireConfig};
+use super::{BloxRig, Now};
+use crate::rigs::seat::Seat;
 use base::{Bytes, NodeId, Seed, Span, Time};
-use blox::baseline::{software, vdc};
+use blox::baseline::{Controller, software, vdc};
 use blox::{
     Body, BorrowConfig, CacheConfig, CacheScope, Client, ClientConfig, CollectionConfig, Control, ControlConfig,
     ControlLink, Coordination, IdleConfig, IsolationConfig, LimitConfig, NetworkScheduling, NodeConfig, NodeIn, Packet,
@@ -16,7 +24,6 @@ use blox::{
 };
 use hardware::ssd::{DieId, Isolation, RegionConfig, SdfConfig};
 use hardware::{DelaySource, NetworkLatency};
-use history::History;
 use spec::DesignName;
 use spec::blox::{Blox, NetworkName, NetworkSchedulingName, PolicyName};
 use std::collections::{BTreeMap, VecDeque};
@@ -25,12 +32,8 @@ use std::collections::{BTreeMap, VecDeque};
 const TABLE_ENTRIES: u32 = 131_072;
 /// A round of fair queueing: the largest frame, so that every flow can send each round.
 const QUANTUM: Bytes = Bytes::new(9_038);
-/// Classes of priority scheduling: background traffic goes first (RackBlox, 4.5.2).
+/// The class of requests in priority scheduling, behind background traffic (RackBlox, 4.5.2).
 const STORAGE_CLASS: u8 = 3;
-const BACKGROUND_CLASS: u8 = 6;
-/// Payload of a background frame, a jumbo one, and its size on the wire with Ethernet, IPv4 and UDP headers, preamble and gap.
-const BACKGROUND_PAYLOAD: u32 = 8_972;
-const BACKGROUND_WIRE: Bytes = Bytes::new(9_038);
 
 /// Why a plan's rack cannot be built. Plans that `spec` has checked can be, save for what only the parts themselves know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -91,39 +94,28 @@ impl BloxRig {
         let layout = Layout::new(plan);
         let places = layout.places;
         let drives: Vec<Drives> = drives_of_all(plan, seed)?.into_iter().map(|(drives, _)| drives).collect();
-        let groups: Vec<Vec<(NodeId, VssdId)>> = layout.placement.volumes().iter().map(|volume| layout.names(volume)).collect();
+        let volumes = layout.placement.volumes().iter();
+        let groups: Vec<Vec<(NodeId, VssdId)>> = volumes.map(|volume| layout.names(volume)).collect();
+        let programs = Programs {
+            clients: clients_of(plan, &places, &groups)?,
+            switch: Seat::new(Switch::new(switch_config(plan, &places)).map_err(BuildError::of)?),
+            control: Seat::new(Control::new(control_config(plan, &layout, groups.clone())).map_err(BuildError::of)?),
+            controller: controller(plan, &layout, groups).map_err(BuildError::of)?.map(Seat::new),
+            servers: servers_of(plan, &layout)?,
+            inputs: VecDeque::new(),
+        };
         Ok(BloxRig {
             plan: plan.clone(),
             places,
-            clients: clients_of(plan, &places, &groups)?,
-            switch: Switch::new(switch_config(plan, &places)).map_err(BuildError::of)?,
-            control: Control::new(control_config(plan, &layout, groups.clone())).map_err(BuildError::of)?,
-            controller: controller(plan, &layout, groups).map_err(BuildError::of)?,
-            is_linked: vec![true; layout.servers()],
-            is_running: vec![true; layout.servers()],
-            servers: servers_of(plan, &layout)?,
-            drives,
-            wires: Wires::new(wire_config(plan, places, seed)),
-            flights: Flights::default(),
-            doing: Vec::new(),
-            doing_free: Vec::new(),
-            // The switch, the control plane, the controller, and the others.
-            wakes: vec![Time::MAX; 3 + (places.clients as usize) + layout.servers()],
-            busy_ports: Vec::new(),
-            wire_check: wire_check.then(Vec::new),
+            programs,
+            reach: Reach::new(layout.servers()),
+            devices: Devices::new(drives),
+            network: Network::new(wire_config(plan, places, seed), wire_check),
             tracks: Tracks::default(),
-            predictors: Vec::new(),
+            judges: Judges::new(plan.scheduler.window, plan.check_history),
             swaps: Swaps::new(plan, layout.servers())?,
-            history: plan.check_history.then(History::default),
-            values: 0,
-            background: background(plan, seed),
+            background: Background::new(plan, seed),
             counts: Counts::default(),
-            inputs: VecDeque::new(),
-            node_out: Vec::new(),
-            client_out: Vec::new(),
-            switch_out: Vec::new(),
-            control_out: Vec::new(),
-            controller_out: Vec::new(),
         })
     }
 
@@ -144,7 +136,7 @@ impl BloxRig {
 
     /// Makes room for a replica that was lost elsewhere, on channels that nobody uses.
     pub(super) fn adopt(&mut self, index: usize, vssd: VssdId) {
-        let drives = &mut self.drives[index];
+        let drives = &mut self.devices[index];
         let unused = (0..drives.count()).map(|drive| drives.spare_channels(drive));
         let Some((drive, channels)) = first_fit(unused, self.plan.vssd.channels) else {
             self.counts.not_adopted += 1;
@@ -162,19 +154,21 @@ impl BloxRig {
         let replicas = [None; REPLICAS_MAX];
         let pages = self.plan.io.working_set_blocks;
         let config = VssdConfig { id: vssd, pages, unit, streams, isolation: None, epoch: 1, replicas };
-        self.inputs.push_back((index, NodeIn::Adopt(config)));
+        self.programs.inputs.push_back((index, NodeIn::Adopt(config)));
         self.report_blocks(index, vssd);
     }
 }
 
-/// What the translation layers of all vSSDs have done, by server.
-fn servers_of(plan: &Blox, layout: &Layout) -> Result<Vec<StorageNode>, BuildError> {
-    let server = |server| StorageNode::new(node_config(plan, layout, server)).map_err(BuildError::of);
+fn servers_of(plan: &Blox, layout: &Layout) -> Result<Vec<Seat<StorageNode>>, BuildError> {
+    let server = |server| StorageNode::new(node_config(plan, layout, server)).map(Seat::new).map_err(BuildError::of);
     (0..layout.servers()).map(server).collect()
 }
 
-fn clients_of(plan: &Blox, places: &Places, groups: &[Vec<(NodeId, VssdId)>]) -> Result<Vec<Client>, BuildError> {
-    let client = |client| Client::new(client_config(plan, places, NodeId(client), groups)).map_err(BuildError::of);
+fn clients_of(plan: &Blox, places: &Places, groups: &[Vec<(NodeId, VssdId)>]) -> Result<Vec<Seat<Client>>, BuildError> {
+    let client = |client| {
+        let config = client_config(plan, places, NodeId(client), groups);
+        Client::new(config).map(Seat::new).map_err(BuildError::of)
+    };
     (0..places.clients).map(client).collect()
 }
 
@@ -451,18 +445,4 @@ fn network_of(plan: &Blox) -> Option<DelaySource> {
         NetworkName::Slow => NetworkLatency::Slow,
     };
     Some(DelaySource::Model(NetworkLatency::Scaled { factor: law.factor() * plan.rack.network_scale }))
-}
-
-fn background(plan: &Blox, seed: Seed) -> Option<Background> {
-    let load = plan.rack.background_load;
-    let burst_ps = plan.rack.background_burst.as_ps() as f64;
-    let stream = |server: u32| seed.stream(&format!("background/server/{server}"));
-    (load > 0.0).then(|| Background {
-        payload: BACKGROUND_PAYLOAD,
-        priority: BACKGROUND_CLASS,
-        frame: plan.rack.rate.span_of(BACKGROUND_WIRE),
-        mean_burst_ps: burst_ps,
-        mean_gap_ps: burst_ps * (1.0 - load) / load,
-        servers: (0..plan.rack.servers).map(|server| (stream(server), Time::ZERO)).collect(),
-    })
 }

@@ -48,34 +48,6 @@ impl LegTimes {
     }
 }
 
-/// Packets in flight by small numbers that are used again.
-#[derive(Clone, Debug, Default)]
-pub struct Flights {
-    flights: Vec<Flight>,
-    free: Vec<u32>,
-}
-
-impl Flights {
-    /// Keeps a packet and names it.
-    pub fn put(&mut self, flight: Flight) -> u32 {
-        match self.free.pop() {
-            Some(place) => {
-                self.flights[place as usize] = flight;
-                place
-            }
-            None => {
-                self.flights.push(flight);
-                self.flights.len() as u32 - 1
-            }
-        }
-    }
-    /// Takes a packet out, once. It can be looked at until the next is put in.
-    pub fn take(&mut self, place: u32) -> &Flight {
-        self.free.push(place);
-        &self.flights[place as usize]
-    }
-}
-
 /// Who is where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Places {

@@ -114,11 +114,6 @@ impl EdmRig {
         }
     }
 
-    /// The first living plane, whose frames are counted.
-    pub(super) fn counting_plane(&self) -> usize {
-        self.networks.used().next().unwrap_or(0)
-    }
-
     /// Whether a shared uplink of `node` still carries a message. The end of that message starts the next.
     #[inline(always)]
     pub(super) fn is_sending(&self, node: NodeId) -> bool {
@@ -136,12 +131,12 @@ impl EdmRig {
     pub(super) fn launch_shared(&mut self, sent: Flight, context: Ctx) {
         let link = up(sent.plane(), sent.node());
         let flight = self.flights.add(sent);
-        let serialization = self.block * sent.blocks();
+        let serialization = self.timing.block * sent.blocks();
         let sending = Sending { flight: Some(flight), submitted: context.now, serialization };
         let first = self.shared().link(link).send_up(context.now, sent.blocks(), sending);
         self.shared().set_earliest(flight, None);
         if sent.is_data() {
-            context.at(first + self.hop + self.delays.forward, EdmEvent::AtSwitch(flight));
+            context.at(first + self.timing.hop + self.timing.delays.forward, EdmEvent::AtSwitch(flight));
         }
         self.arm_link(link, context);
     }
@@ -166,7 +161,7 @@ impl EdmRig {
     /// The first block of a chunk is at its egress port.
     #[inline(never)]
     pub(super) fn forward_shared(&mut self, index: u32, sent: Flight, context: Ctx) {
-        let serialization = self.block * sent.blocks();
+        let serialization = self.timing.block * sent.blocks();
         let link = down(sent.plane(), sent.target());
         let converged = self.shared();
         let earliest = converged.earliest[index as usize];
@@ -190,7 +185,7 @@ impl EdmRig {
         let link = down(flight.plane(), flight.node());
         let index = self.flights.add(flight);
         let blocks = flight.blocks();
-        let serialization = self.block * blocks;
+        let serialization = self.timing.block * blocks;
         let earliest = Some(context.now + serialization);
         self.shared().link(link).send_down(context.now, blocks, serialization, index, earliest);
         self.arm_link(link, context);
@@ -234,10 +229,10 @@ impl EdmRig {
         let sent = self.flights.get(flight);
         if !sent.is_data() {
             self.tracks.control_interleaved(sent.tag(), waited);
-            return context.at(at + self.hop + self.delays.insert, EdmEvent::AtSwitch(flight));
+            return context.at(at + self.timing.hop + self.timing.delays.insert, EdmEvent::AtSwitch(flight));
         }
         self.tracks.data_interleaved(sent.tag(), waited);
-        let earliest = at + self.hop + self.delays.forward;
+        let earliest = at + self.timing.hop + self.timing.delays.forward;
         self.shared().set_earliest(flight, Some(earliest));
         // Its first block may be on the downlink already.
         let link = down(sent.plane(), sent.node());
@@ -251,7 +246,7 @@ impl EdmRig {
             let flight = self.flights.get(left.flight);
             if matches!(flight.kind(), Kind::Request(..)) {
                 self.flights.remove(left.flight);
-                let serialization = self.block * flight.blocks();
+                let serialization = self.timing.block * flight.blocks();
                 self.request_waited(left.at - left.waited - serialization, left.waited, flight);
                 self.serve(flight, left.at, context);
             } else {
@@ -261,15 +256,15 @@ impl EdmRig {
     }
 
     fn data_left(&mut self, left: Left, tag: Tag, context: Ctx) {
-        self.longest_data_wait = self.longest_data_wait.max(left.waited);
+        self.counts.longest_data_wait = self.counts.longest_data_wait.max(left.waited);
         self.tracks[tag.0 as usize].forwarded(left.waited);
-        context.at(left.at + self.hop + self.delays.take_data, EdmEvent::AtHost(left.flight));
+        context.at(left.at + self.timing.hop + self.timing.delays.take_data, EdmEvent::AtHost(left.flight));
     }
 
     fn grant_sent(&mut self, flight: u32, submitted: Time, at: Time, context: Ctx) {
         let grant = self.flights.remove(flight);
         let blocks = grant.blocks();
-        let waited = (at - submitted).saturating_sub(self.block * blocks);
+        let waited = (at - submitted).saturating_sub(self.timing.block * blocks);
         self.tracks[grant.tag().0 as usize].granted(submitted, waited, blocks);
         self.land_grant(grant, at, context);
     }
@@ -318,7 +313,7 @@ impl EdmRig {
         let side = &self.planes[frame.plane];
         let is_connected = side.carries(frame.source) && side.carries(frame.target);
         let link = down(frame.plane, frame.target);
-        let counts = self.counting_plane() == frame.plane;
+        let counts = self.planes.first_living() == frame.plane;
         let converged = self.shared();
         let (bytes, capacity) = (converged.traffic.bytes(index), converged.egress_queue);
         if !is_connected || !converged.link(link).has_room(bytes, capacity) {
@@ -330,7 +325,7 @@ impl EdmRig {
 
     fn frame_sent_down(&mut self, link: LinkId, frame: u32, at: Time) {
         let is_connected = self.planes[usize::from(link.plane)].carries(link.node) && self.paces[link.node.index()].up;
-        let counts = self.counting_plane() == usize::from(link.plane);
+        let counts = self.planes.first_living() == usize::from(link.plane);
         let converged = self.shared();
         let delivered = converged.sent_frame(at, link, frame);
         if is_connected {

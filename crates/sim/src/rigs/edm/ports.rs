@@ -9,6 +9,7 @@
 //! What the model leaves out: while a chunk trickles in, blocks that it is waiting for count as sent already, so a
 //! frame between them may be taken for up to the chunk's length later or earlier than it would be.
 
+use crate::rigs::seat::Alarm;
 use base::{Bytes, NodeId, Rate, Span, Time};
 use edm::pcs::frame::FrameBlocks;
 use edm::pcs::multiplex::Policy;
@@ -90,8 +91,7 @@ pub struct SharedLink {
     mux: MuxLink<Item>,
     block: Span,
     policy: Policy,
-    /// When the next event of this link is due.
-    armed: Time,
+    alarm: Alarm,
     busy: Span,
     /// When the receiver has handed the last frame and its gap to the decoder.
     decoder_free_at: Time,
@@ -112,7 +112,7 @@ impl SharedLink {
             mux: MuxLink::new(block, policy),
             block,
             policy,
-            armed: Time::MAX,
+            alarm: Alarm::OFF,
             busy: Span::ZERO,
             decoder_free_at: Time::ZERO,
             queued: Bytes::ZERO,
@@ -218,17 +218,11 @@ impl SharedLink {
 
     /// When an event must be scheduled for this link, if it must.
     pub fn arm(&mut self) -> Option<Time> {
-        let at = self.mux.next_completion().filter(|at| *at < self.armed)?;
-        self.armed = at;
-        Some(at)
+        self.alarm.arm(self.mux.next_completion())
     }
     /// Whether an event of this link is the one that it waits for; then it waits for none until it is armed again.
     pub fn disarm(&mut self, now: Time) -> bool {
-        let is_due = self.armed <= now;
-        if is_due {
-            self.armed = Time::MAX;
-        }
-        is_due
+        self.alarm.ring(now)
     }
     /// The next thing that it has sent.
     pub fn pop_completed(&mut self, now: Time) -> Option<Completed<Item>> {

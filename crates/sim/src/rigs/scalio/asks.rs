@@ -5,6 +5,7 @@ use crate::drive::{Context, Ticket};
 use base::{Operation, Time};
 use hardware::ssd::Done;
 use record::{Ledger, Place, SpanKind};
+use std::collections::BTreeMap;
 
 /// Which request a part belongs to. The driver uses tickets again; the serial tells a later request from an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,6 +71,8 @@ pub struct Asks {
     serial: u32,
     /// Tickets of each client's open requests.
     by_client: Vec<Vec<u32>>,
+    /// Requests of calls and requests to servers that have no answer, by client and number.
+    calls: BTreeMap<(u32, u64), Owner>,
     /// The node number of the box.
     the_box: u32,
 }
@@ -92,6 +95,21 @@ impl Asks {
         self.asks[place] = ask(context.open_ledger(), true);
         self.by_client[asked.client as usize].push(ticket.0);
         Owner { ticket: ticket.0, serial }
+    }
+
+    /// A client has sent a call for a request.
+    pub fn note_call(&mut self, client: u32, number: u64, owner: Owner) {
+        self.calls.insert((client, number), owner);
+    }
+
+    /// The request of a call.
+    pub fn of_call(&self, client: u32, number: u64) -> Owner {
+        self.calls.get(&(client, number)).copied().unwrap_or(Owner::NOBODY)
+    }
+
+    /// The same at its answer.
+    pub fn end_call(&mut self, client: u32, number: u64) -> Owner {
+        self.calls.remove(&(client, number)).unwrap_or(Owner::NOBODY)
     }
 
     fn get(&mut self, owner: Owner) -> Option<&mut Ask> {

@@ -3,7 +3,7 @@
 use super::asks::Owner;
 use super::programs::Programs;
 use super::{Now, Parcel, ScalioRig, sizes};
-use base::{Program, Request, Time};
+use base::{Request, Time};
 use hardware::ssd::{CommandKind, Done};
 use record::{Place, SpanKind};
 use scalio::baseline::nvme_of::{TargetIn, TargetOut, Unit};
@@ -65,16 +65,18 @@ impl ScalioRig {
 
     fn tell_bare_target(&mut self, owner: Owner, input: TargetIn, context: Now<'_, '_>) {
         let Programs::Bare(target) = &mut self.programs else { return };
-        let mut out = Vec::with_capacity(1);
-        target.on(context.now, input, &mut out);
-        out.into_iter().for_each(|action| self.obey_bare_target(owner, action, context));
+        let mut out = target.tell(context.now, input);
+        out.drain(..).for_each(|action| self.obey_bare_target(owner, action, context));
+        if let Programs::Bare(target) = &mut self.programs {
+            target.recycle(out);
+        }
     }
 
     fn obey_bare_target(&mut self, owner: Owner, action: TargetOut, context: Now<'_, '_>) {
         match action {
             TargetOut::Submit { slot, unit, device, extent } => {
                 let ready = self.bare_submit(owner, unit, context.now);
-                let done = self.devices[device as usize].submit(ready, CommandKind::Read, Some(extent));
+                let done = self.store.devices[device as usize].submit(ready, CommandKind::Read, Some(extent));
                 self.bare_next(owner, ready, (done.end, Step::Read { slot, device, done }), context);
             }
             TargetOut::Answer { unit, bytes, .. } => {

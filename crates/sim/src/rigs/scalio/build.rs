@@ -2,20 +2,22 @@
 
 use super::asks::Asks;
 use super::fabric::Fabric;
-use super::faults::{BoxState, ClientState};
+use super::facts::Counts;
+use super::faults::Liveness;
+use super::judges::Judges;
 use super::flash::{Device, Shelf};
 use super::keys::Keys;
 use super::looks::Looks;
 use super::plant::Plant;
-use super::programs::{Alarms, Programs};
+use super::programs::Programs;
 use super::stock::Stock;
-use super::{Counts, ScalioRig, warm};
+use super::{ScalioRig, Store, warm};
 use crate::rigs::blox::BuildError;
+use crate::rigs::seat::Seat;
 use crate::slab::Slab;
-use base::{Bytes, Seed, Span, Time};
+use base::{Bytes, Seed, Span};
 use hardware::ssd::presets::samsung_970_pro_quick;
 use hardware::ssd::{QuickConfig, QuickDrive};
-use history::StoreHistory;
 use scalio::baseline::{ditto, leed, nvme_of};
 use scalio::{
     Client, ClientConfig, ClientId, Extent, Index, MemoryOperation, Preload, Protocol, SECTOR_BYTES, Server,
@@ -29,7 +31,6 @@ use spec::scalio::fixed::{
     ZONE_SECTORS, ZONES_MIN,
 };
 use spec::scalio::{Ditto, Options, ProtocolName, Scalio};
-use std::collections::BTreeMap;
 
 /// The rack of a plan. With `wire_check` every message is encoded and decoded, with `keep_history` every operation kept.
 ///
@@ -44,36 +45,31 @@ pub fn build(plan: &Scalio, seed: Seed, wire_check: bool, keep_history: bool) ->
         DesignName::NvmeOfOffload => made_bare(nvme_of::Placement::Adapter),
         _ => made_bare(nvme_of::Placement::Cores(plan.cores.count)),
     };
-    let clients = plan.store.clients as usize;
     let drive = |device| {
         let drive = QuickDrive::new(quick(plan, made.capacity)).map_err(BuildError::of)?;
         Ok(Device::new(device, plan.store.devices, blocks, drive))
     };
-    Ok(ScalioRig {
-        plan: plan.clone(),
+    let store = Store {
         keys,
         blocks,
         protocol: plan.options.as_ref().map_or(Protocol::Linearizable, protocol_of),
-        programs: made.programs,
-        decided: Vec::new(),
-        plant: Plant::new(plan),
         devices: (0..plan.store.devices).map(drive).collect::<Result<_, BuildError>>()?,
         shelf: made.shelf,
         looks: looks_of(plan, seed, blocks),
-        fabric: Fabric::of(plan, made.index.as_ref(), wire_check).map(Box::new),
         index: made.index,
         pool: made.pool,
+    };
+    Ok(ScalioRig {
+        plan: plan.clone(),
+        programs: made.programs,
+        plant: Plant::new(plan),
+        fabric: Fabric::of(plan, store.index.as_ref(), wire_check).map(Box::new),
+        store,
         parcels: Slab::new(),
         asks: Asks::new(plan.store.clients),
-        alarms: Alarms::of(clients, plan.store.devices as usize),
-        owners: BTreeMap::new(),
-        clients: vec![ClientState::default(); clients],
-        state: BoxState::new(seed.stream("scalio/crash")),
-        histories: (plan.check_history || keep_history).then(BTreeMap::new),
-        // Values that were there at first are named after their keys.
-        kept: keep_history.then(|| StoreHistory::new(Some)),
+        state: Liveness::new(plan.store.clients as usize, seed.stream("scalio/crash")),
+        judges: Judges::new(plan.check_history || keep_history, keep_history),
         counts: Counts::default(),
-        last: Time::ZERO,
         wire_check,
     })
 }
@@ -100,7 +96,7 @@ struct Made {
 }
 
 fn made_bare(placement: nvme_of::Placement) -> Made {
-    let programs = Programs::Bare(nvme_of::Target::new(placement));
+    let programs = Programs::Bare(Seat::new(nvme_of::Target::new(placement)));
     Made { programs, shelf: Shelf::Bare, index: None, pool: None, capacity: BARE_CAPACITY }
 }
 
@@ -131,14 +127,14 @@ fn made_scalio(plan: &Scalio, keys: &Keys, blocks: u32, seed: Seed) -> Result<Ma
     let shelf = Shelf::Scalio(Box::new(preload));
     let mut servers = Vec::new();
     for device in 0..plan.store.devices {
-        let mut server = Server::new(server_config(plan, blocks, device, &shelf));
+        let mut server = Seat::new(Server::new(server_config(plan, blocks, device, &shelf)));
         if let Shelf::Scalio(preload) = &shelf {
             preload.install(device, &mut server);
         }
         servers.push(server);
     }
     let clients =
-        (0..plan.store.clients).map(|client| Client::new(client_config(plan, options, blocks, client))).collect();
+        (0..plan.store.clients).map(|client| Seat::new(Client::new(client_config(plan, options, blocks, client)))).collect();
     let zones =
         (0..plan.store.devices).map(|device| server_config(plan, blocks, device, &shelf).zones).max().unwrap_or(0);
     let capacity = Bytes::new(u64::from(zones) * u64::from(ZONE_SECTORS) * u64::from(SECTOR_BYTES));
@@ -219,13 +215,13 @@ fn made_rival(plan: &Scalio, keys: &Keys, blocks: u32, seed: Seed) -> Result<Mad
         for block in (device..blocks).step_by(devices as usize) {
             server.load(block, stock.keys_of(block).collect()).map_err(BuildError::of)?;
         }
-        servers.push(server);
+        servers.push(Seat::new(server));
     }
     let sectors = segments.extent.sector + u64::from(segments.extent.sectors);
     let capacity = Bytes::new((sectors * u64::from(SECTOR_BYTES)).next_multiple_of(4_096));
     let (programs, pool) = match plan.ditto {
         None => {
-            let client = |client| leed::Client::new(ClientId(client as u16), blocks, devices);
+            let client = |client| Seat::new(leed::Client::new(ClientId(client as u16), blocks, devices));
             (Programs::Leed { clients: (0..plan.store.clients).map(client).collect(), servers }, None)
         }
         Some(own) => {
@@ -266,7 +262,7 @@ fn ditto_clients(
     blocks: u32,
     pool: &ditto::Pool<Token>,
     seed: Seed,
-) -> Result<Vec<ditto::Client<Token>>, BuildError> {
+) -> Result<Vec<Seat<ditto::Client<Token>>>, BuildError> {
     let client = |client: u32| {
         let config = ditto::ClientConfig {
             client: ClientId(client as u16),
@@ -278,7 +274,7 @@ fn ditto_clients(
             attempts_max: DITTO_ATTEMPTS,
             answers_after_fill: false,
         };
-        ditto::Client::new(config, seed.stream(&format!("ditto/{client}"))).map_err(BuildError::of)
+        ditto::Client::new(config, seed.stream(&format!("ditto/{client}"))).map(Seat::new).map_err(BuildError::of)
     };
     (0..plan.store.clients).map(client).collect()
 }

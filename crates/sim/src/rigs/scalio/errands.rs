@@ -86,7 +86,7 @@ impl ScalioRig {
             _ => return Touched::Answer(self.memory(now, block, operation.clone())),
         };
         let is_awaited = !self.state.is_unreachable(block, operation) && errand.request.is_some();
-        let (Some(looks), Some(index), true) = (&mut self.looks, &self.index, is_awaited) else {
+        let (Some(looks), Some(index), true) = (&mut self.store.looks, &self.store.index, is_awaited) else {
             return Touched::Answer(self.memory(now, block, operation.clone()));
         };
         looks.open(now, block);
@@ -102,7 +102,7 @@ impl ScalioRig {
             Touched::Answer(answer) => return answer,
             Touched::Look { look, life } => (look, life),
         };
-        let (Some(looks), Some(index)) = (&mut self.looks, &mut self.index) else { return MemoryAnswer::Unreachable };
+        let (Some(looks), Some(index)) = (&mut self.store.looks, &mut self.store.index) else { return MemoryAnswer::Unreachable };
         let seen = looks.close(&look, index);
         if life != self.state.life {
             return MemoryAnswer::Unreachable;
@@ -116,19 +116,19 @@ impl ScalioRig {
         };
         let block = match seen.found {
             Found::Whole(State { header, slots }) => header.map(|header| Block { header, slots }),
-            Found::Mixed(bytes) => self.protocol.decode(&bytes, &OF_TWO_VALUES),
+            Found::Mixed(bytes) => self.store.protocol.decode(&bytes, &OF_TWO_VALUES),
         };
         MemoryAnswer::of_read(block, seen.header, seen.word)
     }
 
     /// Carries an operation out.
     pub(super) fn memory(&mut self, now: Time, block: u32, operation: MemoryOperation<Token>) -> MemoryAnswer<Token> {
-        let Some(index) = &mut self.index else { return MemoryAnswer::Unreachable };
+        let Some(index) = &mut self.store.index else { return MemoryAnswer::Unreachable };
         if self.state.is_unreachable(block, &operation) {
             return MemoryAnswer::Unreachable;
         }
         let change = index.change(block, &operation);
-        if let (Some(looks), Some(_)) = (&mut self.looks, change) {
+        if let (Some(looks), Some(_)) = (&mut self.store.looks, change) {
             looks.changes(now, block, index);
         }
         if matches!(operation, MemoryOperation::Swap { .. }) {

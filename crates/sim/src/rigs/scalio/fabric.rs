@@ -18,7 +18,7 @@ use super::looks::Window;
 use super::{Now, Parcel, ScalioEvent, ScalioRig, faults, sizes};
 use crate::drive::{Ended, Rig, Ticket};
 use crate::nested::Nested;
-use crate::rigs::alarm::Alarm;
+use crate::rigs::seat::Alarm;
 use crate::rigs::edm::{EdmRig, EdmRigConfig};
 use crate::slab::Slab;
 use base::{Bytes, NodeId, Span, Time};
@@ -88,7 +88,7 @@ impl Fabric {
         rig.watch_memory();
         let slots = if options.cache { options.slots as u8 } else { 0 };
         let (network, client_nodes) = (Nested::new(rig), plan.store.client_nodes);
-        let (alarm, parts, errands) = (Alarm::default(), Slab::new(), Slab::new());
+        let (alarm, parts, errands) = (Alarm::OFF, Slab::new(), Slab::new());
         let mut fabric = Fabric { network, alarm, carrier, client_nodes, slots, parts, errands };
         (0..index.blocks()).for_each(|block| fabric.mirror(index, block, 0..u8::MAX));
         Some(fabric)
@@ -206,7 +206,7 @@ impl ScalioRig {
     fn after_fabric(&mut self, context: Now<'_, '_>) {
         self.take_from_fabric(context);
         let Some(fabric) = &mut self.fabric else { return };
-        if let Some(at) = fabric.alarm.set(fabric.network.next()) {
+        if let Some(at) = fabric.alarm.arm(fabric.network.next()) {
             context.at(at, ScalioEvent::Fabric);
         }
     }

@@ -33,18 +33,18 @@ impl SDirectRig {
             done: None,
             owner,
         };
-        let place = self.jobs.insert(job) as u32;
+        let place = self.jobs.insert(job);
         let at = self.machine.fetch_command(context.now, device.0, self.queues());
         self.expect(at, place, Phase::Fetched, context);
     }
 
     pub(super) fn device(&mut self, place: u32, phase: Phase, context: Now<'_, '_>) {
-        self.jobs[place as usize].events -= 1;
-        let job = self.jobs[place as usize];
+        self.jobs[place].events -= 1;
+        let job = self.jobs[place];
         if job.is_aborted && phase != Phase::Posted {
             return self.end_aborted(place, context);
         }
-        self.jobs[place as usize].since = context.now;
+        self.jobs[place].since = context.now;
         match phase {
             Phase::Fetched => {
                 self.claim(&job, SpanKind::Serialization, Place::Bus(job.device.into()), context);
@@ -62,21 +62,21 @@ impl SDirectRig {
 
     /// A job will be so far at `at`.
     pub(super) fn expect(&mut self, at: Time, place: u32, phase: Phase, context: Now<'_, '_>) {
-        self.jobs[place as usize].events += 1;
+        self.jobs[place].events += 1;
         context.at(at, SDirectEvent::Device(place, phase));
     }
 
     /// A device completes an aborted write when nothing of it is on its way any more.
     pub(super) fn end_aborted(&mut self, place: u32, context: Now<'_, '_>) {
-        if self.jobs[place as usize].events == 0 {
-            let posted = self.machine.complete(context.now, self.jobs[place as usize].device, self.queues());
+        if self.jobs[place].events == 0 {
+            let posted = self.machine.complete(context.now, self.jobs[place].device, self.queues());
             self.expect(posted, place, Phase::Posted, context);
         }
     }
 
     /// What a job has done since its last phase.
     fn claim(&mut self, job: &Job, kind: SpanKind, at: Place, context: Now<'_, '_>) {
-        self.tracks.claim(job.owner, kind, job.since, context.now, at);
+        self.requests.tracks.claim(job.owner, kind, job.since, context.now, at);
     }
 
     /// A read goes to the flash; a write first gets its data.
@@ -94,16 +94,16 @@ impl SDirectRig {
     }
 
     pub(super) fn access(&mut self, place: u32, context: Now<'_, '_>) {
-        let Job { device, operation, address, bytes, .. } = self.jobs[place as usize];
+        let Job { device, operation, address, bytes, .. } = self.jobs[place];
         let done = self.machine.access(context.now, device, operation, address, bytes);
-        self.jobs[place as usize].done = Some(done);
+        self.jobs[place].done = Some(done);
         self.expect(done.end, place, Phase::Accessed, context);
     }
 
     /// The flash is done: data of a read leave the device, then the completion does.
     pub(super) fn accessed(&mut self, place: u32, job: &Job, context: Now<'_, '_>) {
         if let Some(done) = &job.done {
-            self.tracks.claim_device(job.owner, job.since, done, Place::Drive(job.device.into()));
+            self.requests.tracks.claim_device(job.owner, job.since, done, Place::Drive(job.device.into()));
         }
         if job.operation == DeviceOperation::Read {
             let legs = read_way(self.buffers(), matches!(job.giver, Giver::Engine));
@@ -114,7 +114,7 @@ impl SDirectRig {
         }
         let posted = self.machine.complete(context.now, job.device, self.queues());
         match job.operation {
-            DeviceOperation::Read => self.jobs[place as usize].posted = Some(posted),
+            DeviceOperation::Read => self.jobs[place].posted = Some(posted),
             DeviceOperation::Write => self.expect(posted, place, Phase::Posted, context),
         }
     }
@@ -122,7 +122,7 @@ impl SDirectRig {
     /// Data of a read are with their giver; after the last comes the completion.
     pub(super) fn chunk(&mut self, place: u32, before: &Job, bytes: u32, context: Now<'_, '_>) {
         self.claim(before, SpanKind::Serialization, Place::Bus(before.device.into()), context);
-        let job = &mut self.jobs[place as usize];
+        let job = &mut self.jobs[place];
         job.moved += bytes;
         let job = *job;
         if matches!(job.giver, Giver::Engine) {
@@ -152,7 +152,7 @@ impl SDirectRig {
 
     pub(super) fn landed(&mut self, place: u32, before: &Job, bytes: u32, context: Now<'_, '_>) {
         self.claim(before, SpanKind::Serialization, Place::Bus(before.device.into()), context);
-        let job = &mut self.jobs[place as usize];
+        let job = &mut self.jobs[place];
         job.moved += bytes;
         if job.moved == job.bytes {
             self.access(place, context);
@@ -161,8 +161,8 @@ impl SDirectRig {
 
     pub(super) fn posted(&mut self, place: u32, job: &Job, context: Now<'_, '_>) {
         self.claim(job, SpanKind::Serialization, Place::Bus(job.device.into()), context);
-        self.tracks.pass(job.owner, context.now);
-        self.jobs.remove(place as usize);
+        self.requests.tracks.pass(job.owner, context.now);
+        self.jobs.remove(place);
         let (device, slot) = (DeviceId(job.device), job.slot);
         match job.giver {
             Giver::Engine => {
