@@ -60,9 +60,7 @@ impl Placement {
             id: VssdId(number),
         };
         let local = |number: u32| place(number, number % config.servers, number / config.servers);
-        let far = |volume: u32| {
-            place(volumes * IN_RACK + volume, config.servers + volume % remote, volume / remote)
-        };
+        let far = |volume: u32| place(volumes * IN_RACK + volume, config.servers + volume % remote, volume / remote);
         let replicas = |volume: u32| {
             let mut pair = vec![local(IN_RACK * volume), local(IN_RACK * volume + 1)];
             let half = (config.servers / IN_RACK).max(1);

@@ -14,8 +14,8 @@ mod update;
 
 use crate::layout::{decode_block, decode_block_unchecked};
 use crate::{
-    Block, ClientId, FlashAnswer, FlashOperation, Key, MemoryAnswer, MemoryOperation, Refusal, Reply, Request, RequestId,
-    RequestResult, Value,
+    Block, ClientId, FlashAnswer, FlashOperation, Key, MemoryAnswer, MemoryOperation, Refusal, Reply, Request,
+    RequestId, RequestResult, Value,
 };
 use base::Span;
 use std::collections::BTreeMap;

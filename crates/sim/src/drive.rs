@@ -3,6 +3,7 @@
 //! A [`Rig`] puts programs into models. It is handed requests and its own events, schedules further events, and says which
 //! requests have ended; everything else is done here, once.
 
+use crate::slab::Slab;
 use base::{Bytes, Operation, Request, Span, Time};
 use hardware::{Dram, DramConfig};
 use history::StoreHistory;
@@ -12,7 +13,6 @@ use record::{
     Audit, Backlog, Keep, Keeper, Ledger, Outcome, Place, Row, RunFacts, RunIdentity, Sink, SinkError, SpanKind, Spans,
     Summarizer, Summary, Transient,
 };
-use crate::slab::Slab;
 use std::collections::BTreeMap;
 use workload::{Arrival, Source};
 
@@ -286,7 +286,10 @@ pub struct Played {
 
 /// What a run has counted beside its metrics.
 enum Counted {
-    Requests { facts: RunFacts, summarizer: Box<Summarizer> },
+    Requests {
+        facts: RunFacts,
+        summarizer: Box<Summarizer>,
+    },
     /// A run without requests.
     Nothing(Box<Summary>),
 }

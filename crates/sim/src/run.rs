@@ -86,16 +86,13 @@ fn run_twice(
 ) -> Result<Outcomes, RunError> {
     let first = plan.with_warm_up(Span::ZERO);
     let unheard = RunOptions { keep_history: false, spans: Keep::Nothing, ..options.clone() };
-    let found =
-        run_once(Stage { plan: &first, options: &unheard, sink: &mut Discard, observer, warm_up_found: None })?;
+    let found = run_once(Stage { plan: &first, options: &unheard, sink: &mut Discard, observer, warm_up_found: None })?;
     let (until, trouble) = match found.transient {
         Transient::Until(time) => (time, None),
         Transient::Unknown => {
             (Time::ZERO, Some("too few requests to tell a transient from the rest: all are measured"))
         }
-        Transient::MoreThan(half) => {
-            (half, Some("the run has not become steady in its first half, which is left out"))
-        }
+        Transient::MoreThan(half) => (half, Some("the run has not become steady in its first half, which is left out")),
     };
     let span = until.saturating_since(Time::ZERO);
     let second = plan.with_warm_up(span);

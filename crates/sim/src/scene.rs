@@ -61,12 +61,7 @@ impl Stage<'_> {
     }
 
     /// Plays `source` on `rig`.
-    pub(crate) fn play(
-        self,
-        rig: &mut impl Rig,
-        source: &mut dyn Source,
-        limits: &Limits,
-    ) -> Result<Played, RunError> {
+    pub(crate) fn play(self, rig: &mut impl Rig, source: &mut dyn Source, limits: &Limits) -> Result<Played, RunError> {
         let identity = self.identity();
         let Stage { sink, observer, warm_up_found, .. } = self;
         let mut played = play(rig, source, sink, identity, limits, observer)?;

@@ -8,8 +8,8 @@ use crate::run::RunError;
 use crate::scene::{Scene, Stage};
 use base::{Bytes, Seed};
 use blox::{
-    Assignment, DriveFlash, GlobalConfig, LocalConfig, SsdPlace, SwapTrigger, WearArm, WearConfig,
-    WearModel, WearReport, WearWorkload, imbalance,
+    Assignment, DriveFlash, GlobalConfig, LocalConfig, SsdPlace, SwapTrigger, WearArm, WearConfig, WearModel,
+    WearReport, WearWorkload, imbalance,
 };
 use record::metric::{self, Meter};
 use record::{RunIdentity, Summary};

@@ -502,13 +502,8 @@ mod tests {
         let mut stack = Stack::new(StackConfig { cores: 3, ..LINUX });
         let mut cores = Vec::new();
         for ticket in 0..7 {
-            let command = StackCommand {
-                ticket,
-                device: DeviceId(0),
-                operation: DeviceOperation::Read,
-                address: 0,
-                bytes: 4096,
-            };
+            let command =
+                StackCommand { ticket, device: DeviceId(0), operation: DeviceOperation::Read, address: 0, bytes: 4096 };
             let mut out = Vec::new();
             stack.on(Time::ZERO, StackIn::Issue(command), &mut out);
             let [StackOut::Run { core, work: Work::Submission(_), .. }] = out[..] else { panic!("{out:?}") };

@@ -11,6 +11,7 @@ mod background;
 mod claims;
 mod config;
 mod converged;
+mod departure;
 mod encoder;
 mod event;
 mod faults;
@@ -19,6 +20,7 @@ mod flights;
 mod foresee;
 mod grants;
 mod inside;
+mod nodes;
 mod plan;
 mod planes;
 mod ports;
@@ -33,7 +35,6 @@ pub use ports::{Direction, LinkId};
 use super::seat::Alarm;
 use crate::drive::{Context, Ended, Rig, Ticket};
 use base::{Bytes, NodeId, Operation, Program, Request, Span, Time};
-use converged::Converged;
 use edm::budget::Delays;
 use edm::mirror::Mirror;
 use edm::{Access, Host, HostIn, HostOut, Place, SwitchIn, SwitchOut, Tag, cost};
@@ -43,30 +44,11 @@ use flights::Flights;
 use hardware::{Dram, Link};
 use inside::Probes;
 use kernel::Soon;
+use nodes::{IDLE, Node, Pace};
 use planes::Planes;
 use record::Outcome;
 use record::metric::{self, Meter};
 use track::{Track, Tracks};
-
-/// One node.
-struct Node {
-    host: Host,
-    memory: Dram,
-    /// Present when there are two planes.
-    mirror: Option<Mirror>,
-}
-
-/// What is looked at each time that anything happens at a node: apart from the [`Node`], so that those of a rack stay in the cache.
-#[derive(Clone, Copy)]
-struct Pace {
-    /// When the uplinks are free: those of all living planes are busy alike. Shared links have their own books.
-    uplink_free_at: Time,
-    transmit: Alarm,
-    timer: Alarm,
-    up: bool,
-}
-
-const IDLE: Pace = Pace { uplink_free_at: Time::ZERO, transmit: Alarm::OFF, timer: Alarm::OFF, up: true };
 
 /// The constants of every way.
 #[derive(Clone, Copy, Debug)]
@@ -99,8 +81,6 @@ pub struct EdmRig {
     config: EdmRigConfig,
     timing: Timing,
     planes: Planes,
-    /// The links instead of those of the planes, if there are frames on them.
-    converged: Option<Box<Converged>>,
     nodes: Vec<Node>,
     paces: Vec<Pace>,
     flights: Flights,
@@ -128,7 +108,6 @@ impl EdmRig {
         EdmRig {
             timing: Timing { place, delays, hop, block: place.blocks(1) },
             planes: Planes::new(&config, place),
-            converged: config.background.as_ref().map(|background| Box::new(Converged::new(&config, background))),
             paces: vec![IDLE; config.nodes as usize],
             nodes: (0..config.nodes).map(node).collect(),
             flights: Flights::default(),
@@ -210,91 +189,6 @@ impl EdmRig {
         self.scratch.host = out;
     }
 
-    /// Sends what waits if the uplink is free, or makes sure that it is tried again when it is.
-    #[inline(always)]
-    fn transmit(&mut self, node: NodeId, context: Ctx) {
-        let pace = &self.paces[node.index()];
-        // Many calls end here, and none of what waits has been touched.
-        if pace.uplink_free_at <= context.now || pace.transmit.time() > pace.uplink_free_at {
-            self.transmit_ready(node, context);
-        }
-    }
-
-    #[inline(never)]
-    fn transmit_ready(&mut self, node: NodeId, context: Ctx) {
-        let now = context.now;
-        while !self.is_sending(node) {
-            let pace = &mut self.paces[node.index()];
-            let free_at = pace.uplink_free_at;
-            if free_at > now && pace.transmit.time() <= free_at {
-                return;
-            }
-            let Some(ready) = self.nodes[node.index()].host.transmit_ready() else { return };
-            let at = ready.max(free_at).max(now);
-            if at > now {
-                if let Some(at) = pace.transmit.arm(Some(at)) {
-                    context.at(at, EdmEvent::Transmit(node));
-                }
-                return;
-            }
-            self.transmit_next(node, context);
-        }
-    }
-
-    /// Apart from [`transmit`](Self::transmit), which mostly has nothing to send and should be quick about it.
-    #[inline(never)]
-    fn transmit_next(&mut self, node: NodeId, context: Ctx) {
-        let (now, living) = (context.now, self.planes.living());
-        let EdmRig { nodes, tracks, encoder, .. } = self;
-        let sent = nodes[node.index()].host.transmit_with(now, |sent| {
-            tracks.sent(sent, now, living);
-            match encoder.transmission(sent, node) {
-                None => Flight::sent(0, node, &sent.what, sent.word, sent.tag),
-                Some(received) => Flight::sent(0, node, &received.what, received.word, received.tag),
-            }
-        });
-        let flight = sent.expect("a ready host has something to send");
-        let is_plain = self.planes.len() == 1 && self.converged.is_none() && self.planes[0].carries(node);
-        if is_plain {
-            self.launch_on(flight, node, context);
-        } else {
-            self.launch(flight, node, context);
-        }
-    }
-
-    /// Puts a flight onto the uplinks of all planes.
-    #[inline(never)]
-    fn launch(&mut self, flight: Flight, node: NodeId, context: Ctx) {
-        let mut copies = 0;
-        for plane in 0..self.planes.len() {
-            if self.planes[plane].carries(node) {
-                copies += 1;
-                let flight = flight.by_plane(plane);
-                match self.converged {
-                    Some(_) => self.launch_shared(flight, context),
-                    None => self.launch_on(flight, node, context),
-                }
-            }
-        }
-        if copies == 0 {
-            self.lose(flight, context);
-        }
-    }
-
-    #[inline(always)]
-    fn launch_on(&mut self, sent: Flight, node: NodeId, context: Ctx) {
-        let uplink = &mut self.planes[sent.plane()].uplinks[node.index()];
-        let (first, last) = uplink.occupy(context.now, self.timing.block * sent.blocks());
-        let pace = &mut self.paces[node.index()];
-        pace.uplink_free_at = pace.uplink_free_at.max(last);
-        let at = match sent.is_data() {
-            true => first + self.timing.hop + self.timing.delays.forward,
-            false => last + self.timing.hop + self.timing.delays.insert,
-        };
-        let flight = self.flights.add(sent);
-        context.at(at, EdmEvent::AtSwitch(flight));
-    }
-
     fn at_switch(&mut self, index: u32, context: Ctx) {
         let sent = self.flights.get(index);
         if !self.planes[sent.plane()].carries(sent.node()) {
@@ -334,10 +228,12 @@ impl EdmRig {
             self.forget_flight(index);
             return self.lose(sent, context);
         }
-        if self.converged.is_some() {
+        if self.planes.converged.is_some() {
             return self.forward_shared(index, sent, context);
         }
-        let (first, last) = side.downlinks[target.index()].occupy(context.now, self.timing.block * sent.blocks());
+        let serialization = self.timing.block * sent.blocks();
+        let side = &mut self.planes[sent.plane()];
+        let (first, last) = side.downlinks[target.index()].occupy(context.now, serialization);
         let waited = first - context.now;
         self.counts.longest_data_wait = self.counts.longest_data_wait.max(waited);
         self.tracks[sent.tag().0 as usize].forwarded(waited);
@@ -354,7 +250,6 @@ impl EdmRig {
             self.end(tag, Outcome::Lost, context.now, context);
         }
     }
-
 }
 
 impl Rig for EdmRig {
@@ -414,7 +309,8 @@ impl Rig for EdmRig {
 
     fn unloaded(&self, operation: Operation, bytes: Bytes) -> Option<Span> {
         let config = &self.config;
-        let fabric = cost::unloaded(&config.edm, &self.timing.place, config.transceiver, config.propagation, operation, bytes);
+        let fabric =
+            cost::unloaded(&config.edm, &self.timing.place, config.transceiver, config.propagation, operation, bytes);
         if operation == Operation::Write {
             return Some(fabric);
         }
@@ -423,7 +319,7 @@ impl Rig for EdmRig {
     }
 
     fn link_busy(&self, out: &mut Vec<Span>) {
-        if let Some(converged) = &self.converged {
+        if let Some(converged) = &self.planes.converged {
             return converged.busy(out);
         }
         for plane in self.planes.iter() {
@@ -443,7 +339,7 @@ impl Rig for EdmRig {
         meter.put(metric::longest_request_wait_at_switch_ns, self.counts.longest_request_wait.as_ns_f64());
         meter.count(metric::protocol_violations, switch.violations() as f64);
         meter.count(metric::unexpected_messages, self.counts.unexpected as f64);
-        if let Some(converged) = &self.converged {
+        if let Some(converged) = &self.planes.converged {
             converged.measure(self.planes.first_living(), meter);
         }
         let (bits, announced) = switch.notification_bits();
@@ -457,7 +353,7 @@ impl Rig for EdmRig {
     fn end_warm_up(&mut self, now: Time) {
         (self.counts.longest_data_wait, self.counts.longest_request_wait) = (Span::ZERO, Span::ZERO);
         self.planes.iter_mut().for_each(|plane| plane.switch.restart_longest_queue());
-        if let Some(converged) = &mut self.converged {
+        if let Some(converged) = &mut self.planes.converged {
             converged.end_warm_up(now);
         }
     }

@@ -17,8 +17,8 @@ mod transfers;
 pub use bench::{Bench, LinkBytes, lone, unloaded_by_simulation, wire_cost_by_simulation};
 pub use path::{Departures, Pacing, Path};
 
-use crate::drive::{Context, Rig, Ticket};
 use super::seat::Seat;
+use crate::drive::{Context, Rig, Ticket};
 use crate::slab::Slab;
 use base::{Bytes, NodeId, Operation, Rate, Request, Seed, Span, Time};
 use hardware::{Dram, DramConfig, EthernetStack, Link};

@@ -28,9 +28,9 @@ use network::Network;
 use record::metric::Meter;
 use record::{Outcome, Place, SpanKind};
 use requests::Requests;
-use sdirect::baseline::stack::{StackIn, Work};
+use sdirect::baseline::stack::{StackCommand, StackIn, Work};
 use sdirect::baseline::target::TargetIn;
-use sdirect::{Client, ClientConfig, ClientId, ClientIn, CommandId, DeviceOperation, Engine, EngineIn, Size};
+use sdirect::{Client, ClientConfig, ClientId, ClientIn, CommandId, Engine, EngineIn, Size};
 use software::{Software, work_of};
 use spec::DesignName;
 use spec::sdirect::SDirect;
@@ -128,12 +128,9 @@ enum Then {
 /// A command that a device has.
 #[derive(Clone, Copy, Debug)]
 struct Job {
-    device: u16,
     slot: u16,
     giver: Giver,
-    operation: DeviceOperation,
-    address: u64,
-    bytes: u32,
+    command: StackCommand,
     /// How much of its data is where it has to be.
     moved: u32,
     /// Of a read, when its completion is in its queue, if its data are there.
@@ -306,7 +303,9 @@ impl SDirectRig {
     /// The request that something for a client is about.
     fn about(&self, input: &ClientIn) -> Option<Owner> {
         match input {
-            ClientIn::Data { id, .. } | ClientIn::Grant { id, .. } | ClientIn::Answer { id, .. } => self.requests.owner_of(*id),
+            ClientIn::Data { id, .. } | ClientIn::Grant { id, .. } | ClientIn::Answer { id, .. } => {
+                self.requests.owner_of(*id)
+            }
             ClientIn::Issue { .. } => None,
         }
     }

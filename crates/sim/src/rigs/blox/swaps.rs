@@ -1,7 +1,7 @@
 //! Swaps in a run (RackBlox, 3.6): what a server's [`SwapCarrier`] asks for is done by its drives, and its requests are let through by the carrier.
 
-use super::drives::Written;
 use super::devices::Doing;
+use super::drives::Written;
 use super::{BloxEvent, BloxRig, BuildError, Now};
 use blox::{
     CarrierConfig, CarrierCounters, CarrierIn, CarrierOut, DeviceJob, NodeIn, Page, Seat, SwapCarrier, SwapCopy, Tag,

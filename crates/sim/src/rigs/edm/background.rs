@@ -214,7 +214,6 @@ impl Traffic {
         self.streams[frame.stream as usize].dropped += 1;
     }
 
-
     /// What became of the frames; those of `plane` are under way.
     pub fn measure(&self, plane: usize, meter: &mut Meter) {
         let sum = |field: fn(&Tally) -> u64| self.streams.iter().map(field).sum::<u64>() as f64;

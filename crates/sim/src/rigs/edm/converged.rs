@@ -104,7 +104,7 @@ fn down(plane: usize, node: NodeId) -> LinkId {
 
 impl EdmRig {
     fn shared(&mut self) -> &mut Converged {
-        self.converged.as_mut().expect("only a rig with background traffic has shared links")
+        self.planes.converged.as_mut().expect("only a rig with background traffic has shared links")
     }
 
     fn arm_link(&mut self, link: LinkId, context: Ctx) {
@@ -117,7 +117,7 @@ impl EdmRig {
     /// Whether a shared uplink of `node` still carries a message. The end of that message starts the next.
     #[inline(always)]
     pub(super) fn is_sending(&self, node: NodeId) -> bool {
-        self.converged.as_ref().is_some_and(|converged| self.is_sending_shared(converged, node))
+        self.planes.converged.as_ref().is_some_and(|converged| self.is_sending_shared(converged, node))
     }
 
     #[inline(never)]
@@ -144,7 +144,7 @@ impl EdmRig {
     /// Ends a flight at the switch. Its uplink may still be sending it.
     #[inline(always)]
     pub(super) fn forget_flight(&mut self, index: u32) {
-        if self.converged.is_some() {
+        if self.planes.converged.is_some() {
             self.forget_shared(index);
         }
         self.flights.remove(index);
@@ -153,7 +153,7 @@ impl EdmRig {
     #[inline(never)]
     fn forget_shared(&mut self, index: u32) {
         let flight = self.flights.get(index);
-        if let Some(converged) = &mut self.converged {
+        if let Some(converged) = &mut self.planes.converged {
             converged.link(up(flight.plane(), flight.node())).forget(index);
         }
     }
@@ -271,7 +271,7 @@ impl EdmRig {
 
     /// Expects the first frames of every generator.
     pub(super) fn start_background(&mut self, context: Ctx) {
-        let Some(converged) = &self.converged else { return };
+        let Some(converged) = &self.planes.converged else { return };
         for (index, at) in converged.traffic.next_bursts().enumerate() {
             context.at(at, EdmEvent::Burst(index as u32));
         }

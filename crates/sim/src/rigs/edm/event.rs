@@ -35,5 +35,4 @@ pub enum EdmEvent {
     FrameAtEgress(u32),
 }
 
-
 const _: () = assert!(size_of::<crate::drive::Event<EdmEvent>>() == 8);

@@ -56,7 +56,7 @@ impl EdmRig {
 
     fn send_grant(&mut self, plane: usize, to: NodeId, grant: Grant, tag: Tag, context: Ctx) {
         let grant = self.encoder.grant(grant, to);
-        if self.converged.is_some() {
+        if self.planes.converged.is_some() {
             return self.grant_shared(Flight::granting(plane, to, grant, tag), context);
         }
         // A /G/ is one block and goes between the blocks of whatever the downlink carries (paper 3.2.3): behind queued data
@@ -70,7 +70,7 @@ impl EdmRig {
     /// The buffered request goes on to its memory node, whose memory is read as soon as it is there.
     fn send_request(&mut self, plane: usize, message: edm::Message, tag: Tag, context: Ctx) {
         let message = self.encoder.request(message, message.source);
-        if self.converged.is_some() {
+        if self.planes.converged.is_some() {
             return self.request_shared(Flight::request(plane, &message, tag), context);
         }
         let flight = Flight::request(plane, &message, tag);

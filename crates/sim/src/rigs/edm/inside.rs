@@ -1,10 +1,10 @@
 //! For tests, and for those who run programs on this memory: what is inside, what answers say, and when memory is touched.
 
 use super::EdmRig;
-use std::collections::BTreeMap;
 use crate::drive::Ticket;
 use base::{NodeId, Span};
 use edm::{Host, Switch};
+use std::collections::BTreeMap;
 
 /// What those who run programs on this memory want to know.
 #[derive(Debug, Default)]

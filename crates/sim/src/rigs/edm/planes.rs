@@ -1,6 +1,7 @@
 //! The switches of a rack, with the links to and from each.
 
 use super::EdmRigConfig;
+use super::converged::Converged;
 use crate::rigs::seat::Alarm;
 use base::{NodeId, Program, Time};
 use edm::mirror::{LinkLoss, Networks};
@@ -43,6 +44,8 @@ pub struct Planes {
     /// When the switches match next. One event for both planes: with one each, something else at the
     /// same instant could come between them, and only one of them would see it.
     alarm: Alarm,
+    /// The links instead of those of the planes, if there are frames on them.
+    pub converged: Option<Box<Converged>>,
 }
 
 impl Planes {
@@ -50,7 +53,9 @@ impl Planes {
     pub fn new(config: &EdmRigConfig, place: Place) -> Planes {
         let count: u8 = if config.redundant { 2 } else { 1 };
         let planes = (0..count).map(|_| Plane::new(config, place)).collect();
-        Planes { planes, networks: Networks::new(config.redundant), living: count, alarm: Alarm::OFF }
+        let converged = config.background.as_ref().map(|background| Box::new(Converged::new(config, background)));
+        let networks = Networks::new(config.redundant);
+        Planes { planes, networks, living: count, alarm: Alarm::OFF, converged }
     }
     /// The number of planes in use.
     #[inline]

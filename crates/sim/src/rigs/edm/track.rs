@@ -6,11 +6,11 @@
 //! from its own moment on: a part that is missing is a gap. Later chunks overwrite what earlier
 //! ones left: chunks of a request are in order everywhere.
 
-use base::{NodeId, Span, Time};
 use super::claims::Costs;
+use crate::slab::FreeNumbers;
+use base::{NodeId, Span, Time};
 use edm::pcs::memory as encoded;
 use edm::{Access, Body, Config, Tag, Transmission, Wire};
-use crate::slab::FreeNumbers;
 use prefetch_index::prefetch_index;
 use record::{Ledger, Outcome, Place as At, SpanKind};
 use std::collections::VecDeque;

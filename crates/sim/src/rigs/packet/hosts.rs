@@ -110,8 +110,11 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
             return;
         }
         self.scratch.wire.clear();
-        let content =
-            packet.tag.checked_sub(1).and_then(|tag| self.flights.contents.get(&tag)).map_or(&[][..], |content| content);
+        let content = packet
+            .tag
+            .checked_sub(1)
+            .and_then(|tag| self.flights.contents.get(&tag))
+            .map_or(&[][..], |content| content);
         framing::encode(self.framing, packet, content, &mut self.scratch.wire);
         let decoded = framing::decode(self.framing, &self.scratch.wire);
         assert_eq!(decoded.as_ref(), Ok(packet), "a packet does not survive its own wire format");

@@ -36,7 +36,10 @@ fn lone_access(memory: &DramConfig, bytes: Bytes) -> Span {
 }
 
 /// The time of a lone request whose messages, submitted at a time, are there at `message` of that time and their size.
-pub(super) fn request_of_messages(rig: &PacketRigConfig, message: impl Fn(Time, Bytes) -> Time + Send + 'static) -> Unloaded {
+pub(super) fn request_of_messages(
+    rig: &PacketRigConfig,
+    message: impl Fn(Time, Bytes) -> Time + Send + 'static,
+) -> Unloaded {
     let (memory, read_request) = (rig.memory, rig.read_request_bytes);
     let asked = move |request, accessed, bytes| {
         let there = message(Time::ZERO, request);

@@ -24,11 +24,7 @@ pub fn hardware_tcp(config: &Uncontrolled, rig: &PacketRigConfig) -> Uncontrolle
 }
 
 /// Hosts without congestion control, whose frames are those of `framing`, around a switch without a limit.
-pub fn uncontrolled(
-    config: &Uncontrolled,
-    framing: Framing,
-    rig: &PacketRigConfig,
-) -> UncontrolledRig {
+pub fn uncontrolled(config: &Uncontrolled, framing: Framing, rig: &PacketRigConfig) -> UncontrolledRig {
     let hosts = nodes(rig).map(|node| uncontrolled::host(config, framing, node)).collect();
     let design = *config;
     let unloaded = closed_form(rig, Pacing::Line, move |_, bytes| uncontrolled::train(&design, framing, bytes));

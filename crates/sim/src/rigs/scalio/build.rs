@@ -4,8 +4,8 @@ use super::asks::Asks;
 use super::fabric::Fabric;
 use super::facts::Counts;
 use super::faults::Liveness;
-use super::judges::Judges;
 use super::flash::{Device, Shelf};
+use super::judges::Judges;
 use super::keys::Keys;
 use super::looks::Looks;
 use super::plant::Plant;
@@ -133,8 +133,9 @@ fn made_scalio(plan: &Scalio, keys: &Keys, blocks: u32, seed: Seed) -> Result<Ma
         }
         servers.push(server);
     }
-    let clients =
-        (0..plan.store.clients).map(|client| Seat::new(Client::new(client_config(plan, options, blocks, client)))).collect();
+    let clients = (0..plan.store.clients)
+        .map(|client| Seat::new(Client::new(client_config(plan, options, blocks, client))))
+        .collect();
     let zones =
         (0..plan.store.devices).map(|device| server_config(plan, blocks, device, &shelf).zones).max().unwrap_or(0);
     let capacity = Bytes::new(u64::from(zones) * u64::from(ZONE_SECTORS) * u64::from(SECTOR_BYTES));

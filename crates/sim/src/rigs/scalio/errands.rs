@@ -1,8 +1,8 @@
 //! Operations of clients on the index: from the call, by whatever carries them, to the box's memory and back.
 
 use super::asks::Owner;
+use super::inputs::ToClient;
 use super::looks::{Found, Look, State, Window};
-use super::programs::ToClient;
 use super::{Now, Parcel, ScalioRig, faults, sizes};
 use base::{Span, Time};
 use scalio::{Block, Change, Index, MemoryAnswer, MemoryOperation, RequestId, Token};
@@ -102,7 +102,9 @@ impl ScalioRig {
             Touched::Answer(answer) => return answer,
             Touched::Look { look, life } => (look, life),
         };
-        let (Some(looks), Some(index)) = (&mut self.store.looks, &mut self.store.index) else { return MemoryAnswer::Unreachable };
+        let (Some(looks), Some(index)) = (&mut self.store.looks, &mut self.store.index) else {
+            return MemoryAnswer::Unreachable;
+        };
         let seen = looks.close(&look, index);
         if life != self.state.life {
             return MemoryAnswer::Unreachable;

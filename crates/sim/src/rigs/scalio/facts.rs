@@ -1,8 +1,8 @@
 //! Metrics of these designs alone.
 
+use super::ScalioRig;
 use super::looks::Looks;
 use super::programs::Programs;
-use super::ScalioRig;
 use crate::rigs::seat::Seat;
 use base::Time;
 use record::metric::{self, Meter};

@@ -6,7 +6,8 @@
 
 use super::asks::{Owner, Sent};
 use super::build::server_config;
-use super::programs::{Programs, ToClient};
+use super::inputs::ToClient;
+use super::programs::Programs;
 use super::{IoWork, Now, ScalioRig};
 use crate::rigs::seat::Seat;
 use base::{NodeId, Span, Stream};
@@ -119,8 +120,9 @@ impl ScalioRig {
         }
         self.state.unset = vec![true; self.store.blocks as usize];
         let devices = self.plan.store.devices;
-        let configs: Vec<_> =
-            (0..devices).map(|device| server_config(&self.plan, self.store.blocks, device, &self.store.shelf)).collect();
+        let configs: Vec<_> = (0..devices)
+            .map(|device| server_config(&self.plan, self.store.blocks, device, &self.store.shelf))
+            .collect();
         let mut begun: Vec<(u32, Vec<scalio::ServerOut<Token>>)> = Vec::new();
         if let Programs::Scalio { servers, .. } = &mut self.programs {
             servers.clear();

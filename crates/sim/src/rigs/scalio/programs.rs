@@ -2,16 +2,14 @@
 
 use super::asks::{Owner, Sent, Submitted};
 use super::errands::Errand;
+use super::inputs::{ToClient, ToServer};
 use super::{IoWork, Now, Parcel, ScalioEvent, ScalioRig, sizes};
 use crate::rigs::seat::Seat;
 use base::Time;
 use hardware::ssd::CommandKind;
 use record::{Place, SpanKind};
 use scalio::baseline::{ditto, leed, nvme_of};
-use scalio::{
-    Client, ClientIn, ClientOut, FlashAnswer, FlashOperation, MemoryAnswer, Operation, Reply, Request, RequestId,
-    Server, ServerIn, ServerOut, Token,
-};
+use scalio::{Client, ClientOut, FlashAnswer, FlashOperation, Reply, RequestId, Server, ServerOut, Token};
 
 /// Programs of clients, and of the box: one server for each device.
 pub enum Programs {
@@ -62,104 +60,6 @@ impl Programs {
             Programs::Leed { servers, .. } | Programs::Ditto { servers, .. } => servers[device as usize].ring(now),
             Programs::Bare(_) => false,
         }
-    }
-}
-
-/// Something for a client's program.
-#[derive(Clone, Debug)]
-pub enum ToClient {
-    /// Its application wants something.
-    Issue { ticket: u64, operation: Operation<Token> },
-    /// An operation on the index is done.
-    Memory { request: RequestId, answer: MemoryAnswer<Token> },
-    /// An offloaded read is done.
-    Flash { request: RequestId, answer: FlashAnswer<Token> },
-    /// Scalio's server answers.
-    Reply(Reply<Token>),
-    /// LEED's server answers.
-    Answer(leed::Answer<Token>),
-    /// An operation on the pool is done.
-    Pool { request: RequestId, answer: ditto::PoolAnswer<Token> },
-    /// Room in the pool.
-    Chunk(Option<u64>),
-}
-
-impl ToClient {
-    pub fn memory(request: RequestId, answer: MemoryAnswer<Token>) -> ToClient {
-        ToClient::Memory { request, answer }
-    }
-    pub fn flash(request: RequestId, answer: FlashAnswer<Token>) -> ToClient {
-        ToClient::Flash { request, answer }
-    }
-    pub fn pool(request: RequestId, answer: ditto::PoolAnswer<Token>) -> ToClient {
-        ToClient::Pool { request, answer }
-    }
-    pub fn chunk(chunk: Option<u64>) -> ToClient {
-        ToClient::Chunk(chunk)
-    }
-
-    fn scalio(self) -> Option<ClientIn<Token>> {
-        Some(match self {
-            ToClient::Issue { ticket, operation } => ClientIn::Issue { ticket, operation },
-            ToClient::Memory { request, answer } => ClientIn::Memory { request, answer },
-            ToClient::Flash { request, answer } => ClientIn::Flash { request, answer },
-            ToClient::Reply(reply) => ClientIn::Reply(reply),
-            ToClient::Answer(_) | ToClient::Pool { .. } | ToClient::Chunk(_) => return None,
-        })
-    }
-
-    fn leed(self) -> Option<leed::ClientIn<Token>> {
-        Some(match self {
-            ToClient::Issue { ticket, operation } => leed::ClientIn::Issue { ticket, operation },
-            ToClient::Answer(answer) => leed::ClientIn::Answer(answer),
-            _ => return None,
-        })
-    }
-
-    fn ditto(self) -> Option<ditto::ClientIn<Token>> {
-        Some(match self {
-            ToClient::Issue { ticket, operation } => ditto::ClientIn::Issue { ticket, operation },
-            ToClient::Answer(answer) => ditto::ClientIn::Answer(answer),
-            ToClient::Pool { request, answer } => ditto::ClientIn::Pool { request, answer },
-            ToClient::Chunk(chunk) => ditto::ClientIn::Chunk(chunk),
-            ToClient::Memory { .. } | ToClient::Flash { .. } | ToClient::Reply(_) => return None,
-        })
-    }
-}
-
-/// Something for a server's program.
-#[derive(Clone, Debug)]
-pub enum ToServer {
-    /// For Scalio's.
-    Request(Request<Token>),
-    /// For LEED's.
-    Call(leed::Call<Token>),
-    /// An operation on the index is done.
-    Memory { request: RequestId, answer: MemoryAnswer<Token> },
-    /// An I/O is done.
-    Flash { request: RequestId, answer: FlashAnswer<Token> },
-}
-
-impl ToServer {
-    pub fn memory(request: RequestId, answer: MemoryAnswer<Token>) -> ToServer {
-        ToServer::Memory { request, answer }
-    }
-
-    fn scalio(self) -> Option<ServerIn<Token>> {
-        Some(match self {
-            ToServer::Request(request) => ServerIn::Request(request),
-            ToServer::Memory { request, answer } => ServerIn::Memory { request, answer },
-            ToServer::Flash { request, answer } => ServerIn::Flash { request, answer },
-            ToServer::Call(_) => return None,
-        })
-    }
-
-    fn leed(self) -> Option<leed::ServerIn<Token>> {
-        Some(match self {
-            ToServer::Call(call) => leed::ServerIn::Call(call),
-            ToServer::Flash { request, answer } => leed::ServerIn::Flash { request, answer },
-            ToServer::Request(_) | ToServer::Memory { .. } => return None,
-        })
     }
 }
 
@@ -366,7 +266,13 @@ impl ScalioRig {
     }
 
     /// A group's I/Os belong to several requests: what they take counts as waiting in the box.
-    pub(super) fn obey_server(&mut self, device: u32, groups: u64, out: &mut Vec<ServerOut<Token>>, context: Now<'_, '_>) {
+    pub(super) fn obey_server(
+        &mut self,
+        device: u32,
+        groups: u64,
+        out: &mut Vec<ServerOut<Token>>,
+        context: Now<'_, '_>,
+    ) {
         self.counts.groups += groups;
         for _ in 0..groups {
             self.plant.group(context.now, device);
@@ -388,7 +294,13 @@ impl ScalioRig {
     }
 
     /// What follows an answer within one call of the program belongs to another request, and nobody says to which.
-    fn obey_leed_server(&mut self, device: u32, owner: Owner, out: &mut Vec<leed::ServerOut<Token>>, context: Now<'_, '_>) {
+    fn obey_leed_server(
+        &mut self,
+        device: u32,
+        owner: Owner,
+        out: &mut Vec<leed::ServerOut<Token>>,
+        context: Now<'_, '_>,
+    ) {
         let mut owner = owner;
         for action in out.drain(..) {
             match action {

@@ -184,4 +184,3 @@ fn stack_command(ticket: u32, command: &Command) -> StackCommand {
     };
     StackCommand { ticket, device: place.device, operation, address: place.address, bytes: bytes as u32 }
 }
-

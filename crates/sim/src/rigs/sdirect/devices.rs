@@ -6,7 +6,7 @@ use super::{Giver, Haul, Job, Now, Phase, SDirectEvent, SDirectRig, Then};
 use base::Time;
 use record::{Place, SpanKind};
 use sdirect::baseline::stack::{StackCommand, StackIn};
-use sdirect::{DeviceId, DeviceOperation, EngineIn, Size};
+use sdirect::{DeviceOperation, EngineIn, Size};
 
 impl SDirectRig {
     pub(super) fn give(
@@ -17,14 +17,10 @@ impl SDirectRig {
         owner: Option<Owner>,
         context: Now<'_, '_>,
     ) {
-        let StackCommand { device, operation, address, bytes, .. } = command;
         let job = Job {
-            device: device.0,
             slot,
             giver,
-            operation,
-            address,
-            bytes,
+            command,
             moved: 0,
             posted: None,
             is_aborted: false,
@@ -34,7 +30,7 @@ impl SDirectRig {
             owner,
         };
         let place = self.jobs.insert(job);
-        let at = self.machine.fetch_command(context.now, device.0, self.queues());
+        let at = self.machine.fetch_command(context.now, command.device.0, self.queues());
         self.expect(at, place, Phase::Fetched, context);
     }
 
@@ -47,8 +43,8 @@ impl SDirectRig {
         self.jobs[place].since = context.now;
         match phase {
             Phase::Fetched => {
-                self.claim(&job, SpanKind::Serialization, Place::Bus(job.device.into()), context);
-                let at = self.machine.begin(context.now, job.device);
+                self.claim(&job, SpanKind::Serialization, Place::Bus(job.command.device.0.into()), context);
+                let at = self.machine.begin(context.now, job.command.device.0);
                 self.expect(at, place, Phase::Begun, context);
             }
             Phase::Begun => self.begun(place, &job, context),
@@ -69,7 +65,7 @@ impl SDirectRig {
     /// A device completes an aborted write when nothing of it is on its way any more.
     pub(super) fn end_aborted(&mut self, place: u32, context: Now<'_, '_>) {
         if self.jobs[place].events == 0 {
-            let posted = self.machine.complete(context.now, self.jobs[place].device, self.queues());
+            let posted = self.machine.complete(context.now, self.jobs[place].command.device.0, self.queues());
             self.expect(posted, place, Phase::Posted, context);
         }
     }
@@ -81,12 +77,12 @@ impl SDirectRig {
 
     /// A read goes to the flash; a write first gets its data.
     pub(super) fn begun(&mut self, place: u32, job: &Job, context: Now<'_, '_>) {
-        self.claim(job, SpanKind::FlashWait, Place::Drive(job.device.into()), context);
-        match job.operation {
+        self.claim(job, SpanKind::FlashWait, Place::Drive(job.command.device.0.into()), context);
+        match job.command.operation {
             DeviceOperation::Read => self.access(place, context),
             DeviceOperation::Write => {
-                for bytes in chunks(job.bytes) {
-                    let at = self.machine.ask(context.now, job.device, self.buffers(), bytes);
+                for bytes in chunks(job.command.bytes) {
+                    let at = self.machine.ask(context.now, job.command.device.0, self.buffers(), bytes);
                     self.expect(at, place, Phase::Asked(bytes), context);
                 }
             }
@@ -94,8 +90,8 @@ impl SDirectRig {
     }
 
     pub(super) fn access(&mut self, place: u32, context: Now<'_, '_>) {
-        let Job { device, operation, address, bytes, .. } = self.jobs[place];
-        let done = self.machine.access(context.now, device, operation, address, bytes);
+        let StackCommand { device, operation, address, bytes, .. } = self.jobs[place].command;
+        let done = self.machine.access(context.now, device.0, operation, address, bytes);
         self.jobs[place].done = Some(done);
         self.expect(done.end, place, Phase::Accessed, context);
     }
@@ -103,17 +99,17 @@ impl SDirectRig {
     /// The flash is done: data of a read leave the device, then the completion does.
     pub(super) fn accessed(&mut self, place: u32, job: &Job, context: Now<'_, '_>) {
         if let Some(done) = &job.done {
-            self.requests.tracks.claim_device(job.owner, job.since, done, Place::Drive(job.device.into()));
+            self.requests.tracks.claim_device(job.owner, job.since, done, Place::Drive(job.command.device.0.into()));
         }
-        if job.operation == DeviceOperation::Read {
+        if job.command.operation == DeviceOperation::Read {
             let legs = read_way(self.buffers(), matches!(job.giver, Giver::Engine));
-            for bytes in chunks(job.bytes) {
+            for bytes in chunks(job.command.bytes) {
                 let (begun, then) = (context.now, Then::Device(place, Phase::Chunk(bytes)));
-                self.haul(begun, Haul { legs, device: job.device, bytes, begun, then }, context);
+                self.haul(begun, Haul { legs, device: job.command.device.0, bytes, begun, then }, context);
             }
         }
-        let posted = self.machine.complete(context.now, job.device, self.queues());
-        match job.operation {
+        let posted = self.machine.complete(context.now, job.command.device.0, self.queues());
+        match job.command.operation {
             DeviceOperation::Read => self.jobs[place].posted = Some(posted),
             DeviceOperation::Write => self.expect(posted, place, Phase::Posted, context),
         }
@@ -121,49 +117,49 @@ impl SDirectRig {
 
     /// Data of a read are with their giver; after the last comes the completion.
     pub(super) fn chunk(&mut self, place: u32, before: &Job, bytes: u32, context: Now<'_, '_>) {
-        self.claim(before, SpanKind::Serialization, Place::Bus(before.device.into()), context);
+        self.claim(before, SpanKind::Serialization, Place::Bus(before.command.device.0.into()), context);
         let job = &mut self.jobs[place];
         job.moved += bytes;
         let job = *job;
         if matches!(job.giver, Giver::Engine) {
-            let (device, slot) = (DeviceId(job.device), job.slot);
+            let (device, slot) = (job.command.device, job.slot);
             let input = EngineIn::Arrived { device, slot, data: Size(bytes) };
             self.tell_engine(context.now, job.owner, input, context);
         }
-        if let Some(posted) = job.posted.filter(|_| job.moved == job.bytes) {
+        if let Some(posted) = job.posted.filter(|_| job.moved == job.command.bytes) {
             self.expect(posted.max(context.now), place, Phase::Posted, context);
         }
     }
 
     pub(super) fn asked(&mut self, place: u32, job: &Job, bytes: u32, context: Now<'_, '_>) {
-        self.claim(job, SpanKind::Serialization, Place::Bus(job.device.into()), context);
+        self.claim(job, SpanKind::Serialization, Place::Bus(job.command.device.0.into()), context);
         match job.giver {
             Giver::Engine => {
-                let (device, slot) = (DeviceId(job.device), job.slot);
+                let (device, slot) = (job.command.device, job.slot);
                 self.tell_engine(context.now, job.owner, EngineIn::Fetch { device, slot, bytes }, context);
             }
             Giver::Core(_) => {
                 let legs = write_way(Home::Memory, false);
                 let (begun, then) = (context.now, Then::Device(place, Phase::Landed(bytes)));
-                self.haul(begun, Haul { legs, device: job.device, bytes, begun, then }, context);
+                self.haul(begun, Haul { legs, device: job.command.device.0, bytes, begun, then }, context);
             }
         }
     }
 
     pub(super) fn landed(&mut self, place: u32, before: &Job, bytes: u32, context: Now<'_, '_>) {
-        self.claim(before, SpanKind::Serialization, Place::Bus(before.device.into()), context);
+        self.claim(before, SpanKind::Serialization, Place::Bus(before.command.device.0.into()), context);
         let job = &mut self.jobs[place];
         job.moved += bytes;
-        if job.moved == job.bytes {
+        if job.moved == job.command.bytes {
             self.access(place, context);
         }
     }
 
     pub(super) fn posted(&mut self, place: u32, job: &Job, context: Now<'_, '_>) {
-        self.claim(job, SpanKind::Serialization, Place::Bus(job.device.into()), context);
+        self.claim(job, SpanKind::Serialization, Place::Bus(job.command.device.0.into()), context);
         self.requests.tracks.pass(job.owner, context.now);
         self.jobs.remove(place);
-        let (device, slot) = (DeviceId(job.device), job.slot);
+        let (device, slot) = (job.command.device, job.slot);
         match job.giver {
             Giver::Engine => {
                 let is_success = !job.is_aborted;

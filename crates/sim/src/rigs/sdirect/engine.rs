@@ -10,7 +10,13 @@ use sdirect::{ClientIn, CommandId, DeviceId, EngineIn, EngineOut, Size};
 impl SDirectRig {
     /// The engine is told something: before that it was in the NIC's logic, and before that in the
     /// network.
-    pub(super) fn engine_is_told(&mut self, owner: Option<Owner>, sent: Option<Time>, input: &EngineIn<Size>, now: Time) {
+    pub(super) fn engine_is_told(
+        &mut self,
+        owner: Option<Owner>,
+        sent: Option<Time>,
+        input: &EngineIn<Size>,
+        now: Time,
+    ) {
         let came = Time::ps(now.as_ps() - self.step().as_ps());
         if let Some(sent) = sent {
             self.requests.tracks.claim(owner, SpanKind::Serialization, sent, came, Place::Nic(0));
@@ -111,7 +117,7 @@ impl SDirectRig {
 
     /// The engine's job in a slot of a device.
     pub(super) fn job_of(&self, device: DeviceId, slot: u16) -> Option<u32> {
-        let is_it = |job: &Job| job.device == device.0 && job.slot == slot && matches!(job.giver, Giver::Engine);
+        let is_it = |job: &Job| job.command.device == device && job.slot == slot && matches!(job.giver, Giver::Engine);
         self.jobs.iter().find(|(_, job)| is_it(job)).map(|(place, _)| place)
     }
 }
