@@ -1,27 +1,27 @@
 //! Scalio and its rivals: programs of crate `scalio` on a box of SSDs, its adapter, cores and memory, and on clients elsewhere.
 //!
 //! What a client asks of memory takes two events: it comes to the box's adapter, where it takes effect, and its answer is seen; or EDM's messages carry it (`fabric`). What a
-//! read of a block finds is settled when it is seen, since others may have written meanwhile (`looks`). An offloaded read has one event more, at the drive's end. What a server does is charged to cores: receiving and sending to those of the network, I/Os and operations on the index to the device's. Nothing is
+//! read of a block finds is settled when it is seen, since others may have written meanwhile (`torn_reads`). An offloaded read has one event more, at the drive's end. What a server does is charged to cores: receiving and sending to those of the network, I/Os and operations on the index to the device's. Nothing is
 //! decided here.
 
 mod asks;
 mod bare;
 mod build;
-mod errands;
 mod fabric;
 mod facts;
 mod faults;
 mod flash;
+mod in_flight;
 mod inputs;
 mod judges;
 mod keys;
-mod looks;
-mod parcel;
-mod plant;
+mod leed_preload;
 mod programs;
+mod remote;
 mod scene;
+mod server_hardware;
 mod sizes;
-mod stock;
+mod torn_reads;
 mod warm;
 
 pub use build::build;
@@ -33,19 +33,19 @@ use base::{Bytes, Operation, Request, Span, Time};
 use fabric::Fabric;
 use facts::Counts;
 use faults::Liveness;
-use flash::{Device, Shelf};
+use flash::{Device, PreloadedStore};
 use hardware::ssd::CommandKind;
 use history::StoreHistory;
+use in_flight::{InFlight, IoWork};
 use inputs::{ToClient, ToServer};
 use judges::Judges;
 use keys::Keys;
-use looks::Looks;
-use parcel::{IoWork, Parcel};
-use plant::Plant;
 use programs::Programs;
 use record::metric::Meter;
 use record::{Outcome, Place, SpanKind};
 use scalio::baseline::ditto::{Pool, PoolRequest};
+use server_hardware::ServerHardware;
+use torn_reads::TornReads;
 
 use scalio::{Contents, FlashAnswer, FlashOperation, Index, MemoryOperation, Protocol, RequestId, Token};
 
@@ -70,10 +70,10 @@ struct Store {
     blocks: u32,
     protocol: Protocol,
     devices: Vec<Device>,
-    shelf: Shelf,
+    preloaded: PreloadedStore,
     index: Option<Index<Token>>,
     /// Reads on their way, where these can be torn.
-    looks: Option<Looks>,
+    torn_reads: Option<TornReads>,
     pool: Option<Pool<Token>>,
 }
 
@@ -81,11 +81,11 @@ struct Store {
 pub struct ScalioRig {
     plan: spec::scalio::Scalio,
     programs: Programs,
-    plant: Plant,
+    hardware: ServerHardware,
     store: Store,
     /// EDM, where it carries operations on the index.
     fabric: Option<Box<Fabric>>,
-    parcels: Slab<Parcel>,
+    in_flight: Slab<InFlight>,
     asks: Asks,
     state: Liveness,
     judges: Judges,
@@ -97,65 +97,65 @@ pub struct ScalioRig {
 type Now<'a, 'b> = &'a mut Context<'b, ScalioEvent>;
 
 impl ScalioRig {
-    fn post(&mut self, at: Time, parcel: Parcel, context: Now<'_, '_>) {
-        let place = self.parcels.insert(parcel);
+    fn post(&mut self, at: Time, packet: InFlight, context: Now<'_, '_>) {
+        let place = self.in_flight.insert(packet);
         context.at(at, ScalioEvent::Step(place));
     }
 
     fn step(&mut self, place: u32, context: Now<'_, '_>) {
         self.counts.last = context.now;
-        match self.parcels.remove(place) {
-            Parcel::Verb(errand) => self.verb(errand, context),
-            Parcel::Submission(errand) => self.submit_errand(errand, context),
-            Parcel::Answer { owner, client, request, touched, since } => {
+        match self.in_flight.remove(place) {
+            InFlight::Verb(remote) => self.verb(remote, context),
+            InFlight::Submission(remote) => self.submit_remote(remote, context),
+            InFlight::Answer { owner, client, request, touched, since } => {
                 let answer = ToClient::memory(request, self.settled(touched));
                 self.run_client(client, owner, Some((Sent::at(since), answer)), context);
             }
-            Parcel::PoolVerb { owner, client, request, operation, since } => {
+            InFlight::PoolVerb { owner, client, request, operation, since } => {
                 self.claim_awaited_way(owner, request, since, context.now);
                 self.pool_verb(owner, client, request, operation, context)
             }
-            Parcel::Offload { owner, client, request, device, operation, since } => {
+            InFlight::Offload { owner, client, request, device, operation, since } => {
                 self.asks.claim_way(owner, since, context.now);
                 self.offload(owner, client, request, device, operation, context);
             }
-            Parcel::Offloaded { owner, client, request, device, operation, submitted, done, life } => {
+            InFlight::Offloaded { owner, client, request, device, operation, submitted, done, life } => {
                 let nic = Place::Nic(0);
                 self.asks.claim(owner, SpanKind::Stack, submitted.0, submitted.1, nic);
                 self.asks.claim_flash(owner, submitted.1, &done, device);
                 self.asks.claim(owner, SpanKind::Stack, done.end, context.now, nic);
                 self.offloaded((owner, client, request), device, &operation, life, context);
             }
-            Parcel::Message { owner, client, device, input, since } => {
+            InFlight::Message { owner, client, device, input, since } => {
                 self.message(owner, client, device, input, since, context);
             }
-            Parcel::Received { owner, device, input, life, since, seen, worked } if life == self.state.life => {
+            InFlight::Received { owner, device, input, life, since, seen, worked } if life == self.state.life => {
                 self.asks.claim_way(owner, since, seen);
                 self.asks.claim_work(owner, seen, worked);
                 self.asks.pass(owner, context.now);
                 self.run_server(device, Some((owner, input)), context);
             }
-            Parcel::AskChunk { client } => self.give_chunk(client, context),
-            Parcel::Io { owner, device, request, work, submitted, done, life } if life == self.state.life => {
+            InFlight::AskChunk { client } => self.give_chunk(client, context),
+            InFlight::Io { owner, device, request, work, submitted, done, life } if life == self.state.life => {
                 self.asks.claim_work(owner, submitted.since, submitted.worked);
                 self.asks.claim_flash(owner, submitted.worked.1, &done, device);
                 self.io_is_done((owner, device, request), &work, context);
             }
-            Parcel::Io { device, work, .. } => self.io_is_lost(device, work),
-            Parcel::IoDone { owner, device, request, answer, life, since, worked } if life == self.state.life => {
+            InFlight::Io { device, work, .. } => self.io_is_lost(device, work),
+            InFlight::IoDone { owner, device, request, answer, life, since, worked } if life == self.state.life => {
                 self.asks.claim_work(owner, since, worked);
                 self.asks.io_ends(owner);
                 self.asks.pass(owner, context.now);
                 self.tell_io(owner, device, request, answer, context);
             }
-            Parcel::Local { device, operations, life } if life == self.state.life => {
+            InFlight::Local { device, operations, life } if life == self.state.life => {
                 self.local(device, operations, context)
             }
-            Parcel::ToClient { owner, client, input, sent } => {
+            InFlight::ToClient { owner, client, input, sent } => {
                 self.run_client(client, owner, Some((sent, input)), context);
             }
-            Parcel::Bare(read) => self.bare_step(read, context),
-            Parcel::Received { .. } | Parcel::IoDone { .. } | Parcel::Local { .. } => {}
+            InFlight::Bare(read) => self.bare_step(read, context),
+            InFlight::Received { .. } | InFlight::IoDone { .. } | InFlight::Local { .. } => {}
         }
     }
 
@@ -178,10 +178,10 @@ impl ScalioRig {
         let Some(pool) = &mut self.store.pool else { return };
         let (verb, bytes) = sizes::of_pool(&operation, pool.geometry());
         let answer = pool.execute(operation);
-        let at = self.plant.serve(context.now, verb, bytes);
+        let at = self.hardware.serve(context.now, verb, bytes);
         if let Some(request) = request {
             let (input, sent) = (ToClient::pool(request, answer), Sent::at(context.now));
-            self.post(at, Parcel::ToClient { owner, client, input, sent }, context);
+            self.post(at, InFlight::ToClient { owner, client, input, sent }, context);
         }
     }
 
@@ -197,15 +197,15 @@ impl ScalioRig {
         let (life, now) = (self.state.life, context.now);
         if self.state.is_down {
             let (input, sent) = (ToClient::flash(request, FlashAnswer::Failed), Sent::at(now));
-            return self.post(now + faults::GIVE_UP, Parcel::ToClient { owner, client, input, sent }, context);
+            return self.post(now + faults::GIVE_UP, InFlight::ToClient { owner, client, input, sent }, context);
         }
         self.counts.offloaded_reads += 1;
-        let at = self.plant.offload.submit(now);
+        let at = self.hardware.offload.submit(now);
         let done = self.store.devices[device as usize].submit(at, CommandKind::Read, operation.extent());
-        let end = self.plant.offload.complete(done.end);
+        let end = self.hardware.offload.complete(done.end);
         let submitted = (now, at);
-        let parcel = Parcel::Offloaded { owner, client, request, device, operation, submitted, done, life };
-        self.post(end, parcel, context);
+        let packet = InFlight::Offloaded { owner, client, request, device, operation, submitted, done, life };
+        self.post(end, packet, context);
     }
 
     fn offloaded(
@@ -219,44 +219,44 @@ impl ScalioRig {
         let is_lost = life != self.state.life;
         let answer = match is_lost {
             true => FlashAnswer::Failed,
-            false => self.store.devices[device as usize].finish(operation, &self.store.shelf),
+            false => self.store.devices[device as usize].finish(operation, &self.store.preloaded),
         };
-        let at = self.plant.forward(context.now, sizes::of_read(operation));
+        let at = self.hardware.forward(context.now, sizes::of_read(operation));
         let (input, sent) = (ToClient::flash(request, answer), Sent::at(context.now));
-        self.post(at, Parcel::ToClient { owner, client, input, sent }, context);
+        self.post(at, InFlight::ToClient { owner, client, input, sent }, context);
     }
 
     fn message(&mut self, owner: Owner, client: u32, device: u32, input: ToServer, since: Time, context: Now<'_, '_>) {
         if self.state.is_down {
             return;
         }
-        let seen = self.plant.adapter.take(context.now);
-        let worked = self.plant.receive(seen, client);
+        let seen = self.hardware.adapter.take(context.now);
+        let worked = self.hardware.receive(seen, client);
         let life = self.state.life;
-        self.post(worked.1, Parcel::Received { owner, device, input, life, since, seen, worked }, context);
+        self.post(worked.1, InFlight::Received { owner, device, input, life, since, seen, worked }, context);
     }
 
     fn give_chunk(&mut self, client: u32, context: Now<'_, '_>) {
         let chunk = self.store.pool.as_mut().and_then(Pool::give_chunk);
-        let seen = self.plant.adapter.take(context.now);
-        let (_, end) = self.plant.control(seen);
-        let at = self.plant.answer(context.now, end, sizes::REPLY);
+        let seen = self.hardware.adapter.take(context.now);
+        let (_, end) = self.hardware.control(seen);
+        let at = self.hardware.answer(context.now, end, sizes::REPLY);
         let (owner, input, sent) = (Owner::NOBODY, ToClient::chunk(chunk), Sent::at(context.now));
-        self.post(at, Parcel::ToClient { owner, client, input, sent }, context);
+        self.post(at, InFlight::ToClient { owner, client, input, sent }, context);
     }
 
     fn io_is_done(&mut self, (owner, device, request): (Owner, u32, RequestId), work: &IoWork, context: Now<'_, '_>) {
         let place = &mut self.store.devices[device as usize];
         let answer = match work {
-            IoWork::Operation(operation) => place.finish(operation, &self.store.shelf),
+            IoWork::Operation(operation) => place.finish(operation, &self.store.preloaded),
             IoWork::Run(contents) => {
                 contents.iter().for_each(|(sector, content)| place.put(*sector, content.clone()));
                 FlashAnswer::Done
             }
         };
-        let worked = self.plant.complete(context.now, device);
+        let worked = self.hardware.complete(context.now, device);
         let (life, since) = (self.state.life, context.now);
-        self.post(worked.1, Parcel::IoDone { owner, device, request, answer, life, since, worked }, context);
+        self.post(worked.1, InFlight::IoDone { owner, device, request, answer, life, since, worked }, context);
     }
 
     fn local(&mut self, device: u32, operations: Vec<(RequestId, u32, MemoryOperation<Token>)>, context: Now<'_, '_>) {
@@ -388,7 +388,7 @@ impl Rig for ScalioRig {
     }
 
     fn link_busy(&self, out: &mut Vec<Span>) {
-        self.plant.busy(out);
+        self.hardware.busy(out);
         if let Some(fabric) = &self.fabric {
             fabric.busy(out);
         }

@@ -84,7 +84,7 @@ pub enum Who {
 
 /// Something on its way to a program.
 #[derive(Clone, Debug)]
-enum Letter {
+enum Delivery {
     /// Through the NIC's logic to the engine, of a request if that is known. What comes from the
     /// network was `sent`.
     Engine { owner: Option<Owner>, sent: Option<Time>, input: EngineIn<Size> },
@@ -107,7 +107,7 @@ enum Giver {
 
 /// Data on their way through the machine.
 #[derive(Clone, Debug)]
-struct Haul {
+struct DmaTransfer {
     /// What is left of the way.
     legs: &'static [Leg],
     device: u16,
@@ -120,7 +120,7 @@ struct Haul {
 #[derive(Clone, Debug)]
 enum Then {
     Device(u32, Phase),
-    Letter(Letter),
+    Deliver(Delivery),
     /// Out of the NIC's port.
     Send(CommandId, ClientIn),
 }
@@ -158,9 +158,9 @@ pub struct SDirectRig {
     server: Server,
     clients: Vec<Seat<Client>>,
     requests: Requests,
-    letters: Slab<Letter>,
+    deliveries: Slab<Delivery>,
     jobs: Slab<Job>,
-    hauls: Slab<Haul>,
+    transfers: Slab<DmaTransfer>,
     /// Whether every message in the network is encoded and decoded.
     wire_check: bool,
 }
@@ -187,9 +187,9 @@ impl SDirectRig {
             server: build::server(plan)?,
             clients: (0..plan.clients.count).map(client).collect(),
             requests: Requests::default(),
-            letters: Slab::new(),
+            deliveries: Slab::new(),
             jobs: Slab::new(),
-            hauls: Slab::new(),
+            transfers: Slab::new(),
             wire_check,
             plan: plan.clone(),
         })
@@ -209,28 +209,28 @@ impl SDirectRig {
         if self.plan.design == DesignName::SDirect { Home::Nic } else { Home::Memory }
     }
 
-    fn post(&mut self, at: Time, letter: Letter, context: Now<'_, '_>) {
-        let place = self.letters.insert(letter);
+    fn post(&mut self, at: Time, delivery: Delivery, context: Now<'_, '_>) {
+        let place = self.deliveries.insert(delivery);
         context.at(at, SDirectEvent::Deliver(place));
     }
 
     /// To the engine, through its logic.
     fn tell_engine(&mut self, at: Time, owner: Option<Owner>, input: EngineIn<Size>, context: Now<'_, '_>) {
-        self.post(at + self.step(), Letter::Engine { owner, sent: None, input }, context);
+        self.post(at + self.step(), Delivery::Engine { owner, sent: None, input }, context);
     }
 
     /// The same for what a client sends now and what is at the NIC's port at `at`.
     fn send_to_engine(&mut self, at: Time, id: CommandId, input: EngineIn<Size>, context: Now<'_, '_>) {
         let (owner, sent) = (self.requests.owner_of(id), Some(context.now));
-        self.post(at + self.step(), Letter::Engine { owner, sent, input }, context);
+        self.post(at + self.step(), Delivery::Engine { owner, sent, input }, context);
     }
 
     /// Sends data on their way through the machine, from `at` on.
-    fn haul(&mut self, at: Time, haul: Haul, context: Now<'_, '_>) {
-        if let Then::Device(job, _) = haul.then {
+    fn transfer(&mut self, at: Time, transfer: DmaTransfer, context: Now<'_, '_>) {
+        if let Then::Device(job, _) = transfer.then {
             self.jobs[job].events += 1;
         }
-        let place = self.hauls.insert(haul);
+        let place = self.transfers.insert(transfer);
         match at > context.now {
             true => context.at(at, SDirectEvent::Leg(place)),
             false => self.go_on(place, context),
@@ -238,16 +238,16 @@ impl SDirectRig {
     }
 
     fn go_on(&mut self, place: u32, context: Now<'_, '_>) {
-        let Haul { legs, device, bytes, .. } = self.hauls[place];
+        let DmaTransfer { legs, device, bytes, .. } = self.transfers[place];
         if let Some((leg, rest)) = legs.split_first() {
             let at = self.machine.leg(context.now, *leg, device, bytes);
-            self.hauls[place].legs = rest;
+            self.transfers[place].legs = rest;
             return context.at(at, SDirectEvent::Leg(place));
         }
-        let Haul { begun, then, .. } = self.hauls.remove(place);
+        let DmaTransfer { begun, then, .. } = self.transfers.remove(place);
         match then {
             Then::Device(job, phase) => self.device(job, phase, context),
-            Then::Letter(letter) => self.open(letter, context),
+            Then::Deliver(delivery) => self.open(delivery, context),
             Then::Send(id, input) => {
                 let owner = self.requests.owner_of(id);
                 self.requests.tracks.claim(owner, SpanKind::Serialization, begun, context.now, Place::Bus(0));
@@ -258,29 +258,29 @@ impl SDirectRig {
     }
 
     fn deliver(&mut self, place: u32, context: Now<'_, '_>) {
-        let letter = self.letters.remove(place);
-        self.open(letter, context);
+        let delivery = self.deliveries.remove(place);
+        self.open(delivery, context);
     }
 
     /// Something is where it was going: its way takes a part of its request's time.
-    fn open(&mut self, letter: Letter, context: Now<'_, '_>) {
-        match letter {
-            Letter::Engine { owner, sent, input } => {
+    fn open(&mut self, delivery: Delivery, context: Now<'_, '_>) {
+        match delivery {
+            Delivery::Engine { owner, sent, input } => {
                 self.engine_is_told(owner, sent, &input, context.now);
                 self.run_engine(Some(input), context);
             }
-            Letter::PortFree { owner, sent } => {
+            Delivery::PortFree { owner, sent } => {
                 self.requests.tracks.claim(owner, SpanKind::Serialization, sent, context.now, Place::Nic(0));
                 self.requests.tracks.pass(owner, context.now);
                 self.run_engine(Some(EngineIn::PortFree), context);
             }
-            Letter::Client { client, sent, input } => {
+            Delivery::Client { client, sent, input } => {
                 let owner = self.about(&input);
                 self.requests.tracks.claim(owner, SpanKind::Serialization, sent, context.now, Place::Link(client));
                 self.requests.tracks.pass(owner, context.now);
                 self.run_client(client, Some(input), context);
             }
-            Letter::Target { sent, came, input } => {
+            Delivery::Target { sent, came, input } => {
                 let owner = match &input {
                     TargetIn::Command { id, .. } | TargetIn::Data { id, .. } => self.requests.owner_of(*id),
                     TargetIn::Finished { .. } => None,
@@ -290,7 +290,7 @@ impl SDirectRig {
                 self.requests.tracks.pass(owner, context.now);
                 self.run_target(owner, input, context);
             }
-            Letter::Ran { core, work, start } => {
+            Delivery::Ran { core, work, start } => {
                 let owner = work_of(&work).and_then(|ticket| self.request_of(ticket));
                 self.requests.tracks.claim_wait(owner, SpanKind::StorageQueue, start, Place::Core(core));
                 self.requests.tracks.claim(owner, SpanKind::Stack, start, context.now, Place::Core(core));
@@ -339,9 +339,9 @@ impl Rig for SDirectRig {
 
     fn on(&mut self, event: SDirectEvent, context: Now<'_, '_>) {
         match event {
-            SDirectEvent::Deliver(letter) => self.deliver(letter, context),
+            SDirectEvent::Deliver(delivery) => self.deliver(delivery, context),
             SDirectEvent::Device(job, phase) => self.device(job, phase, context),
-            SDirectEvent::Leg(haul) => self.go_on(haul, context),
+            SDirectEvent::Leg(transfer) => self.go_on(transfer, context),
             SDirectEvent::Wake(who) => self.wake(who, context),
         }
     }

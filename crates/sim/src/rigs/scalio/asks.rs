@@ -1,6 +1,6 @@
 //! Requests in flight: whose they are, what they are about, and where their time goes.
 
-use super::plant::Worked;
+use super::server_hardware::Worked;
 use crate::drive::{Context, Ticket};
 use base::{Operation, Time};
 use hardware::ssd::Done;

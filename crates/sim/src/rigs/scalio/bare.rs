@@ -2,7 +2,7 @@
 
 use super::asks::Owner;
 use super::programs::Programs;
-use super::{Now, Parcel, ScalioRig, sizes};
+use super::{InFlight, Now, ScalioRig, sizes};
 use base::{Request, Time};
 use hardware::ssd::{CommandKind, Done};
 use record::{Place, SpanKind};
@@ -35,7 +35,7 @@ impl ScalioRig {
         let sectors = (request.bytes.count() / u64::from(SECTOR_BYTES)) as u32;
         let extent = Extent { sector: request.address / u64::from(SECTOR_BYTES), sectors };
         let device = request.target.0 - self.plan.store.clients;
-        let at = self.plant.post(context.now, client, sizes::COMMAND);
+        let at = self.hardware.post(context.now, client, sizes::COMMAND);
         self.bare_next(owner, context.now, (at, Step::Arrived { device, extent }), context);
     }
 
@@ -53,7 +53,7 @@ impl ScalioRig {
                 self.tell_bare_target(owner, TargetIn::Read { slot }, context);
             }
             Step::Completed { bytes } => {
-                let at = self.plant.forward(now, bytes);
+                let at = self.hardware.forward(now, bytes);
                 self.bare_next(owner, now, (at, Step::Seen), context);
             }
             Step::Seen => {
@@ -87,7 +87,7 @@ impl ScalioRig {
     }
 
     fn bare_next(&mut self, owner: Owner, since: Time, (at, step): (Time, Step), context: Now<'_, '_>) {
-        self.post(at, Parcel::Bare(BareRead { owner, since, step }), context);
+        self.post(at, InFlight::Bare(BareRead { owner, since, step }), context);
     }
 
     /// Returns when the drive has the command. Nothing ends a read before, so that its time is
@@ -95,12 +95,12 @@ impl ScalioRig {
     fn bare_submit(&mut self, owner: Owner, unit: Unit, now: Time) -> Time {
         match unit {
             Unit::Adapter => {
-                let at = self.plant.offload.submit(now);
+                let at = self.hardware.offload.submit(now);
                 self.asks.claim(owner, SpanKind::Stack, now, at, Place::Nic(0));
                 at
             }
             Unit::Core(core) => {
-                let seen = self.plant.adapter.take(now);
+                let seen = self.hardware.adapter.take(now);
                 self.asks.claim_way(owner, now, seen);
                 self.bare_work(owner, core, seen)
             }
@@ -111,7 +111,7 @@ impl ScalioRig {
     fn bare_complete(&mut self, owner: Owner, unit: Unit, now: Time) -> Time {
         match unit {
             Unit::Adapter => {
-                let at = self.plant.offload.complete(now);
+                let at = self.hardware.offload.complete(now);
                 self.asks.claim(owner, SpanKind::Stack, now, at, Place::Nic(0));
                 at
             }
@@ -120,7 +120,7 @@ impl ScalioRig {
     }
 
     fn bare_work(&mut self, owner: Owner, core: u32, now: Time) -> Time {
-        let worked = self.plant.target_half(now, core);
+        let worked = self.hardware.target_half(now, core);
         self.asks.claim_work(owner, now, worked);
         worked.1
     }

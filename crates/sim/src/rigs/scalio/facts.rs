@@ -1,8 +1,8 @@
 //! Metrics of these designs alone.
 
 use super::ScalioRig;
-use super::looks::Looks;
 use super::programs::Programs;
+use super::torn_reads::TornReads;
 use crate::rigs::seat::Seat;
 use base::Time;
 use record::metric::{self, Meter};
@@ -91,13 +91,13 @@ impl ScalioRig {
 
     /// What clients asked of memory and flash themselves.
     fn remote(&self, run: &Run, meter: &mut Meter) {
-        let (counts, messages) = (&self.counts, self.plant.adapter.messages() as f64);
+        let (counts, messages) = (&self.counts, self.hardware.adapter.messages() as f64);
         let most = self.plan.rdma.adapter.messages_per_second as f64;
         meter.ratio(metric::adapter_messages_per_second, messages, run.seconds);
         meter.ratio(metric::adapter_used_ratio, messages, run.seconds * most);
         meter.ratio(metric::verbs_per_operation, counts.verbs as f64, run.operations);
         meter.ratio(metric::swaps_per_operation, counts.swaps as f64, run.operations);
-        meter.count(metric::torn_reads, self.store.looks.as_ref().map_or(0, Looks::torn) as f64);
+        meter.count(metric::torn_reads, self.store.torn_reads.as_ref().map_or(0, TornReads::torn) as f64);
         meter.count(metric::swaps_failed, counts.swaps_failed as f64);
         let offloaded = counts.offloaded_reads as f64;
         meter.ratio(metric::offloaded_reads_per_operation, offloaded, run.operations);
@@ -105,10 +105,10 @@ impl ScalioRig {
 
     /// Busy shares: a percent is that of one core, as the paper counts.
     fn cores(&self, run: &Run, meter: &mut Meter) {
-        let busy = self.plant.cpu.busy();
+        let busy = self.hardware.cpu.busy();
         let of =
             |names: &[&str]| names.iter().filter_map(|name| busy.get(name)).map(|span| span.as_secs_f64()).sum::<f64>();
-        let all = self.plant.cpu.busy_total().as_secs_f64();
+        let all = self.hardware.cpu.busy_total().as_secs_f64();
         for (metric, busy_s) in [
             (metric::server_cpu_percent, all),
             (metric::flash_cores_percent, of(&["submit", "complete", "memory", "batch"])),

@@ -121,7 +121,7 @@ impl ScalioRig {
         self.state.unset = vec![true; self.store.blocks as usize];
         let devices = self.plan.store.devices;
         let configs: Vec<_> = (0..devices)
-            .map(|device| server_config(&self.plan, self.store.blocks, device, &self.store.shelf))
+            .map(|device| server_config(&self.plan, self.store.blocks, device, &self.store.preloaded))
             .collect();
         let mut begun: Vec<(u32, Vec<scalio::ServerOut<Token>>)> = Vec::new();
         if let Programs::Scalio { servers, .. } = &mut self.programs {

@@ -1,9 +1,9 @@
 //! The programs of each design, what they are told, and what becomes of what they decide.
 
 use super::asks::{Owner, Sent, Submitted};
-use super::errands::Errand;
 use super::inputs::{ToClient, ToServer};
-use super::{IoWork, Now, Parcel, ScalioEvent, ScalioRig, sizes};
+use super::remote::RemoteOperation;
+use super::{InFlight, IoWork, Now, ScalioEvent, ScalioRig, sizes};
 use crate::rigs::seat::Seat;
 use base::Time;
 use hardware::ssd::CommandKind;
@@ -155,21 +155,21 @@ impl ScalioRig {
                     sizes::check_memory(&operation);
                 }
                 let since = context.now;
-                self.begin_errand(Errand { owner, client, request, block, operation, since }, context);
+                self.begin_remote(RemoteOperation { owner, client, request, block, operation, since }, context);
             }
             ClientOut::Flash { request, device, operation } => {
                 self.asks.expect(owner);
-                let at = self.plant.post(context.now, client, sizes::COMMAND);
+                let at = self.hardware.post(context.now, client, sizes::COMMAND);
                 let since = context.now;
-                self.post(at, Parcel::Offload { owner, client, request, device, operation, since }, context);
+                self.post(at, InFlight::Offload { owner, client, request, device, operation, since }, context);
             }
             ClientOut::Send { device, request } => {
                 let owner = self.repeated(owner, client, request.number, context.now);
                 self.asks.note_call(client, request.number, owner);
                 let (request, bytes) = sizes::of_request(request, self.wire_check);
-                let at = self.plant.post(context.now, client, bytes);
+                let at = self.hardware.post(context.now, client, bytes);
                 let input = ToServer::Request(request);
-                self.post(at, Parcel::Message { owner, client, device, input, since: context.now }, context);
+                self.post(at, InFlight::Message { owner, client, device, input, since: context.now }, context);
             }
             ClientOut::Done { ticket, outcome, source } => self.done(owner, ticket as u32, &outcome, source, context),
         }
@@ -210,13 +210,13 @@ impl ScalioRig {
         match action {
             ditto::ClientOut::Send { device, call } => self.send_call(client, owner, device, call, context),
             ditto::ClientOut::Pool { request, operation } => {
-                let at = self.plant.post(context.now, client, sizes::REQUEST.max(operation.carried_bytes()));
+                let at = self.hardware.post(context.now, client, sizes::REQUEST.max(operation.carried_bytes()));
                 let since = context.now;
-                self.post(at, Parcel::PoolVerb { owner, client, request, operation, since }, context);
+                self.post(at, InFlight::PoolVerb { owner, client, request, operation, since }, context);
             }
             ditto::ClientOut::AskChunk => {
-                let at = self.plant.post(context.now, client, sizes::COMMAND);
-                self.post(at, Parcel::AskChunk { client }, context);
+                let at = self.hardware.post(context.now, client, sizes::COMMAND);
+                self.post(at, InFlight::AskChunk { client }, context);
             }
             ditto::ClientOut::Done { ticket, outcome, source } => {
                 self.done(owner, ticket as u32, &outcome, source, context)
@@ -227,9 +227,9 @@ impl ScalioRig {
     fn send_call(&mut self, client: u32, owner: Owner, device: u32, call: leed::Call<Token>, context: Now<'_, '_>) {
         self.asks.note_call(client, call.number, owner);
         let (call, bytes) = sizes::of_call(call, self.wire_check);
-        let at = self.plant.post(context.now, client, bytes);
+        let at = self.hardware.post(context.now, client, bytes);
         let (input, since) = (ToServer::Call(call), context.now);
-        self.post(at, Parcel::Message { owner, client, device, input, since }, context);
+        self.post(at, InFlight::Message { owner, client, device, input, since }, context);
     }
 
     /// Tells a server's program, or wakes it.
@@ -275,7 +275,7 @@ impl ScalioRig {
     ) {
         self.counts.groups += groups;
         for _ in 0..groups {
-            self.plant.group(context.now, device);
+            self.hardware.group(context.now, device);
         }
         let mut operations = Vec::new();
         for action in out.drain(..) {
@@ -288,8 +288,8 @@ impl ScalioRig {
             }
         }
         if !operations.is_empty() {
-            let (_, end) = self.plant.memory(context.now, device, operations.len() as u64);
-            self.post(end, Parcel::Local { device, operations, life: self.state.life }, context);
+            let (_, end) = self.hardware.memory(context.now, device, operations.len() as u64);
+            self.post(end, InFlight::Local { device, operations, life: self.state.life }, context);
         }
     }
 
@@ -320,7 +320,7 @@ impl ScalioRig {
 
     fn submit(&mut self, owner: Owner, device: u32, request: RequestId, work: IoWork, context: Now<'_, '_>) {
         self.asks.io_begins(owner);
-        let worked = self.plant.submit(context.now, device);
+        let worked = self.hardware.submit(context.now, device);
         let submitted = Submitted { since: self.asks.since(owner).unwrap_or(context.now), worked };
         if self.wire_check {
             sizes::check_flash(&work);
@@ -328,7 +328,7 @@ impl ScalioRig {
         let (kind, extent) = shape(&work);
         let done = self.store.devices[device as usize].submit(worked.1, kind, extent);
         let life = self.state.life;
-        self.post(done.end, Parcel::Io { owner, device, request, work, submitted, done, life }, context);
+        self.post(done.end, InFlight::Io { owner, device, request, work, submitted, done, life }, context);
     }
 
     pub(super) fn tell_io(
@@ -359,10 +359,10 @@ impl ScalioRig {
     fn send_back(&mut self, client: u32, number: u64, bytes: u32, input: ToClient, context: Now<'_, '_>) {
         let owner = self.asks.end_call(client, number);
         self.asks.claim_wait(owner, SpanKind::StorageQueue, context.now);
-        let worked = self.plant.send(context.now, client);
-        let at = self.plant.answer(context.now, worked.1, bytes);
+        let worked = self.hardware.send(context.now, client);
+        let at = self.hardware.answer(context.now, worked.1, bytes);
         let sent = Sent { since: context.now, worked: Some(worked) };
-        self.post(at, Parcel::ToClient { owner, client, input, sent }, context);
+        self.post(at, InFlight::ToClient { owner, client, input, sent }, context);
     }
 }
 

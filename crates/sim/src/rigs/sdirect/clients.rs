@@ -1,7 +1,7 @@
 //! Requests, and what clients make of them.
 
 use super::machine::{CHUNK, INTO_MEMORY};
-use super::{Haul, Letter, Now, SDirectEvent, SDirectRig, Server, Then, Who};
+use super::{Delivery, DmaTransfer, Now, SDirectEvent, SDirectRig, Server, Then, Who};
 use crate::drive::Ticket;
 use base::{Operation, Request, Time};
 use record::{Place, SpanKind};
@@ -133,8 +133,8 @@ impl SDirectRig {
 
     /// What a client sends now and is at the NIC's port at `at` goes into memory.
     fn send_to_target(&mut self, at: Time, input: TargetIn, bytes: u32, context: Now<'_, '_>) {
-        let then = Then::Letter(Letter::Target { sent: context.now, came: at, input });
-        self.haul(at, Haul { legs: INTO_MEMORY, device: 0, bytes, begun: at, then }, context);
+        let then = Then::Deliver(Delivery::Target { sent: context.now, came: at, input });
+        self.transfer(at, DmaTransfer { legs: INTO_MEMORY, device: 0, bytes, begun: at, then }, context);
     }
 
     /// Bytes of a message's body without data; in a checked run it has to come out of its bytes as it went in.
@@ -160,7 +160,7 @@ impl SDirectRig {
         };
         let (free, at) = self.network.send_to_client(context.now, client, bytes);
         if let Some(at) = at {
-            self.post(at, Letter::Client { client, sent: context.now, input }, context);
+            self.post(at, Delivery::Client { client, sent: context.now, input }, context);
         }
         free
     }

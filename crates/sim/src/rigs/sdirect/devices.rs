@@ -2,7 +2,7 @@
 
 use super::machine::{CHUNK, Home, read_way, write_way};
 use super::track::Owner;
-use super::{Giver, Haul, Job, Now, Phase, SDirectEvent, SDirectRig, Then};
+use super::{DmaTransfer, Giver, Job, Now, Phase, SDirectEvent, SDirectRig, Then};
 use base::Time;
 use record::{Place, SpanKind};
 use sdirect::baseline::stack::{StackCommand, StackIn};
@@ -105,7 +105,7 @@ impl SDirectRig {
             let legs = read_way(self.buffers(), matches!(job.giver, Giver::Engine));
             for bytes in chunks(job.command.bytes) {
                 let (begun, then) = (context.now, Then::Device(place, Phase::Chunk(bytes)));
-                self.haul(begun, Haul { legs, device: job.command.device.0, bytes, begun, then }, context);
+                self.transfer(begun, DmaTransfer { legs, device: job.command.device.0, bytes, begun, then }, context);
             }
         }
         let posted = self.machine.complete(context.now, job.command.device.0, self.queues());
@@ -141,7 +141,7 @@ impl SDirectRig {
             Giver::Core(_) => {
                 let legs = write_way(Home::Memory, false);
                 let (begun, then) = (context.now, Then::Device(place, Phase::Landed(bytes)));
-                self.haul(begun, Haul { legs, device: job.command.device.0, bytes, begun, then }, context);
+                self.transfer(begun, DmaTransfer { legs, device: job.command.device.0, bytes, begun, then }, context);
             }
         }
     }

@@ -1,7 +1,9 @@
 //! The engine on the NIC.
 
 use super::machine::write_way;
-use super::{ANSWER, Giver, Haul, Job, Letter, Now, Owner, Phase, SDirectEvent, SDirectRig, Server, Then, Who};
+use super::{
+    ANSWER, Delivery, DmaTransfer, Giver, Job, Now, Owner, Phase, SDirectEvent, SDirectRig, Server, Then, Who,
+};
 use base::Time;
 use record::{Place, SpanKind};
 use sdirect::baseline::stack::StackCommand;
@@ -84,7 +86,7 @@ impl SDirectRig {
             true => self.send(id, bytes, ClientIn::Data { id, offset, bytes }, context),
             false => context.now,
         };
-        self.post(free, Letter::PortFree { owner, sent: context.now }, context);
+        self.post(free, Delivery::PortFree { owner, sent: context.now }, context);
     }
 
     fn answer(&mut self, id: CommandId, outcome: sdirect::Outcome, context: Now<'_, '_>) {
@@ -105,7 +107,7 @@ impl SDirectRig {
         self.jobs[job].since = context.now;
         let legs = write_way(self.buffers(), true);
         let (begun, then) = (context.now, Then::Device(job, Phase::Landed(bytes)));
-        self.haul(begun, Haul { legs, device: device.0, bytes, begun, then }, context);
+        self.transfer(begun, DmaTransfer { legs, device: device.0, bytes, begun, then }, context);
     }
 
     fn abort(&mut self, device: DeviceId, slot: u16, context: Now<'_, '_>) {

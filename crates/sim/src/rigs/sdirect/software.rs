@@ -1,7 +1,7 @@
 //! The machine's software: a stack on its cores, and a target in front of it for clients elsewhere.
 
 use super::machine::OUT_OF_MEMORY;
-use super::{ANSWER, Giver, Haul, Letter, Now, Owner, SDirectEvent, SDirectRig, Server, Then, Who};
+use super::{ANSWER, Delivery, DmaTransfer, Giver, Now, Owner, SDirectEvent, SDirectRig, Server, Then, Who};
 use crate::rigs::seat::Seat;
 use hardware::Cpu;
 use record::{Place, SpanKind};
@@ -57,7 +57,7 @@ impl SDirectRig {
         match action {
             StackOut::Run { core, work, span } => {
                 let (start, end) = software.cpu.run(context.now, core as usize, work.name(), span);
-                self.post(end, Letter::Ran { core, work, start }, context);
+                self.post(end, Delivery::Ran { core, work, start }, context);
             }
             StackOut::Submit { core, slot, command } => {
                 let owner = self.request_of(command.ticket);
@@ -111,7 +111,7 @@ impl SDirectRig {
     /// The NIC fetches a packet from memory and sends it.
     fn fetch(&mut self, id: CommandId, bytes: u32, input: ClientIn, context: Now<'_, '_>) {
         let (begun, then) = (context.now, Then::Send(id, input));
-        self.haul(begun, Haul { legs: OUT_OF_MEMORY, device: 0, bytes, begun, then }, context);
+        self.transfer(begun, DmaTransfer { legs: OUT_OF_MEMORY, device: 0, bytes, begun, then }, context);
     }
 }
 

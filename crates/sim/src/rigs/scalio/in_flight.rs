@@ -2,20 +2,20 @@
 
 use super::asks::{Owner, Sent, Submitted};
 use super::bare::BareRead;
-use super::errands::{Errand, Touched};
 use super::inputs::{ToClient, ToServer};
-use super::plant::Worked;
+use super::remote::{RemoteOperation, Touched};
+use super::server_hardware::Worked;
 use base::Time;
 use hardware::ssd::Done;
 use scalio::baseline::ditto::PoolRequest;
 use scalio::{FlashAnswer, FlashOperation, MemoryOperation, RequestId, Token};
 
 /// Something on its way.
-pub enum Parcel {
+pub enum InFlight {
     /// An operation on the index, at the box's adapter.
-    Verb(Errand),
+    Verb(RemoteOperation),
     /// The same at the logic of EDM, at its client.
-    Submission(Errand),
+    Submission(RemoteOperation),
     /// Its answer, at its client, on its way since then.
     Answer { owner: Owner, client: u32, request: RequestId, touched: Touched, since: Time },
     /// An operation on Ditto's pool, likewise.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// All keys of a run in the order of their blocks.
 #[derive(Clone, Debug)]
-pub struct Stock {
+pub struct LeedPreload {
     contents: Keys,
     dealt: Dealt,
     blocks: u32,
@@ -26,16 +26,16 @@ pub struct Stock {
     first_sector: Vec<u32>,
 }
 
-impl Stock {
+impl LeedPreload {
     /// All keys of `contents`, dealt to their blocks. `logs` are the first sectors of the logs of records and of segments.
-    pub fn new(contents: Keys, blocks: u32, devices: u32, logs: [u64; 2]) -> Stock {
+    pub fn new(contents: Keys, blocks: u32, devices: u32, logs: [u64; 2]) -> LeedPreload {
         let dealt = Dealt::new(&contents, blocks);
         let keys = |block: u32| dealt.numbers_of(block).len();
         let before = summed(blocks, devices, |block| keys(block) as u32);
         // A block without keys has a segment, too: so a server loads it.
         let first_sector = summed(blocks, devices, |block| sectors_of(keys(block)));
         let [records_at, segments_at] = logs;
-        Stock { contents, dealt, blocks, devices, records_at, segments_at, before, first_sector }
+        LeedPreload { contents, dealt, blocks, devices, records_at, segments_at, before, first_sector }
     }
 
     /// The keys of a block, in order.

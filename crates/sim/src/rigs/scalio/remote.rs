@@ -2,8 +2,8 @@
 
 use super::asks::Owner;
 use super::inputs::ToClient;
-use super::looks::{Found, Look, State, Window};
-use super::{Now, Parcel, ScalioRig, faults, sizes};
+use super::torn_reads::{BlockRead, Found, State, Window};
+use super::{InFlight, Now, ScalioRig, faults, sizes};
 use base::{Span, Time};
 use scalio::{Block, Change, Index, MemoryAnswer, MemoryOperation, RequestId, Token};
 
@@ -12,7 +12,7 @@ const OF_TWO_VALUES: Token = Token { id: u64::MAX - 1, bytes: 8 };
 
 /// A client's operation on the index.
 #[derive(Clone, Debug)]
-pub struct Errand {
+pub struct RemoteOperation {
     /// The request that it belongs to.
     pub owner: Owner,
     /// Who asks.
@@ -33,9 +33,9 @@ pub enum Touched {
     /// It was carried out.
     Answer(MemoryAnswer<Token>),
     /// A block is being read: what is found shows when the answer is seen.
-    Look {
+    Read {
         /// The read.
-        look: Look,
+        read: BlockRead,
         /// The box's life that it is of.
         life: u32,
     },
@@ -43,74 +43,74 @@ pub enum Touched {
 
 impl ScalioRig {
     /// A client asks.
-    pub(super) fn begin_errand(&mut self, errand: Errand, context: Now<'_, '_>) {
+    pub(super) fn begin_remote(&mut self, remote: RemoteOperation, context: Now<'_, '_>) {
         if let Some(fabric) = &self.fabric {
             let at = context.now + fabric.post_takes();
-            return self.post(at, Parcel::Submission(errand), context);
+            return self.post(at, InFlight::Submission(remote), context);
         }
-        let (messages, bytes) = sizes::carried(&errand.operation);
-        let at = (0..messages).map(|_| self.plant.post(context.now, errand.client, bytes)).max();
+        let (messages, bytes) = sizes::carried(&remote.operation);
+        let at = (0..messages).map(|_| self.hardware.post(context.now, remote.client, bytes)).max();
         let at = at.expect("an operation has a message");
-        self.post(at, Parcel::Verb(errand), context);
+        self.post(at, InFlight::Verb(remote), context);
     }
 
     /// An operation has come to the box's adapter: it takes effect now, or its reads begin.
-    pub(super) fn verb(&mut self, errand: Errand, context: Now<'_, '_>) {
-        let Errand { owner, client, request, .. } = errand;
+    pub(super) fn verb(&mut self, remote: RemoteOperation, context: Now<'_, '_>) {
+        let RemoteOperation { owner, client, request, .. } = remote;
         let now = context.now;
-        self.claim_awaited_way(owner, request, errand.since, now);
-        let (verb, bytes) = sizes::of_verb(&errand.operation, self.slots());
-        self.counts.verbs += u64::from(sizes::carried(&errand.operation).0);
-        let mut touched = self.touch(now, &errand, self.plant.memory_read());
-        if let Touched::Look { look, .. } = &mut touched {
-            read_in_order(look, self.plant.memory_read());
+        self.claim_awaited_way(owner, request, remote.since, now);
+        let (verb, bytes) = sizes::of_verb(&remote.operation, self.slots());
+        self.counts.verbs += u64::from(sizes::carried(&remote.operation).0);
+        let mut touched = self.touch(now, &remote, self.hardware.memory_read());
+        if let Touched::Read { read, .. } = &mut touched {
+            read_in_order(read, self.hardware.memory_read());
         }
-        let at = match (&touched, &errand.operation) {
+        let at = match (&touched, &remote.operation) {
             (Touched::Answer(MemoryAnswer::Unreachable), _) => now + faults::GIVE_UP,
             (_, MemoryOperation::Check { .. }) => {
-                self.plant.serve_in_order(now, &[bytes, sizes::BLOCK_HEADER, sizes::WORD])
+                self.hardware.serve_in_order(now, &[bytes, sizes::BLOCK_HEADER, sizes::WORD])
             }
-            _ => self.plant.serve(now, verb, bytes),
+            _ => self.hardware.serve(now, verb, bytes),
         };
         if let Some(request) = request {
-            self.post(at, Parcel::Answer { owner, client, request, touched, since: now }, context);
+            self.post(at, InFlight::Answer { owner, client, request, touched, since: now }, context);
         }
     }
 
     /// An operation reaches memory. Reads take `span` from now on; of a check only the first is begun.
-    pub(super) fn touch(&mut self, now: Time, errand: &Errand, span: Span) -> Touched {
-        let (block, operation) = (errand.block, &errand.operation);
+    pub(super) fn touch(&mut self, now: Time, remote: &RemoteOperation, span: Span) -> Touched {
+        let (block, operation) = (remote.block, &remote.operation);
         let slot = match operation {
             MemoryOperation::ReadBlock => None,
             MemoryOperation::Check { slot } => Some(*slot),
             _ => return Touched::Answer(self.memory(now, block, operation.clone())),
         };
-        let is_awaited = !self.state.is_unreachable(block, operation) && errand.request.is_some();
-        let (Some(looks), Some(index), true) = (&mut self.store.looks, &self.store.index, is_awaited) else {
+        let is_awaited = !self.state.is_unreachable(block, operation) && remote.request.is_some();
+        let (Some(torn_reads), Some(index), true) = (&mut self.store.torn_reads, &self.store.index, is_awaited) else {
             return Touched::Answer(self.memory(now, block, operation.clone()));
         };
-        looks.open(now, block);
+        torn_reads.open(now, block);
         // It is looked at when the read is closed.
         index.foresee(block);
-        let look = Look { block, slot, lines: Window::after(now, None, span), header: None, word: None };
-        Touched::Look { look, life: self.state.life }
+        let read = BlockRead { block, slot, lines: Window::after(now, None, span), header: None, word: None };
+        Touched::Read { read, life: self.state.life }
     }
 
     /// What an operation has found, now that its client sees it.
     pub(super) fn settled(&mut self, touched: Touched) -> MemoryAnswer<Token> {
-        let (look, life) = match touched {
+        let (read, life) = match touched {
             Touched::Answer(answer) => return answer,
-            Touched::Look { look, life } => (look, life),
+            Touched::Read { read, life } => (read, life),
         };
-        let (Some(looks), Some(index)) = (&mut self.store.looks, &mut self.store.index) else {
+        let (Some(torn_reads), Some(index)) = (&mut self.store.torn_reads, &mut self.store.index) else {
             return MemoryAnswer::Unreachable;
         };
-        let seen = looks.close(&look, index);
+        let seen = torn_reads.close(&read, index);
         if life != self.state.life {
             return MemoryAnswer::Unreachable;
         }
         let Some(seen) = seen else {
-            let answer = read_now(index, &look);
+            let answer = read_now(index, &read);
             if self.wire_check {
                 sizes::check_block(&answer);
             }
@@ -130,8 +130,8 @@ impl ScalioRig {
             return MemoryAnswer::Unreachable;
         }
         let change = index.change(block, &operation);
-        if let (Some(looks), Some(_)) = (&mut self.store.looks, change) {
-            looks.changes(now, block, index);
+        if let (Some(torn_reads), Some(_)) = (&mut self.store.torn_reads, change) {
+            torn_reads.changes(now, block, index);
         }
         if matches!(operation, MemoryOperation::Swap { .. }) {
             self.counts.swaps += 1;
@@ -152,20 +152,20 @@ impl ScalioRig {
             return fabric.memory_takes();
         }
         let reads = if let ToClient::Memory { answer: MemoryAnswer::Checked { .. }, .. } = input { 3 } else { 1 };
-        self.plant.memory_read() * reads
+        self.hardware.memory_read() * reads
     }
 }
 
 /// Of a check: the header, then the word, each when the memory has answered the read before.
-fn read_in_order(look: &mut Look, span: Span) {
-    if look.slot.is_some() {
-        let header = Window::after(look.lines.until, None, span);
-        (look.header, look.word) = (Some(header), Some(Window::after(header.until, None, span)));
+fn read_in_order(read: &mut BlockRead, span: Span) {
+    if read.slot.is_some() {
+        let header = Window::after(read.lines.until, None, span);
+        (read.header, read.word) = (Some(header), Some(Window::after(header.until, None, span)));
     }
 }
 
 /// A block that nobody has changed since its read began.
-fn read_now(index: &mut Index<Token>, look: &Look) -> MemoryAnswer<Token> {
-    let operation = look.slot.map_or(MemoryOperation::ReadBlock, |slot| MemoryOperation::Check { slot });
-    index.carry_out(look.block, operation)
+fn read_now(index: &mut Index<Token>, read: &BlockRead) -> MemoryAnswer<Token> {
+    let operation = read.slot.map_or(MemoryOperation::ReadBlock, |slot| MemoryOperation::Check { slot });
+    index.carry_out(read.block, operation)
 }

@@ -6,7 +6,7 @@ use scalio::CoreMap;
 use spec::scalio::{Cores, Rdma, Scalio};
 
 /// All of them.
-pub struct Plant {
+pub struct ServerHardware {
     rdma: Rdma,
     cores: Cores,
     clients: Vec<RdmaAdapter>,
@@ -20,11 +20,11 @@ pub struct Plant {
 /// A piece of work of a core: from when to when.
 pub type Worked = (Time, Time);
 
-impl Plant {
+impl ServerHardware {
     /// The plan's.
-    pub fn new(plan: &Scalio) -> Plant {
+    pub fn new(plan: &Scalio) -> ServerHardware {
         let adapter = RdmaAdapter::new(plan.rdma.adapter);
-        Plant {
+        ServerHardware {
             rdma: plan.rdma,
             cores: plan.cores,
             clients: vec![adapter.clone(); plan.store.client_nodes as usize],
