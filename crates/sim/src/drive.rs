@@ -1,7 +1,8 @@
-//! The part of a simulation that is the same for every design: the clock, the workload, the records, the end of a run.
+//! The part of a simulation that is the same for every design: the clock, the workload, the
+//! records, the end of a run.
 //!
-//! A [`Rig`] puts programs into models. It is handed requests and its own events, schedules further events, and says which
-//! requests have ended; everything else is done here, once.
+//! A [`Rig`] puts programs into models. It is handed requests and its own events, schedules further
+//! events, and says which requests have ended; everything else is done here, once.
 
 use crate::slab::Slab;
 use base::{Bytes, Operation, Request, Span, Time};
@@ -38,7 +39,8 @@ impl Ended {
     }
 }
 
-/// The driver's handle on a request in flight: a small number that is used again after the request has ended.
+/// The driver's handle on a request in flight: a small number that is used again after the request
+/// has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u32);
 
@@ -88,14 +90,16 @@ pub trait Rig {
     type Event: Copy;
     /// Called once, at time zero, before anything else.
     fn start(&mut self, _context: &mut Context<'_, Self::Event>) {}
-    /// The workload wants `request` to start now (`intended` in an open loop is now, and never later).
+    /// The workload wants `request` to start now (`intended` in an open loop is now, and never
+    /// later).
     fn issue(&mut self, ticket: Ticket, request: &Request, intended: Time, context: &mut Context<'_, Self::Event>);
     /// One of its own events is due.
     fn on(&mut self, event: Self::Event, context: &mut Context<'_, Self::Event>);
-    /// Whether it wants to be told of its events before they are due. That costs a little each time.
+    /// Whether it wants to be told of its events before they are due. That costs a little each
+    /// time.
     const FORESEES: bool = false;
-    /// One of its own events is due soon: a large rig fetches what it will need from memory, and says which request the event may
-    /// end, if it knows. Nothing else comes of it.
+    /// One of its own events is due soon: a large rig fetches what it will need from memory, and
+    /// says which request the event may end, if it knows. Nothing else comes of it.
     #[inline]
     fn foresee(&self, _soon: Soon, _event: Self::Event) -> Option<Ticket> {
         None
@@ -109,7 +113,8 @@ pub trait Rig {
     /// The end-to-end time of such a request alone in this network; `None` where no formula gives
     /// it.
     fn unloaded(&self, operation: Operation, bytes: Bytes) -> Option<Span>;
-    /// How long each direction of each link was busy so far: the driver takes differences for utilisation.
+    /// How long each direction of each link was busy so far: the driver takes differences for
+    /// utilisation.
     fn link_busy(&self, out: &mut Vec<Span>);
     /// Packets or messages that full buffers dropped so far.
     fn dropped_packets(&self) -> u64;
@@ -328,8 +333,8 @@ pub fn drive<R: Rig>(
     play(rig, source, sink, identity, limits, observer).map(Played::finish)
 }
 
-/// Plays `source` on `rig` until every request has ended, the drain limit has passed, or the observer stops it. Every request
-/// becomes exactly one row.
+/// Plays `source` on `rig` until every request has ended, the drain limit has passed, or the
+/// observer stops it. Every request becomes exactly one row.
 pub fn play<R: Rig>(
     rig: &mut R,
     source: &mut dyn Source,
@@ -450,8 +455,8 @@ impl<R: Rig> Drive<'_, R> {
         if self.source.awaits_an_end(self.progress.now) { Ending::Stalled } else { Ending::Complete }
     }
 
-    /// The drain limit has passed since the last arrival. That ends a run whose load is exhausted; a
-    /// closed loop that waits for its slots goes on until it counts as stalled.
+    /// The drain limit has passed since the last arrival. That ends a run whose load is exhausted;
+    /// a closed loop that waits for its slots goes on until it counts as stalled.
     fn ending_by_time(&mut self, now: Time) -> Option<Ending> {
         let (limit, ending) = if self.source.awaits_an_end(now) {
             (self.limits.drain.max(STALLED_AFTER), Ending::Stalled)
@@ -514,7 +519,8 @@ impl<R: Rig> Drive<'_, R> {
         self.with_rig(now, keeps_spans, |rig, context| rig.issue(ticket, &arrival.request, now, context));
     }
 
-    /// A request that no network carries ends when the node's memory has served it, at once as far as the rig is concerned.
+    /// A request that no network carries ends when the node's memory has served it, at once as far
+    /// as the rig is concerned.
     fn access_own_memory(&mut self, now: Time, ticket: Ticket, request: &Request, keeps_spans: bool) {
         let node = request.source.index();
         if self.own_memory.len() <= node {
@@ -631,8 +637,8 @@ impl<R: Rig> Drive<'_, R> {
         busy
     }
 
-    /// The busiest link's share of the time between the end of the warm-up and the end of arrivals. Links book ahead, so a
-    /// saturated one may come out a little above one: it is one.
+    /// The busiest link's share of the time between the end of the warm-up and the end of arrivals.
+    /// Links book ahead, so a saturated one may come out a little above one: it is one.
     fn busiest_link(&mut self) -> f64 {
         let (end, at_end) = self.busy_at_end.take().unwrap_or_else(|| (self.stopped_at, self.link_busy()));
         let (start, at_start) = self.busy_at_warm_up.take().unwrap_or((Time::ZERO, Vec::new()));

@@ -142,7 +142,8 @@ fn the_closed_form_holds_where_a_byte_is_no_whole_number_of_picoseconds() {
     closed_form_holds(|| rivals::dcqcn(&dcqcn_config(), &network));
 }
 
-/// Table 1 of EDM: 2.03 us and 1.02 us for RoCEv2, 3.79 us and 1.89 us for TCP, without serialization.
+/// Table 1 of EDM: 2.03 us and 1.02 us for RoCEv2, 3.79 us and 1.89 us for TCP, without
+/// serialization.
 #[test]
 fn an_unloaded_64_byte_access_is_table_1_and_its_serialization() {
     let wire = |bytes: u32| Span::ps(80) * u64::from(bytes);
@@ -274,8 +275,8 @@ fn dctcp_keeps_its_queue_near_k_with_two_long_flows_and_drops_nothing() {
     assert!(windows.iter().all(|alpha| (0.0..0.5).contains(alpha)), "alpha fell from 1 to what was seen: {windows:?}");
 }
 
-/// SIGCOMM'10, 3.3: with N flows in step the queue is at most K + N packets, and falls by half the
-/// root of 2 N (C RTT + K) below that.
+/// SIGCOMM'10, 3.3: with N flows in step the queue is at most K + N packets. It falls below that by
+/// half the root of 2 N (C RTT + K).
 #[test]
 fn dctcps_queue_swings_as_far_as_the_papers_formula_says() {
     let (flows, threshold, frame) = (2.0, 65.0, 1538.0);
@@ -296,9 +297,9 @@ fn dctcps_queue_swings_as_far_as_the_papers_formula_says() {
     assert!((0.5..2.0).contains(&((highest - lowest) / swing)), "{lowest} to {highest}, {swing}");
 }
 
-/// What of 1 MB, asked of so many servers at 1 Gb/s and answered at once, is dropped, and how often
-/// a server had to wait for its timer of 10 ms. A port has 100 packets, K is 20 (SIGCOMM'10, 4.2.1
-/// and 4).
+/// Requests 1 MB of so many servers at 1 Gb/s, which answer at once. Returns what is dropped, and
+/// how often a server had to wait for its timer of 10 ms. A port has 100 packets, K is 20
+/// (SIGCOMM'10, 4.2.1 and 4).
 fn incast(servers: u32) -> (u64, usize) {
     let config = Dctcp {
         mark_above: Bytes::new(20 * 1538),
@@ -321,7 +322,7 @@ fn incast(servers: u32) -> (u64, usize) {
 }
 
 /// SIGCOMM'10, 4.2.1, Figure 18: with 100 packets a port DCTCP sees no timeouts up to about 35
-/// servers; two packets of each fill the port then. 8.2 ms is the least time.
+/// servers. Two packets of each then fill the port. The least time is 8.2 ms.
 #[test]
 fn dctcp_survives_incast_until_two_packets_of_each_server_fill_the_port() {
     let seen = [10, 20, 30, 40, 50, 60, 80].map(|servers| (servers, incast(servers)));
@@ -441,7 +442,8 @@ fn dcqcn_flows_converge_to_a_fair_share_without_a_loss() {
     assert_eq!(bench.rig.dropped_packets(), 0);
 }
 
-/// 802.1Qbb: an ingress port over its threshold stops the host behind it; nothing is lost, and everybody goes on in the end.
+/// 802.1Qbb: an ingress port over its threshold stops the host behind it; nothing is lost, and
+/// everybody goes on in the end.
 #[test]
 fn pfc_pauses_upstream_under_incast_and_never_drops() {
     let mut bench = Bench::new(dcqcn(9));
@@ -472,7 +474,8 @@ fn headroom_covers_long_cables_and_is_needed() {
     assert_eq!((bench.rig.dropped_packets(), bench.ended.len()), (0, 8));
 }
 
-/// The price of pausing a port: whoever shares it waits too (head-of-line blocking, SIGCOMM'15, 2.2).
+/// The price of pausing a port: whoever shares it waits too (head-of-line blocking, SIGCOMM'15,
+/// 2.2).
 #[test]
 fn a_paused_host_cannot_reach_an_idle_target_either() {
     let mut bench = Bench::new(dcqcn(10));

@@ -103,8 +103,8 @@ mod dcqcn {
     }
 
     /// The fixed point of the paper's fluid model (SIGCOMM'15, 5.1, equations 5 to 9, all
-    /// derivatives zero), found by bisection: the marking probability with which `flows` of packets
-    /// of `wire` bytes share `rate`.
+    /// derivatives zero), found by bisection. Returns the marking probability with which `flows` of
+    /// packets of `wire` bytes share `rate`.
     fn fluid_probability(flows: f64, rate: Rate, wire: f64) -> f64 {
         let packets = rate.as_bps() as f64 / 8.0 / wire;
         let (share, step) = (packets / flows, 40e6 / 8.0 / wire);

@@ -44,8 +44,8 @@ fn a_lone_request_takes_what_the_closed_form_says() {
     }
 }
 
-/// Pond (ASPLOS'23): 160 ns of ports, retimers and switch for both ways; 20 ns of wire a trip; two flits serialized
-/// twice each; memory.
+/// Pond (ASPLOS'23): 160 ns of ports, retimers and switch for both ways; 20 ns of wire a trip; two
+/// flits serialized twice each; memory.
 #[test]
 fn a_64_byte_read_takes_the_latencies_of_ponds_parts() {
     let (ended, _) = lone(rig(2, AMPLE), Operation::Read, Bytes::new(64));
@@ -97,7 +97,8 @@ fn an_incast_loses_nothing_and_never_overfills_a_buffer() {
     assert!(highest <= buffer as usize && highest > buffer as usize - 4, "{highest}");
 }
 
-/// The rate at which 1 writes to the idle node 9 while 1 and `others` more write to node 0, as a share of the line.
+/// The rate at which 1 writes to the idle node 9 while 1 and `others` more write to node 0, as a
+/// share of the line.
 fn bystander_share(others: u32) -> f64 {
     let mut bench = Bench::new(rig(10, 64));
     for sender in 1..=1 + others {
@@ -109,7 +110,8 @@ fn bystander_share(others: u32) -> f64 {
     utilisation(&bench.rig, 9..10, until)
 }
 
-/// EDM (ASPLOS'25), 4.3.1: an incast eats the credits of its victim's port and blocks other traffic of the same inputs.
+/// EDM (ASPLOS'25), 4.3.1: an incast eats the credits of its victim's port and blocks other traffic
+/// of the same inputs.
 #[test]
 fn an_incasts_victim_slows_a_flow_to_an_idle_target_through_the_same_input() {
     let (alone, with_incast) = (bystander_share(0), bystander_share(7));

@@ -1,6 +1,6 @@
-//! RackBlox and its rivals in the simulator: clients, a switch, storage servers with software-defined
-//! flash, the control plane and, for the rivals, a controller. The programs are in the crate `blox`;
-//! here their packets travel, their drives answer and time passes.
+//! RackBlox and its rivals in the simulator: clients, a switch, storage servers with
+//! software-defined flash, the control plane and, for the rivals, a controller. The programs are in
+//! the crate `blox`; here their packets travel, their drives answer and time passes.
 
 mod background;
 mod build;

@@ -1,10 +1,12 @@
 //! EDM in its hardware: hosts around one switch, or two in step.
 //!
-//! The way of a memory message: transmit arbitration, uplink (66-bit blocks), `hop` (PCS, transceiver, fibre,
-//! transceiver, PCS), the switch's insert or forward pipeline, downlink, `hop`, the receiver's pipeline. Blocks are
-//! cut through: a chunk's serialization counts once, on the uplink; on the downlink it only waits for the blocks before it.
+//! The way of a memory message: transmit arbitration, uplink (66-bit blocks), `hop` (PCS,
+//! transceiver, fibre, transceiver, PCS), the switch's insert or forward pipeline, downlink, `hop`,
+//! the receiver's pipeline. Blocks are cut through: a chunk's serialization counts once, on the
+//! uplink; on the downlink it only waits for the blocks before it.
 //!
-//! With background traffic, ordinary frames share the links (`converged`); without, links are plain FIFOs, which need no event.
+//! With background traffic, ordinary frames share the links (`converged`); without, links are plain
+//! FIFOs, which need no event.
 
 mod arrival;
 mod background;
@@ -94,7 +96,8 @@ pub struct EdmRig {
 type Ctx<'a, 'b> = &'a mut Context<'b, EdmEvent>;
 
 impl EdmRig {
-    /// A network at rest. `config` was checked by `spec`: at most 512 nodes, chunks of at most 65,535 bytes.
+    /// A network at rest. `config` was checked by `spec`: at most 512 nodes, chunks of at most
+    /// 65,535 bytes.
     pub fn new(config: EdmRigConfig) -> EdmRig {
         let place = Place { nodes: config.nodes, rate: config.rate };
         let delays = Delays::new(&config.edm);
@@ -120,7 +123,8 @@ impl EdmRig {
         }
     }
 
-    /// Hands a request with its exact access to its source; [`Rig::issue`] for those who choose addresses and operations.
+    /// Hands a request with its exact access to its source; [`Rig::issue`] for those who choose
+    /// addresses and operations.
     pub fn submit(&mut self, ticket: Ticket, source: NodeId, target: NodeId, access: Access, context: Ctx) {
         let track = Track::new(ticket.0, &access, &self.config.edm, context.keeps_spans);
         let tag = self.tracks.open(context.now, track::Ends { source, target }, track);
@@ -167,7 +171,8 @@ impl EdmRig {
 
     fn arm_timer(&mut self, node: NodeId, context: Ctx) {
         let pace = &mut self.paces[node.index()];
-        // One event a node, and only while nothing earlier is armed: timers that were forgotten meanwhile find nothing due.
+        // One event a node, and only while nothing earlier is armed: timers that were forgotten
+        // meanwhile find nothing due.
         if pace.timer != Alarm::OFF {
             return;
         }
@@ -241,7 +246,8 @@ impl EdmRig {
         context.at(last + self.timing.hop + self.timing.delays.take_data, EdmEvent::AtHost(index));
     }
 
-    /// Something died with a message on it. Only the last chunk of a write has nobody left who would notice.
+    /// Something died with a message on it. Only the last chunk of a write has nobody left who
+    /// would notice.
     #[inline(never)]
     fn lose(&mut self, flight: Flight, context: Ctx) {
         self.counts.lost_messages += 1;
@@ -279,7 +285,8 @@ impl Rig for EdmRig {
         match event {
             EdmEvent::Transmit(node) => {
                 let pace = &mut self.paces[node.index()];
-                // An event that a later, earlier one has overtaken does nothing, or each would go on beside the other.
+                // An event that a later, earlier one has overtaken does nothing, or each would go
+                // on beside the other.
                 if pace.up && pace.transmit.ring(context.now) {
                     self.transmit(node, context);
                 }

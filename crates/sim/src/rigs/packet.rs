@@ -1,12 +1,14 @@
 //! Packet-switched rivals: hosts with an Ethernet stack around one switch.
 //!
-//! The way of a packet: the host program gives it when the link is idle; it crosses stack, MAC, PCS and transceiver (a pipeline:
-//! a constant delay), is serialized, travels, crosses the switch's receive side and layer-2 pipeline after its last bit, waits in
-//! the switch program, is serialized again, travels, and crosses the receiver's stack. Pause and credit frames cross MAC and
-//! PHY only.
+//! The host program emits a packet when the link is idle. The packet crosses stack, MAC, PCS and
+//! transceiver (a pipeline with a constant delay), is serialized and travels. After its last bit it
+//! crosses the switch's receive side and layer-2 pipeline and waits in the switch program. It is
+//! serialized again, travels, and crosses the receiver's stack. Pause and credit frames cross MAC
+//! and PHY only.
 //!
-//! A read is two messages, a small request and the data, with the target's memory between them; a write is one message and ends
-//! with its delivery; a read-modify-write is a request with its arguments and a response.
+//! A read is two messages, a small request and the data, with the target's memory between them. A
+//! write is one message and ends with its delivery. A read-modify-write is a request with its
+//! arguments and a response.
 
 mod bench;
 mod hosts;
@@ -35,7 +37,8 @@ pub(super) const WORD: Bytes = Bytes::new(8);
 /// The network around the programs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PacketRigConfig {
-    /// Compute and memory nodes, one port each. A design may add nodes of its own (an arbiter) behind them.
+    /// Compute and memory nodes, one port each. A design may add nodes of its own (an arbiter)
+    /// behind them.
     pub nodes: u32,
     /// Every link.
     pub rate: Rate,
@@ -47,7 +50,8 @@ pub struct PacketRigConfig {
     pub read_request_bytes: Bytes,
     /// Every node's memory.
     pub memory: DramConfig,
-    /// Whether the switch begins with a packet once its header is in; it waits for the last bit otherwise.
+    /// Whether the switch begins with a packet once its header is in; it waits for the last bit
+    /// otherwise.
     pub cut_through: bool,
     /// Whether every packet is encoded to bytes and back on each wire; a difference panics.
     pub wire_check: bool,
@@ -121,7 +125,8 @@ struct Flight {
     left_at: Time,
     /// How long that link had been busy when it left.
     busy_before: Span,
-    /// How long that link had been busy with the packet's own message since the message was submitted.
+    /// How long that link had been busy with the packet's own message since the message was
+    /// submitted.
     own_before: Span,
     switch_in: Time,
     switch_out: Time,

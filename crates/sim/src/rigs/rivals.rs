@@ -1,5 +1,5 @@
-//! EDM's packet-switched rivals in their rigs. Each is a file here: its programs, and the closed form
-//! of a lone request. Its function has the rival's key in [`spec::rivals!`].
+//! EDM's packet-switched rivals in their rigs. Each is a file here: its programs, and the closed
+//! form of a lone request. Its function has the rival's key in [`spec::rivals!`].
 
 mod cxl;
 mod dcqcn;

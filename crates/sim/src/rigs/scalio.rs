@@ -1,8 +1,12 @@
-//! Scalio and its rivals: programs of crate `scalio` on a box of SSDs, its adapter, cores and memory, and on clients elsewhere.
+//! Scalio and its rivals: programs of crate `scalio` on a box of SSDs, its adapter, cores and
+//! memory, and on clients elsewhere.
 //!
-//! What a client asks of memory takes two events: it comes to the box's adapter, where it takes effect, and its answer is seen; or EDM's messages carry it (`fabric`). What a
-//! read of a block finds is settled when it is seen, since others may have written meanwhile (`torn_reads`). An offloaded read has one event more, at the drive's end. What a server does is charged to cores: receiving and sending to those of the network, I/Os and operations on the index to the device's. Nothing is
-//! decided here.
+//! What a client asks of memory takes two events: it comes to the box's adapter, where it takes
+//! effect, and its answer is seen; or EDM's messages carry it (`fabric`). What a read of a block
+//! finds is settled when it is seen, since others may have written meanwhile (`torn_reads`). An
+//! offloaded read has one event more, at the drive's end. What a server does is charged to cores:
+//! receiving and sending to those of the network, I/Os and operations on the index to the device's.
+//! Nothing is decided here.
 
 mod asks;
 mod bare;
@@ -275,7 +279,8 @@ impl ScalioRig {
         let number = (request.address / self.plan.io.block.count()) as u32;
         let key = self.store.keys.key(number);
         let block = key.place(self.store.blocks).block;
-        // Names of written values lie above those of keys, which what was there at first is named after.
+        // Names of written values lie above those of keys, which what was there at first is named
+        // after.
         let value = (1 << 32) + request.id.0;
         let asked = AskedFor { client, key: number, block, operation: request.operation, value, id: request.id.0 };
         let owner = self.asks.begin(ticket, asked, context);

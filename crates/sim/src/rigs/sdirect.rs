@@ -1,4 +1,5 @@
-//! S-Direct and its rivals: programs of crate `sdirect` in a machine of PCIe links, devices, memory and cores.
+//! S-Direct and its rivals: programs of crate `sdirect` in a machine of PCIe links, devices, memory
+//! and cores.
 //!
 //! Four designs, two kinds of clients. The engine is on the NIC; its buffers are there too
 //! (S-Direct) or in the host's memory (target offload). The stacks are on the cores, buffers and
@@ -36,7 +37,8 @@ use spec::DesignName;
 use spec::sdirect::SDirect;
 use track::Owner;
 
-/// Grants and answers of a target in software, in memory: a completion entry (NVMe Base Specification 2.0, figure 91).
+/// Grants and answers of a target in software, in memory: a completion entry (NVMe Base
+/// Specification 2.0, figure 91).
 const ANSWER: u32 = 16;
 
 /// An event of the rig.

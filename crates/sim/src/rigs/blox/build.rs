@@ -23,7 +23,8 @@ use hardware::{DelaySource, NetworkLatency};
 use spec::blox::{Blox, NetworkName};
 use std::collections::VecDeque;
 
-/// Why a plan's rack cannot be built. Plans that `spec` has checked can be, save for what only the parts themselves know.
+/// Why a plan's rack cannot be built. Plans that `spec` has checked can be, save for what only the
+/// parts themselves know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the rack cannot be built: {0}")]
 pub struct BuildError(pub String);
@@ -35,7 +36,8 @@ impl BuildError {
 }
 
 impl BloxRig {
-    /// The rack of a plan, its drives prepared. With `wire_check` every packet is encoded and decoded on each leg of its way.
+    /// The rack of a plan, its drives prepared. With `wire_check` every packet is encoded and
+    /// decoded on each leg of its way.
     ///
     /// # Errors
     /// When a part refuses its numbers.
@@ -147,7 +149,8 @@ fn region_config(plan: &Blox, seed: Seed) -> RegionConfig {
     }
 }
 
-/// The drives of a server, prepared; for each vSSD the write amplification of each window, where it had to become steady.
+/// The drives of a server, prepared; for each vSSD the write amplification of each window, where it
+/// had to become steady.
 type PreparedDrives = (Drives, Vec<(VssdId, Vec<f64>)>);
 
 /// The drives of all servers, those of the other rack last.
@@ -156,7 +159,8 @@ pub(super) fn drives_of_all(plan: &Blox, seed: Seed) -> Result<Vec<PreparedDrive
     (0..layout.servers()).map(|server| drives_of(plan, &layout, server, seed)).collect()
 }
 
-/// The drives of a server with all vSSDs, filled and used as the plan says. Replicas have had the same writes.
+/// The drives of a server with all vSSDs, filled and used as the plan says. Replicas have had the
+/// same writes.
 fn drives_of(plan: &Blox, layout: &Layout, server: usize, seed: Seed) -> Result<PreparedDrives, BuildError> {
     let geometry = plan.geometry();
     let mut drives = Drives::new(&DriveConfig {

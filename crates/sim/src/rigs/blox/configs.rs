@@ -13,7 +13,8 @@ use spec::DesignName;
 use spec::blox::{Blox, NetworkSchedulingName, PolicyName};
 use std::collections::BTreeMap;
 
-/// vSSDs that the switch's tables have room for: 64 servers of 16 drives of 128 vSSDs (RackBlox, 3.3, its own count corrected).
+/// vSSDs that the switch's tables have room for: 64 servers of 16 drives of 128 vSSDs (RackBlox,
+/// 3.3, its own count corrected).
 const TABLE_ENTRIES: u32 = 131_072;
 /// A round of fair queueing: the largest frame, so that every flow can send each round.
 const QUANTUM: Bytes = Bytes::new(9_038);
@@ -108,7 +109,8 @@ fn collection_config(plan: &Blox, layout: &Layout, server: usize) -> CollectionC
     }
 }
 
-/// The other rack has a switch and a controller of its own, which are not modelled: there is one replica to collect.
+/// The other rack has a switch and a controller of its own, which are not modelled: there is one
+/// replica to collect.
 fn coordination(plan: &Blox, layout: &Layout, server: usize) -> Coordination {
     use spec::blox::CoordinationName;
     if layout.placement.is_remote(server) {
@@ -131,7 +133,8 @@ pub(super) fn switch_config(plan: &Blox, places: &Places) -> SwitchConfig {
         coordination: plan.design == DesignName::Rackblox,
         scheduling: match plan.rack.scheduling {
             NetworkSchedulingName::Fifo => NetworkScheduling::Fifo,
-            // A client may use what the link has, divided by the clients; its bursts are a page for each request that it keeps.
+            // A client may use what the link has, divided by the clients; its bursts are a page for
+            // each request that it keeps.
             NetworkSchedulingName::TokenBucket => NetworkScheduling::TokenBucket {
                 rate: base::Rate::bps(plan.rack.rate.as_bps() / u64::from(plan.rack.clients)),
                 burst: QUANTUM * 16,

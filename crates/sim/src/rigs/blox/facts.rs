@@ -29,8 +29,8 @@ pub struct Counts {
 }
 
 impl BloxRig {
-    /// Whether a server collects garbage in one of its vSSDs now, and whether the switch has granted that. For probes; servers count from 0, those of
-    /// the other rack last.
+    /// Whether a server collects garbage in one of its vSSDs now, and whether the switch has
+    /// granted that. For probes; servers count from 0, those of the other rack last.
     pub fn is_collecting(&self, server: usize, vssd: VssdId) -> (bool, bool) {
         (self.programs.servers[server].is_collecting(vssd), self.programs.switch.is_collecting(vssd))
     }
@@ -130,7 +130,8 @@ impl BloxRig {
         meter.put(metric::wear_erases_spread, f64::from(most - least));
     }
 
-    /// Judges the history, if it was kept. Writes that are still on their way may have taken effect.
+    /// Judges the history, if it was kept. Writes that are still on their way may have taken
+    /// effect.
     pub fn judge_history(&mut self, meter: &mut Meter) {
         self.tracks.open_pages().for_each(|(tag, asked)| self.judges.record(tag, asked, None));
         self.judges.check(meter);

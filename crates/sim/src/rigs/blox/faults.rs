@@ -47,7 +47,8 @@ impl BloxRig {
         }
     }
 
-    /// Changes a server or its link. The switch's port is up while both are, and hears of it when that changes.
+    /// Changes a server or its link. The switch's port is up while both are, and hears of it when
+    /// that changes.
     fn reach(&mut self, server: NodeId, change: impl FnOnce(&mut Reach), context: Now<'_, '_>) {
         let was_up = self.reach.is_up(server.index());
         change(&mut self.reach);

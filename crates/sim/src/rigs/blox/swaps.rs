@@ -1,4 +1,5 @@
-//! Swaps in a run (RackBlox, 3.6): what a server's [`SwapCarrier`] asks for is done by its drives, and its requests are let through by the carrier.
+//! Swaps in a run (RackBlox, 3.6): what a server's [`SwapCarrier`] asks for is done by its drives,
+//! and its requests are let through by the carrier.
 
 use super::devices::Doing;
 use super::drives::Written;

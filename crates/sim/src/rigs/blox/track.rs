@@ -39,12 +39,13 @@ pub struct Asked {
     pub page: Page,
     /// What a write writes.
     pub value: Value,
-    /// When.
+    /// Time of the operation.
     pub at: Time,
 }
 
 impl Asked {
-    /// With its answer: when it came and what was read or written. A write without one may have happened or not.
+    /// With its answer: when it came and what was read or written. A write without one may have
+    /// happened or not.
     pub fn in_history(&self, tag: Tag, answer: Option<(Time, Value)>) -> history::Operation {
         let is_read = self.operation == Operation::Read;
         history::Operation {
@@ -69,7 +70,7 @@ struct Pending {
 /// A request that has ended with its last page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// Which.
+    /// The request.
     pub ticket: Ticket,
     /// The worst of its pages' outcomes.
     pub outcome: Outcome,
@@ -88,7 +89,8 @@ pub struct Tracks {
     values: u64,
 }
 
-/// The place of a track is in the low half of its tag, a count in the high one: an answer that comes after its request has ended finds no track.
+/// The low half of a tag is the place of its track, the high half a count. An answer that comes
+/// after the end of its request finds no track.
 const PLACE_BITS: u32 = 32;
 
 impl Tracks {

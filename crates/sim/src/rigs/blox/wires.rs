@@ -10,7 +10,8 @@ use record::SpanKind;
 pub struct Flight {
     /// What travels.
     pub packet: Packet,
-    /// The end of the leg that is not the switch; for a leg that does not touch the switch, its target.
+    /// The end of the leg that is not the switch; for a leg that does not touch the switch, its
+    /// target.
     pub node: NodeId,
     /// Where the leg's time goes.
     pub times: LegTimes,
@@ -121,7 +122,8 @@ pub struct Wires {
     pipeline: Span,
     remote_delay: Span,
     rate: Rate,
-    /// Lengths of packets and how long each takes on a link, the last used first: there are few, and the division is slow.
+    /// Lengths of packets and how long each takes on a link, the last used first: there are few,
+    /// and the division is slow.
     serialization: [(Bytes, Span); 2],
 }
 
@@ -135,7 +137,8 @@ pub struct WireConfig {
     pub host: Span,
     /// Light in a fibre of the rack.
     pub propagation: Span,
-    /// The switch's pipeline, which takes the same of every packet: it counts to the wire before it.
+    /// The switch's pipeline, which takes the same of every packet: it counts to the wire before
+    /// it.
     pub pipeline: Span,
     /// One way between the racks.
     pub remote_delay: Span,
@@ -167,7 +170,8 @@ impl Wires {
         }
     }
 
-    /// A node sends a packet, which never sees the rack's switch if both ends are outside; when it is at the switch, or then at its target.
+    /// A node sends a packet, which never sees the rack's switch if both ends are outside; when it
+    /// is at the switch, or then at its target.
     pub fn send(&mut self, now: Time, from: NodeId, mut packet: Packet, is_outside: bool) -> (Time, Flight) {
         let length = self.serialization(packet.wire_bytes());
         let ready = now + self.host;
@@ -185,7 +189,8 @@ impl Wires {
         (at, Flight { packet, node, times })
     }
 
-    /// The switch starts to send a packet; when it is at the other end, its software included, and when the port is free again.
+    /// The switch starts to send a packet; when it is at the other end, its software included, and
+    /// when the port is free again.
     pub fn transmit(&mut self, now: Time, port: NodeId, mut packet: Packet) -> (Time, Time, Flight) {
         let length = self.serialization(packet.wire_bytes());
         let (start, end) = self.down[port.index()].occupy(now, length);

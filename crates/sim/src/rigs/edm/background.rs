@@ -1,7 +1,8 @@
-//! Ordinary frames (IP, storage) that share every link with the memory messages: who sends them, and what became of them.
+//! Ordinary frames (IP, storage) that share every link with the memory messages: who sends them,
+//! and what became of them.
 //!
-//! They are not requests of the workload. Every node sends every stream to uniformly chosen other nodes, in bursts that
-//! arrive as a Poisson process of their own, for as long as the run lasts.
+//! They are not requests of the workload. Every node sends every stream to uniformly chosen other
+//! nodes, in bursts that arrive as a Poisson process of their own, for as long as the run lasts.
 
 use super::EdmRigConfig;
 use crate::slab::Slab;
@@ -14,7 +15,8 @@ use hdrhistogram::Histogram;
 use record::metric::{self, Meter};
 use spec::BackgroundStream;
 
-/// MAC, PCS and layer-2 forwarding of frames: EDM runs beside the standard pipeline, which stays as it is (paper 3.3).
+/// MAC, PCS and layer-2 forwarding of frames: EDM runs beside the standard pipeline, which stays as
+/// it is (paper 3.3).
 const STACK: EthernetStack = EthernetStack::RAW;
 /// Of latencies in picoseconds.
 const SIGNIFICANT_DIGITS: u8 = 3;
@@ -24,7 +26,8 @@ const SIGNIFICANT_DIGITS: u8 = 3;
 pub struct Background {
     /// What every node sends, and the room that switch ports have for it.
     pub frames: spec::Background,
-    /// Who may send when memory and frames wait; [`Policy::None`] is a line without intra-frame preemption.
+    /// Who may send when memory and frames wait; [`Policy::None`] is a line without intra-frame
+    /// preemption.
     pub preemption: Policy,
     /// Of its random streams, `background/<stream>/<node>`.
     pub seed: Seed,
@@ -54,7 +57,7 @@ pub struct Burst {
     source: NodeId,
     target: NodeId,
     created: Time,
-    /// How many.
+    /// Number of frames.
     pub frames: u32,
 }
 
@@ -188,7 +191,8 @@ impl Traffic {
         self.streams[self.frame(index).stream as usize].config.frame
     }
 
-    /// A frame is with its receiver. `counts` is whether its plane is the one whose frames are counted.
+    /// A frame is with its receiver. `counts` is whether its plane is the one whose frames are
+    /// counted.
     pub fn deliver(&mut self, index: u32, at: Time, counts: bool) {
         let frame = self.frames.remove(index);
         if !counts {

@@ -181,8 +181,8 @@ struct Waits {
 
 impl Waits {
     /// Of the waits of a last chunk what its own earlier chunks were being sent is their
-    /// serialization. Mostly that is in the wait for its grant; grants of one request come a little
-    /// faster than its chunks leave (look-ahead, and RREQ against /G/), so its last chunk waits
+    /// serialization. Mostly that is in the wait for its grant. Grants of one request come a little
+    /// faster than its chunks leave (look-ahead, and RREQ against /G/). Its last chunk thus waits
     /// behind its own earlier ones too.
     fn give(&mut self, serialization: Span) -> Waits {
         let mut left = serialization;

@@ -8,16 +8,17 @@ use hardware::DramConfig;
 /// What happens to the hardware, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// When.
+    /// Time of the fault.
     pub at: Time,
-    /// What.
+    /// The fault.
     pub kind: FaultKind,
 }
 
 /// What can happen to the hardware. Nothing comes back within a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The link of a node to the primary switch dies, or its scrambler sees corruption and disables it (paper 3.3).
+    /// The link of a node to the primary switch dies, or its scrambler sees corruption and disables
+    /// it (paper 3.3).
     LinkDown(NodeId),
     /// A switch dies: 0 is the primary, 1 the backup.
     SwitchDown(usize),

@@ -1,8 +1,10 @@
-//! EDM's links when ordinary frames share them (paper 3.2.3): the same messages, by events instead of by calculation.
+//! EDM's links when ordinary frames share them (paper 3.2.3): the same messages, by events instead
+//! of by calculation.
 //!
-//! A frame's way: MAC, PCS and multiplexer of its host, uplink, the switch's PCS, which holds it until its /T/, MAC, layer-2
-//! forwarding, the bounded queue of the egress port, multiplexer, downlink, PCS, MAC. With two planes the NICs send frames on
-//! both, as they do messages, so that the planes stay in step; the frames of the first living one are counted.
+//! A frame crosses MAC, PCS and multiplexer of its host, the uplink, and the PCS of the switch,
+//! which holds it until its /T/. Then come MAC, layer-2 forwarding, the bounded queue of the egress
+//! port, multiplexer, downlink, PCS and MAC. With two planes the NICs send frames on both, as they
+//! do messages, so that the planes stay in step; the frames of the first living one are counted.
 
 use super::background::{Background, Traffic};
 use super::flight::{Flight, Kind};
@@ -23,7 +25,8 @@ pub struct Converged {
     planes: Vec<Ports>,
     traffic: Traffic,
     egress_queue: Bytes,
-    /// By flight: when the last block of a chunk can leave the switch at the earliest, once its uplink has sent it.
+    /// By flight: when the last block of a chunk can leave the switch at the earliest, once its
+    /// uplink has sent it.
     earliest: Vec<Option<Time>>,
 }
 
@@ -114,7 +117,8 @@ impl EdmRig {
         }
     }
 
-    /// Whether a shared uplink of `node` still carries a message. The end of that message starts the next.
+    /// Whether a shared uplink of `node` still carries a message. The end of that message starts
+    /// the next.
     #[inline(always)]
     pub(super) fn is_sending(&self, node: NodeId) -> bool {
         self.planes.converged.as_ref().is_some_and(|converged| self.is_sending_shared(converged, node))
@@ -194,7 +198,8 @@ impl EdmRig {
     /// A shared link may have sent something.
     #[inline(never)]
     pub(super) fn link_sent(&mut self, link: LinkId, context: Ctx) {
-        // An event that an earlier one has overtaken finds its link armed for later, or for nothing.
+        // An event that an earlier one has overtaken finds its link armed for later, or for
+        // nothing.
         if !self.shared().link(link).disarm(context.now) {
             return;
         }

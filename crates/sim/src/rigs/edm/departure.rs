@@ -36,7 +36,8 @@ impl EdmRig {
         }
     }
 
-    /// Apart from [`transmit`](Self::transmit), which mostly has nothing to send and should be quick about it.
+    /// Apart from [`transmit`](Self::transmit), which mostly has nothing to send and should be
+    /// quick about it.
     #[inline(never)]
     fn transmit_next(&mut self, node: NodeId, context: Ctx) {
         let (now, living) = (context.now, self.planes.living());

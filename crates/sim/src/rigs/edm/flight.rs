@@ -1,9 +1,10 @@
 //! What is between two places.
 //!
-//! Tens of thousands are under way in a large rack, and each is read once, long after it was written: what they take together
-//! decides whether the state of the rack stays in the cache. So one is kept in half a cache line, without the enums that it
-//! was made of. It is four whole words: small fields beside each other would be read together right after they were written one by
-//! one, and a core waits for that.
+//! A large rack has tens of thousands, and each is read once, long after it was written. Their
+//! total size decides whether the state of the rack stays in the cache. So one is kept in half a
+//! cache line, without the enums that it was made of. It is four whole words: small fields beside
+//! each other would be read together right after they were written one by one, and a core waits for
+//! that.
 
 use base::NodeId;
 use edm::pcs::memory as encoded;

@@ -81,7 +81,8 @@ impl Flights {
         self.slots[index as usize].0.label |= AT_TARGET;
     }
 
-    /// Word by word: a copy of pairs of words from where they have just been written one by one would wait for them.
+    /// Word by word: a copy of pairs of words from where they have just been written one by one
+    /// would wait for them.
     #[inline(always)]
     fn store(&mut self, kept: Kept) -> u32 {
         let Kept { address, word, share, label } = kept;

@@ -59,15 +59,17 @@ impl EdmRig {
         if self.planes.converged.is_some() {
             return self.grant_shared(Flight::granting(plane, to, grant, tag), context);
         }
-        // A /G/ is one block and goes between the blocks of whatever the downlink carries (paper 3.2.3): behind queued data
-        // it would make its own data late, which would queue behind other data in its turn.
+        // A /G/ is one block and goes between the blocks of whatever the downlink carries (paper
+        // 3.2.3). Behind queued data it would make its own data late, which would then queue behind
+        // other data.
         let blocks = edm::pcs::memory::GRANT_BLOCKS;
         let last = self.planes[plane].downlinks[to.index()].insert(context.now, self.timing.block * blocks);
         self.tracks[tag.0 as usize].granted(context.now, Span::ZERO, blocks);
         self.land_grant(Flight::granting(plane, to, grant, tag), last, context);
     }
 
-    /// The buffered request goes on to its memory node, whose memory is read as soon as it is there.
+    /// The buffered request goes on to its memory node, whose memory is read as soon as it is
+    /// there.
     fn send_request(&mut self, plane: usize, message: edm::Message, tag: Tag, context: Ctx) {
         let message = self.encoder.request(message, message.source);
         if self.planes.converged.is_some() {
@@ -87,7 +89,8 @@ impl EdmRig {
         self.tracks[request.tag().0 as usize].request_granted(at, waited, request.blocks());
     }
 
-    /// A request whose last block leaves the downlink at `last` reaches its memory node, and the memory is read.
+    /// A request whose last block leaves the downlink at `last` reaches its memory node, and the
+    /// memory is read.
     #[inline(always)]
     pub(super) fn serve(&mut self, request: Flight, last: Time, context: Ctx) {
         let asked = last + self.timing.hop + self.timing.delays.take_request;

@@ -1,4 +1,5 @@
-//! For tests, and for those who run programs on this memory: what is inside, what answers say, and when memory is touched.
+//! For tests, and for those who run programs on this memory: what is inside, what answers say, and
+//! when memory is touched.
 
 use super::EdmRig;
 use crate::drive::Ticket;
@@ -24,7 +25,8 @@ impl EdmRig {
     pub fn take_answer(&mut self, ticket: Ticket) -> Option<u64> {
         self.probes.answers.as_mut()?.remove(&ticket.0)
     }
-    /// Notes from now on which reads and read-modify-writes reach memory; [`take_reached`](EdmRig::take_reached) gives them out. (A write reaches it when it ends.)
+    /// Notes from now on which reads and read-modify-writes reach memory;
+    /// [`take_reached`](EdmRig::take_reached) gives them out. (A write reaches it when it ends.)
     pub fn watch_memory(&mut self) {
         self.probes.reached = Some(Vec::new());
     }

@@ -14,10 +14,12 @@ pub struct Node {
     pub mirror: Option<Mirror>,
 }
 
-/// What is looked at each time that anything happens at a node: apart from the [`Node`], so that those of a rack stay in the cache.
+/// What is looked at each time that anything happens at a node: apart from the [`Node`], so that
+/// those of a rack stay in the cache.
 #[derive(Clone, Copy)]
 pub struct Pace {
-    /// When the uplinks are free: those of all living planes are busy alike. Shared links have their own books.
+    /// When the uplinks are free: those of all living planes are busy alike. Shared links have
+    /// their own books.
     pub uplink_free_at: Time,
     pub transmit: Alarm,
     pub timer: Alarm,

@@ -41,8 +41,8 @@ pub struct Planes {
     planes: Vec<Plane>,
     networks: Networks,
     living: u8,
-    /// When the switches match next. One event for both planes: with one each, something else at the
-    /// same instant could come between them, and only one of them would see it.
+    /// When the switches match next. One event for both planes: with one each, something else at
+    /// the same instant could come between them, and only one of them would see it.
     alarm: Alarm,
     /// The links instead of those of the planes, if there are frames on them.
     pub converged: Option<Box<Converged>>,

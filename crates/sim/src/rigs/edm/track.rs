@@ -25,8 +25,8 @@ pub struct Ends {
     pub target: NodeId,
 }
 
-/// What is known of one request, and changes while it is under way. One cache line: tens of thousands are alive at once and
-/// touched in random order.
+/// What is known of one request, and changes while it is under way. One cache line: tens of
+/// thousands are alive at once and touched in random order.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub struct Track {
@@ -65,7 +65,8 @@ const ENDED: u8 = 8;
 /// Its spans are kept in their order.
 const KEPT: u8 = 16;
 
-/// What only some racks know of a request: those whose memory takes time, or whose links carry frames.
+/// What only some racks know of a request: those whose memory takes time, or whose links carry
+/// frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rare {
     pub(super) memory: Span,
@@ -79,9 +80,10 @@ const NEVER: Time = Time::MAX;
 
 /// All tracks, by small numbers (the tags of messages).
 ///
-/// A driver's ticket is used again as soon as its request has ended, but messages that carry its tag may outlive it: the late
-/// answer to a request that was given up, the second copy of what a backup network carried too, the rest of a batch. So tags are
-/// numbers of their own, which are used again only when nothing can carry them any more.
+/// A driver's ticket is used again as soon as its request has ended, but messages that carry its
+/// tag may outlive it. Examples are the late answer to an abandoned request, the second copy from a
+/// backup network, and the rest of a batch. So tags are numbers of their own, which are used again
+/// only when nothing can carry them any more.
 #[derive(Debug)]
 pub struct Tracks {
     slots: Vec<Track>,
@@ -97,8 +99,8 @@ pub struct Tracks {
 }
 
 impl Tracks {
-    /// No track. Tags of requests that have finished rest for `rest`, by when their last copies have
-    /// arrived.
+    /// No track. Tags of requests that have finished rest for `rest`, by when their last copies
+    /// have arrived.
     pub fn new(costs: Costs, rest: Span) -> Tracks {
         let (slots, intended, rare) = (Vec::new(), Vec::new(), Vec::new());
         Tracks { slots, intended, rare, free: FreeNumbers::new(), resting: VecDeque::new(), rest, costs }
@@ -175,7 +177,8 @@ impl Tracks {
         }
         (start, ledger)
     }
-    /// Ends a request. The tag of one that did not finish is never used again: its demand may still be anywhere.
+    /// Ends a request. The tag of one that did not finish is never used again: its demand may still
+    /// be anywhere.
     pub fn close(&mut self, tag: u32, outcome: Outcome, now: Time) {
         let track = &mut self.slots[tag as usize];
         track.flags |= ENDED;

@@ -5,7 +5,8 @@ use base::{NodeId, Span};
 use transport::{Host, HostIn, HostOut, Packet, Switch, framing};
 
 impl<H: Host, S: Switch> PacketRig<H, S> {
-    /// Hands `input` to a host, carries out its decisions and those of hosts that it announces messages to.
+    /// Hands `input` to a host, carries out its decisions and those of hosts that it announces
+    /// messages to.
     pub(super) fn tell_host(&mut self, node: NodeId, input: HostIn, flight: Option<&Flight>, events: Events) {
         let out = self.places[node.index()].seat.tell(events.now, input);
         self.host_did(node, out, flight, events);
@@ -46,8 +47,8 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
         self.pump_host(node, events);
     }
 
-    /// Sends the host's next packet if its link is idle, and sees to it that the host is asked again: when the link falls
-    /// idle, if there may be something to send, and at its next wake-up.
+    /// Sends the host's next packet if its link is idle. Schedules the next poll of the host: when
+    /// the link falls idle, if there may be something to send, and at its next wake-up.
     pub(super) fn pump_host(&mut self, node: NodeId, events: Events) {
         let place = &mut self.places[node.index()];
         if place.link.is_idle(events.now)

@@ -75,7 +75,8 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
         events.at(free + self.path.switch_to_host(&packet), PacketEvent::AtHost(tag));
     }
 
-    /// The flight of a packet that leaves the switch: the one it came in as, or a new one if the switch made it.
+    /// The flight of a packet that leaves the switch: the one it came in as, or a new one if the
+    /// switch made it.
     fn take_up(&mut self, packet: Packet, now: Time) -> u32 {
         if let Some(tag) = packet.tag.checked_sub(1) {
             let flight = &mut self.flights.slab[tag];

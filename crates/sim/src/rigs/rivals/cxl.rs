@@ -10,7 +10,8 @@ use transport::framing::Framing;
 /// A rig of the credit-based fabric.
 pub type CreditBasedRig = PacketRig<credits::Host, credits::Switch>;
 
-/// Devices around an input-buffered switch. `rig.stack` should be [`EthernetStack::CXL`](hardware::EthernetStack::CXL).
+/// Devices around an input-buffered switch. `rig.stack` should be
+/// [`EthernetStack::CXL`](hardware::EthernetStack::CXL).
 pub fn cxl(config: &CreditBased, rig: &PacketRigConfig) -> CreditBasedRig {
     let (network, copy) = (*rig, *config);
     let unloaded = if never_out_of_credits(config, rig) {
@@ -33,8 +34,8 @@ pub fn credit_based_message(config: &CreditBased, rig: &PacketRigConfig, bytes: 
     path.trip(train.first) + path.serialization(train.middle) * (train.packets - 1)
 }
 
-/// Whether both buffers on a flit's way cover the time until the credits of a batch are back, so that one sender alone
-/// is limited by its link only.
+/// Whether both buffers on a flit's way cover the time until the credits of a batch are back, so
+/// that one sender alone is limited by its link only.
 pub fn never_out_of_credits(config: &CreditBased, rig: &PacketRigConfig) -> bool {
     let (path, stack) = (Path::new(rig), &rig.stack);
     let wire = config.flit_wire.count() as u32;

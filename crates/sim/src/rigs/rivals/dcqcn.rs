@@ -17,8 +17,8 @@ pub fn dcqcn(config: &Dcqcn, rig: &PacketRigConfig) -> PacketRig<dcqcn::Host, dc
     PacketRig::new(rig, Framing::Roce, hosts, switch, unloaded)
 }
 
-/// What an ingress port may still receive after it crossed the pause threshold: all that the host sends until the pause reaches
-/// its program, and the packet that crossed it.
+/// What an ingress port may still receive after it crossed the pause threshold: all that the host
+/// sends until the pause reaches its program, and the packet that crossed it.
 fn headroom(config: &Dcqcn, rig: &PacketRigConfig) -> Bytes {
     let longest = roce_wire(config.mtu.count() as u32, true);
     let in_loop = rig.rate.bytes_in(Path::new(rig).pause_loop(pause_wire(), longest));

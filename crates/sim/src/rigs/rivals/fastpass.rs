@@ -10,8 +10,8 @@ use transport::framing::{Framing, fastpass_demand_wire};
 /// A rig of Fastpass. Its arbiter is the host and port behind the last node's.
 pub type FastpassRig = PacketRig<slots::Host, slots::Switch>;
 
-/// Endpoints and an arbiter of its own link around a switch with a class for control. The unloaded time is that of a
-/// request at the start of a slot.
+/// Endpoints and an arbiter of its own link around a switch with a class for control. The unloaded
+/// time is that of a request at the start of a slot.
 pub fn fastpass(config: &Fastpass, rig: &PacketRigConfig) -> FastpassRig {
     let (network, copy) = (*rig, *config);
     let message = move |at, bytes| fastpass_message(&copy, &network, at, bytes);
@@ -20,15 +20,17 @@ pub fn fastpass(config: &Fastpass, rig: &PacketRigConfig) -> FastpassRig {
     PacketRig::new(rig, Framing::Fastpass, hosts, switch, request_of_messages(rig, message))
 }
 
-/// From the moment the arbiter sends an allocation until the endpoint knows it, behind one data frame at most.
+/// From the moment the arbiter sends an allocation until the endpoint knows it, behind one data
+/// frame at most.
 pub fn fastpass_lead(config: &Fastpass, rig: &PacketRigConfig) -> Span {
     let path = Path::new(rig);
     let data = slots::Slots::new(config, rig.rate).wire;
     path.trip(slots::longest_allocation_wire(config)) + path.serialization(data)
 }
 
-/// When a lone message submitted at `at` is delivered: a demand's trip to the arbiter, the first slot that the answer
-/// can reach, a slot for each further packet, the last packet's trip.
+/// Returns the delivery time of a lone message submitted at `at`. That is a demand's trip to the
+/// arbiter, the first slot that the answer can reach, a slot for each further packet, and the last
+/// packet's trip.
 pub fn fastpass_message(config: &Fastpass, rig: &PacketRigConfig, at: Time, bytes: Bytes) -> Time {
     let (path, train) = (Path::new(rig), slots::train(config, bytes));
     let grid = slots::Slots::new(config, rig.rate);

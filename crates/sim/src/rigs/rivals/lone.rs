@@ -10,8 +10,8 @@ pub(super) fn nodes(rig: &PacketRigConfig) -> impl Iterator<Item = NodeId> {
     (0..rig.nodes).map(NodeId)
 }
 
-/// Trips and memory one after the other. An acknowledgement of the request leaves the target before the answer, which
-/// waits for it if memory was quicker.
+/// Trips and memory one after the other. An acknowledgement of the request leaves the target before
+/// the answer, which waits for it if memory was quicker.
 pub(super) fn closed_form(
     rig: &PacketRigConfig,
     pacing: Pacing,
@@ -35,7 +35,8 @@ fn lone_access(memory: &DramConfig, bytes: Bytes) -> Span {
     memory.latency + memory.bandwidth.map_or(Span::ZERO, |bandwidth| bandwidth.span_of(bytes))
 }
 
-/// The time of a lone request whose messages, submitted at a time, are there at `message` of that time and their size.
+/// The time of a lone request whose messages, submitted at a time, are there at `message` of that
+/// time and their size.
 pub(super) fn request_of_messages(
     rig: &PacketRigConfig,
     message: impl Fn(Time, Bytes) -> Time + Send + 'static,
@@ -58,8 +59,9 @@ pub(super) fn request_of_messages(
     })
 }
 
-/// When a packet is there that has left the sender at `last.0`, if the one before it left at `before.0`; second are
-/// their wire bytes. A short packet waits in the switch for the long one before it.
+/// When a packet is there that has left the sender at `last.0`, if the one before it left at
+/// `before.0`; second are their wire bytes. A short packet waits in the switch for the long one
+/// before it.
 pub(super) fn behind(path: &Path, before: (Span, u32), last: (Span, u32)) -> Span {
     let first_hop = |wire| path.trip(wire) - path.fixed() - path.serialization(wire);
     let switch_is_free = before.0 + first_hop(before.1) + path.serialization(before.1);
@@ -67,7 +69,8 @@ pub(super) fn behind(path: &Path, before: (Span, u32), last: (Span, u32)) -> Spa
     forwarded + path.serialization(last.1) + path.fixed()
 }
 
-/// When the packet `index` of a window of `window` packets starts, if nothing else limits it but its predecessor.
+/// When the packet `index` of a window of `window` packets starts, if nothing else limits it but
+/// its predecessor.
 pub(super) fn paced(index: u64, window: u64, packet: Span, round_trip: Span) -> Span {
     if packet * window >= round_trip {
         return packet * index;

@@ -21,8 +21,8 @@ pub fn receiver_driven(config: &ReceiverDriven, rig: &PacketRigConfig) -> Receiv
     PacketRig::new(rig, Framing::ReceiverDriven, hosts, switch, request_of_messages(rig, message))
 }
 
-/// The payload that a receiver calls for from one source ahead: as many packets as a credit and its data take a round
-/// trip for, if each waits for a packet that is on the wire at either hop.
+/// The payload that a receiver requests from one source ahead. It covers the round trip of a credit
+/// and its data, if each waits for a packet that is on the wire at either hop.
 pub fn receiver_driven_source_limit(config: &ReceiverDriven, rig: &PacketRigConfig) -> Bytes {
     let (path, train) = (Path::new(rig), receivers::train(config, config.mtu));
     let packet = path.serialization(train.middle);
@@ -30,8 +30,9 @@ pub fn receiver_driven_source_limit(config: &ReceiverDriven, rig: &PacketRigConf
     config.mtu * round_trip.as_ps().div_ceil(packet.as_ps())
 }
 
-/// From the submission of a lone message to its delivery: a credit's trip, and a train of packets that leave as their
-/// credits come. Credits are a data packet apart, and no more are out than `outstanding` allows.
+/// From the submission of a lone message to its delivery: a credit's trip, and a train of packets
+/// that leave as their credits come. Credits are a data packet apart, and no more are out than
+/// `outstanding` allows.
 pub fn receiver_driven_message(config: &ReceiverDriven, rig: &PacketRigConfig, bytes: Bytes) -> Span {
     let (path, train) = (Path::new(rig), receivers::train(config, bytes));
     let to_first_data = path.trip(receivers::CREDIT_WIRE);

@@ -23,7 +23,8 @@ pub fn hardware_tcp(config: &Uncontrolled, rig: &PacketRigConfig) -> Uncontrolle
     uncontrolled(config, Framing::Tcp, rig)
 }
 
-/// Hosts without congestion control, whose frames are those of `framing`, around a switch without a limit.
+/// Hosts without congestion control, whose frames are those of `framing`, around a switch without a
+/// limit.
 pub fn uncontrolled(config: &Uncontrolled, framing: Framing, rig: &PacketRigConfig) -> UncontrolledRig {
     let hosts = nodes(rig).map(|node| uncontrolled::host(config, framing, node)).collect();
     let design = *config;

@@ -7,7 +7,8 @@ use hardware::ssd::Done;
 use record::{Ledger, Place, SpanKind};
 use std::collections::BTreeMap;
 
-/// Which request a part belongs to. The driver uses tickets again; the serial tells a later request from an earlier one.
+/// Which request a part belongs to. The driver uses tickets again; the serial tells a later request
+/// from an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     /// The driver's ticket.
@@ -121,7 +122,8 @@ impl Asks {
         self.asks.get(ticket as usize).map_or(Owner::NOBODY, |ask| Owner { ticket, serial: ask.serial })
     }
 
-    /// A client's oldest open request for a key of a block that no answer is on the way to: it has slept.
+    /// A client's oldest open request for a key of a block that no answer is on the way to: it has
+    /// slept.
     pub fn sleeper(&self, client: u32, block: u32) -> Owner {
         let tickets = &self.by_client[client as usize];
         let has_slept = |ask: &Ask| ask.asked.block == block && ask.awaited == 0;

@@ -32,7 +32,8 @@ use spec::scalio::fixed::{
 };
 use spec::scalio::{Ditto, Options, ProtocolName, Scalio};
 
-/// The rack of a plan. With `wire_check` every message is encoded and decoded, with `keep_history` every operation kept.
+/// The rack of a plan. With `wire_check` every message is encoded and decoded, with `keep_history`
+/// every operation kept.
 ///
 /// # Errors
 /// When a part refuses its numbers.
@@ -100,7 +101,8 @@ fn made_bare(placement: nvme_of::Placement) -> Made {
     Made { programs, preloaded: PreloadedStore::Bare, index: None, pool: None, capacity: BARE_CAPACITY }
 }
 
-/// Scalio has as many blocks as it takes to cache `cached_keys`, with or without a cache; LEED has as many as are asked for.
+/// Scalio has as many blocks as it takes to cache `cached_keys`, with or without a cache; LEED has
+/// as many as are asked for.
 fn blocks_of(plan: &Scalio) -> u32 {
     match (&plan.options, &plan.leed) {
         (Some(options), _) => plan.store.cached_keys.div_ceil(options.slots).max(plan.store.devices),
@@ -168,7 +170,8 @@ fn client_config(plan: &Scalio, options: &Options, blocks: u32, client: u32) -> 
     }
 }
 
-/// The server of a device, whose log has room for what is there at first and `store.spare` times as much.
+/// The server of a device, whose log has room for what is there at first and `store.spare` times as
+/// much.
 pub fn server_config(plan: &Scalio, blocks: u32, device: u32, preloaded: &PreloadedStore) -> ServerConfig {
     let options = plan.options.expect("a plan of scalio has its options");
     let used = match preloaded {

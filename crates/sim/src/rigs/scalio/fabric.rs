@@ -1,4 +1,5 @@
-//! EDM's messages in place of verbs, for clients' operations on the index: every machine is a node, the box another, and the rig of EDM is the network between.
+//! EDM's messages in place of verbs, for clients' operations on the index: every machine is a node,
+//! the box another, and the rig of EDM is the network between.
 //!
 //! | operation | message |
 //! | --- | --- |
@@ -7,11 +8,13 @@
 //! | compare-and-swap | RMWREQ; its answer is one byte, whether it swapped |
 //! | write of a payload, of flags, of a time | WREQ after its grant |
 //!
-//! Requests to servers and offloaded reads of flash stay with the adapters: EDM's paper has messages for memory alone, and everything else goes in ordinary frames beside them
-//! (3.2.3), which is where RPCs and NVMe-oF are. What both would share, the links, is each one's own here.
+//! Requests to servers and offloaded reads of flash stay with the adapters: EDM's paper has
+//! messages for memory alone, and everything else goes in ordinary frames beside them (3.2.3),
+//! which is where RPCs and NVMe-oF are. What both would share, the links, is each one's own here.
 //!
-//! EDM's host of the box keeps the words of slots, so that its own logic compares and swaps; contents of more than a word are the index's. Whatever else changes a word is
-//! told to it, and what EDM says of a swap has to be what the index says.
+//! EDM's host of the box keeps the words of slots, so that its own logic compares and swaps;
+//! contents of more than a word are the index's. Whatever else changes a word is told to it, and
+//! what EDM says of a swap has to be what the index says.
 
 use super::remote::{RemoteOperation, Touched};
 use super::torn_reads::Window;
@@ -119,7 +122,8 @@ impl Fabric {
         self.network.rig_mut().end_warm_up(now);
     }
 
-    /// The words of some of a block's slots have changed otherwise than by EDM, or as EDM knows already.
+    /// The words of some of a block's slots have changed otherwise than by EDM, or as EDM knows
+    /// already.
     pub fn mirror(&mut self, index: &Index<Token>, block: u32, slots: Range<u8>) {
         let base = offset::block(block, self.slots);
         let the_box = NodeId(self.client_nodes);

@@ -1,8 +1,10 @@
 //! Clients and the box stop and come back.
 //!
-//! A client that stops hears nothing until it goes on, and then everything at once, in order: a paused process. One that never goes on is dead. The box that stops
-//! loses its memory, what its cores were at and what its drives were writing, of which some may be there whole and the rest not at all; when it comes back its servers read
-//! their logs again, and nobody reaches a block before its server has set it.
+//! A client that stops hears nothing until it goes on, and then everything at once, in order: a
+//! paused process. One that never goes on is dead. A box that stops loses its memory, the work of
+//! its cores and the writes of its drives. Of these writes some may be complete, and the rest is
+//! missing. When it returns, its servers read their logs, and no client reaches a block before its
+//! server has set it.
 
 use super::asks::{Owner, Sent};
 use super::build::server_config;
@@ -14,7 +16,8 @@ use base::{NodeId, Span, Stream};
 use scalio::{FlashOperation, MemoryOperation, Server, Token};
 use spec::FaultKind;
 
-/// After so long without an acknowledgement an adapter gives up and says so. Ours: some retries of a reliable connection.
+/// After so long without an acknowledgement an adapter gives up and says so. Ours: some retries of
+/// a reliable connection.
 pub const GIVE_UP: Span = Span::us(500);
 
 /// A client's place.

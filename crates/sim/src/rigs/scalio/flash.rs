@@ -11,8 +11,9 @@ use scalio::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Versions of a block's segment that are kept: those that somebody may still be on the way to read. An older one is then found to have been overwritten, which is
-/// what may become of it anyway.
+/// Versions of a block's segment that are kept: those that somebody may still be on the way to
+/// read. An older one is then found to have been overwritten, which is what may become of it
+/// anyway.
 const VERSIONS_KEPT: usize = 3;
 
 /// What lies on all devices when a run begins.
@@ -57,7 +58,8 @@ impl PreloadedStore {
     }
 }
 
-/// Segments that are given to readers for a while. Those that nobody holds any more are filled again, so that reading one takes no memory.
+/// Segments that are given to readers for a while. Those that nobody holds any more are filled
+/// again, so that reading one takes no memory.
 #[derive(Default)]
 struct Lent {
     segments: Vec<Arc<Segment>>,

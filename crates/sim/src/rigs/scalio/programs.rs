@@ -64,7 +64,8 @@ impl Programs {
 }
 
 impl ScalioRig {
-    /// Tells a client's program, or wakes it. What it then wants belongs to `owner`, or to the request that is about the same block.
+    /// Tells a client's program, or wakes it. What it then wants belongs to `owner`, or to the
+    /// request that is about the same block.
     pub(super) fn run_client(
         &mut self,
         client: u32,
@@ -175,7 +176,8 @@ impl ScalioRig {
         }
     }
 
-    /// Of a program that woke by itself: the request that is about this block, which has waited until now.
+    /// Of a program that woke by itself: the request that is about this block, which has waited
+    /// until now.
     fn owner_or(&mut self, owner: Owner, client: u32, block: u32, now: Time) -> Owner {
         if owner != Owner::NOBODY {
             return owner;
@@ -293,7 +295,8 @@ impl ScalioRig {
         }
     }
 
-    /// What follows an answer within one call of the program belongs to another request, and nobody says to which.
+    /// What follows an answer within one call of the program belongs to another request, and nobody
+    /// says to which.
     fn obey_leed_server(
         &mut self,
         device: u32,

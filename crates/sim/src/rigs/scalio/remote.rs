@@ -1,4 +1,5 @@
-//! Operations of clients on the index: from the call, by whatever carries them, to the box's memory and back.
+//! Operations of clients on the index: from the call, by whatever carries them, to the box's memory
+//! and back.
 
 use super::asks::Owner;
 use super::inputs::ToClient;
@@ -21,7 +22,7 @@ pub struct RemoteOperation {
     pub request: Option<RequestId>,
     /// On which block.
     pub block: u32,
-    /// What.
+    /// The operation.
     pub operation: MemoryOperation<Token>,
     /// Since when.
     pub since: Time,
@@ -77,7 +78,8 @@ impl ScalioRig {
         }
     }
 
-    /// An operation reaches memory. Reads take `span` from now on; of a check only the first is begun.
+    /// An operation reaches memory. Reads take `span` from now on; of a check only the first is
+    /// begun.
     pub(super) fn touch(&mut self, now: Time, remote: &RemoteOperation, span: Span) -> Touched {
         let (block, operation) = (remote.block, &remote.operation);
         let slot = match operation {

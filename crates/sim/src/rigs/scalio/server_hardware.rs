@@ -46,7 +46,8 @@ impl ServerHardware {
         self.adapter.serve(now, verb, size(bytes)) + self.seen()
     }
 
-    /// Reads that have come together and are carried out one after the other, each when the memory has answered the one before; when their client sees the last answer.
+    /// Reads that have come together and are carried out one after the other, each when the memory
+    /// has answered the one before; when their client sees the last answer.
     pub fn serve_in_order(&mut self, now: Time, reads: &[u32]) -> Time {
         let adapter = &mut self.adapter;
         let last = reads.iter().map(|bytes| adapter.serve(now, Verb::Read, size(*bytes))).max();

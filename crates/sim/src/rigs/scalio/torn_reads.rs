@@ -1,10 +1,13 @@
 //! Reads of blocks from afar while others change them.
 //!
-//! An adapter reads a block line by line, each at some moment of the time that it takes, in no order that anybody promises. So a read that others write into
-//! brings back some lines from before and some from after. What a block held before each change is kept for as long as somebody who began before is reading; the moments of
-//! the lines are drawn only then, since otherwise they do not matter. Words of 8 B lie within a line and are whole.
+//! An adapter reads a block line by line, each at some moment of the time that it takes, in no
+//! order that anybody promises. So a read that others write into brings back some lines from before
+//! and some from after. The contents of a block before each change are kept while a reader that
+//! began earlier is reading. The moments of the lines are drawn only then, since otherwise they do
+//! not matter. Words of 8 B lie within a line and are whole.
 //!
-//! When a slot was last used is a hint, written at every hit: what is read of it is always the newest.
+//! When a slot was last used is a hint, written at every hit: what is read of it is always the
+//! newest.
 
 use crate::slab::Slab;
 use base::{Span, Stream, Time};
@@ -154,7 +157,8 @@ impl TornReads {
         }
     }
 
-    /// A read has ended: what it has found, if others changed the block after it had begun; else it is as it is now.
+    /// A read has ended: what it has found, if others changed the block after it had begun; else it
+    /// is as it is now.
     pub fn close(&mut self, read: &BlockRead, index: &Index<Token>) -> Option<Seen> {
         self.leave(read.block, read.lines.from);
         let before = self.since(read.block, read.lines.from);

@@ -137,7 +137,8 @@ impl SDirectRig {
         self.transfer(at, DmaTransfer { legs: INTO_MEMORY, device: 0, bytes, begun: at, then }, context);
     }
 
-    /// Bytes of a message's body without data; in a checked run it has to come out of its bytes as it went in.
+    /// Bytes of a message's body without data; in a checked run it has to come out of its bytes as
+    /// it went in.
     fn on_the_wire(&self, message: &Message) -> u32 {
         if self.wire_check {
             let mut bytes = Vec::new();

@@ -99,7 +99,8 @@ impl SDirectRig {
         }
     }
 
-    /// Data of the NIC go to a device that has asked for them, through memory where its buffers are there.
+    /// Data of the NIC go to a device that has asked for them, through memory where its buffers are
+    /// there.
     fn supply(&mut self, device: DeviceId, slot: u16, bytes: u32, context: Now<'_, '_>) {
         let Some(job) = self.job_of(device, slot) else { return };
         let Job { owner, since, .. } = self.jobs[job];
