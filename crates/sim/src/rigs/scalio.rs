@@ -314,7 +314,7 @@ impl ScalioRig {
             self.asks.claim_wait(ended, SpanKind::Schedule, context.now);
         }
         let Some(ask) = self.asks.end(context.now, ticket) else { return };
-        self.count(&ask, outcome, source);
+        self.counts.end(&ask, outcome, source);
         self.judges.remember(&ask, outcome, context.now);
         let is_done = matches!(
             outcome,
@@ -328,19 +328,6 @@ impl ScalioRig {
         context.end(Ended { ticket, outcome, start, end, ledger: ask.ledger });
     }
 
-    fn count(&mut self, ask: &asks::Ask, outcome: &scalio::Outcome<Token>, source: scalio::Source) {
-        let is_get = ask.asked.operation == Operation::Read;
-        self.counts.gets += u64::from(is_get);
-        self.counts.puts += u64::from(!is_get);
-        self.counts.hits += u64::from(is_get && source == scalio::Source::Cache);
-        match outcome {
-            scalio::Outcome::Refused(_) => self.counts.refused += 1,
-            scalio::Outcome::Unknown => self.counts.unknown += 1,
-            scalio::Outcome::Unavailable => self.counts.unavailable += 1,
-            _ => {}
-        }
-    }
-
     /// Judges what clients saw.
     pub(crate) fn judge(&mut self, meter: &mut Meter) {
         self.judges.judge(self.asks.open(), meter);
@@ -349,18 +336,6 @@ impl ScalioRig {
     /// Operations of clients and their answers, if they were kept.
     pub(crate) fn take_history(&mut self) -> Option<StoreHistory> {
         self.judges.take()
-    }
-
-    fn bare_end(&mut self, ticket: u32, context: Now<'_, '_>) {
-        let Some(ask) = self.asks.end(context.now, ticket) else { return };
-        self.counts.gets += 1;
-        context.end(Ended {
-            ticket: Ticket(ticket),
-            outcome: Outcome::Finished,
-            start: ask.start,
-            end: context.now,
-            ledger: ask.ledger,
-        });
     }
 }
 

@@ -3,9 +3,10 @@
 use super::asks::Owner;
 use super::programs::Programs;
 use super::{InFlight, Now, ScalioRig, sizes};
+use crate::drive::{Ended, Ticket};
 use base::{Request, Time};
 use hardware::ssd::{CommandKind, Done};
-use record::{Place, SpanKind};
+use record::{Outcome, Place, SpanKind};
 use scalio::baseline::nvme_of::{TargetIn, TargetOut, Unit};
 use scalio::{Extent, RequestId, SECTOR_BYTES};
 
@@ -123,5 +124,17 @@ impl ScalioRig {
         let worked = self.hardware.target_half(now, core);
         self.asks.claim_work(owner, now, worked);
         worked.1
+    }
+
+    fn bare_end(&mut self, ticket: u32, context: Now<'_, '_>) {
+        let Some(ask) = self.asks.end(context.now, ticket) else { return };
+        self.counts.gets += 1;
+        context.end(Ended {
+            ticket: Ticket(ticket),
+            outcome: Outcome::Finished,
+            start: ask.start,
+            end: context.now,
+            ledger: ask.ledger,
+        });
     }
 }

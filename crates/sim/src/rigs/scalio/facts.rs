@@ -1,13 +1,14 @@
 //! Metrics of these designs alone.
 
 use super::ScalioRig;
+use super::asks::Ask;
 use super::programs::Programs;
 use super::torn_reads::TornReads;
 use crate::rigs::seat::Seat;
-use base::Time;
+use base::{Operation, Time};
 use record::metric::{self, Meter};
 use scalio::baseline::{ditto, leed};
-use scalio::{Client, ClientCounters, Server, ServerCounters, Token};
+use scalio::{Client, ClientCounters, Outcome, Server, ServerCounters, Source, Token};
 
 /// Commands a second of one device, of which shares are given.
 const DEVICE_IOPS: f64 = 500_000.0;
@@ -35,10 +36,24 @@ pub struct Counts {
     pub verbs: u64,
     /// Reads of flash by the adapter's target.
     pub offloaded_reads: u64,
-    /// Groups of updates.
-    pub groups: u64,
     /// Time of the last step.
     pub last: Time,
+}
+
+impl Counts {
+    /// A request has ended.
+    pub fn end(&mut self, ask: &Ask, outcome: &Outcome<Token>, source: Source) {
+        let is_get = ask.asked.operation == Operation::Read;
+        self.gets += u64::from(is_get);
+        self.puts += u64::from(!is_get);
+        self.hits += u64::from(is_get && source == Source::Cache);
+        match outcome {
+            Outcome::Refused(_) => self.refused += 1,
+            Outcome::Unknown => self.unknown += 1,
+            Outcome::Unavailable => self.unavailable += 1,
+            _ => {}
+        }
+    }
 }
 
 /// What rates and costs of a run are over.

@@ -275,7 +275,6 @@ impl ScalioRig {
         out: &mut Vec<ServerOut<Token>>,
         context: Now<'_, '_>,
     ) {
-        self.counts.groups += groups;
         for _ in 0..groups {
             self.hardware.group(context.now, device);
         }
