@@ -292,7 +292,7 @@ pub struct Played {
 /// What a run has counted beside its metrics.
 enum Counted {
     Requests {
-        facts: RunFacts,
+        facts: Box<RunFacts>,
         summarizer: Box<Summarizer>,
     },
     /// A run without requests.
@@ -311,7 +311,7 @@ impl Played {
         let (metrics, warnings) = meter.finish();
         let (mut summary, histograms, transient) = match counted {
             Counted::Requests { facts, summarizer } => {
-                let summary = summarizer.finish(&RunFacts { metrics, ..facts });
+                let summary = summarizer.finish(&RunFacts { metrics, ..*facts });
                 (summary, summarizer.histograms(), summarizer.transient())
             }
             Counted::Nothing(summary) => (Summary { metrics, ..*summary }, BTreeMap::new(), Transient::Unknown),
@@ -673,7 +673,7 @@ impl<R: Rig> Drive<'_, R> {
             partial: ending == Ending::Stopped,
             stalled: ending == Ending::Stalled,
         };
-        let counted = Counted::Requests { facts, summarizer: Box::new(self.summarizer) };
+        let counted = Counted::Requests { facts: Box::new(facts), summarizer: Box::new(self.summarizer) };
         Played { meter: self.meter, history: None, counted }
     }
 }
