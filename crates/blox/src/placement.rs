@@ -194,8 +194,10 @@ mod tests {
 
     #[test]
     fn a_lost_replica_takes_the_first_channels_of_the_first_drive_with_room() {
-        let unused = || [vec![7], vec![3, 4, 9], vec![0, 1, 2]];
+        let unused = || [vec![7], vec![3, 4], vec![0, 1, 2]];
+        assert_eq!(first_fit(unused(), 1), Some((0, vec![7])));
         assert_eq!(first_fit(unused(), 2), Some((1, vec![3, 4])));
+        assert_eq!(first_fit(unused(), 3), Some((2, vec![0, 1, 2])));
         assert_eq!(first_fit(unused(), 4), None);
     }
 }
