@@ -8,6 +8,7 @@
 //!   groups.
 //! * `hermes`, `control`: replication; membership, failures and rebuilding.
 //! * `client`: requests and retries.
+//! * `placement`: replicas, their servers, drives and channels.
 //! * `wear`: local and global wear levelling.
 //! * `baseline`: virtual datacenters, and RackBlox in software.
 
@@ -22,6 +23,7 @@ mod id;
 mod isolate;
 mod node;
 mod packet;
+mod placement;
 mod predict;
 mod schedule;
 mod switch;
@@ -43,6 +45,7 @@ pub use packet::{
     Body, CodecError, CollectionNote, ControlMessage, PAGE_BYTES, Packet, RACKBLOX_PORT, REPLICAS_MAX, Refusal,
     ReplicaMessage, Timestamp, decode, encode,
 };
+pub use placement::{Placement, PlacementConfig, VssdPlace, first_fit};
 pub use predict::{AlphaError, IdleConfig, IdlePredictor, RETURN_WINDOW, ReturnPredictor};
 pub use schedule::{Job, JobId, JobKind, Policy, Scheduler, SchedulerConfig, SchedulingKey};
 pub use switch::{

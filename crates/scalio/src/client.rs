@@ -12,9 +12,10 @@ mod remote;
 mod tasks;
 mod update;
 
+use crate::layout::{decode_block, decode_block_unchecked};
 use crate::{
-    ClientId, FlashAnswer, FlashOperation, Key, MemoryAnswer, MemoryOperation, Refusal, Reply, Request, RequestId,
-    RequestResult, Value,
+    Block, ClientId, FlashAnswer, FlashOperation, Key, MemoryAnswer, MemoryOperation, Refusal, Reply, Request,
+    RequestId, RequestResult, Value,
 };
 use base::Span;
 use std::collections::BTreeMap;
@@ -31,6 +32,18 @@ pub enum Protocol {
         /// Its optional lease; without, a filler that dies locks its slot for ever.
         lease: bool,
     },
+}
+
+impl Protocol {
+    /// Decodes a block that a one-sided read has found. Payloads of the paper's protocol have no
+    /// checksum: `no_value` replaces a value whose bytes are of two writes. `None` where the bytes
+    /// are no block.
+    pub fn decode<V: Value>(self, bytes: &[u8], no_value: &V) -> Option<Block<V>> {
+        match self {
+            Protocol::Linearizable => decode_block(bytes),
+            Protocol::Paper { .. } => decode_block_unchecked(bytes, no_value),
+        }
+    }
 }
 
 /// Configuration of a client.

@@ -4,6 +4,17 @@
 use crate::{Block, BlockHeader, MemoryAnswer, MemoryOperation, Slot, Value};
 use prefetch_index::prefetch_index;
 
+/// The part of a block that an operation changes, as far as concurrent readers can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The word of this slot.
+    Word(u8),
+    /// A payload, or the header.
+    Other,
+    /// Everything.
+    All,
+}
+
 /// All blocks of a store, each operation on them atomic.
 #[derive(Clone, Debug)]
 pub struct Index<V> {
@@ -37,6 +48,23 @@ impl<V: Value> Index<V> {
     pub fn slots(&self, block: u32) -> &[Slot<V>] {
         let first = block as usize * self.slots_per_block;
         &self.slots[first..first + self.slots_per_block]
+    }
+
+    /// The change that an operation would make to a block now; `None` if readers cannot tell. The
+    /// time of a slot's last use is a hint and does not count.
+    pub fn change(&self, block: u32, operation: &MemoryOperation<V>) -> Option<Change> {
+        match operation {
+            MemoryOperation::Swap { slot, expected, .. } => {
+                let found = self.slots(block).get(usize::from(*slot)).map(|slot| slot.word);
+                (found == Some(*expected)).then_some(Change::Word(*slot))
+            }
+            MemoryOperation::StoreFlags { slot, .. } => Some(Change::Word(*slot)),
+            MemoryOperation::WritePayload { .. } | MemoryOperation::Publish { .. } | MemoryOperation::Close => {
+                Some(Change::Other)
+            }
+            MemoryOperation::Reset { .. } => Some(Change::All),
+            MemoryOperation::ReadBlock | MemoryOperation::Check { .. } | MemoryOperation::Touch { .. } => None,
+        }
     }
 
     /// Carries out an operation. A slot that the block does not have answers
@@ -103,5 +131,32 @@ impl<V: Value> Index<V> {
         let first = block as usize * self.slots_per_block;
         let slots = &mut self.slots[first..first + self.slots_per_block];
         slots.get_mut(usize::from(slot)).map_or(MemoryAnswer::Unreachable, act)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SlotWord, Token};
+    use base::Time;
+
+    #[test]
+    fn a_swap_changes_a_word_only_if_it_finds_what_it_expects() {
+        let mut index: Index<Token> = Index::new(2, 3);
+        let expected = index.slots(1)[2].word;
+        let new = SlotWord(expected.0 ^ 1);
+        let swap = MemoryOperation::Swap { slot: 2, expected, new };
+        assert_eq!(index.change(1, &swap), Some(Change::Word(2)));
+        index.carry_out(1, swap.clone());
+        assert_eq!(index.change(1, &swap), None);
+    }
+
+    #[test]
+    fn the_time_of_the_last_use_is_no_change() {
+        let index: Index<Token> = Index::new(2, 3);
+        assert_eq!(index.change(0, &MemoryOperation::Touch { slot: 0, at: Time::us(1) }), None);
+        assert_eq!(index.change(0, &MemoryOperation::Close), Some(Change::Other));
+        let reset = MemoryOperation::Reset { header: BlockHeader::default() };
+        assert_eq!(index.change(0, &reset), Some(Change::All));
     }
 }

@@ -6,7 +6,8 @@
 //! | [`Client`] | GET by one-sided operations alone: the block of the key, else segment and record from flash, and fills the cache; sends other requests to the server |
 //! | [`Server`] | one for each device: takes updates, commits them in groups to a log, publishes, invalidates, answers; compacts and recovers the log |
 //! | [`layout`] | all of it as bytes |
-//! | [`baseline`] | LEED and LEED with Ditto, the paper's rivals |
+//! | [`CoreMap`] | which core of the box serves whom |
+//! | [`baseline`] | the paper's rivals: LEED, LEED with Ditto, and NVMe-oF without a store |
 //!
 //! The paper's protocol (5.2) loses linearizability when a lease expires under a living client,
 //! when a block is read while it is written, and in other ways that
@@ -16,6 +17,7 @@
 pub mod baseline;
 mod block;
 mod client;
+mod cores;
 mod error;
 mod index;
 mod key;
@@ -30,8 +32,9 @@ mod value;
 
 pub use block::{Block, BlockHeader, Expiry, Payload, Slot};
 pub use client::{Client, ClientConfig, ClientCounters, ClientIn, ClientOut, Operation, Outcome, Protocol, Source};
+pub use cores::CoreMap;
 pub use error::{Corrupt, LimitError, Refusal};
-pub use index::Index;
+pub use index::{Change, Index};
 pub use key::{FINGERPRINT_BITS, KEY_BYTES_MAX, Key, Place};
 pub use message::{ClientId, Reply, Request, RequestBody, RequestResult};
 pub use ports::{Content, FlashAnswer, FlashOperation, MemoryAnswer, MemoryOperation, RequestId};

@@ -96,6 +96,17 @@ pub enum MemoryAnswer<V> {
     Unreachable,
 }
 
+impl<V> MemoryAnswer<V> {
+    /// The answer of a read: of a block, or of a check, whose header and word were read after it.
+    pub fn of_read(block: Option<Block<V>>, header: Option<BlockHeader>, word: Option<SlotWord>) -> Self {
+        match (block, header, word) {
+            (Some(block), _, None) => MemoryAnswer::Block(block),
+            (Some(block), Some(header), Some(word)) => MemoryAnswer::Checked { block: Block { header, ..block }, word },
+            _ => MemoryAnswer::Unreachable,
+        }
+    }
+}
+
 /// What is written to a device at once.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content<V> {

@@ -1,10 +1,12 @@
-//! A spin lock on remote memory: compare-and-swap or swap takes it, a write gives it back, and a counter beside it is read and
-//! written by whoever holds it (EDM, paper 3.2.1: atomic operations for locks and mutexes).
+//! A spin lock on remote memory (EDM, paper 3.2.1: atomic operations for locks and mutexes).
+//! Compare-and-swap or swap takes it, and a write releases it. Its holder reads and writes a
+//! counter beside it.
 //!
-//! Run it with `cargo run -p sim --example locks`. Five compute nodes share one memory node of a simulated 100 Gb/s rack.
-//! The counter is right although its increments are a read and a write, because no two nodes are ever inside. The order
-//! of the two last steps matters: the write of the counter and the write that gives the lock back go from one node to one
-//! memory, and EDM keeps them in order; the program does not even have to wait for the first to end.
+//! Run it with `cargo run -p sim --example locks`. Five compute nodes share one memory node of a
+//! simulated 100 Gb/s rack. The counter is right although its increments are a read and a write,
+//! because no two nodes are ever inside. The order of the two last steps matters. The write of the
+//! counter and the write that releases the lock go from one node to one memory, so EDM keeps them
+//! in order. The program need not wait for the first to end.
 #![allow(dead_code)]
 
 #[path = "../tests/support/mod.rs"]

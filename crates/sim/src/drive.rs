@@ -1,13 +1,14 @@
-//! The part of a simulation that is the same for every design: the clock, the workload, the records, the end of a run.
+//! The part of a simulation that is the same for every design: the clock, the workload, the
+//! records, the end of a run.
 //!
-//! A [`Rig`] puts programs into models. It is handed requests and its own events, schedules further events, and says which
-//! requests have ended; everything else is done here, once.
+//! A [`Rig`] puts programs into models. It is handed requests and its own events, schedules further
+//! events, and says which requests have ended; everything else is done here, once.
 
+use crate::slab::Slab;
 use base::{Bytes, Operation, Request, Span, Time};
 use hardware::{Dram, DramConfig};
 use history::StoreHistory;
 use kernel::{EventQueue, Foresight, Soon};
-use prefetch_index::prefetch_index;
 use record::metric::Meter;
 use record::{
     Audit, Backlog, Keep, Keeper, Ledger, Outcome, Place, Row, RunFacts, RunIdentity, Sink, SinkError, SpanKind, Spans,
@@ -38,7 +39,8 @@ impl Ended {
     }
 }
 
-/// The driver's handle on a request in flight: a small number that is used again after the request has ended.
+/// The driver's handle on a request in flight: a small number that is used again after the request
+/// has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u32);
 
@@ -88,14 +90,16 @@ pub trait Rig {
     type Event: Copy;
     /// Called once, at time zero, before anything else.
     fn start(&mut self, _context: &mut Context<'_, Self::Event>) {}
-    /// The workload wants `request` to start now (`intended` in an open loop is now, and never later).
+    /// The workload wants `request` to start now (`intended` in an open loop is now, and never
+    /// later).
     fn issue(&mut self, ticket: Ticket, request: &Request, intended: Time, context: &mut Context<'_, Self::Event>);
     /// One of its own events is due.
     fn on(&mut self, event: Self::Event, context: &mut Context<'_, Self::Event>);
-    /// Whether it wants to be told of its events before they are due. That costs a little each time.
+    /// Whether it wants to be told of its events before they are due. That costs a little each
+    /// time.
     const FORESEES: bool = false;
-    /// One of its own events is due soon: a large rig fetches what it will need from memory, and says which request the event may
-    /// end, if it knows. Nothing else comes of it.
+    /// One of its own events is due soon: a large rig fetches what it will need from memory, and
+    /// says which request the event may end, if it knows. Nothing else comes of it.
     #[inline]
     fn foresee(&self, _soon: Soon, _event: Self::Event) -> Option<Ticket> {
         None
@@ -109,7 +113,8 @@ pub trait Rig {
     /// The end-to-end time of such a request alone in this network; `None` where no formula gives
     /// it.
     fn unloaded(&self, operation: Operation, bytes: Bytes) -> Option<Span>;
-    /// How long each direction of each link was busy so far: the driver takes differences for utilisation.
+    /// How long each direction of each link was busy so far: the driver takes differences for
+    /// utilisation.
     fn link_busy(&self, out: &mut Vec<Span>);
     /// Packets or messages that full buffers dropped so far.
     fn dropped_packets(&self) -> u64;
@@ -209,16 +214,16 @@ enum Ending {
     Stalled,
 }
 
-/// A request that the design has. One cache line: thousands are in flight, and each is looked at once.
+/// A request that the design has. One cache line in its slab: thousands are in flight, and each is
+/// needed once.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct InFlight {
     request: Request,
-    /// [`NEVER`] once it has ended.
     intended: Time,
 }
 
-const NEVER: Time = Time::MAX;
+const _: () = assert!(size_of::<Option<InFlight>>() == 64);
 
 /// One run of one rig.
 struct Drive<'a, R: Rig> {
@@ -227,10 +232,8 @@ struct Drive<'a, R: Rig> {
     sink: &'a mut dyn Sink,
     limits: &'a Limits,
     queue: EventQueue<Event<R::Event>>,
-    in_flight: Vec<InFlight>,
-    free_tickets: Vec<u32>,
-    arrivals: Vec<Option<Arrival>>,
-    free_arrivals: Vec<u32>,
+    in_flight: Slab<InFlight>,
+    arrivals: Slab<Arrival>,
     ended: Vec<Ended>,
     summarizer: Summarizer,
     meter: Meter,
@@ -241,7 +244,6 @@ struct Drive<'a, R: Rig> {
     /// Whether the warm-up is over.
     measuring: bool,
     progress: Progress,
-    pending_arrivals: usize,
     last_arrival: Time,
     stopped_at: Time,
     /// Whether arrivals have ended, as far as is known: the end of a request may still bring one.
@@ -278,22 +280,44 @@ pub struct Outcomes {
     pub history: Option<StoreHistory>,
 }
 
-/// A run that has come to its end. What is not the rig's to tell can be added to its metrics.
+/// A run that has ended. Judges add to its metrics before it is finished.
 pub struct Played {
     /// The readings of its metrics.
     pub meter: Meter,
-    facts: RunFacts,
-    summarizer: Summarizer,
+    /// Operations of clients of a key-value store and their answers, if they were kept.
+    pub history: Option<StoreHistory>,
+    counted: Counted,
+}
+
+/// What a run has counted beside its metrics.
+enum Counted {
+    Requests {
+        facts: Box<RunFacts>,
+        summarizer: Box<Summarizer>,
+    },
+    /// A run without requests.
+    Nothing(Box<Summary>),
 }
 
 impl Played {
-    /// What it comes to.
+    /// A run without requests, whose summary lacks only its metrics.
+    pub(crate) fn without_requests(summary: Summary, meter: Meter) -> Played {
+        Played { meter, history: None, counted: Counted::Nothing(Box::new(summary)) }
+    }
+
+    /// Summarises the run.
     pub fn finish(self) -> Outcomes {
-        let Played { meter, facts, summarizer } = self;
+        let Played { meter, history, counted } = self;
         let (metrics, warnings) = meter.finish();
-        let mut summary = summarizer.finish(&RunFacts { metrics, ..facts });
+        let (mut summary, histograms, transient) = match counted {
+            Counted::Requests { facts, summarizer } => {
+                let summary = summarizer.finish(&RunFacts { metrics, ..*facts });
+                (summary, summarizer.histograms(), summarizer.transient())
+            }
+            Counted::Nothing(summary) => (Summary { metrics, ..*summary }, BTreeMap::new(), Transient::Unknown),
+        };
         summary.warnings.extend(warnings);
-        Outcomes { summary, histograms: summarizer.histograms(), transient: summarizer.transient(), history: None }
+        Outcomes { summary, histograms, transient, history }
     }
 }
 
@@ -309,8 +333,8 @@ pub fn drive<R: Rig>(
     play(rig, source, sink, identity, limits, observer).map(Played::finish)
 }
 
-/// Plays `source` on `rig` until every request has ended, the drain limit has passed, or the observer stops it. Every request
-/// becomes exactly one row.
+/// Plays `source` on `rig` until every request has ended, the drain limit has passed, or the
+/// observer stops it. Every request becomes exactly one row.
 pub fn play<R: Rig>(
     rig: &mut R,
     source: &mut dyn Source,
@@ -326,10 +350,8 @@ pub fn play<R: Rig>(
         sink,
         limits,
         queue: EventQueue::new(),
-        in_flight: Vec::new(),
-        free_tickets: Vec::new(),
-        arrivals: Vec::new(),
-        free_arrivals: Vec::new(),
+        in_flight: Slab::new(),
+        arrivals: Slab::new(),
         ended: Vec::new(),
         summarizer,
         meter: Meter::new(),
@@ -338,7 +360,6 @@ pub fn play<R: Rig>(
         backlog: None,
         measuring: false,
         progress: Progress::default(),
-        pending_arrivals: 0,
         last_arrival: Time::ZERO,
         stopped_at: Time::ZERO,
         exhausted: false,
@@ -367,8 +388,8 @@ fn summarizer(identity: RunIdentity, limits: &Limits) -> Summarizer {
 /// Has what an event will need fetched from memory.
 struct Foreseeing<'a, R> {
     rig: &'a R,
-    in_flight: &'a [InFlight],
-    arrivals: &'a [Option<Arrival>],
+    in_flight: &'a Slab<InFlight>,
+    arrivals: &'a Slab<Arrival>,
 }
 
 impl<R: Rig> Foresight<Event<R::Event>> for Foreseeing<'_, R> {
@@ -377,11 +398,11 @@ impl<R: Rig> Foresight<Event<R::Event>> for Foreseeing<'_, R> {
         match event {
             Event::Rig(event) => {
                 if let Some(ticket) = self.rig.foresee(soon, *event) {
-                    prefetch_index(self.in_flight, ticket.0 as usize);
+                    self.in_flight.foresee(ticket.0);
                 }
             }
             Event::Arrival(slot) => {
-                if let Some(Some(arrival)) = self.arrivals.get(*slot as usize) {
+                if let Some(arrival) = self.arrivals.get(*slot) {
                     self.rig.foresee_issue(soon, &arrival.request);
                 }
             }
@@ -404,9 +425,9 @@ impl<R: Rig> Drive<'_, R> {
 
     /// Executes events until the run ends.
     fn run(&mut self, observer: &mut dyn Observer) -> Result<Ending, SinkError> {
-        while self.pending_arrivals > 0 || self.live() > 0 {
+        while self.arrivals.len() > 0 || self.live() > 0 {
             let Some((now, event)) = self.next_event() else { return Ok(self.ending_without_events()) };
-            if self.pending_arrivals == 0
+            if self.arrivals.len() == 0
                 && now.saturating_since(self.last_arrival) > self.limits.drain
                 && let Some(ending) = self.ending_by_time(now)
             {
@@ -434,8 +455,8 @@ impl<R: Rig> Drive<'_, R> {
         if self.source.awaits_an_end(self.progress.now) { Ending::Stalled } else { Ending::Complete }
     }
 
-    /// The drain limit has passed since the last arrival. That ends a run whose load is exhausted; a
-    /// closed loop that waits for its slots goes on until it counts as stalled.
+    /// The drain limit has passed since the last arrival. That ends a run whose load is exhausted;
+    /// a closed loop that waits for its slots goes on until it counts as stalled.
     fn ending_by_time(&mut self, now: Time) -> Option<Ending> {
         let (limit, ending) = if self.source.awaits_an_end(now) {
             (self.limits.drain.max(STALLED_AFTER), Ending::Stalled)
@@ -468,21 +489,15 @@ impl<R: Rig> Drive<'_, R> {
     }
 
     fn expect(&mut self, arrival: Arrival) {
-        let slot = self.free_arrivals.pop().unwrap_or_else(|| {
-            self.arrivals.push(None);
-            self.arrivals.len() as u32 - 1
-        });
         self.rig.foresee_request(&arrival.request);
-        self.arrivals[slot as usize] = Some(arrival);
-        self.pending_arrivals += 1;
+        let at = arrival.at;
+        let slot = self.arrivals.insert(arrival);
         self.exhausted = false;
-        self.queue.push_aside(arrival.at, Event::Arrival(slot));
+        self.queue.push_aside(at, Event::Arrival(slot));
     }
 
     fn arrive(&mut self, now: Time, slot: u32) {
-        let arrival = self.arrivals[slot as usize].take().expect("an arrival event names a pending arrival");
-        self.free_arrivals.push(slot);
-        self.pending_arrivals -= 1;
+        let arrival = self.arrivals.remove(slot);
         self.last_arrival = now;
         if !self.measuring && !self.is_warm_up(&arrival.request, now) {
             self.busy_at_warm_up = Some((now, self.link_busy()));
@@ -496,7 +511,7 @@ impl<R: Rig> Drive<'_, R> {
             backlog.add(underway);
         }
         self.progress.offered += 1;
-        let ticket = self.ticket(InFlight { request: arrival.request, intended: now });
+        let ticket = Ticket(self.in_flight.insert(InFlight { request: arrival.request, intended: now }));
         let keeps_spans = self.keeper.wants(arrival.request.id);
         if arrival.request.source == arrival.request.target {
             return self.access_own_memory(now, ticket, &arrival.request, keeps_spans);
@@ -504,7 +519,8 @@ impl<R: Rig> Drive<'_, R> {
         self.with_rig(now, keeps_spans, |rig, context| rig.issue(ticket, &arrival.request, now, context));
     }
 
-    /// A request that no network carries ends when the node's memory has served it, at once as far as the rig is concerned.
+    /// A request that no network carries ends when the node's memory has served it, at once as far
+    /// as the rig is concerned.
     fn access_own_memory(&mut self, now: Time, ticket: Ticket, request: &Request, keeps_spans: bool) {
         let node = request.source.index();
         if self.own_memory.len() <= node {
@@ -540,15 +556,6 @@ impl<R: Rig> Drive<'_, R> {
         }
     }
 
-    fn ticket(&mut self, in_flight: InFlight) -> Ticket {
-        if let Some(free) = self.free_tickets.pop() {
-            self.in_flight[free as usize] = in_flight;
-            return Ticket(free);
-        }
-        self.in_flight.push(in_flight);
-        Ticket(self.in_flight.len() as u32 - 1)
-    }
-
     /// Writes the rows of what has just ended and lets a closed loop go on.
     fn settle(&mut self, now: Time) -> Result<(), SinkError> {
         if self.ended.is_empty() {
@@ -556,14 +563,13 @@ impl<R: Rig> Drive<'_, R> {
         }
         let mut ended = std::mem::take(&mut self.ended);
         for end in &mut ended {
-            let InFlight { request, intended } = self.in_flight[end.ticket.0 as usize];
-            assert!(intended != NEVER, "request {} has ended twice", request.id.0);
-            self.close(end.ticket);
+            let InFlight { request, intended } = self.in_flight.remove(end.ticket.0);
+            self.progress.ended += 1;
             let ends_at = end.end;
             self.write(&request, intended, end)?;
             match self.source.after_end(ends_at.max(now), &request) {
                 Some(next) => self.expect(next),
-                None if self.pending_arrivals == 0 && !self.exhausted => {
+                None if self.arrivals.len() == 0 && !self.exhausted => {
                     self.exhausted = true;
                     self.busy_at_end = Some((now, self.link_busy()));
                 }
@@ -581,12 +587,6 @@ impl<R: Rig> Drive<'_, R> {
             return Dram::new(self.limits.memory).submit(Time::ZERO, request.bytes).saturating_since(Time::ZERO);
         }
         self.unloaded.get(self.rig, request).unwrap_or(Span::ZERO)
-    }
-
-    fn close(&mut self, ticket: Ticket) {
-        self.in_flight[ticket.0 as usize].intended = NEVER;
-        self.free_tickets.push(ticket.0);
-        self.progress.ended += 1;
     }
 
     /// Settles the ledger of a request that has ended, and writes its row.
@@ -622,11 +622,8 @@ impl<R: Rig> Drive<'_, R> {
         self.stopped_at = self.stopped_at.max(self.progress.now);
         let is_broken = self.limits.first_fault.is_some_and(|at| at <= self.stopped_at);
         let outcome = if is_broken && ending != Ending::Stopped { Outcome::Unavailable } else { Outcome::Unfinished };
-        for ticket in 0..self.in_flight.len() as u32 {
-            let InFlight { request, intended } = self.in_flight[ticket as usize];
-            if intended == NEVER {
-                continue;
-            }
+        let open: Vec<(u32, InFlight)> = self.in_flight.iter().map(|(ticket, open)| (ticket, *open)).collect();
+        for (ticket, InFlight { request, intended }) in open {
             let (ticket, start, end) = (Ticket(ticket), intended, self.stopped_at);
             let ledger = Ledger::open(intended, false);
             self.write(&request, intended, &mut Ended { ticket, outcome, start, end, ledger })?;
@@ -640,8 +637,8 @@ impl<R: Rig> Drive<'_, R> {
         busy
     }
 
-    /// The busiest link's share of the time between the end of the warm-up and the end of arrivals. Links book ahead, so a
-    /// saturated one may come out a little above one: it is one.
+    /// The busiest link's share of the time between the end of the warm-up and the end of arrivals.
+    /// Links book ahead, so a saturated one may come out a little above one: it is one.
     fn busiest_link(&mut self) -> f64 {
         let (end, at_end) = self.busy_at_end.take().unwrap_or_else(|| (self.stopped_at, self.link_busy()));
         let (start, at_start) = self.busy_at_warm_up.take().unwrap_or((Time::ZERO, Vec::new()));
@@ -676,6 +673,7 @@ impl<R: Rig> Drive<'_, R> {
             partial: ending == Ending::Stopped,
             stalled: ending == Ending::Stalled,
         };
-        Played { meter: self.meter, facts, summarizer: self.summarizer }
+        let counted = Counted::Requests { facts: Box::new(facts), summarizer: Box::new(self.summarizer) };
+        Played { meter: self.meter, history: None, counted }
     }
 }

@@ -1,4 +1,5 @@
-//! A rig within another one: its events wait in a queue of their own, and its requests end for the outer rig.
+//! A rig within another one: its events wait in a queue of their own, and its requests end for the
+//! outer rig.
 
 use crate::drive::{Context, Ended, Event, Rig};
 use base::Time;

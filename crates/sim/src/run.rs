@@ -1,65 +1,50 @@
-//! The one door of the simulator: a plan becomes a rig, and is played.
+//! The one door of the simulator: plays a plan's scene and finishes its summary.
 
-use crate::drive::{Limits, Observer, Outcomes, Played, Rig, WarmUp, play};
-use crate::rigs;
-use crate::rigs::blox::{BloxRig, BuildError};
-use crate::rigs::edm::{Background, EdmRig, EdmRigConfig, Fault, FaultKind};
-use crate::rigs::packet::PacketRigConfig;
-use crate::rigs::rivals;
-use crate::rigs::san::{SanBuildError, SanRig, SanRigConfig, SanSource, price};
-use crate::rigs::sdirect::SDirectRig;
-use crate::wear;
-use base::{Bytes, Seed, Span, Time};
-use edm::analysis::maximal_matching;
-use hardware::DramConfig;
-use record::metric::{self, Meter};
-use record::{Discard, Keep, RunIdentity, Sink, SinkError, Transient};
-use spec::blox::Blox;
-use spec::san::San;
-use spec::scalio::Scalio;
-use spec::sdirect::SDirect;
-use spec::wear::Wear;
-use spec::{Design, Messages, Plan, Protocol, Scene};
+use crate::drive::{Observer, Outcomes};
+use crate::rigs::blox::BuildError;
+use crate::rigs::san::SanBuildError;
+use crate::scene::{Scene, Stage};
+use base::{Span, Time};
+use record::{Discard, Keep, Sink, SinkError, Transient};
+use spec::Plan;
 use std::collections::BTreeMap;
-use workload::block_trace::Replay;
-use workload::{Generator, Source};
 
-/// How a plan is run, beside what it says.
+/// Options of a run beside its plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunOptions {
     /// The program's version, for the summary.
     pub version: String,
-    /// Where the point lies in its sweep, for the summary.
+    /// The point's place in its sweep, for the summary.
     pub labels: BTreeMap<String, String>,
     /// Whether every message is encoded and decoded on its way.
     pub wire_check: bool,
     /// Whether the history of a key-value store is kept, and judged whatever the plan says.
     pub keep_history: bool,
-    /// Of which requests the spans are kept in their order, for the sink.
+    /// Requests whose spans are kept in their order, for the sink.
     pub spans: Keep,
 }
 
-/// Why a run did not come to its end.
+/// Reasons why a run ends early.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
-    /// The sink takes no more rows. Rows taken so far stay as they are.
+    /// The sink refuses further rows. It keeps the rows so far.
     #[error(transparent)]
     Sink(#[from] SinkError),
-    /// A part of the plan's rack refuses its numbers.
+    /// A part of the plan's rack rejects its parameters.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// A part of the plan's storage network refuses its numbers.
+    /// A part of the plan's storage network rejects its parameters.
     #[error(transparent)]
     San(#[from] SanBuildError),
-    /// The model of wear refuses the plan's numbers.
+    /// The model of wear rejects the plan's parameters.
     #[error(transparent)]
     Wear(#[from] blox::WearError),
 }
 
-/// Runs `plan`; its rows go to `sink`, in the order in which requests end.
+/// Runs `plan` and writes its rows to `sink`, in the order in which requests end.
 ///
 /// # Errors
-/// When the rack cannot be built, or the sink takes no more rows.
+/// When the rack cannot be built, or the sink refuses further rows.
 pub fn run(
     plan: &Plan,
     options: &RunOptions,
@@ -68,11 +53,31 @@ pub fn run(
 ) -> Result<Outcomes, RunError> {
     match plan.warm_up() {
         Some(spec::WarmUp::Auto) => run_twice(plan, options, sink, observer),
-        _ => Play { plan, options, sink, observer, warm_up_found: None }.scene(),
+        _ => run_once(Stage { plan, options, sink, observer, warm_up_found: None }),
     }
 }
 
-/// The first run is measured from its beginning and tells how long the warm-up of the second is.
+/// The only list of scenes.
+fn scene(plan: &Plan) -> &dyn Scene {
+    match &plan.scene {
+        spec::Scene::Messages(scene) => scene.as_ref(),
+        spec::Scene::Blox(scene) => scene.as_ref(),
+        spec::Scene::San(scene) => scene.as_ref(),
+        spec::Scene::Wear(scene) => scene.as_ref(),
+        spec::Scene::SDirect(scene) => scene.as_ref(),
+        spec::Scene::Scalio(scene) => scene.as_ref(),
+    }
+}
+
+/// The summary begins with the warnings of the plan.
+fn run_once(stage: Stage<'_>) -> Result<Outcomes, RunError> {
+    let plan = stage.plan;
+    let mut outcomes = scene(plan).play(stage)?.finish();
+    outcomes.summary.warnings.splice(0..0, plan.warnings.iter().cloned());
+    Ok(outcomes)
+}
+
+/// The first run is measured from its beginning and yields the warm-up of the second.
 fn run_twice(
     plan: &Plan,
     options: &RunOptions,
@@ -81,7 +86,7 @@ fn run_twice(
 ) -> Result<Outcomes, RunError> {
     let first = plan.with_warm_up(Span::ZERO);
     let unheard = RunOptions { keep_history: false, spans: Keep::Nothing, ..options.clone() };
-    let found = Play { plan: &first, options: &unheard, sink: &mut Discard, observer, warm_up_found: None }.scene()?;
+    let found = run_once(Stage { plan: &first, options: &unheard, sink: &mut Discard, observer, warm_up_found: None })?;
     let (until, trouble) = match found.transient {
         Transient::Until(time) => (time, None),
         Transient::Unknown => {
@@ -91,292 +96,20 @@ fn run_twice(
     };
     let span = until.saturating_since(Time::ZERO);
     let second = plan.with_warm_up(span);
-    let mut outcomes = Play { plan: &second, options, sink, observer, warm_up_found: Some(span) }.scene()?;
+    let mut outcomes = run_once(Stage { plan: &second, options, sink, observer, warm_up_found: Some(span) })?;
     outcomes.summary.plan_hash = plan.hash();
     outcomes.summary.warnings.extend(trouble.map(|trouble| format!("warm_up = \"auto\": {trouble}")));
     Ok(outcomes)
 }
 
-/// What every rig is played with.
-struct Play<'a> {
-    plan: &'a Plan,
-    options: &'a RunOptions,
-    sink: &'a mut dyn Sink,
-    observer: &'a mut dyn Observer,
-    /// The warm-up that a first run has found.
-    warm_up_found: Option<Span>,
-}
-
-impl Play<'_> {
-    fn scene(self) -> Result<Outcomes, RunError> {
-        match &self.plan.scene {
-            Scene::Messages(messages) => self.messages(messages),
-            Scene::Blox(blox) => self.blox(blox),
-            Scene::San(san) => self.san(san),
-            Scene::Wear(wear) => self.wear(wear),
-            Scene::SDirect(sdirect) => self.sdirect(sdirect),
-            Scene::Scalio(scalio) => self.scalio(scalio),
-        }
-    }
-
-    fn messages(self, messages: &Messages) -> Result<Outcomes, RunError> {
-        let (seed, options) = (Seed(self.plan.seed), self.options);
-        let rival = match &messages.design {
-            Design::Edm(edm) => {
-                let rig = EdmRig::new(edm_config(messages, edm, seed, options));
-                let plan = self.plan;
-                let mut played = self.on(messages, rig)?;
-                measure_matching(messages, edm, seed, &mut played.meter);
-                return Ok(finish(plan, played));
-            }
-            Design::Packet(rival) => rival,
-        };
-        let (plan, rig) = (self.plan, packet_config(messages, rival, options));
-        macro_rules! play {
-            ($( $(#[$doc:meta])* $rival:ident $key:ident : $file:ident of $config:ident; )*) => {
-                match &rival.protocol { $(
-                    Protocol::$rival(config) => self.on(messages, rivals::rig::$key(config, &rig, seed.child("fabric"))),
-                )* }
-            };
-        }
-        let played = spec::rivals!(play);
-        played.map(|played| finish(plan, played))
-    }
-
-    fn on(self, messages: &Messages, mut rig: impl Rig) -> Result<Played, RunError> {
-        let mut source = Generator::new(&messages.workload, Seed(self.plan.seed));
-        let planned_load = messages.load.map(|load| load.busiest_link);
-        let limits = Limits { memory: messages.memory, planned_load, ..self.limits(messages.run) };
-        self.drive(&mut rig, &mut source, &limits)
-    }
-
-    /// Without a node's own memory, and without a load that was asked for.
-    fn limits(&self, run: spec::Run) -> Limits {
-        Limits {
-            warm_up: warm_up(run),
-            drain: run.drain_limit,
-            memory: DramConfig { latency: Span::ZERO, bandwidth: None },
-            planned_load: None,
-            first_fault: self.plan.first_fault(),
-            spans: self.options.spans,
-        }
-    }
-
-    fn blox(self, blox: &Blox) -> Result<Outcomes, RunError> {
-        let seed = Seed(self.plan.seed);
-        let mut rig = BloxRig::new(blox, seed, self.options.wire_check)?;
-        let mut source: Box<dyn Source> = match &blox.replay {
-            Some(replay) => Box::new(Replay::new(replay.config.clone(), (*replay.trace).clone())),
-            None => Box::new(workload::storage::Generator::new(&blox.io, seed)),
-        };
-        let (plan, limits) = (self.plan, self.limits(blox.run));
-        let mut played = self.drive(&mut rig, source.as_mut(), &limits)?;
-        rig.judge_history(&mut played.meter);
-        Ok(finish(plan, played))
-    }
-
-    fn sdirect(self, sdirect: &SDirect) -> Result<Outcomes, RunError> {
-        let seed = Seed(self.plan.seed);
-        let mut rig = SDirectRig::new(sdirect, seed, self.options.wire_check)?;
-        let mut source = workload::storage::Generator::new(&sdirect.io, seed);
-        let (plan, limits) = (self.plan, self.limits(sdirect.run));
-        self.drive(&mut rig, &mut source, &limits).map(|played| finish(plan, played))
-    }
-
-    fn scalio(self, scalio: &Scalio) -> Result<Outcomes, RunError> {
-        let seed = Seed(self.plan.seed);
-        let options = self.options;
-        let mut rig = rigs::scalio::build(scalio, seed, options.wire_check, options.keep_history)?;
-        let mut source = workload::storage::Generator::new(&scalio.io, seed);
-        let (plan, limits) = (self.plan, self.limits(scalio.run));
-        let mut played = self.drive(&mut rig, &mut source, &limits)?;
-        rig.judge(&mut played.meter);
-        Ok(Outcomes { history: rig.take_history(), ..finish(plan, played) })
-    }
-
-    fn san(self, san: &San) -> Result<Outcomes, RunError> {
-        let seed = Seed(self.plan.seed);
-        let mut rig = SanRig::new(SanRigConfig::of(san, seed, self.options.wire_check)?)?;
-        let mut source = SanSource::new(&san.io.load, seed);
-        let (plan, limits) = (self.plan, self.limits(san.run));
-        let mut played = self.drive(&mut rig, source.as_mut(), &limits)?;
-        source.measure(&mut played.meter);
-        rig.judge_write_order(&mut played.meter);
-        rig.judge_pauses(&mut played.meter);
-        price(san, &mut played.meter);
-        Ok(finish(plan, played))
-    }
-
-    /// Without requests: the sink gets no rows.
-    fn wear(self, wear: &Wear) -> Result<Outcomes, RunError> {
-        let mut outcomes = wear::play(wear, self.identity(), self.observer)?;
-        outcomes.summary.warnings.splice(0..0, self.plan.warnings.iter().cloned());
-        Ok(outcomes)
-    }
-
-    fn identity(&self) -> RunIdentity {
-        RunIdentity {
-            version: self.options.version.clone(),
-            plan_hash: self.plan.hash(),
-            design: self.plan.design().word(),
-            seed: self.plan.seed,
-            labels: self.options.labels.clone(),
-        }
-    }
-
-    fn drive(self, rig: &mut impl Rig, source: &mut dyn Source, limits: &Limits) -> Result<Played, RunError> {
-        let identity = self.identity();
-        let Play { sink, observer, warm_up_found, .. } = self;
-        let mut played = play(rig, source, sink, identity, limits, observer)?;
-        if let Some(span) = warm_up_found {
-            played.meter.put(metric::warm_up_us, span.as_ns_f64() / 1e3);
-        }
-        Ok(played)
-    }
-}
-
-/// What a run comes to, with the warnings of its plan first.
-fn finish(plan: &Plan, played: Played) -> Outcomes {
-    let mut outcomes = played.finish();
-    outcomes.summary.warnings.splice(0..0, plan.warnings.iter().cloned());
-    outcomes
-}
-
-fn warm_up(run: spec::Run) -> WarmUp {
-    match run.warm_up {
-        spec::WarmUp::Time(span) => WarmUp::Time(span),
-        spec::WarmUp::Requests(count) => WarmUp::Requests(count),
-        // It is found by a first run, which begins with none.
-        spec::WarmUp::Auto => WarmUp::Time(Span::ZERO),
-    }
-}
-
-/// The time to a maximal matching, if the plan asks for it (EDM, 3.1.3).
-fn measure_matching(plan: &Messages, edm: &spec::Edm, seed: Seed, meter: &mut Meter) {
-    if edm.matching_trials == 0 {
-        return;
-    }
-    let place = edm::Place { nodes: plan.fabric.nodes, rate: plan.fabric.rate };
-    let found = maximal_matching(&edm.config, place, edm.matching_trials, seed.child("analysis"));
-    meter.put(metric::matching_iterations_to_maximal, found.iterations);
-    meter.put(metric::matching_iterations_to_99_percent, found.iterations_to_99_percent);
-    meter.put(metric::matching_latency_ns, found.latency_ns);
-    meter.put(metric::matching_latency_to_99_percent_ns, found.latency_to_99_percent_ns);
-    meter.put(metric::matching_matched_fraction, found.matched);
-}
-
-fn edm_config(plan: &Messages, edm: &spec::Edm, seed: Seed, options: &RunOptions) -> EdmRigConfig {
-    EdmRigConfig {
-        edm: edm.config,
-        nodes: plan.fabric.nodes,
-        rate: plan.fabric.rate,
-        propagation: plan.fabric.propagation,
-        transceiver: plan.fabric.transceiver,
-        memory: plan.memory,
-        redundant: edm.redundant,
-        faults: plan.faults.iter().filter_map(fault).collect(),
-        background: plan.background.clone().map(|frames| Background {
-            frames,
-            preemption: edm.preemption,
-            seed: seed.child("background"),
-        }),
-        wire_check: options.wire_check,
-    }
-}
-
-/// Corruption is noticed by the scrambler, and the link disabled: to the network it is a dead link (EDM, 3.3).
-fn fault(fault: &spec::Fault) -> Option<Fault> {
-    let kind = match fault.kind {
-        spec::FaultKind::LinkDown { node, .. } | spec::FaultKind::LinkCorrupt { node, .. } => FaultKind::LinkDown(node),
-        spec::FaultKind::SwitchDown { switch } => FaultKind::SwitchDown(switch as usize),
-        spec::FaultKind::NodeDown { node } => FaultKind::NodeDown(node),
-        // `spec` refuses these here.
-        spec::FaultKind::LinkUp { .. } | spec::FaultKind::SwitchUp { .. } | spec::FaultKind::NodeUp { .. } => {
-            return None;
-        }
-    };
-    Some(Fault { at: fault.at, kind })
-}
-
-fn packet_config(plan: &Messages, rival: &spec::Packet, options: &RunOptions) -> PacketRigConfig {
-    PacketRigConfig {
-        nodes: plan.fabric.nodes,
-        rate: plan.fabric.rate,
-        propagation: plan.fabric.propagation,
-        stack: rival.stack,
-        read_request_bytes: Bytes::new(spec::READ_REQUEST.count()),
-        memory: plan.memory,
-        cut_through: false,
-        wire_check: options.wire_check,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use edm::pcs::multiplex::Policy;
-    use spec::BackgroundStream;
-
-    const SHARED: &str = r#"
-title = "shared links"
-seed = 3
-fabric = { nodes = 4, rate = "100Gbps" }
-design = { name = "edm", edm.preemption = "strict" }
-workload = { load = 0.2 }
-run = { requests = 300 }
-[background]
-egress_queue = "64KiB"
-[[background.stream]]
-name = "storage"
-frame = "9018B"
-load = 0.25
-burst_frames = 4
-[[background.stream]]
-name = "ip"
-load = 0.1
-"#;
 
     fn plan(text: &str) -> Plan {
         let experiment =
             spec::parse("shared.toml", text, &spec::NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}"));
         experiment.points(None).remove(0).plan
-    }
-
-    fn rig_of(plan: &Plan) -> EdmRigConfig {
-        let messages = plan.messages().expect("EDM carries messages");
-        let Design::Edm(edm) = &messages.design else { panic!("{:?}", messages.design) };
-        edm_config(messages, edm, Seed(plan.seed), &RunOptions::default())
-    }
-
-    #[test]
-    fn a_background_reaches_the_rig_as_it_is_planned() {
-        let stream = |name: &str, frame: u64, load: f64, burst_frames: u32| BackgroundStream {
-            name: name.into(),
-            frame: Bytes::new(frame),
-            load,
-            burst_frames,
-        };
-        let streams = vec![stream("storage", 9_018, 0.25, 4), stream("ip", 1_518, 0.1, 1)];
-        let expected = Background {
-            frames: spec::Background { egress_queue: Bytes::kib(64), streams },
-            preemption: Policy::Strict,
-            seed: Seed(3).child("background"),
-        };
-        assert_eq!(rig_of(&plan(SHARED)).background, Some(expected));
-    }
-
-    #[test]
-    fn without_a_background_links_are_plain() {
-        let (without, _) = SHARED.split_once("[background]").expect("the text has one");
-        assert_eq!(rig_of(&plan(without)).background, None);
-    }
-
-    #[test]
-    fn each_preemption_of_a_plan_is_a_policy_of_the_line() {
-        for (name, policy) in [("fair", Policy::Fair), ("strict", Policy::Strict), ("none", Policy::None)] {
-            let rig = rig_of(&plan(&SHARED.replace("strict", name)));
-            assert_eq!(rig.background.map(|background| background.preemption), Some(policy));
-        }
     }
 
     const COLD: &str = r#"

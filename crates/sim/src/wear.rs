@@ -3,36 +3,37 @@
 #[cfg(test)]
 mod tests;
 
-use crate::drive::{Flow, Observer, Outcomes, Progress};
+use crate::drive::{Flow, Played, Progress};
+use crate::run::RunError;
+use crate::scene::{Scene, Stage};
 use base::{Bytes, Seed};
 use blox::{
-    Assignment, DriveFlash, GlobalConfig, LocalConfig, SsdPlace, SwapTrigger, WearArm, WearConfig, WearError,
-    WearModel, WearReport, WearWorkload, imbalance,
+    Assignment, DriveFlash, GlobalConfig, LocalConfig, SsdPlace, SwapTrigger, WearArm, WearConfig, WearModel,
+    WearReport, WearWorkload, imbalance,
 };
 use record::metric::{self, Meter};
-use record::{RunIdentity, Summary, Transient};
+use record::{RunIdentity, Summary};
 use spec::wear::{
     ArmName, DAYS_PER_YEAR, LocalLevelling, Replacement, TriggerName, Wear, WearAssignmentName, WearLoad,
 };
-use std::collections::BTreeMap;
 
 const NS_PER_DAY: f64 = 86_400e9;
 /// The server whose drives are told one by one (Figure 22 shows one server).
 const OBSERVED_SERVER: usize = 0;
 
-/// Plays `wear`. The observer is asked every day; a run that it stops is summarised as partial.
-///
-/// # Errors
-/// When the model refuses the numbers, which `spec` has checked.
-pub(crate) fn play(wear: &Wear, identity: RunIdentity, observer: &mut dyn Observer) -> Result<Outcomes, WearError> {
-    let model = WearModel::new(config(wear, Seed(identity.seed)))?;
-    let goes_on = |day: u32| {
-        let progress = Progress { events: u64::from(day - 1), ..Progress::default() };
-        observer.progress(&progress) == Flow::Continue
-    };
-    let report = model.run_while(goes_on);
-    let summary = summary(wear, identity, &report);
-    Ok(Outcomes { summary, histograms: BTreeMap::new(), transient: Transient::Unknown, history: None })
+/// Without requests: the sink gets no rows. The observer is called once a day; a run that it stops
+/// is summarised as partial.
+impl Scene for Wear {
+    fn play(&self, stage: Stage<'_>) -> Result<Played, RunError> {
+        let model = WearModel::new(config(self, stage.seed()))?;
+        let identity = stage.identity();
+        let goes_on = |day: u32| {
+            let progress = Progress { events: u64::from(day - 1), ..Progress::default() };
+            stage.observer.progress(&progress) == Flow::Continue
+        };
+        let report = model.run_while(goes_on);
+        Ok(played(self, identity, &report))
+    }
 }
 
 fn config(wear: &Wear, seed: Seed) -> WearConfig {
@@ -91,9 +92,9 @@ fn replacement(replacement: &Replacement) -> blox::Replacement {
     blox::Replacement { day, place: SsdPlace { server, ssd } }
 }
 
-fn summary(wear: &Wear, identity: RunIdentity, report: &WearReport) -> Summary {
+fn played(wear: &Wear, identity: RunIdentity, report: &WearReport) -> Played {
     let days = report.samples.len();
-    let mut summary = Summary {
+    let summary = Summary {
         version: identity.version,
         plan_hash: identity.plan_hash,
         design: identity.design,
@@ -108,11 +109,10 @@ fn summary(wear: &Wear, identity: RunIdentity, report: &WearReport) -> Summary {
     measure_imbalances(wear, report, &mut meter);
     measure_lifetime(report, &mut meter);
     measure_drives(wear, report, &mut meter);
-    (summary.metrics, summary.warnings) = meter.finish();
     if summary.partial {
-        summary.warnings.push(format!("the run was cut short after {days} of {} days", wear.days));
+        meter.warn(format!("the run was cut short after {days} of {} days", wear.days));
     }
-    summary
+    Played::without_requests(summary, meter)
 }
 
 /// Largest over mean, see `blox::WearSample`.

@@ -1,4 +1,5 @@
-//! Does coordination hold: who collects when, where reads go meanwhile, and whether collecting keeps up.
+//! Does coordination hold: who collects when, where reads go meanwhile, and whether collecting
+//! keeps up.
 
 mod blox_support;
 
@@ -224,7 +225,8 @@ fn a_token_bucket_holds_each_virtual_drive_to_its_rate() {
     }
 }
 
-/// A full group whose members all write: streams of a member that had nothing to collect begin again when it runs short, though others still collect.
+/// A full group whose members all write: streams of a member that had nothing to collect begin
+/// again when it runs short, though others still collect.
 #[test]
 fn nobody_waits_for_the_collection_of_others_in_its_group() {
     let full = [
@@ -301,7 +303,8 @@ fn background_traffic_delays_storage_under_priority_and_no_more_than_its_turn_un
     let [priority, fifo, fair, shaped] =
         ["priority", "fifo", "fair-queue", "token-bucket"].map(|name| storage_delay(name, "0.7"));
     assert!(priority > Span::us(50), "bursts of 200 us go first: {priority}");
-    // In order of arrival, bursts at line rate leave as they come: one frame at most is before a packet.
+    // In order of arrival, bursts at line rate leave as they come: one frame at most is before a
+    // packet.
     assert!(fifo < frame * 2, "{fifo}");
     assert!(fair < frame * 2, "the rest of one frame, and a turn: {fair}");
     assert!(shaped < frame * 2, "{shaped}");

@@ -1,11 +1,13 @@
-//! Does it run, and is it the same run: one seed, one sequence of rows; every request in exactly one of them.
+//! Does it run, and is it the same run: one seed, one sequence of rows; every request in exactly
+//! one of them.
 
 mod blox_support;
 
 use blox_support::{Change, THREE_REPLICAS, plan, play, play_with, played};
 use std::collections::BTreeSet;
 
-/// All designs, with everything in use that draws: networks, random victims, bursts of background traffic, a third replica, isolation in software.
+/// All designs, with everything in use that draws: networks, random victims, bursts of background
+/// traffic, a third replica, isolation in software.
 const BUSY: [Change<'_>; 12] = [
     ("rack.network", "fast"),
     ("rack.rate", "10Gbps"),

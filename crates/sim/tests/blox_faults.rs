@@ -1,4 +1,5 @@
-//! Does the protocol hold when things break: nothing stale is served, no run hangs, and what has come back serves again.
+//! Does the protocol hold when things break: nothing stale is served, no run hangs, and what has
+//! come back serves again.
 
 mod blox_support;
 
@@ -138,7 +139,8 @@ proptest! {
         assert_recovers(&faults, &changes);
     }
 
-    /// Where all replicas of a volume die, what they had in memory alone is lost, and the history shows it. Whoever comes back serves.
+    /// Where all replicas of a volume die, what they had in memory alone is lost, and the history
+    /// shows it. Whoever comes back serves.
     #[test]
     fn whatever_breaks_in_whatever_order_the_rack_recovers(
         faults in faults(&["link-down", "link-up", "node-down", "node-up"], 3), changes in rack(),
@@ -167,7 +169,8 @@ fn a_server_that_stays_dead_is_replaced_on_channels_that_nobody_uses() {
     assert_serves_again(&played, &"a dead server");
 }
 
-/// All channels of all drives have owners: the volume goes on with the replicas that it has, for reads and for writes.
+/// All channels of all drives have owners: the volume goes on with the replicas that it has, for
+/// reads and for writes.
 #[test]
 fn a_server_that_stays_dead_and_cannot_be_replaced_keeps_nobody_from_writing() {
     let full = [("vssd.per_ssd", "16"), ("rack.clients", "4"), ("vssd.used_before", "0.0")];
@@ -197,7 +200,8 @@ fn reads_of_a_server_behind_a_dead_link_are_rescued_by_the_switch() {
     assert_eq!(played.ended(Outcome::Finished), played.rows.len());
 }
 
-/// A port is up when the server behind it and its link are: the return of the one does not hide that the other is down.
+/// A port is up when the server behind it and its link are: the return of the one does not hide
+/// that the other is down.
 #[test]
 fn a_server_that_is_back_behind_a_dead_link_is_still_rescued() {
     let both = [at(50_000, "link-down", 0), at(52_000, "node-down", 0), at(54_000, "node-up", 0)];

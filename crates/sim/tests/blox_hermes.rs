@@ -1,4 +1,5 @@
-//! Does the protocol hold: what clients of a group of replicas see is linearizable, whatever fails, and what fails heals.
+//! Does the protocol hold: what clients of a group of replicas see is linearizable, whatever fails,
+//! and what fails heals.
 
 mod hermes_world;
 

@@ -1,4 +1,5 @@
-//! Does the protocol hold: whatever the rack is made of, clients see one copy of each page, and every request ends.
+//! Does the protocol hold: whatever the rack is made of, clients see one copy of each page, and
+//! every request ends.
 
 mod blox_support;
 

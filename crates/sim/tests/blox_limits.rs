@@ -1,4 +1,5 @@
-//! Does it run at the edges: least and greatest of everything that a plan may say. Nothing hangs, nothing panics, everything is answered.
+//! Does it run at the edges: least and greatest of everything that a plan may say. Nothing hangs,
+//! nothing panics, everything is answered.
 
 mod blox_support;
 

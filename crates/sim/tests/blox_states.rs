@@ -1,4 +1,5 @@
-//! What drives hold when a run begins: each state is what its name says, and a snapshot is the state that it was made of.
+//! What drives hold when a run begins: each state is what its name says, and a snapshot is the
+//! state that it was made of.
 
 mod blox_support;
 
@@ -64,9 +65,9 @@ fn each_state_holds_what_it_says() {
     assert!(fragmented.windows.len() >= 3 && fragmented.windows.iter().skip(2).all(|value| *value > 1.0));
 }
 
-/// A rack that does nothing but write, on drives that were prepared: write amplification of the
-/// last windows of the preparation, of the run, and of the closed form with as much space free as
-/// collection keeps on average.
+/// A rack that only writes, on prepared drives. Compares write amplification of the last windows of
+/// the preparation, of the run, and of the closed form with the free space that collection keeps on
+/// average.
 fn amplifications(changes: &[Change<'_>]) -> [f64; 3] {
     let writes = [
         ("flash.state", "fragmented"),

@@ -1,4 +1,5 @@
-//! Does the protocol hold: two drives of a server exchange what they hold while clients read and write, and no read is stale.
+//! Does the protocol hold: two drives of a server exchange what they hold while clients read and
+//! write, and no read is stale.
 
 mod blox_support;
 
@@ -34,7 +35,8 @@ fn every_page_of_both_drives_moves_once_and_no_read_is_stale() {
     }
 }
 
-/// Paper, 3.6: a drive is written once as a whole; one swap every 12 days for five years takes 0.5 % of 30,000 erases.
+/// Paper, 3.6: a drive is written once as a whole; one swap every 12 days for five years takes 0.5
+/// % of 30,000 erases.
 #[test]
 fn a_swap_costs_what_the_paper_says_for_the_share_of_the_drive_that_holds_data() {
     for (data, stop) in [("0.1", "0.38"), ("0.3", "0.37")] {

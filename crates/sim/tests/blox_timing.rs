@@ -82,7 +82,8 @@ fn a_write_alone_takes_its_way_and_the_other_replicas_acknowledgement() {
 fn a_write_with_a_replica_elsewhere_waits_for_the_way_to_the_other_rack_and_back() {
     let elsewhere = [("io.write_share", "1.0"), ("io.think", "5ms"), ("rack.remote_replica", "true")];
     let played = played(&with(&elsewhere)).all_finished();
-    // Behind the local replica's message on the server's link; the remote server's own link is part of its way.
+    // Behind the local replica's message on the server's link; the remote server's own link is part
+    // of its way.
     let replication = way(INVALIDATE) + wire(INVALIDATE) + way(ACKNOWLEDGE) + Span::us(142) * 2;
     let exact = played.rows.iter().filter(|row| row.spans.get(SpanKind::Replication) == replication).count();
     // Heartbeats and the messages of the write before are in the way of some.

@@ -1,4 +1,5 @@
-//! Is the model right: what a run says of its channels and of write amplification is what its requests have moved.
+//! Is the model right: what a run says of its channels and of write amplification is what its
+//! requests have moved.
 
 mod blox_support;
 

@@ -1,7 +1,9 @@
-//! Is the model right: RackBlox's model of years of wear against whole translation layers, on two servers of two drives of two vSSDs.
+//! Is the model right: RackBlox's model of years of wear against whole translation layers, on two
+//! servers of two drives of two vSSDs.
 //!
-//! The drives are small, so that hundreds of erases of each block take a second. Whole layers and model share the balancers; all that the model is told
-//! of the flash is its size and the write amplification of each workload, measured on a region of its own.
+//! The drives are small, so that hundreds of erases of each block take a second. Whole layers and
+//! model share the balancers. The model knows only the size of the flash and the write
+//! amplification of each workload, measured on a region of its own.
 
 use base::{Bytes, Rate, Seed, Span, Stream};
 use blox::{
@@ -28,12 +30,14 @@ const VSSDS: usize = 2;
 /// Units that a vSSD would write a day if it only wrote: 2.4 times what it holds.
 const PEAK_UNITS: u64 = 1_500;
 const DAYS: u32 = 360;
-/// The last day alone: with few drives, longer memories make near ties, in which a hair's breadth decides and the two go different ways.
+/// The last day alone: with few drives, longer memories make near ties, in which a hair's breadth
+/// decides and the two go different ways.
 const RATE_WINDOW_DAYS: u32 = 1;
 /// From here on imbalances are compared: ten local periods. Before, a single victim counts.
 const SETTLED_DAY: u32 = 120;
 
-/// The write shares of Table 2 that differ most, in an order that loads the servers differently; whether writes are skewed is ours.
+/// The write shares of Table 2 that differ most, in an order that loads the servers differently;
+/// whether writes are skewed is ours.
 const WORKLOADS: [(f64, bool); 4] = [(0.9786, true), (0.5376, false), (0.0227, false), (0.1034, true)];
 
 /// What one vSSD writes.
@@ -249,8 +253,9 @@ fn within(server: &[f64]) -> f64 {
     imbalance(server.iter().copied())
 }
 
-/// The largest of the differences between whole layers and model from the settled day on: of the rack's mean wear, relative to it; and
-/// of the imbalances in servers, between servers and between all drives.
+/// The largest differences between whole layers and model from the settled day on. They are those of
+/// the rack's mean wear, relative to it, and of the imbalances in servers, between servers and
+/// between drives.
 fn differences(whole: &[Vec<f64>], report: &WearReport) -> [f64; 4] {
     let mut largest = [0.0; 4];
     for (erases, sample) in whole.iter().zip(&report.samples).skip(SETTLED_DAY as usize) {
@@ -285,7 +290,8 @@ fn with_swaps_wear_and_imbalances_are_as_the_model_says() {
     for arm in [WearArm::Local, WearArm::LocalAndGlobal] {
         let (whole, report) = play_both(arm);
         let [wear, imbalances @ ..] = differences(&whole, &report);
-        // What was just written as a whole is collected more cheaply for a while, which the model leaves out: it wears up to this much more.
+        // What was just written as a whole is collected more cheaply for a while, which the model
+        // leaves out: it wears up to this much more.
         assert!(wear < 0.025, "{arm:?}: {wear}");
         assert!(imbalances.iter().all(|difference| *difference < 0.015), "{arm:?}: {imbalances:?}");
     }

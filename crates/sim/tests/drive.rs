@@ -10,7 +10,8 @@ use sim::rigs::edm::EdmRig;
 use support::{Plain, Script, play, testbed};
 use workload::{Arrival, Arrivals, Class, Generator, Pattern, SizeDistribution, Source};
 
-/// Fixed requests, one of which is followed by another when it has ended: a storage block is read and then written.
+/// Fixed requests, one of which is followed by another when it has ended: a storage block is read
+/// and then written.
 struct Followed {
     script: Script,
     read: u64,
@@ -39,7 +40,8 @@ fn arrivals_have_not_ended_while_the_end_of_a_read_brings_a_write() {
 
     let (rows, summary) = play(&mut EdmRig::new(testbed()), &mut source);
 
-    // The first read ends long before the second one, which brings the write: 32 us of the uplink, beside which all else is short.
+    // The first read ends long before the second one, which brings the write: 32 us of the uplink,
+    // beside which all else is short.
     assert_eq!(rows.iter().map(|row| row.request.0).collect::<Vec<_>>(), [0, 1, 2]);
     assert!(rows[2].latency() > Span::us(32));
     assert!(summary.load.busiest_link > 0.9, "{}", summary.load.busiest_link);
@@ -145,7 +147,8 @@ fn what_is_waited_for_in_vain_after_a_fault_is_unavailable_and_not_unfinished() 
     let dying = || Dying { answers: 9, after: Span::ms(1), tick: Some(Span::ms(1)) };
     let broken = closed_loop_with_a_fault(dying(), None, Some(Time::ms(3)));
     assert_eq!((broken.counts.unavailable, broken.counts.in_flight_at_end), (1, 0));
-    // Two slots, a request a millisecond each: six ended before the fault or at it, of which two at it.
+    // Two slots, a request a millisecond each: six ended before the fault or at it, of which two at
+    // it.
     let availability = broken.availability.expect("something broke");
     assert_eq!((availability.requests, availability.unserved, availability.recovery_ns), (6, 1, None));
     assert_eq!(availability.fraction, 1.0 - 1.0 / 6.0);

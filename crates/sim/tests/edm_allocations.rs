@@ -1,6 +1,7 @@
 //! Does a running network allocate? Counted by an allocator of this test's own.
 //!
-//! `unsafe` is allowed here, and only here: an allocator is an unsafe trait. Each call goes to the system's allocator as it came.
+//! `unsafe` is allowed here, and only here: an allocator is an unsafe trait. Each call goes to the
+//! system's allocator as it came.
 #![allow(unsafe_code)]
 
 mod support;
@@ -16,7 +17,8 @@ struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: every call is handed on to `System` with the arguments with which it came, so its promises are `System`'s.
+// SAFETY: every call is handed on to `System` with the arguments with which it came, so its
+// promises are `System`'s.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Relaxed);
@@ -51,7 +53,8 @@ impl Sink for Milestones {
     }
 }
 
-/// Allocations of `config` at load 0.8 of 64 B reads and writes while 100,000 requests end, after the first 20,000.
+/// Allocations of `config` at load 0.8 of 64 B reads and writes while 100,000 requests end, after
+/// the first 20,000.
 fn allocations_in_steady_state(config: EdmRigConfig) -> u64 {
     let nodes = config.nodes;
     let mut rig = EdmRig::new(config);
@@ -66,9 +69,9 @@ fn allocations_in_steady_state(config: EdmRigConfig) -> u64 {
     sink.allocations[1] - sink.allocations[0]
 }
 
-/// What is left are buffers that double when a new longest queue comes up (an ordered list of one of 144 ports, a queue of one
-/// host): a few at random, more rarely the longer a run is, and none an event or a request. All in one test: tests run
-/// beside each other, and the counter is one for all.
+/// What is left are buffers that double when a new longest queue comes up (an ordered list of one
+/// of 144 ports, a queue of one host). They are few, and rarer the longer a run is. None is per
+/// event or request. All in one test: tests run beside each other, and the counter is one for all.
 #[test]
 fn a_network_in_steady_state_does_not_allocate() {
     let plain = EdmRigConfig { wire_check: false, ..cluster(144) };

@@ -1,4 +1,5 @@
-//! Is remote memory a memory? Answers, atomic operations and order, by history (paper 2.3, 3.1.1 property 5, 3.2.1).
+//! Is remote memory a memory? Answers, atomic operations and order, by history (paper 2.3, 3.1.1
+//! property 5, 3.2.1).
 
 #[path = "../examples/locks.rs"]
 mod locks;
@@ -41,7 +42,8 @@ fn run_lists(config: EdmRigConfig, lists: Vec<Vec<Ask>>) -> (EdmRig, Vec<Done>) 
     (rig, done)
 }
 
-/// Fetch-and-add by everybody at once: every number is given out once, and each node sees its own grow.
+/// Fetch-and-add by everybody at once: every number is given out once, and each node sees its own
+/// grow.
 #[test]
 fn fetch_and_add_gives_every_number_once() {
     let (nodes, each) = (7, 60);
@@ -72,7 +74,8 @@ fn swaps_form_a_chain() {
     assert_eq!(seen, stored, "every value is handed on exactly once");
 }
 
-/// Counts with compare-and-swap: read, then try to store one more, until it has done so `left` times.
+/// Counts with compare-and-swap: read, then try to store one more, until it has done so `left`
+/// times.
 struct Increment {
     left: u32,
     guess: Option<u64>,
@@ -92,7 +95,8 @@ impl Program for Increment {
     }
 }
 
-/// Of several compare-and-swaps that expect the same value one succeeds: the successful ones are a chain of single steps.
+/// Of several compare-and-swaps that expect the same value one succeeds: the successful ones are a
+/// chain of single steps.
 #[test]
 fn compare_and_swap_lets_one_of_all_that_expect_the_same_through() {
     let (nodes, each) = (6u32, 25);
@@ -153,8 +157,8 @@ fn steps() -> impl Strategy<Value = Vec<(u64, u32, Step)>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Any mix of reads, writes and read-modify-writes on one word by several nodes is linearizable; with a backup that takes
-    /// over in the middle, too.
+    /// Any mix of reads, writes and read-modify-writes on one word by several nodes is
+    /// linearizable; with a backup that takes over in the middle, too.
     #[test]
     fn every_history_of_a_word_is_linearizable(
         lists in prop::collection::vec(prop::collection::vec(asks(), 1..12), 2..6),
@@ -173,8 +177,9 @@ proptest! {
         prop_assert!(is_linearizable(&done), "{done:?}");
     }
 
-    /// Reads and writes that one node has under way to one memory at the same time take effect in the order in which it asked: a
-    /// read returns what the node's last write before it has stored, whatever else is on the wires.
+    /// Concurrent reads and writes of one node to one memory take effect in the order of their
+    /// submission. A read returns what the node's last write before it has stored, whatever else is
+    /// on the wires.
     #[test]
     fn a_node_reads_its_own_writes_in_the_order_of_its_asking(steps in steps(), latency in prop_oneof![Just(0u64), Just(2_000)]) {
         let mut config = cluster(5);

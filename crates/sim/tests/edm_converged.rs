@@ -1,5 +1,5 @@
-//! Converged Ethernet: ordinary frames on the links of EDM's memory messages, with and without intra-frame preemption
-//! (paper 3.2.3).
+//! Converged Ethernet: ordinary frames on the links of EDM's memory messages, with and without
+//! intra-frame preemption (paper 3.2.3).
 
 mod support;
 
@@ -90,8 +90,9 @@ fn without_frames_shared_links_carry_a_lone_request_in_its_closed_form() {
     }
 }
 
-/// Two independent models of the same links: FIFOs by calculation, and multiplexers by events. Reads of one chunk need no
-/// /G/, which the first inserts at the cost of what follows and the second at the cost of what is on its way.
+/// Two independent models of the same links: FIFOs by calculation, and multiplexers by events.
+/// Reads of one chunk need no /G/, which the first inserts at the cost of what follows and the
+/// second at the cost of what is on its way.
 #[test]
 fn without_frames_shared_links_carry_loaded_reads_as_the_plain_links_do() {
     let load = || uniform(8, 5_000, 60_000.0, 1.0, 200, 5);
@@ -106,8 +107,9 @@ fn without_frames_shared_links_carry_loaded_reads_as_the_plain_links_do() {
     }
 }
 
-/// Table 1 of the paper for raw Ethernet, 557.44 ns with 10 ns of fibre a hop, and the frame itself: once a hop on the line,
-/// and once more in the receiver's buffer when it may have been interleaved.
+/// Table 1 of the paper for raw Ethernet, 557.44 ns with 10 ns of fibre a hop, and the frame
+/// itself. The frame counts once a hop on the line, and once more in the receiver's buffer when it
+/// may have been interleaved.
 #[test]
 fn a_frame_alone_takes_its_closed_form() {
     let frames = [64, FULL_FRAME, 9_018];
@@ -159,21 +161,25 @@ fn fair_preemption_at_most_doubles_the_serialization() {
         let (rows, _) = play(&mut EdmRig::new(config.clone()), &mut lone_reads(300, bytes));
         let delays = delays(&config, &rows);
         let (request, data) = (read_request_blocks(bytes as u32), response_blocks(bytes as u32));
-        // A block for a block; and cut-through data waits for its first turn on the downlink once more.
+        // A block for a block; and cut-through data waits for its first turn on the downlink once
+        // more.
         let doubled = 2 * request + data;
         assert!(delays.iter().all(|delay| *delay <= BLOCK * (doubled + 1)), "{bytes} B: {:?}", delays.iter().max());
-        // The last frame block that a message waits for is the one before its own last; gaps let it through faster.
+        // The last frame block that a message waits for is the one before its own last; gaps let it
+        // through faster.
         let least = (2 * (request - 1) + data - 1) as f64;
         assert!(mean_blocks(&delays) > 0.9 * least, "{bytes} B: {} blocks", mean_blocks(&delays));
         assert!(rows.iter().all(Row::adds_up));
     }
 }
 
-/// 2.4: a frame of 1,500 bytes costs up to 120 ns at 100 Gb/s (191 blocks with its headers: 122 ns), at each hop.
+/// 2.4: a frame of 1,500 bytes costs up to 120 ns at 100 Gb/s (191 blocks with its headers: 122
+/// ns), at each hop.
 #[test]
 fn without_preemption_a_read_waits_up_to_a_whole_frame_at_each_hop() {
     for (long, short) in [(FULL_FRAME, 1_200), (9_018, 7_000)] {
-        // Of two lengths: frames of one keep all lines in step, and a message that waited at one hop waits equally at the next.
+        // Of two lengths: frames of one keep all lines in step, and a message that waited at one
+        // hop waits equally at the next.
         let streams = vec![stream("long", long, 1.0, 1), stream("short", short, 1.0, 1)];
         let config = with(cluster(4), Policy::None, streams);
         let (rows, _) = play(&mut EdmRig::new(config.clone()), &mut lone_reads(600, 64));
@@ -334,8 +340,8 @@ fn any_policy() -> impl Strategy<Value = Policy> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Whatever the traffic: every request finishes, no sooner than alone, with spans that sum to its latency, and no
-    /// frame is lost or overtaken within its pair.
+    /// Whatever the traffic: every request finishes, no sooner than alone, with spans that sum to
+    /// its latency, and no frame is lost or overtaken within its pair.
     #[test]
     fn any_mixture_arrives(
         policy in any_policy(),
@@ -347,7 +353,8 @@ proptest! {
         let mut config = EdmRigConfig { rate: Rate::gbps(gigabits), redundant, ..cluster(nodes) };
         config.edm.chunk = Bytes::new(chunk);
         config.memory.latency = Span::ns(memory_ns);
-        // Without preemption a saturated line carries one message a frame: requests would be given up.
+        // Without preemption a saturated line carries one message a frame: requests would be given
+        // up.
         config.edm.timeout = Span::ms(50);
         let streams = streams.iter().enumerate();
         let streams = streams.map(|(index, (frame, load, burst))| stream(&index.to_string(), *frame, *load, *burst));

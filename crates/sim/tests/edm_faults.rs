@@ -16,7 +16,8 @@ fn networks() -> impl Strategy<Value = EdmRigConfig> {
         |(asic, batch, latency)| {
             let mut config = if asic { cluster(NODES) } else { EdmRigConfig { nodes: NODES, ..testbed() } };
             config.edm.batch = Bytes::new(batch);
-            // Beyond the wait of a request that nothing has happened to, and short enough to drain one after the other.
+            // Beyond the wait of a request that nothing has happened to, and short enough to drain
+            // one after the other.
             config.edm.timeout = Span::us(400);
             config.memory.latency = Span::ns(latency);
             config
@@ -62,7 +63,8 @@ fn same_rows(rows: &[Row], untroubled: &[Row]) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Without redundancy: every request ends exactly once, and those that have nothing to do with what died all finish.
+    /// Without redundancy: every request ends exactly once, and those that have nothing to do with
+    /// what died all finish.
     #[test]
     fn every_request_ends_once_whatever_dies(config in networks(), requests in loads(NODES, 60), faults in faults(any_kind())) {
         let (rig, rows) = run(&EdmRigConfig { faults: faults.clone(), ..config }, &requests);
@@ -78,8 +80,8 @@ proptest! {
         }
     }
 
-    /// A request is lost or NULL only if it could not have been done: what is issued after everything it needs has died never
-    /// finishes, and its read is answered at its timer.
+    /// A request is lost or NULL only if it could not have been done. A request that is issued
+    /// after everything it needs has died never finishes, and a read ends at its timer.
     #[test]
     fn what_is_issued_to_the_dead_ends_without_an_answer(config in networks(), requests in loads(NODES, 40), node in 1..NODES) {
         let faults = vec![Fault { at: Time::ZERO, kind: FaultKind::NodeDown(NodeId(node)) }];
@@ -98,8 +100,8 @@ proptest! {
         }
     }
 
-    /// With redundancy the loss of the primary switch, or of any link to it, at any time changes nothing: nothing is lost, nothing
-    /// happens twice, and not one record differs.
+    /// With redundancy the loss of the primary switch, or of any link to it, at any time changes
+    /// nothing: nothing is lost, nothing happens twice, and not one record differs.
     #[test]
     fn the_backup_takes_over_without_a_trace(
         config in networks(),
@@ -145,7 +147,8 @@ proptest! {
         }
     }
 
-    /// Primary and backup decide the same: their schedulers are equal to the last bit after any run in step.
+    /// Primary and backup decide the same: their schedulers are equal to the last bit after any run
+    /// in step.
     #[test]
     fn primary_and_backup_schedulers_stay_in_step(config in networks(), requests in loads(NODES, 60)) {
         let (rig, _) = run(&EdmRigConfig { redundant: true, ..config }, &requests);
@@ -181,8 +184,9 @@ fn under_steady_load_a_fault_hits_only_what_it_must() {
     }
 }
 
-/// An answer that comes after its timer: a little late, the host counts and ignores it; much later, its circuit has lapsed and
-/// the switch drops it. Neither disturbs the request that has the driver's ticket by then.
+/// An answer that comes after its timer: a little late, the host counts and ignores it; much later,
+/// its circuit has lapsed and the switch drops it. Neither disturbs the request that has the
+/// driver's ticket by then.
 #[test]
 fn an_answer_after_its_timer_is_ignored() {
     for (late, unexpected, dropped) in [(Span::ns(20), 1, 0), (Span::us(5), 0, 1)] {

@@ -1,4 +1,5 @@
-//! Does EDM's protocol hold in its whole network? Random workloads on the rig, and what must be true of every one.
+//! Does EDM's protocol hold in its whole network? Random workloads on the rig, and what must be
+//! true of every one.
 
 mod support;
 
@@ -37,7 +38,8 @@ fn network() -> impl Strategy<Value = (EdmRigConfig, Vec<Plain>)> {
     (2u32..7).prop_flat_map(|nodes| (configs(nodes), loads(nodes, 60)))
 }
 
-/// Bytes that the rows' requests put on each of the four directions, without framing of batches, in closed form.
+/// Bytes that the rows' requests put on each of the four directions, without framing of batches, in
+/// closed form.
 fn wire_bytes(config: &EdmRigConfig, rows: &[Row]) -> u64 {
     rows.iter()
         .map(|row| {
@@ -66,7 +68,8 @@ proptest! {
             prop_assert_eq!(row.outcome, Outcome::Finished, "{:?}", row);
             prop_assert!(row.adds_up(), "{:?}", row);
             prop_assert!(row.intended <= row.start && row.start <= row.end);
-            // A batch may save a write its /N/ and /G/: never more than the whole control path's serialization.
+            // A batch may save a write its /N/ and /G/: never more than the whole control path's
+            // serialization.
             prop_assert!(row.latency() >= row.unloaded, "{:?} is faster than alone: {}", row, row.unloaded);
         }
         // Nothing is lost, refused or sent for nothing.
@@ -109,7 +112,8 @@ proptest! {
         prop_assert_eq!(run(true), run(false));
     }
 
-    /// Requests of one kind from one node to another end in the order in which they were issued, whatever the policy.
+    /// Requests of one kind from one node to another end in the order in which they were issued,
+    /// whatever the policy.
     #[test]
     fn requests_of_one_kind_end_in_order_within_their_pair((mut config, requests) in network()) {
         if config.edm.ordering == Ordering::None {
@@ -126,7 +130,8 @@ proptest! {
     }
 }
 
-/// Sizes that need the 16-bit fields of /N/, /G/ and RREQ to their end and beyond, all at once and encoded.
+/// Sizes that need the 16-bit fields of /N/, /G/ and RREQ to their end and beyond, all at once and
+/// encoded.
 #[test]
 fn messages_above_64_kib_survive_their_encoding() {
     let sizes = [65_534u64, 65_535, 65_536, 65_537, 131_072, 1 << 20];
@@ -150,12 +155,14 @@ fn saturating(nodes: u32, bytes: u64, reads: f64, factor: f64) -> workload::Gene
     uniform(nodes, 6_000, mean * 8.0 / 100.0 * 1_000.0 / factor, reads, bytes, 7)
 }
 
-/// No queue for data at the switch beyond what is bounded (3.1.1), at and beyond saturation. A chunk that comes along its circuit
-/// waits at its egress port behind the look-ahead, by which it was granted early, and behind chunks that came late, in sum for no
-/// longer than the latest of them is late, because their slots follow one another. A chunk is late by the /N/ and RREQ that
-/// its host has put before it and that the scheduler had not seen when it made the grant: X of each for every other node, one and two
-/// blocks; and by as much again, which the scheduler saw when its timer of that uplink had run out, and took for already sent
-/// (`book_uplink`). And it may be late by one chunk of its host that these have delayed.
+/// No queue for data at the switch beyond what is bounded (3.1.1), at and beyond saturation. A
+/// chunk on its circuit waits at its egress port behind the look-ahead, by which it was granted
+/// early, and behind late chunks. Their slots follow one another, so it waits no longer than the
+/// latest of them is late. A chunk is late by the /N/ and RREQ that its host has put before it and
+/// that the scheduler had not seen when it made the grant: X of each for every other node, one and
+/// two blocks. It doubles by those that the scheduler saw after its timer of that uplink had
+/// expired, and took for already sent (`book_uplink`). And it may be late by one chunk of its host
+/// that these have delayed.
 #[test]
 fn granted_data_wait_at_the_switch_for_no_more_than_unseen_control_blocks_explain() {
     let nodes = 16;
@@ -173,7 +180,8 @@ fn granted_data_wait_at_the_switch_for_no_more_than_unseen_control_blocks_explai
             assert!(wait <= bound, "{bytes} B, {reads} reads, {factor}: {wait} is more than {bound}");
             // Writes only: control is one block a chunk, and what waits is less than one chunk.
             assert!(reads > 0.0 || wait < chunk_time, "{bytes} B writes at {factor}: {wait}");
-            // And most hardly wait: on average, with what RREQs wait, for less than one chunk, or two when there is too much to do.
+            // And most hardly wait: on average, with what RREQs wait, for less than one chunk, or
+            // two when there is too much to do.
             let waits: f64 = rows.iter().map(|row| row.spans.get(SpanKind::SwitchQueue).as_ns_f64()).sum();
             let mean = waits / rows.len() as f64;
             assert!(
@@ -225,8 +233,8 @@ fn a_round_of_more_iterations_costs_its_cycles() {
     assert_eq!(latency(4), latency(1) + iteration * 3);
 }
 
-/// Small writes that had to wait share a notification; on a slow line the first of a batch is long over when the last
-/// leaves.
+/// Small writes that had to wait share a notification; on a slow line the first of a batch is long
+/// over when the last leaves.
 #[test]
 fn writes_of_one_batch_have_spans_that_add_up_on_a_slow_line() {
     let mut config = EdmRigConfig { nodes: 3, ..testbed() };
@@ -241,8 +249,9 @@ fn writes_of_one_batch_have_spans_that_add_up_on_a_slow_line() {
     }
 }
 
-/// Under a load far beyond capacity the timer of a read runs only from its RREQ: with a timer longer than X*N chunks nothing
-/// is given up; with a shorter one requests end as NULL, once, and the network goes on.
+/// Under a load far beyond capacity the timer of a read runs only from its RREQ. With a timer
+/// longer than X*N chunks no request times out. With a shorter one requests end as NULL, once, and
+/// the network goes on.
 #[test]
 fn a_timer_that_is_too_short_for_the_load_gives_null_and_nothing_breaks() {
     let mut config = cluster(8);

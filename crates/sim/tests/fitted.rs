@@ -1,5 +1,5 @@
-//! Does a drive that was fitted do so in every scene that has drives: the table that `rackweave
-//! fit` writes is taken as it is, and latency is the fitted drive's.
+//! A fitted drive works in every scene that has drives. The table that `rackweave fit` writes is
+//! accepted as it is, and latency is the fitted drive's.
 
 use record::Summary;
 use sim::drive::Unobserved;

@@ -63,8 +63,8 @@ fn every_rig_claims_every_instant_of_its_requests_once() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Losses make parts of one request overlap: a repeat goes while an answer, or what acknowledges it,
-/// is still under way. No instant is claimed twice, and less than 0.1 % by nothing.
+/// Losses make parts of one request overlap: a repeat goes while an answer, or what acknowledges
+/// it, is still under way. No instant is claimed twice, and less than 0.1 % by nothing.
 #[test]
 fn a_san_that_loses_packets_warns_of_no_spans() {
     for transport in ["tcp", "dctcp"] {

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use record::SpanKind;
 use sim::drive::{Rig, Ticket};
 use sim::rigs::packet::{self, Bench, PacketRig, PacketRigConfig};
+use sim::rigs::rivals;
 use transport::config::{Dcqcn, Dctcp, Pause, Pfabric, RateControl, Reaction};
 use transport::cost::WireCost;
 use transport::framing::{pfabric_wire, roce_request_wire, roce_response_wire, roce_wire, tcp_wire};
@@ -24,6 +25,7 @@ fn network(nodes: u32, stack: EthernetStack) -> PacketRigConfig {
         memory: DramConfig { latency: Span::ZERO, bandwidth: None },
         cut_through: false,
         wire_check: false,
+        seed: Seed(1),
     }
 }
 
@@ -83,19 +85,19 @@ fn over_dctcp_with(queue: Bytes, mark_above: Bytes, window: u32) -> Pfabric {
 }
 
 fn over_dctcp(nodes: u32) -> PacketRig<transport::pfabric::Host, transport::pfabric::Switch> {
-    packet::pfabric(&over_dctcp_config(), &network(nodes, EthernetStack::TCP))
+    rivals::pfabric(&over_dctcp_config(), &network(nodes, EthernetStack::TCP))
 }
 
 fn dctcp(nodes: u32) -> PacketRig<transport::dctcp::Host, transport::dctcp::Switch> {
-    packet::dctcp(&dctcp_config(), &network(nodes, EthernetStack::TCP))
+    rivals::dctcp(&dctcp_config(), &network(nodes, EthernetStack::TCP))
 }
 
 fn dcqcn(nodes: u32) -> PacketRig<transport::dcqcn::Host, transport::dcqcn::Switch> {
-    packet::dcqcn(&dcqcn_config(), &network(nodes, EthernetStack::ROCE), Seed(1))
+    rivals::dcqcn(&dcqcn_config(), &network(nodes, EthernetStack::ROCE))
 }
 
 fn pfabric(nodes: u32) -> PacketRig<transport::pfabric::Host, transport::pfabric::Switch> {
-    packet::pfabric(&pfabric_config(), &network(nodes, EthernetStack::TCP))
+    rivals::pfabric(&pfabric_config(), &network(nodes, EthernetStack::TCP))
 }
 
 // Is the model right: a lone request against the closed form.
@@ -125,22 +127,23 @@ fn the_closed_form_holds_with_memory_cut_through_and_small_windows_too() {
     let network = PacketRigConfig { memory: slow_memory, cut_through: true, ..network(2, EthernetStack::TCP) };
     let small_dctcp = Dctcp { initial_window: 2, ..dctcp_config() };
     let small_pfabric = Pfabric { window: 3, ..pfabric_config() };
-    closed_form_holds(|| packet::dctcp(&small_dctcp, &network));
-    closed_form_holds(|| packet::pfabric(&small_pfabric, &network));
+    closed_form_holds(|| rivals::dctcp(&small_dctcp, &network));
+    closed_form_holds(|| rivals::pfabric(&small_pfabric, &network));
     let small_window = over_dctcp_with(Bytes::new(400 * 1538), Bytes::new(65 * 1538), 2);
-    closed_form_holds(|| packet::pfabric(&small_window, &network));
-    closed_form_holds(|| packet::dcqcn(&dcqcn_config(), &network, Seed(1)));
+    closed_form_holds(|| rivals::pfabric(&small_window, &network));
+    closed_form_holds(|| rivals::dcqcn(&dcqcn_config(), &network));
 }
 
 #[test]
 fn the_closed_form_holds_where_a_byte_is_no_whole_number_of_picoseconds() {
     let network = PacketRigConfig { rate: Rate::gbps(56), ..network(2, EthernetStack::ROCE) };
-    closed_form_holds(|| packet::dctcp(&dctcp_config(), &network));
-    closed_form_holds(|| packet::pfabric(&pfabric_config(), &network));
-    closed_form_holds(|| packet::dcqcn(&dcqcn_config(), &network, Seed(1)));
+    closed_form_holds(|| rivals::dctcp(&dctcp_config(), &network));
+    closed_form_holds(|| rivals::pfabric(&pfabric_config(), &network));
+    closed_form_holds(|| rivals::dcqcn(&dcqcn_config(), &network));
 }
 
-/// Table 1 of EDM: 2.03 us and 1.02 us for RoCEv2, 3.79 us and 1.89 us for TCP, without serialization.
+/// Table 1 of EDM: 2.03 us and 1.02 us for RoCEv2, 3.79 us and 1.89 us for TCP, without
+/// serialization.
 #[test]
 fn an_unloaded_64_byte_access_is_table_1_and_its_serialization() {
     let wire = |bytes: u32| Span::ps(80) * u64::from(bytes);
@@ -174,7 +177,7 @@ fn a_second_message_of_a_host_waits_in_its_nic_and_one_from_elsewhere_in_the_swi
 fn a_window_that_is_too_small_shows_as_schedule() {
     let narrow = Pfabric { window: 1, ..pfabric_config() };
     let (ended, _) =
-        packet::lone(packet::pfabric(&narrow, &network(2, EthernetStack::TCP)), Operation::Write, Bytes::new(3 * 1460));
+        packet::lone(rivals::pfabric(&narrow, &network(2, EthernetStack::TCP)), Operation::Write, Bytes::new(3 * 1460));
     let data = Span::ps(80) * u64::from(pfabric_wire(1460));
     let acknowledgement = Span::ps(80) * 84;
     let round_trip = Span::ps(1_889_840) * 2 + data * 2 + acknowledgement * 2;
@@ -187,7 +190,7 @@ fn memory_of_the_target_counts_once_a_read_and_never_a_write() {
     let memory = DramConfig { latency: Span::ns(82), bandwidth: Some(Rate::gbps(512)) };
     let config = PacketRigConfig { memory, ..network(2, EthernetStack::ROCE) };
     let memory_of = |operation, bytes| {
-        let (ended, _) = packet::lone(packet::dcqcn(&dcqcn_config(), &config, Seed(1)), operation, Bytes::new(bytes));
+        let (ended, _) = packet::lone(rivals::dcqcn(&dcqcn_config(), &config), operation, Bytes::new(bytes));
         ended.spans().get(SpanKind::Memory)
     };
     assert_eq!(memory_of(Operation::Read, 64), Span::ns(83));
@@ -272,8 +275,8 @@ fn dctcp_keeps_its_queue_near_k_with_two_long_flows_and_drops_nothing() {
     assert!(windows.iter().all(|alpha| (0.0..0.5).contains(alpha)), "alpha fell from 1 to what was seen: {windows:?}");
 }
 
-/// SIGCOMM'10, 3.3: with N flows in step the queue is at most K + N packets, and falls by half the
-/// root of 2 N (C RTT + K) below that.
+/// SIGCOMM'10, 3.3: with N flows in step the queue is at most K + N packets. It falls below that by
+/// half the root of 2 N (C RTT + K).
 #[test]
 fn dctcps_queue_swings_as_far_as_the_papers_formula_says() {
     let (flows, threshold, frame) = (2.0, 65.0, 1538.0);
@@ -294,9 +297,9 @@ fn dctcps_queue_swings_as_far_as_the_papers_formula_says() {
     assert!((0.5..2.0).contains(&((highest - lowest) / swing)), "{lowest} to {highest}, {swing}");
 }
 
-/// What of 1 MB, asked of so many servers at 1 Gb/s and answered at once, is dropped, and how often
-/// a server had to wait for its timer of 10 ms. A port has 100 packets, K is 20 (SIGCOMM'10, 4.2.1
-/// and 4).
+/// Requests 1 MB of so many servers at 1 Gb/s, which answer at once. Returns what is dropped, and
+/// how often a server had to wait for its timer of 10 ms. A port has 100 packets, K is 20
+/// (SIGCOMM'10, 4.2.1 and 4).
 fn incast(servers: u32) -> (u64, usize) {
     let config = Dctcp {
         mark_above: Bytes::new(20 * 1538),
@@ -308,7 +311,7 @@ fn incast(servers: u32) -> (u64, usize) {
     // 100 us there and back, as in the paper's racks.
     let slow =
         PacketRigConfig { rate: Rate::gbps(1), propagation: Span::us(18), ..network(servers + 1, EthernetStack::TCP) };
-    let mut bench = Bench::new(packet::dctcp(&config, &slow));
+    let mut bench = Bench::new(rivals::dctcp(&config, &slow));
     for server in 0..servers {
         write(&mut bench, Time::ZERO, server, servers, MEGABYTE / u64::from(servers));
     }
@@ -319,7 +322,7 @@ fn incast(servers: u32) -> (u64, usize) {
 }
 
 /// SIGCOMM'10, 4.2.1, Figure 18: with 100 packets a port DCTCP sees no timeouts up to about 35
-/// servers; two packets of each fill the port then. 8.2 ms is the least time.
+/// servers. Two packets of each then fill the port. The least time is 8.2 ms.
 #[test]
 fn dctcp_survives_incast_until_two_packets_of_each_server_fill_the_port() {
     let seen = [10, 20, 30, 40, 50, 60, 80].map(|servers| (servers, incast(servers)));
@@ -345,7 +348,7 @@ fn selective_acknowledgements_shorten_an_incast_with_losses() {
         ..dctcp_config()
     };
     let last = |selective| {
-        let mut bench = Bench::new(packet::dctcp(&shallow(selective), &network(3, EthernetStack::TCP)));
+        let mut bench = Bench::new(rivals::dctcp(&shallow(selective), &network(3, EthernetStack::TCP)));
         for source in 0..2 {
             write(&mut bench, Time::ZERO, source, 2, 300_000);
         }
@@ -364,7 +367,7 @@ fn selective_acknowledgements_shorten_an_incast_with_losses() {
 fn with_two_connections_a_short_message_passes_a_long_one_of_its_pair() {
     let short = |connections| {
         let config = Dctcp { connections, ..dctcp_config() };
-        let mut bench = Bench::new(packet::dctcp(&config, &network(2, EthernetStack::TCP)));
+        let mut bench = Bench::new(rivals::dctcp(&config, &network(2, EthernetStack::TCP)));
         write(&mut bench, Time::ZERO, 0, 1, MEGABYTE);
         let short = write(&mut bench, Time::us(20), 0, 1, 1460);
         bench.run();
@@ -400,7 +403,7 @@ fn ratio_of_senders<H: Host, S: Switch>(bench: &mut Bench<H, S>, from: Time, unt
 #[test]
 fn dctcp_recovers_from_an_incast_that_overflows_a_shallow_queue() {
     let shallow = Dctcp { queue: Bytes::new(20 * 1538), mark_above: Bytes::new(10 * 1538), ..dctcp_config() };
-    let mut bench = Bench::new(packet::dctcp(&shallow, &network(17, EthernetStack::TCP)));
+    let mut bench = Bench::new(rivals::dctcp(&shallow, &network(17, EthernetStack::TCP)));
     for source in 0..16 {
         write(&mut bench, Time::ZERO, source, 16, 100_000);
     }
@@ -417,7 +420,7 @@ fn dctcp_recovers_from_an_incast_that_overflows_a_shallow_queue() {
 #[test]
 fn dctcp_needs_its_timer_for_a_lost_single_segment_message() {
     let shallow = Dctcp { queue: Bytes::new(4 * 1538), ..dctcp_config() };
-    let mut bench = Bench::new(packet::dctcp(&shallow, &network(17, EthernetStack::TCP)));
+    let mut bench = Bench::new(rivals::dctcp(&shallow, &network(17, EthernetStack::TCP)));
     let tickets: Vec<Ticket> = (0..16).map(|source| write(&mut bench, Time::ZERO, source, 16, 1460)).collect();
     bench.run();
     let latencies: Vec<Span> = tickets.iter().map(|ticket| latency(&bench, *ticket)).collect();
@@ -439,7 +442,8 @@ fn dcqcn_flows_converge_to_a_fair_share_without_a_loss() {
     assert_eq!(bench.rig.dropped_packets(), 0);
 }
 
-/// 802.1Qbb: an ingress port over its threshold stops the host behind it; nothing is lost, and everybody goes on in the end.
+/// 802.1Qbb: an ingress port over its threshold stops the host behind it; nothing is lost, and
+/// everybody goes on in the end.
 #[test]
 fn pfc_pauses_upstream_under_incast_and_never_drops() {
     let mut bench = Bench::new(dcqcn(9));
@@ -459,7 +463,7 @@ fn pfc_pauses_upstream_under_incast_and_never_drops() {
 #[test]
 fn headroom_covers_long_cables_and_is_needed() {
     let cable = PacketRigConfig { propagation: Span::us(2), ..network(9, EthernetStack::ROCE) };
-    let mut bench = Bench::new(packet::dcqcn(&dcqcn_config(), &cable, Seed(1)));
+    let mut bench = Bench::new(rivals::dcqcn(&dcqcn_config(), &cable));
     for source in 0..8 {
         write(&mut bench, Time::ZERO, source, 8, MEGABYTE);
     }
@@ -470,7 +474,8 @@ fn headroom_covers_long_cables_and_is_needed() {
     assert_eq!((bench.rig.dropped_packets(), bench.ended.len()), (0, 8));
 }
 
-/// The price of pausing a port: whoever shares it waits too (head-of-line blocking, SIGCOMM'15, 2.2).
+/// The price of pausing a port: whoever shares it waits too (head-of-line blocking, SIGCOMM'15,
+/// 2.2).
 #[test]
 fn a_paused_host_cannot_reach_an_idle_target_either() {
     let mut bench = Bench::new(dcqcn(10));
@@ -519,8 +524,8 @@ fn pfabric_over_dctcp_is_dctcp_where_all_messages_are_one_segment() {
     let marks = Bytes::new(6 * 1538);
     let plain = Dctcp { queue: shallow, mark_above: marks, ..dctcp_config() };
     let rack = network(65, EthernetStack::TCP);
-    let mut left = Bench::new(packet::dctcp(&plain, &rack));
-    let mut right = Bench::new(packet::pfabric(&over_dctcp_with(shallow, marks, 10), &rack));
+    let mut left = Bench::new(rivals::dctcp(&plain, &rack));
+    let mut right = Bench::new(rivals::pfabric(&over_dctcp_with(shallow, marks, 10), &rack));
     for source in 0..64 {
         let at = Time::ns(100 * u64::from(source % 20));
         write(&mut left, at, source, 64, 1460);
@@ -638,7 +643,7 @@ fn protocol_holds<H: Host, S: Switch>(make: impl Fn(bool) -> PacketRig<H, S>, tr
 }
 
 fn checked(stack: EthernetStack, wire_check: bool) -> PacketRigConfig {
-    PacketRigConfig { wire_check, ..network(NODES, stack) }
+    PacketRigConfig { wire_check, seed: Seed(7), ..network(NODES, stack) }
 }
 
 proptest! {
@@ -654,14 +659,14 @@ proptest! {
             connections: 1,
             ..dctcp_config()
         };
-        protocol_holds(|wire_check| packet::dctcp(&config, &checked(EthernetStack::TCP, wire_check)), &traffic);
+        protocol_holds(|wire_check| rivals::dctcp(&config, &checked(EthernetStack::TCP, wire_check)), &traffic);
     }
 
     #[test]
     fn pfabric_delivers_every_message_once_over_tiny_buffers(traffic in traffic(), room in 2u64..12) {
         let control = RateControl::Minimal { probe_after: 3 };
         let config = Pfabric { queue: Bytes::new(room * 1546), control, ..pfabric_config() };
-        protocol_holds(|wire_check| packet::pfabric(&config, &checked(EthernetStack::TCP, wire_check)), &traffic);
+        protocol_holds(|wire_check| rivals::pfabric(&config, &checked(EthernetStack::TCP, wire_check)), &traffic);
     }
 
     #[test]
@@ -672,7 +677,7 @@ proptest! {
         let RateControl::Dctcp(dctcp) = config.control else { unreachable!("it is over DCTCP") };
         let dctcp = Dctcp { timeout_min: Span::us(20), ..dctcp };
         let config = Pfabric { control: RateControl::Dctcp(dctcp), ..config };
-        protocol_holds(|wire_check| packet::pfabric(&config, &checked(EthernetStack::TCP, wire_check)), &traffic);
+        protocol_holds(|wire_check| rivals::pfabric(&config, &checked(EthernetStack::TCP, wire_check)), &traffic);
     }
 
     /// Ports that share a buffer from less than a packet on, and both ways to answer notifications:
@@ -696,7 +701,7 @@ proptest! {
         let network = |wire_check| PacketRigConfig {
             propagation: Span::ns(propagation), ..checked(EthernetStack::ROCE, wire_check)
         };
-        protocol_holds(|wire_check| packet::dcqcn(&config, &network(wire_check), Seed(7)), &traffic);
+        protocol_holds(|wire_check| rivals::dcqcn(&config, &network(wire_check)), &traffic);
     }
 
     #[test]
@@ -707,6 +712,6 @@ proptest! {
             mark_all: Bytes::new(20_000),
             ..dcqcn_config()
         };
-        protocol_holds(|wire_check| packet::dcqcn(&config, &checked(EthernetStack::ROCE, wire_check), Seed(7)), &traffic);
+        protocol_holds(|wire_check| rivals::dcqcn(&config, &checked(EthernetStack::ROCE, wire_check)), &traffic);
     }
 }

@@ -5,7 +5,8 @@
 use base::{Bytes, NodeId, Operation, Rate, Seed, Span, Time};
 use hardware::{DramConfig, EthernetStack};
 use sim::drive::{Rig, Ticket};
-use sim::rigs::packet::{self, Bench, PacketRig, PacketRigConfig};
+use sim::rigs::packet::{Bench, PacketRig, PacketRigConfig};
+use sim::rigs::rivals;
 use spec::{Design, Protocol};
 use transport::config::{Dcqcn, Dctcp, Pfabric, RateControl};
 use transport::{Host, Switch};
@@ -20,6 +21,7 @@ fn network(nodes: u32, rate: Rate, stack: EthernetStack) -> PacketRigConfig {
         memory: DramConfig { latency: Span::ZERO, bandwidth: None },
         cut_through: false,
         wire_check: false,
+        seed: Seed(1),
     }
 }
 
@@ -57,8 +59,8 @@ mod dcqcn {
 
     /// `senders` flows to the node behind them, the first at once and each other `apart` later.
     fn incast(config: &Dcqcn, rate: Rate, senders: u32, apart: Span, seed: u64) -> Rack {
-        let rack = network(senders + 2, rate, EthernetStack::ROCE);
-        let mut bench = Bench::new(packet::dcqcn(config, &rack, Seed(seed)));
+        let rack = PacketRigConfig { seed: Seed(seed), ..network(senders + 2, rate, EthernetStack::ROCE) };
+        let mut bench = Bench::new(rivals::dcqcn(config, &rack));
         for source in 0..senders {
             write(&mut bench, Time::ZERO + apart * u64::from(source), source, senders, WITHOUT_END);
         }
@@ -101,8 +103,8 @@ mod dcqcn {
     }
 
     /// The fixed point of the paper's fluid model (SIGCOMM'15, 5.1, equations 5 to 9, all
-    /// derivatives zero), found by bisection: the marking probability with which `flows` of packets
-    /// of `wire` bytes share `rate`.
+    /// derivatives zero), found by bisection. Returns the marking probability with which `flows` of
+    /// packets of `wire` bytes share `rate`.
     fn fluid_probability(flows: f64, rate: Rate, wire: f64) -> f64 {
         let packets = rate.as_bps() as f64 / 8.0 / wire;
         let (share, step) = (packets / flows, 40e6 / 8.0 / wire);
@@ -339,7 +341,7 @@ mod pfabric {
     #[test]
     fn completion_times_stay_near_the_ideal_whatever_the_load() {
         for load in [0.2, 0.4, 0.6, 0.8] {
-            let figures = play(packet::pfabric(&MINIMAL, &rack()), load);
+            let figures = play(rivals::pfabric(&MINIMAL, &rack()), load);
             print("pfabric", load, &figures);
             assert!((0.99..1.1).contains(&figures.short_to_ideal), "{load}: {}", figures.short_to_ideal);
             assert!((0.99..1.2).contains(&figures.all_to_ideal), "{load}: {}", figures.all_to_ideal);
@@ -352,8 +354,8 @@ mod pfabric {
     #[test]
     fn short_flows_of_dctcp_take_longer_and_those_of_pfabric_over_dctcp_do_not() {
         for load in [0.4, 0.8] {
-            let dctcp = play(packet::dctcp(&DCTCP, &rack()), load);
-            let over = play(packet::pfabric(&over_dctcp(), &rack()), load);
+            let dctcp = play(rivals::dctcp(&DCTCP, &rack()), load);
+            let over = play(rivals::pfabric(&over_dctcp(), &rack()), load);
             print("dctcp", load, &dctcp);
             print("pfabric over dctcp", load, &over);
             assert!(dctcp.short > 2.0 * over.short, "{load}: {} against {}", dctcp.short, over.short);

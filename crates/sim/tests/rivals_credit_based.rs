@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rivals_support::*;
 use sim::drive::Rig;
 use sim::rigs::packet::{Bench, PacketRigConfig, lone, wire_cost_by_simulation};
-use sim::rigs::rivals::{CreditBasedRig, credit_based, credit_based_message, never_out_of_credits};
+use sim::rigs::rivals::{self, CreditBasedRig, credit_based_message, never_out_of_credits};
 use transport::config::CreditBased;
 use transport::credit_based::wire_cost;
 
@@ -27,7 +27,7 @@ fn rival(buffer_flits: u32) -> CreditBased {
     }
 }
 fn rig(nodes: u32, buffer_flits: u32) -> CreditBasedRig {
-    credit_based(&rival(buffer_flits), &cxl(nodes))
+    rivals::cxl(&rival(buffer_flits), &cxl(nodes))
 }
 
 #[test]
@@ -44,8 +44,8 @@ fn a_lone_request_takes_what_the_closed_form_says() {
     }
 }
 
-/// Pond (ASPLOS'23): 160 ns of ports, retimers and switch for both ways; 20 ns of wire a trip; two flits serialized
-/// twice each; memory.
+/// Pond (ASPLOS'23): 160 ns of ports, retimers and switch for both ways; 20 ns of wire a trip; two
+/// flits serialized twice each; memory.
 #[test]
 fn a_64_byte_read_takes_the_latencies_of_ponds_parts() {
     let (ended, _) = lone(rig(2, AMPLE), Operation::Read, Bytes::new(64));
@@ -97,7 +97,8 @@ fn an_incast_loses_nothing_and_never_overfills_a_buffer() {
     assert!(highest <= buffer as usize && highest > buffer as usize - 4, "{highest}");
 }
 
-/// The rate at which 1 writes to the idle node 9 while 1 and `others` more write to node 0, as a share of the line.
+/// The rate at which 1 writes to the idle node 9 while 1 and `others` more write to node 0, as a
+/// share of the line.
 fn bystander_share(others: u32) -> f64 {
     let mut bench = Bench::new(rig(10, 64));
     for sender in 1..=1 + others {
@@ -109,7 +110,8 @@ fn bystander_share(others: u32) -> f64 {
     utilisation(&bench.rig, 9..10, until)
 }
 
-/// EDM (ASPLOS'25), 4.3.1: an incast eats the credits of its victim's port and blocks other traffic of the same inputs.
+/// EDM (ASPLOS'25), 4.3.1: an incast eats the credits of its victim's port and blocks other traffic
+/// of the same inputs.
 #[test]
 fn an_incasts_victim_slows_a_flow_to_an_idle_target_through_the_same_input() {
     let (alone, with_incast) = (bystander_share(0), bystander_share(7));
@@ -154,7 +156,7 @@ proptest! {
         within_us in 1u64..50,
     ) {
         let config = CreditBased { switch_buffer_flits: switch_buffer, device_buffer_flits: device_buffer, ..rival(1) };
-        let mut bench = Bench::new(credit_based(&config, &cxl(nodes)));
+        let mut bench = Bench::new(rivals::cxl(&config, &cxl(nodes)));
         random_requests(&mut bench, seed, nodes, 150, Span::us(within_us), 3_000);
         bench.run();
         prop_assert_eq!(ended_once(&bench), 150);

@@ -111,7 +111,7 @@ fn an_incast_and_a_shuffle_leave_the_switch_nearly_without_queues() {
     assert_eq!(missed_slots(&bench.rig, nodes), 0);
 }
 
-/// A byte a slot: a batch of 16 slots to one target is a packet of 38 + 20 + 8 + 4 + 2 + 16 bytes,
+/// A byte a slot. A batch of 16 slots to one target is a packet of 38 + 20 + 8 + 4 + 2 + 16 bytes,
 /// 5.5 a slot. The plan is one batch ahead, so the first packet holds up to two.
 #[test]
 fn a_long_flow_costs_the_arbiters_link_five_and_a_half_bytes_a_slot() {
@@ -123,8 +123,8 @@ fn a_long_flow_costs_the_arbiters_link_five_and_a_half_bytes_a_slot() {
     assert!(arbiter.up.abs_diff(expected) <= 2 * 88, "{} against {expected}", arbiter.up);
 }
 
-/// Sixty targets at once from each of 64 nodes: the first demand leaves alone, the others share
-/// packets of ten (108 bytes), and slots share packets of up to fifteen targets (116 bytes, 7.7 a
+/// Sixty targets at once from each of 64 nodes. The first demand leaves alone, and the others share
+/// packets of ten (108 bytes). Slots share packets of up to fifteen targets (116 bytes, 7.7 a
 /// slot).
 #[test]
 fn demands_and_slots_of_many_targets_share_packets() {

@@ -102,7 +102,8 @@ fn a_short_message_behind_a_long_one_of_the_same_pair_finishes_first() {
     assert!(end(long) <= Some(Time::ZERO + alone + packet), "{:?}", end(long));
 }
 
-/// How busy the receivers' links are while every source has plenty for each of `targets`, in messages of many sizes.
+/// How busy the receivers' links are while every source has plenty for each of `targets`, in
+/// messages of many sizes.
 fn backlogged(outstanding: u64, targets: &dyn Fn(u32) -> Vec<u32>) -> f64 {
     let nodes = 16;
     let mut sizes = Seed(3).stream("test/sizes");
@@ -118,8 +119,9 @@ fn backlogged(outstanding: u64, targets: &dyn Fn(u32) -> Vec<u32>) -> f64 {
     utilisation(&bench.rig, 0..nodes, until)
 }
 
-/// EDM (ASPLOS'25), 3.1: receivers that choose the same sender leave their slots empty. Without conflicts the same
-/// credits suffice for the whole link; more credits (overcommitment) win back a part.
+/// EDM (ASPLOS'25), 3.1: receivers that choose the same sender leave their slots empty. Without
+/// conflicts the same credits suffice for the whole link; more credits (overcommitment) win back a
+/// part.
 #[test]
 fn conflicts_at_senders_cost_throughput_that_a_permutation_has() {
     let all = |source| (0..16).filter(|target| *target != source).collect::<Vec<u32>>();

@@ -41,7 +41,8 @@ fn summary(text: &str) -> Summary {
     play(text, false).0
 }
 
-/// SMALL with a design and other keys: `("io.profile", "'ycsb-c'")` takes the place of the line of that key.
+/// SMALL with a design and other keys: `("io.profile", "'ycsb-c'")` takes the place of the line of
+/// that key.
 fn with(design: &str, changes: &[(&str, &str)]) -> String {
     let mut table: toml::Table = toml::from_str(SMALL).expect("the small plan is TOML");
     let set = |table: &mut toml::Table, path: &str, value: &str| {
@@ -249,7 +250,8 @@ fn a_get_of_what_is_filled_by_another_waits_and_says_so() {
     assert!(schedule > 0.0 && schedule < Span::ms(1).as_ns_f64(), "{schedule}");
 }
 
-/// The same contention as above, and blocks that hold so few keys that everybody reads what others write.
+/// The same contention as above, and blocks that hold so few keys that everybody reads what others
+/// write.
 fn hot(protocol: &str, torn_reads: &str) -> Summary {
     let text = contended(protocol, "").replace("requests = 12000", "requests = 30000");
     let mut table: toml::Table = toml::from_str(&text).expect("it is TOML");

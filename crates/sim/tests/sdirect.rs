@@ -1,4 +1,5 @@
-//! Does the machine with devices run, is its model right, and do all designs keep what they promise?
+//! Does the machine with devices run, is its model right, and do all designs keep what they
+//! promise?
 
 use base::{Bytes, Rate, Span, Time};
 use record::{Outcome, Row, SpanKind};
@@ -53,7 +54,8 @@ const ALONE: &str = "io.arrivals = 'closed'\nio.depth = 1";
 #[test]
 fn a_read_alone_takes_logic_queue_entries_flash_and_transfer() {
     let (rows, _) = finished(&plan(ALONE));
-    // Two links each way, the NIC's twice as fast: a transfer ends with the slower. 300 ns of logic for the command, and for the completion.
+    // Two links each way, the NIC's twice as fast: a transfer ends with the slower. 300 ns of logic
+    // for the command, and for the completion.
     let hop = Span::ns(110) * 2;
     let way = Span::ns(600) + (link(4, 1) + hop) + (link(0, 1) + hop) + (link(64, 1) + hop) + (link(4_096, 16) + hop);
     // The completion leaves behind the data.
@@ -69,7 +71,8 @@ fn a_read_alone_takes_logic_queue_entries_flash_and_transfer() {
 #[test]
 fn software_alone_adds_its_own_costs() {
     let (rows, _) = finished(&of("linux", ALONE));
-    // Submission, completion and context switch are its own; doorbell and handler are the core's for all.
+    // Submission, completion and context switch are its own; doorbell and handler are the core's
+    // for all.
     assert!(rows.iter().all(|row| row.spans.get(SpanKind::Stack) == Span::ns(1_500 + 700 + 1_400)));
     assert!(rows.iter().all(|row| row.spans.get(SpanKind::StorageQueue) == Span::ns(100 + 700)));
 }

@@ -29,7 +29,7 @@ use transport::cost::{Train, WireCost};
 use transport::uncontrolled::Uncontrolled;
 
 /// Shows the macro `$use` every rival: what it is, its name in plans, its key and the name of its
-/// rig in `sim::rigs::rivals::rig`, its table, and its parameters. The one place that lists them.
+/// function in `sim::rigs::rivals`, its table, and its parameters. The one place that lists them.
 #[macro_export]
 macro_rules! rivals {
     ($use:ident) => {

@@ -7,7 +7,7 @@ mod tests;
 use super::WearError;
 use super::swap::{Admission, Side, SwapAction, SwapBlock, SwapEvent, SwapPlan, SwapProgress, SwapStage};
 use crate::id::{Page, Value, VssdId};
-use base::{Span, Time};
+use base::{Program, Span, Time};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How a server swaps. Every field is given; `spec` has the defaults.
@@ -243,8 +243,13 @@ impl SwapCarrier {
         }
         self.carry(now, actions, out);
     }
-    /// Something has happened.
-    pub fn on(&mut self, now: Time, input: CarrierIn, out: &mut Vec<CarrierOut>) {
+}
+
+impl Program for SwapCarrier {
+    type In = CarrierIn;
+    type Out = CarrierOut;
+
+    fn on(&mut self, now: Time, input: CarrierIn, out: &mut Vec<CarrierOut>) {
         match input {
             CarrierIn::Swap { one, other } => {
                 self.waiting.push_back(Pair { one, other });
@@ -269,18 +274,19 @@ impl SwapCarrier {
             CarrierIn::Recover => self.resume(now, out),
         }
     }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.active.as_ref()?.goes_at.filter(|_| !self.is_down)
+    }
+
     /// A page may have waited long enough.
-    pub fn on_wakeup(&mut self, now: Time, out: &mut Vec<CarrierOut>) {
+    fn on_wakeup(&mut self, now: Time, out: &mut Vec<CarrierOut>) {
         self.issue(now, out);
     }
 }
 
 /// Questions.
 impl SwapCarrier {
-    /// Returns the time at which it wants to run again.
-    pub fn next_wakeup(&self) -> Option<Time> {
-        self.active.as_ref()?.goes_at.filter(|_| !self.is_down)
-    }
     /// Returns whether a swap is underway.
     pub fn is_swapping(&self) -> bool {
         self.active.as_ref().is_some_and(|active| !active.progress.is_over())

@@ -76,13 +76,8 @@ pub struct StackCommand {
 /// Inputs of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackIn {
-    /// The application on a core wants something.
-    Issue {
-        /// Number of the core.
-        core: u32,
-        /// The command.
-        command: StackCommand,
-    },
+    /// An application submits a command. Cores take turns.
+    Issue(StackCommand),
     /// Work of a core is done.
     Ran {
         /// Number of the core.
@@ -194,6 +189,8 @@ struct Core {
 pub struct Stack {
     config: StackConfig,
     cores: Vec<Core>,
+    /// The core of the next command.
+    next_core: u32,
     doorbells: u64,
 }
 
@@ -211,7 +208,7 @@ impl Stack {
             interrupt_at: None,
             is_looking: false,
         };
-        Stack { config, cores: (0..config.cores).map(|_| core()).collect(), doorbells: 0 }
+        Stack { config, cores: (0..config.cores).map(|_| core()).collect(), next_core: 0, doorbells: 0 }
     }
 
     /// Doorbells rung so far.
@@ -337,7 +334,9 @@ impl Program for Stack {
 
     fn on(&mut self, now: Time, input: StackIn, out: &mut Vec<StackOut>) {
         match input {
-            StackIn::Issue { core, command } => {
+            StackIn::Issue(command) => {
+                let core = self.next_core;
+                self.next_core = (core + 1) % self.config.cores;
                 self.core(core).underway += 1;
                 out.push(StackOut::Run { core, work: Work::Submission(command), span: self.config.submission });
             }
@@ -405,7 +404,7 @@ mod tests {
                     address: 0,
                     bytes: 4096,
                 };
-                (*at, StackIn::Issue { core: 0, command })
+                (*at, StackIn::Issue(command))
             });
             let mut host = Host {
                 stack: Stack::new(config),
@@ -496,6 +495,21 @@ mod tests {
         assert!(pair.finished[0].1 < Time::us(4 + 80 + 3 + 2 + 4) + Span::us(1));
         let alone = Host::run(StackConfig { notice, ..LINUX }, &[Time::ZERO]);
         assert_eq!(alone.finished, [(0, Time::us(2 + 80 + 100 + 3 + 1 + 4) + Span::ns(100))]);
+    }
+
+    #[test]
+    fn commands_go_to_the_cores_in_turn() {
+        let mut stack = Stack::new(StackConfig { cores: 3, ..LINUX });
+        let mut cores = Vec::new();
+        for ticket in 0..7 {
+            let command =
+                StackCommand { ticket, device: DeviceId(0), operation: DeviceOperation::Read, address: 0, bytes: 4096 };
+            let mut out = Vec::new();
+            stack.on(Time::ZERO, StackIn::Issue(command), &mut out);
+            let [StackOut::Run { core, work: Work::Submission(_), .. }] = out[..] else { panic!("{out:?}") };
+            cores.push(core);
+        }
+        assert_eq!(cores, [0, 1, 2, 0, 1, 2, 0]);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! When a program wants to run next, so that one event is scheduled for it and not one for each time that it is asked.
+//! When a program wants to run next, so that one event is scheduled for it and not one for each
+//! time that it is asked.
 
 use base::Time;
 

@@ -1,42 +1,44 @@
 //! Packet-switched rivals: hosts with an Ethernet stack around one switch.
 //!
-//! The way of a packet: the host program gives it when the link is idle; it crosses stack, MAC, PCS and transceiver (a pipeline:
-//! a constant delay), is serialized, travels, crosses the switch's receive side and layer-2 pipeline after its last bit, waits in
-//! the switch program, is serialized again, travels, and crosses the receiver's stack. Pause and credit frames cross MAC and
-//! PHY only.
+//! The host program emits a packet when the link is idle. The packet crosses stack, MAC, PCS and
+//! transceiver (a pipeline with a constant delay), is serialized and travels. After its last bit it
+//! crosses the switch's receive side and layer-2 pipeline and waits in the switch program. It is
+//! serialized again, travels, and crosses the receiver's stack. Pause and credit frames cross MAC
+//! and PHY only.
 //!
-//! A read is two messages, a small request and the data, with the target's memory between them; a write is one message and ends
-//! with its delivery; a read-modify-write is a request with its arguments and a response.
+//! A read is two messages, a small request and the data, with the target's memory between them. A
+//! write is one message and ends with its delivery. A read-modify-write is a request with its
+//! arguments and a response.
 
 mod bench;
 mod hosts;
 mod path;
-mod sender_driven;
 mod switch;
 mod transfers;
 
 pub use bench::{Bench, LinkBytes, lone, unloaded_by_simulation, wire_cost_by_simulation};
 pub use path::{Departures, Pacing, Path};
-pub use sender_driven::{dcqcn, dctcp, pfabric, uncontrolled};
 
+use super::seat::Seat;
 use crate::drive::{Context, Rig, Ticket};
 use crate::slab::Slab;
-use base::{Bytes, NodeId, Operation, Rate, Request, Span, Time};
+use base::{Bytes, NodeId, Operation, Rate, Request, Seed, Span, Time};
 use hardware::{Dram, DramConfig, EthernetStack, Link};
 use record::metric::{self, Meter};
 use record::{Ledger, Place as At, SpanKind};
 use std::collections::BTreeMap;
 use transport::cost::MODIFY_REQUEST;
 use transport::framing::Framing;
-use transport::{Host, HostOut, Message, Packet, Switch, SwitchOut};
+use transport::{Host, Message, Packet, Switch};
 
 /// The word that a read-modify-write is about.
-const WORD: Bytes = Bytes::new(8);
+pub(super) const WORD: Bytes = Bytes::new(8);
 
 /// The network around the programs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PacketRigConfig {
-    /// Compute and memory nodes, one port each. A design may add nodes of its own (an arbiter) behind them.
+    /// Compute and memory nodes, one port each. A design may add nodes of its own (an arbiter)
+    /// behind them.
     pub nodes: u32,
     /// Every link.
     pub rate: Rate,
@@ -48,10 +50,30 @@ pub struct PacketRigConfig {
     pub read_request_bytes: Bytes,
     /// Every node's memory.
     pub memory: DramConfig,
-    /// Whether the switch begins with a packet once its header is in; it waits for the last bit otherwise.
+    /// Whether the switch begins with a packet once its header is in; it waits for the last bit
+    /// otherwise.
     pub cut_through: bool,
     /// Whether every packet is encoded to bytes and back on each wire; a difference panics.
     pub wire_check: bool,
+    /// Of the random draws of a switch.
+    pub seed: Seed,
+}
+
+impl PacketRigConfig {
+    /// The network of `plan` for `rival`.
+    pub fn of(plan: &spec::Messages, rival: &spec::Packet, seed: Seed, wire_check: bool) -> PacketRigConfig {
+        PacketRigConfig {
+            nodes: plan.fabric.nodes,
+            rate: plan.fabric.rate,
+            propagation: plan.fabric.propagation,
+            stack: rival.stack,
+            read_request_bytes: Bytes::new(spec::READ_REQUEST.count()),
+            memory: plan.memory,
+            cut_through: false,
+            wire_check,
+            seed: seed.child("fabric"),
+        }
+    }
 }
 
 /// The end-to-end time of a lone request.
@@ -77,13 +99,11 @@ pub enum PacketEvent {
 }
 
 /// A host program with its link and its memory.
-struct Place<H> {
-    program: H,
+struct Place<H: Host> {
+    seat: Seat<H>,
     link: Link,
     memory: Dram,
     sent: u64,
-    /// When the earliest wake-up event that is pending for it fires.
-    armed: Time,
     /// Whether an event is pending for when the link falls idle.
     awaited: bool,
 }
@@ -105,7 +125,8 @@ struct Flight {
     left_at: Time,
     /// How long that link had been busy when it left.
     busy_before: Span,
-    /// How long that link had been busy with the packet's own message since the message was submitted.
+    /// How long that link had been busy with the packet's own message since the message was
+    /// submitted.
     own_before: Span,
     switch_in: Time,
     switch_out: Time,
@@ -136,31 +157,43 @@ struct Transfer {
     own: Span,
 }
 
+/// Packets between two programs.
+struct Flights {
+    slab: Slab<Flight>,
+    /// Contents beyond the fields of packets, by their tags: of control packets of some designs.
+    contents: BTreeMap<u32, Box<[u8]>>,
+}
+
+/// Totals since the begin of a run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    dropped: u64,
+    dropped_wire: u64,
+    retransmitted: u64,
+    delivered_packets: u64,
+}
+
+/// Lists that are empty between events.
+#[derive(Default)]
+struct Scratch {
+    ready: Vec<NodeId>,
+    announced: Vec<Message>,
+    wire: Vec<u8>,
+}
+
 /// Host programs and a switch program inside hardware models. Implements [`Rig`].
 pub struct PacketRig<H: Host, S: Switch> {
     config: PacketRigConfig,
     framing: Framing,
     path: Path,
     places: Vec<Place<H>>,
-    switch: S,
+    switch: Seat<S>,
     ports: Vec<Port>,
-    switch_armed: Time,
-    flights: Slab<Flight>,
-    /// What flights say beyond their packets' fields, by their tags: of control packets of some
-    /// designs.
-    contents: BTreeMap<u32, Box<[u8]>>,
+    flights: Flights,
     transfers: Slab<Transfer>,
     unloaded: Unloaded,
-    dropped: u64,
-    dropped_wire: u64,
-    retransmitted: u64,
-    delivered_packets: u64,
-    /// Scratch, empty between events.
-    host_out: Vec<HostOut>,
-    switch_out: Vec<SwitchOut>,
-    ready: Vec<NodeId>,
-    announced: Vec<Message>,
-    wire: Vec<u8>,
+    counts: Counts,
+    scratch: Scratch,
 }
 
 impl<H: Host, S: Switch> PacketRig<H, S> {
@@ -174,21 +207,12 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
             path: Path::new(config),
             ports: hosts.iter().map(|_| port()).collect(),
             places: hosts.into_iter().map(|program| Place::new(program, config)).collect(),
-            switch,
-            switch_armed: Time::MAX,
-            flights: Slab::new(),
-            contents: BTreeMap::new(),
+            switch: Seat::new(switch),
+            flights: Flights { slab: Slab::new(), contents: BTreeMap::new() },
             transfers: Slab::new(),
             unloaded,
-            dropped: 0,
-            dropped_wire: 0,
-            retransmitted: 0,
-            delivered_packets: 0,
-            host_out: Vec::new(),
-            switch_out: Vec::new(),
-            ready: Vec::new(),
-            announced: Vec::new(),
-            wire: Vec::new(),
+            counts: Counts::default(),
+            scratch: Scratch::default(),
         }
     }
     /// The switch program, to look at.
@@ -197,7 +221,7 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
     }
     /// A host program, to look at.
     pub fn host(&self, node: NodeId) -> &H {
-        &self.places[node.index()].program
+        &self.places[node.index()].seat
     }
     /// Wire bytes sent so far by `node` to the switch, and by the switch to `node`.
     pub fn link_bytes(&self, node: NodeId) -> LinkBytes {
@@ -205,26 +229,26 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
     }
     /// Wire bytes that were dropped so far.
     pub fn dropped_bytes(&self) -> Bytes {
-        Bytes::new(self.dropped_wire)
+        Bytes::new(self.counts.dropped_wire)
     }
     /// Whether no packet and no request is under way.
     pub fn is_at_rest(&self) -> bool {
-        self.flights.len() == 0 && self.transfers.len() == 0
+        self.flights.slab.len() == 0 && self.transfers.len() == 0
     }
     /// Data packets that hosts have sent more than once so far.
     pub fn retransmitted_packets(&self) -> u64 {
-        self.retransmitted
+        self.counts.retransmitted
     }
     /// Packets that have come in at hosts so far.
     pub fn received_packets(&self) -> u64 {
-        self.delivered_packets
+        self.counts.delivered_packets
     }
 }
 
-impl<H> Place<H> {
+impl<H: Host> Place<H> {
     fn new(program: H, config: &PacketRigConfig) -> Place<H> {
         let (link, memory) = (Link::new(config.rate), Dram::new(config.memory));
-        Place { program, link, memory, sent: 0, armed: Time::MAX, awaited: false }
+        Place { seat: Seat::new(program), link, memory, sent: 0, awaited: false }
     }
     /// How long the link has been busy by `now`: what is still being sent counts up to now.
     fn busy_until(&self, now: Time) -> Span {
@@ -263,7 +287,7 @@ impl<H: Host, S: Switch> Rig for PacketRig<H, S> {
         match event {
             PacketEvent::AtSwitch(tag) => self.at_switch(tag, context),
             PacketEvent::AtHost(tag) => {
-                let node = self.flights[tag].packet.target;
+                let node = self.flights.slab[tag].packet.target;
                 self.at_host(tag, node, context);
             }
             PacketEvent::HostFree(node) => self.host_free(node, context),
@@ -284,11 +308,11 @@ impl<H: Host, S: Switch> Rig for PacketRig<H, S> {
     }
 
     fn dropped_packets(&self) -> u64 {
-        self.dropped
+        self.counts.dropped
     }
 
     fn measure(&self, _now: Time, meter: &mut Meter) {
-        meter.count(metric::retransmitted_packets, self.retransmitted as f64);
-        meter.count(metric::received_packets, self.delivered_packets as f64);
+        meter.count(metric::retransmitted_packets, self.counts.retransmitted as f64);
+        meter.count(metric::received_packets, self.counts.delivered_packets as f64);
     }
 }

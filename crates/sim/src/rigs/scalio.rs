@@ -1,48 +1,57 @@
-//! Scalio and its rivals: programs of crate `scalio` on a box of SSDs, its adapter, cores and memory, and on clients elsewhere.
+//! Scalio and its rivals: programs of crate `scalio` on a box of SSDs, its adapter, cores and
+//! memory, and on clients elsewhere.
 //!
-//! What a client asks of memory takes two events: it comes to the box's adapter, where it takes effect, and its answer is seen; or EDM's messages carry it (`fabric`). What a
-//! read of a block finds is settled when it is seen, since others may have written meanwhile (`looks`). An offloaded read has one event more, at the drive's end. What a server does is charged to cores: receiving and sending to those of the network, I/Os and operations on the index to the device's. Nothing is
-//! decided here.
+//! What a client asks of memory takes two events: it comes to the box's adapter, where it takes
+//! effect, and its answer is seen; or EDM's messages carry it (`fabric`). What a read of a block
+//! finds is settled when it is seen, since others may have written meanwhile (`torn_reads`). An
+//! offloaded read has one event more, at the drive's end. What a server does is charged to cores:
+//! receiving and sending to those of the network, I/Os and operations on the index to the device's.
+//! Nothing is decided here.
 
 mod asks;
 mod bare;
 mod build;
-mod errands;
 mod fabric;
 mod facts;
 mod faults;
 mod flash;
+mod in_flight;
+mod inputs;
+mod judges;
 mod keys;
-mod looks;
-mod plant;
+mod leed_preload;
 mod programs;
+mod remote;
+mod scene;
+mod server_hardware;
 mod sizes;
-mod stock;
+mod torn_reads;
 mod warm;
 
 pub use build::build;
 
 use crate::drive::{Context, Ended, Rig, Ticket};
 use crate::slab::Slab;
-use asks::{AskedFor, Asks, Owner, Sent, Submitted};
+use asks::{AskedFor, Asks, Owner, Sent};
 use base::{Bytes, Operation, Request, Span, Time};
-use errands::{Errand, Touched};
 use fabric::Fabric;
-use faults::{BoxState, ClientState};
-use flash::{Device, Shelf};
-use hardware::ssd::{CommandKind, Done};
-use history::{History, StoreHistory};
+use facts::Counts;
+use faults::Liveness;
+use flash::{Device, PreloadedStore};
+use hardware::ssd::CommandKind;
+use history::StoreHistory;
+use in_flight::{InFlight, IoWork};
+use inputs::{ToClient, ToServer};
+use judges::Judges;
 use keys::Keys;
-use looks::Looks;
-use plant::Plant;
-use plant::Worked;
-use programs::{Alarms, Programs, ToClient, ToServer};
+use programs::Programs;
 use record::metric::Meter;
 use record::{Outcome, Place, SpanKind};
 use scalio::baseline::ditto::{Pool, PoolRequest};
+use server_hardware::ServerHardware;
+use torn_reads::TornReads;
 
-use scalio::{ClientOut, Contents, FlashAnswer, FlashOperation, Index, MemoryOperation, RequestId, Token};
-use std::collections::BTreeMap;
+use scalio::{Contents, FlashAnswer, FlashOperation, Index, MemoryOperation, Protocol, RequestId, Token};
 
 /// An event of the rig.
 #[derive(Clone, Copy, Debug)]
@@ -59,116 +68,32 @@ pub enum ScalioEvent {
     Fabric,
 }
 
-/// Something on its way.
-enum Parcel {
-    /// An operation on the index, at the box's adapter.
-    Verb(Errand),
-    /// The same at the logic of EDM, at its client.
-    Submission(Errand),
-    /// Its answer, at its client, on its way since then.
-    Answer { owner: Owner, client: u32, request: RequestId, touched: Touched, since: Time },
-    /// An operation on Ditto's pool, likewise.
-    PoolVerb { owner: Owner, client: u32, request: Option<RequestId>, operation: PoolRequest<Token>, since: Time },
-    /// An offloaded read, likewise.
-    Offload {
-        owner: Owner,
-        client: u32,
-        request: RequestId,
-        device: u32,
-        operation: FlashOperation<Token>,
-        since: Time,
-    },
-    /// The same when its drive is done.
-    Offloaded {
-        owner: Owner,
-        client: u32,
-        request: RequestId,
-        device: u32,
-        operation: FlashOperation<Token>,
-        /// In the adapter's target, from when to when.
-        submitted: Worked,
-        done: Done,
-        life: u32,
-    },
-    /// A message to a server, at the box's adapter, on its way since then.
-    Message { owner: Owner, client: u32, device: u32, input: ToServer, since: Time },
-    /// The same when a core has received it, which it was `seen` for.
-    Received { owner: Owner, device: u32, input: ToServer, life: u32, since: Time, seen: Time, worked: Worked },
-    /// A client asks for a chunk of the pool, at the box's adapter.
-    AskChunk { client: u32 },
-    /// A server's I/O, when its drive is done.
-    Io { owner: Owner, device: u32, request: RequestId, work: IoWork, submitted: Submitted, done: Done, life: u32 },
-    /// The same when a core has completed it, for which it waited since then.
-    IoDone {
-        owner: Owner,
-        device: u32,
-        request: RequestId,
-        answer: FlashAnswer<Token>,
-        life: u32,
-        since: Time,
-        worked: Worked,
-    },
-    /// A server's operations on the index, when a core does them.
-    Local { device: u32, operations: Vec<(RequestId, u32, MemoryOperation<Token>)>, life: u32 },
-    /// Something for a client's program.
-    ToClient { owner: Owner, client: u32, input: ToClient, sent: Sent },
-    /// A read of a drive without a store.
-    Bare(bare::BareRead),
-}
-
-/// What a server's I/O is.
-enum IoWork {
-    /// An operation.
-    Operation(FlashOperation<Token>),
-    /// LEED's compaction writes several things at once.
-    Run(Vec<(u64, scalio::Content<Token>)>),
-}
-
-/// What only the rig can count.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    gets: u64,
-    hits: u64,
-    puts: u64,
-    refused: u64,
-    unknown: u64,
-    unavailable: u64,
-    swaps: u64,
-    swaps_failed: u64,
-    verbs: u64,
-    offloaded_reads: u64,
-    groups: u64,
+/// What the box holds.
+struct Store {
+    keys: Keys,
+    blocks: u32,
+    protocol: Protocol,
+    devices: Vec<Device>,
+    preloaded: PreloadedStore,
+    index: Option<Index<Token>>,
+    /// Reads on their way, where these can be torn.
+    torn_reads: Option<TornReads>,
+    pool: Option<Pool<Token>>,
 }
 
 /// Everything of one run.
 pub struct ScalioRig {
     plan: spec::scalio::Scalio,
-    keys: Keys,
-    blocks: u32,
     programs: Programs,
-    /// What a client of Scalio has just decided; empty in between, and kept so that this allocates nothing.
-    decided: Vec<ClientOut<Token>>,
-    plant: Plant,
-    devices: Vec<Device>,
-    shelf: Shelf,
-    index: Option<Index<Token>>,
-    /// Reads on their way, where these can be torn.
-    looks: Option<Looks>,
+    hardware: ServerHardware,
+    store: Store,
     /// EDM, where it carries operations on the index.
     fabric: Option<Box<Fabric>>,
-    pool: Option<Pool<Token>>,
-    parcels: Slab<Parcel>,
+    in_flight: Slab<InFlight>,
     asks: Asks,
-    alarms: Alarms,
-    /// Calls and requests that have no answer: client and number.
-    owners: BTreeMap<(u32, u64), Owner>,
-    clients: Vec<ClientState>,
-    state: BoxState,
-    histories: Option<BTreeMap<u32, History>>,
-    /// All operations, for those who judge elsewhere.
-    kept: Option<StoreHistory>,
+    state: Liveness,
+    judges: Judges,
     counts: Counts,
-    last: Time,
     /// Whether every message is encoded and decoded.
     wire_check: bool,
 }
@@ -176,65 +101,65 @@ pub struct ScalioRig {
 type Now<'a, 'b> = &'a mut Context<'b, ScalioEvent>;
 
 impl ScalioRig {
-    fn post(&mut self, at: Time, parcel: Parcel, context: Now<'_, '_>) {
-        let place = self.parcels.insert(parcel);
+    fn post(&mut self, at: Time, packet: InFlight, context: Now<'_, '_>) {
+        let place = self.in_flight.insert(packet);
         context.at(at, ScalioEvent::Step(place));
     }
 
     fn step(&mut self, place: u32, context: Now<'_, '_>) {
-        self.last = context.now;
-        match self.parcels.remove(place) {
-            Parcel::Verb(errand) => self.verb(errand, context),
-            Parcel::Submission(errand) => self.submit_errand(errand, context),
-            Parcel::Answer { owner, client, request, touched, since } => {
+        self.counts.last = context.now;
+        match self.in_flight.remove(place) {
+            InFlight::Verb(remote) => self.verb(remote, context),
+            InFlight::Submission(remote) => self.submit_remote(remote, context),
+            InFlight::Answer { owner, client, request, touched, since } => {
                 let answer = ToClient::memory(request, self.settled(touched));
                 self.run_client(client, owner, Some((Sent::at(since), answer)), context);
             }
-            Parcel::PoolVerb { owner, client, request, operation, since } => {
+            InFlight::PoolVerb { owner, client, request, operation, since } => {
                 self.claim_awaited_way(owner, request, since, context.now);
                 self.pool_verb(owner, client, request, operation, context)
             }
-            Parcel::Offload { owner, client, request, device, operation, since } => {
+            InFlight::Offload { owner, client, request, device, operation, since } => {
                 self.asks.claim_way(owner, since, context.now);
                 self.offload(owner, client, request, device, operation, context);
             }
-            Parcel::Offloaded { owner, client, request, device, operation, submitted, done, life } => {
+            InFlight::Offloaded { owner, client, request, device, operation, submitted, done, life } => {
                 let nic = Place::Nic(0);
                 self.asks.claim(owner, SpanKind::Stack, submitted.0, submitted.1, nic);
                 self.asks.claim_flash(owner, submitted.1, &done, device);
                 self.asks.claim(owner, SpanKind::Stack, done.end, context.now, nic);
                 self.offloaded((owner, client, request), device, &operation, life, context);
             }
-            Parcel::Message { owner, client, device, input, since } => {
+            InFlight::Message { owner, client, device, input, since } => {
                 self.message(owner, client, device, input, since, context);
             }
-            Parcel::Received { owner, device, input, life, since, seen, worked } if life == self.state.life => {
+            InFlight::Received { owner, device, input, life, since, seen, worked } if life == self.state.life => {
                 self.asks.claim_way(owner, since, seen);
                 self.asks.claim_work(owner, seen, worked);
                 self.asks.pass(owner, context.now);
                 self.run_server(device, Some((owner, input)), context);
             }
-            Parcel::AskChunk { client } => self.give_chunk(client, context),
-            Parcel::Io { owner, device, request, work, submitted, done, life } if life == self.state.life => {
+            InFlight::AskChunk { client } => self.give_chunk(client, context),
+            InFlight::Io { owner, device, request, work, submitted, done, life } if life == self.state.life => {
                 self.asks.claim_work(owner, submitted.since, submitted.worked);
                 self.asks.claim_flash(owner, submitted.worked.1, &done, device);
                 self.io_is_done((owner, device, request), &work, context);
             }
-            Parcel::Io { device, work, .. } => self.io_is_lost(device, work),
-            Parcel::IoDone { owner, device, request, answer, life, since, worked } if life == self.state.life => {
+            InFlight::Io { device, work, .. } => self.io_is_lost(device, work),
+            InFlight::IoDone { owner, device, request, answer, life, since, worked } if life == self.state.life => {
                 self.asks.claim_work(owner, since, worked);
                 self.asks.io_ends(owner);
                 self.asks.pass(owner, context.now);
                 self.tell_io(owner, device, request, answer, context);
             }
-            Parcel::Local { device, operations, life } if life == self.state.life => {
+            InFlight::Local { device, operations, life } if life == self.state.life => {
                 self.local(device, operations, context)
             }
-            Parcel::ToClient { owner, client, input, sent } => {
+            InFlight::ToClient { owner, client, input, sent } => {
                 self.run_client(client, owner, Some((sent, input)), context);
             }
-            Parcel::Bare(read) => self.bare_step(read, context),
-            Parcel::Received { .. } | Parcel::IoDone { .. } | Parcel::Local { .. } => {}
+            InFlight::Bare(read) => self.bare_step(read, context),
+            InFlight::Received { .. } | InFlight::IoDone { .. } | InFlight::Local { .. } => {}
         }
     }
 
@@ -254,13 +179,13 @@ impl ScalioRig {
         context: Now<'_, '_>,
     ) {
         self.counts.verbs += 1;
-        let Some(pool) = &mut self.pool else { return };
+        let Some(pool) = &mut self.store.pool else { return };
         let (verb, bytes) = sizes::of_pool(&operation, pool.geometry());
         let answer = pool.execute(operation);
-        let at = self.plant.serve(context.now, verb, bytes);
+        let at = self.hardware.serve(context.now, verb, bytes);
         if let Some(request) = request {
             let (input, sent) = (ToClient::pool(request, answer), Sent::at(context.now));
-            self.post(at, Parcel::ToClient { owner, client, input, sent }, context);
+            self.post(at, InFlight::ToClient { owner, client, input, sent }, context);
         }
     }
 
@@ -276,15 +201,15 @@ impl ScalioRig {
         let (life, now) = (self.state.life, context.now);
         if self.state.is_down {
             let (input, sent) = (ToClient::flash(request, FlashAnswer::Failed), Sent::at(now));
-            return self.post(now + faults::GIVE_UP, Parcel::ToClient { owner, client, input, sent }, context);
+            return self.post(now + faults::GIVE_UP, InFlight::ToClient { owner, client, input, sent }, context);
         }
         self.counts.offloaded_reads += 1;
-        let at = self.plant.offload.submit(now);
-        let done = self.devices[device as usize].submit(at, CommandKind::Read, operation.extent());
-        let end = self.plant.offload.complete(done.end);
+        let at = self.hardware.offload.submit(now);
+        let done = self.store.devices[device as usize].submit(at, CommandKind::Read, operation.extent());
+        let end = self.hardware.offload.complete(done.end);
         let submitted = (now, at);
-        let parcel = Parcel::Offloaded { owner, client, request, device, operation, submitted, done, life };
-        self.post(end, parcel, context);
+        let packet = InFlight::Offloaded { owner, client, request, device, operation, submitted, done, life };
+        self.post(end, packet, context);
     }
 
     fn offloaded(
@@ -298,44 +223,44 @@ impl ScalioRig {
         let is_lost = life != self.state.life;
         let answer = match is_lost {
             true => FlashAnswer::Failed,
-            false => self.devices[device as usize].finish(operation, &self.shelf),
+            false => self.store.devices[device as usize].finish(operation, &self.store.preloaded),
         };
-        let at = self.plant.forward(context.now, sizes::of_read(operation));
+        let at = self.hardware.forward(context.now, sizes::of_read(operation));
         let (input, sent) = (ToClient::flash(request, answer), Sent::at(context.now));
-        self.post(at, Parcel::ToClient { owner, client, input, sent }, context);
+        self.post(at, InFlight::ToClient { owner, client, input, sent }, context);
     }
 
     fn message(&mut self, owner: Owner, client: u32, device: u32, input: ToServer, since: Time, context: Now<'_, '_>) {
         if self.state.is_down {
             return;
         }
-        let seen = self.plant.adapter.take(context.now);
-        let worked = self.plant.receive(seen, client);
+        let seen = self.hardware.adapter.take(context.now);
+        let worked = self.hardware.receive(seen, client);
         let life = self.state.life;
-        self.post(worked.1, Parcel::Received { owner, device, input, life, since, seen, worked }, context);
+        self.post(worked.1, InFlight::Received { owner, device, input, life, since, seen, worked }, context);
     }
 
     fn give_chunk(&mut self, client: u32, context: Now<'_, '_>) {
-        let chunk = self.pool.as_mut().and_then(Pool::give_chunk);
-        let seen = self.plant.adapter.take(context.now);
-        let (_, end) = self.plant.control(seen);
-        let at = self.plant.answer(context.now, end, sizes::REPLY);
+        let chunk = self.store.pool.as_mut().and_then(Pool::give_chunk);
+        let seen = self.hardware.adapter.take(context.now);
+        let (_, end) = self.hardware.control(seen);
+        let at = self.hardware.answer(context.now, end, sizes::REPLY);
         let (owner, input, sent) = (Owner::NOBODY, ToClient::chunk(chunk), Sent::at(context.now));
-        self.post(at, Parcel::ToClient { owner, client, input, sent }, context);
+        self.post(at, InFlight::ToClient { owner, client, input, sent }, context);
     }
 
     fn io_is_done(&mut self, (owner, device, request): (Owner, u32, RequestId), work: &IoWork, context: Now<'_, '_>) {
-        let place = &mut self.devices[device as usize];
+        let place = &mut self.store.devices[device as usize];
         let answer = match work {
-            IoWork::Operation(operation) => place.finish(operation, &self.shelf),
+            IoWork::Operation(operation) => place.finish(operation, &self.store.preloaded),
             IoWork::Run(contents) => {
                 contents.iter().for_each(|(sector, content)| place.put(*sector, content.clone()));
                 FlashAnswer::Done
             }
         };
-        let worked = self.plant.complete(context.now, device);
+        let worked = self.hardware.complete(context.now, device);
         let (life, since) = (self.state.life, context.now);
-        self.post(worked.1, Parcel::IoDone { owner, device, request, answer, life, since, worked }, context);
+        self.post(worked.1, InFlight::IoDone { owner, device, request, answer, life, since, worked }, context);
     }
 
     fn local(&mut self, device: u32, operations: Vec<(RequestId, u32, MemoryOperation<Token>)>, context: Now<'_, '_>) {
@@ -352,19 +277,20 @@ impl ScalioRig {
     fn issue_request(&mut self, ticket: Ticket, request: &Request, context: Now<'_, '_>) {
         let client = request.source.0;
         let number = (request.address / self.plan.io.block.count()) as u32;
-        let key = self.keys.key(number);
-        let block = key.place(self.blocks).block;
-        // Names of written values lie above those of keys, which what was there at first is named after.
+        let key = self.store.keys.key(number);
+        let block = key.place(self.store.blocks).block;
+        // Names of written values lie above those of keys, which what was there at first is named
+        // after.
         let value = (1 << 32) + request.id.0;
         let asked = AskedFor { client, key: number, block, operation: request.operation, value, id: request.id.0 };
         let owner = self.asks.begin(ticket, asked, context);
-        if self.plan.design == spec::DesignName::NvmeOf || self.plan.design == spec::DesignName::NvmeOfOffload {
+        if let Programs::Bare(_) = &self.programs {
             return self.bare_issue(owner, client, request, context);
         }
         let operation = match request.operation {
             Operation::Read => scalio::Operation::Get { key },
             _ => {
-                let value = Token { id: value, bytes: self.keys.value_bytes };
+                let value = Token { id: value, bytes: self.store.keys.value_bytes };
                 scalio::Operation::Update(scalio::RequestBody::Put { key, value, time_to_live: None })
             }
         };
@@ -388,8 +314,8 @@ impl ScalioRig {
             self.asks.claim_wait(ended, SpanKind::Schedule, context.now);
         }
         let Some(ask) = self.asks.end(context.now, ticket) else { return };
-        self.count(&ask, outcome, source);
-        self.remember(&ask, outcome, context.now);
+        self.counts.end(&ask, outcome, source);
+        self.judges.remember(&ask, outcome, context.now);
         let is_done = matches!(
             outcome,
             scalio::Outcome::Value(_)
@@ -402,29 +328,14 @@ impl ScalioRig {
         context.end(Ended { ticket, outcome, start, end, ledger: ask.ledger });
     }
 
-    fn count(&mut self, ask: &asks::Ask, outcome: &scalio::Outcome<Token>, source: scalio::Source) {
-        let is_get = ask.asked.operation == Operation::Read;
-        self.counts.gets += u64::from(is_get);
-        self.counts.puts += u64::from(!is_get);
-        self.counts.hits += u64::from(is_get && source == scalio::Source::Cache);
-        match outcome {
-            scalio::Outcome::Refused(_) => self.counts.refused += 1,
-            scalio::Outcome::Unknown => self.counts.unknown += 1,
-            scalio::Outcome::Unavailable => self.counts.unavailable += 1,
-            _ => {}
-        }
+    /// Judges what clients saw.
+    pub(crate) fn judge(&mut self, meter: &mut Meter) {
+        self.judges.judge(self.asks.open(), meter);
     }
 
-    fn bare_end(&mut self, ticket: u32, context: Now<'_, '_>) {
-        let Some(ask) = self.asks.end(context.now, ticket) else { return };
-        self.counts.gets += 1;
-        context.end(Ended {
-            ticket: Ticket(ticket),
-            outcome: Outcome::Finished,
-            start: ask.start,
-            end: context.now,
-            ledger: ask.ledger,
-        });
+    /// Operations of clients and their answers, if they were kept.
+    pub(crate) fn take_history(&mut self) -> Option<StoreHistory> {
+        self.judges.take()
     }
 }
 
@@ -444,14 +355,8 @@ impl Rig for ScalioRig {
     fn on(&mut self, event: ScalioEvent, context: &mut Context<'_, ScalioEvent>) {
         match event {
             ScalioEvent::Step(place) => self.step(place, context),
-            ScalioEvent::WakeClient(client) => {
-                self.alarms.clients[client as usize].ring(context.now);
-                self.run_client(client, Owner::NOBODY, None, context);
-            }
-            ScalioEvent::WakeServer(device) => {
-                self.alarms.servers[device as usize].ring(context.now);
-                self.run_server(device, None, context);
-            }
+            ScalioEvent::WakeClient(client) => self.wake_client(client, context),
+            ScalioEvent::WakeServer(device) => self.wake_server(device, context),
             ScalioEvent::Fault(place) => self.fault(place, context),
             ScalioEvent::Fabric => self.fabric_is_due(context),
         }
@@ -463,7 +368,7 @@ impl Rig for ScalioRig {
     }
 
     fn link_busy(&self, out: &mut Vec<Span>) {
-        self.plant.busy(out);
+        self.hardware.busy(out);
         if let Some(fabric) = &self.fabric {
             fabric.busy(out);
         }
@@ -480,9 +385,9 @@ impl Rig for ScalioRig {
     fn end_warm_up(&mut self, now: Time) {
         match &mut self.programs {
             Programs::Leed { servers, .. } | Programs::Ditto { servers, .. } => {
-                servers.iter_mut().for_each(scalio::baseline::leed::Server::restart_waiting_max);
+                servers.iter_mut().for_each(|server| server.restart_waiting_max());
             }
-            Programs::Scalio { .. } | Programs::Bare => {}
+            Programs::Scalio { .. } | Programs::Bare(_) => {}
         }
         if let Some(fabric) = &mut self.fabric {
             fabric.end_warm_up(now);

@@ -4,7 +4,8 @@ use record::{Discard, Summary};
 use spec::{NoFiles, Plan, parse};
 use std::collections::BTreeMap;
 
-/// One server of two drives with a vSSD each; the first writes ten times the drive's size a day, the second (YCSB C) nothing.
+/// One server of two drives with a vSSD each; the first writes ten times the drive's size a day,
+/// the second (YCSB C) nothing.
 const PAIR: &str = r#"
 title = "a drive that works and one that rests"
 design.name = "wear-levelling"
@@ -61,7 +62,8 @@ fn a_plan_wears_its_drives_by_what_it_says() {
 #[test]
 fn a_swap_after_half_of_the_days_evens_the_two_drives_and_costs_each_an_erase() {
     let levelled = summary(&format!("{PAIR}arm = 'local'"));
-    // Looks on days 12 and 24; on the latter both have worn alike and equally fast, so that a swap would gain nothing.
+    // Looks on days 12 and 24; on the latter both have worn alike and equally fast, so that a swap
+    // would gain nothing.
     is(&levelled, "local_swaps", 1.0);
     is(&levelled, "server_imbalance_max_ratio", 1.0);
     is(&levelled, "used_max_lifetime_fraction", 0.121);

@@ -1,5 +1,5 @@
-//! What tests of the rig of RackBlox share: a rack small enough to wear a drive out of free blocks within a thousand writes, and a run that has
-//! a bound, whose rows add up and whose history is lawful.
+//! Helpers of the tests of RackBlox's rig. The rack is so small that a drive has no free blocks
+//! after a thousand writes. A run has a bound, its rows add up, and its history is linearizable.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use base::{Span, Time};
@@ -9,7 +9,8 @@ use sim::{RunOptions, run};
 use spec::blox::Blox;
 use spec::{Files, NoFiles, Plan, Scene};
 
-/// A volume of 16 MiB on two servers, on flash of 128 blocks of 128 KiB each, and clients without a network before them.
+/// A volume of 16 MiB on two servers, on flash of 128 blocks of 128 KiB each, and clients without a
+/// network before them.
 pub const SMALL: &str = r#"
 title = "small"
 seed = 1

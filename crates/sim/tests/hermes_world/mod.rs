@@ -1,4 +1,5 @@
-//! A rack in which everything goes wrong: servers with replicas, the control plane, clients, and a network that delays, reorders, doubles and loses.
+//! A rack in which everything goes wrong: servers with replicas, the control plane, clients, and a
+//! network that delays, reorders, doubles and loses.
 
 mod server;
 
@@ -37,7 +38,8 @@ pub struct Plan {
     pub loss_percent: u64,
     pub crashes: u32,
     pub partitions: u32,
-    /// Whether a crash costs what is on the flash too, as if nothing of the write cache had been flushed.
+    /// Whether a crash costs what is on the flash too, as if nothing of the write cache had been
+    /// flushed.
     pub costs_data: bool,
     pub mistake: Mistake,
 }
@@ -196,7 +198,8 @@ impl World {
             self.after(at + span, Happening::Heal(server));
         }
     }
-    /// A server, when and for how long: shorter than the patience of the control plane, and much longer.
+    /// A server, when and for how long: shorter than the patience of the control plane, and much
+    /// longer.
     fn fault(&mut self) -> (usize, Span, Span) {
         let server = self.stream.below(SERVERS.len() as u64) as usize;
         let at = Span::us(500 + self.stream.below(30_000));
@@ -340,7 +343,8 @@ impl World {
 
 /// Clients.
 impl World {
-    /// A read or a write of a new value, at a member or, by a client that does not know better, anywhere.
+    /// A read or a write of a new value, at a member or, by a client that does not know better,
+    /// anywhere.
     fn ask(&mut self, client: usize) {
         if self.now > BUSY {
             return;
@@ -387,7 +391,8 @@ impl World {
 
 /// What must hold all the time, and what is left in the end.
 impl World {
-    /// Who may answer clients is a member of the present epoch that is not stale there: never do two epochs serve that differ in their members.
+    /// Who may answer clients is a member of the present epoch that is not stale there: never do
+    /// two epochs serve that differ in their members.
     fn look_for_strays(&mut self) {
         for server in &self.servers {
             let Some(member) = server.answers(self.now) else { continue };

@@ -1,4 +1,5 @@
-//! A server as the contract of `blox::Replica` and `blox::Control` wants it, and with one mistake if the test asks for it.
+//! A server as the contract of `blox::Replica` and `blox::Control` wants it, and with one mistake
+//! if the test asks for it.
 
 use super::{CONTROLLER, Mistake, PAGES, packet, up_to_date};
 use base::{NodeId, Span, Time};

@@ -9,7 +9,8 @@ use transport::{Host, Switch};
 pub const OPERATIONS: [Operation; 3] = [Operation::Read, Operation::Write, Operation::ReadModifyWrite];
 pub const RATE: Rate = Rate::gbps(100);
 
-/// A rack of `nodes` at 100 Gb/s with the latencies of EDM's Table 1. Every packet goes through its wire format and back.
+/// A rack of `nodes` at 100 Gb/s with the latencies of EDM's Table 1. Every packet goes through its
+/// wire format and back.
 pub fn network(nodes: u32) -> PacketRigConfig {
     PacketRigConfig {
         nodes,
@@ -20,6 +21,7 @@ pub fn network(nodes: u32) -> PacketRigConfig {
         memory: DramConfig { latency: Span::ns(50), bandwidth: Some(Rate::gbps(400)) },
         cut_through: false,
         wire_check: true,
+        seed: Seed(1),
     }
 }
 
@@ -33,7 +35,8 @@ pub fn write<H: Host, S: Switch>(
     bench.issue(at, Operation::Write, NodeId(source), NodeId(target), Bytes::new(bytes))
 }
 
-/// A schedule of requests between random pairs, at random times up to `within`, of random sizes up to `bytes_max`.
+/// A schedule of requests between random pairs, at random times up to `within`, of random sizes up
+/// to `bytes_max`.
 pub fn random_requests<H: Host, S: Switch>(
     bench: &mut Bench<H, S>,
     seed: u64,

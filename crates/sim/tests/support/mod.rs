@@ -105,8 +105,8 @@ pub fn uniform(nodes: u32, requests: u64, mean_gap_ps: f64, reads: f64, bytes: u
 /// One request of a [`Script`]: `(time, source, target, operation, bytes)`.
 pub type Plain = (Time, u32, u32, Operation, u64);
 
-/// Random requests in order of time: sizes from 1 B to 100 KB (most are small), every operation, spread out, in bursts, and
-/// from everybody to one.
+/// Random requests in order of time: sizes from 1 B to 100 KB (most are small), every operation,
+/// spread out, in bursts, and from everybody to one.
 pub fn loads(nodes: u32, most: usize) -> impl Strategy<Value = Vec<Plain>> {
     let size = prop_oneof![
         4 => 1u64..=8,

@@ -1,4 +1,5 @@
-//! Programs on EDM's memory: requests with addresses and words, their answers, and what came of them.
+//! Programs on EDM's memory: requests with addresses and words, their answers, and what came of
+//! them.
 #![allow(dead_code)]
 
 use base::{Bytes, NodeId, Operation, Request, RequestId, Span, Time};
@@ -17,7 +18,7 @@ use workload::{Arrival, Source};
 pub struct Ask {
     /// Whose memory.
     pub target: NodeId,
-    /// What.
+    /// The access.
     pub access: Access,
 }
 
@@ -34,7 +35,7 @@ pub struct Done {
     pub node: NodeId,
     /// What it asked for.
     pub ask: Ask,
-    /// When.
+    /// Time of submission.
     pub asked: Time,
     /// When it had its answer, or its write had taken effect.
     pub ended: Time,
@@ -148,8 +149,9 @@ impl Source for Players<'_> {
     }
 }
 
-/// Runs fixed requests and one program a node (`None`: the node only serves) to the end. Gives what came of every request, the
-/// fixed ones first, in the order in which they were asked for, and the rows.
+/// Runs fixed requests and one program a node (`None`: the node only serves) to the end. Gives what
+/// came of every request, the fixed ones first, in the order in which they were asked for, and the
+/// rows.
 pub fn run(rig: &mut EdmRig, timed: Vec<Timed>, programs: Vec<Option<&mut dyn Program>>) -> (Vec<Done>, Vec<Row>) {
     rig.keep_answers();
     let shared = Rc::new(RefCell::new(Shared::default()));
@@ -163,9 +165,10 @@ pub fn run(rig: &mut EdmRig, timed: Vec<Timed>, programs: Vec<Option<&mut dyn Pr
     (done, rows)
 }
 
-/// Whether the operations on one word, zero at first, could have happened one after the other, each between its call and its
-/// end (Herlihy and Wing 1990). Searches for such an order by trying, as the next one, every operation that was called before
-/// any other of the rest ended; what has been tried is not tried again.
+/// Whether the operations on one word, zero at first, could have happened one after the other, each
+/// between its call and its end (Herlihy and Wing 1990). Searches for such an order. Every
+/// operation that was called before any other of the rest ended may be the next one. Combinations
+/// that failed are not tried again.
 pub fn is_linearizable(history: &[Done]) -> bool {
     let mut tried = std::collections::BTreeSet::new();
     let mut stack = vec![(vec![false; history.len()], 0u64)];

@@ -1,38 +1,30 @@
 //! From a plan to the programs and models of a rack.
 
+use super::background::Background;
+use super::configs::{client_config, control_config, controller, node_config, switch_config};
+use super::devices::Devices;
 use super::drives::{DriveConfig, Drives, region};
+use super::facts::Counts;
+use super::faults::Reach;
+use super::judges::Judges;
+use super::layout::Layout;
+use super::network::Network;
 use super::prepare::prepare;
+use super::programs::Programs;
 use super::swaps::Swaps;
 use super::track::Tracks;
-use super::wires::{Flights, Places, WireConfig, Wires};
-use super::{Background, BloxRig, Controller, Counts, Now};
-use base::{Bytes, NodeId, Seed, Span, Time};
-use blox::baseline::{software, vdc};
-use blox::{
-    Body, BorrowConfig, CacheConfig, CacheScope, Client, ClientConfig, CollectionConfig, Control, ControlConfig,
-    ControlLink, Coordination, IdleConfig, IsolationConfig, LimitConfig, NetworkScheduling, NodeConfig, NodeIn, Packet,
-    Policy, REPLICAS_MAX, ReplicationConfig, SchedulerConfig, ServerPlace, StorageNode, Switch, SwitchConfig,
-    VssdConfig, VssdId,
-};
+use super::wires::{Places, WireConfig};
+use super::{BloxRig, Now};
+use crate::rigs::seat::Seat;
+use base::{NodeId, Seed, Span};
+use blox::{Body, Client, Control, NodeIn, Packet, REPLICAS_MAX, StorageNode, Switch, VssdConfig, VssdId, first_fit};
 use hardware::ssd::{DieId, Isolation, RegionConfig, SdfConfig};
 use hardware::{DelaySource, NetworkLatency};
-use history::History;
-use spec::DesignName;
-use spec::blox::{Blox, NetworkName, NetworkSchedulingName, PolicyName};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use spec::blox::{Blox, NetworkName};
+use std::collections::VecDeque;
 
-/// vSSDs that the switch's tables have room for: 64 servers of 16 drives of 128 vSSDs (RackBlox, 3.3, its own count corrected).
-const TABLE_ENTRIES: u32 = 131_072;
-/// A round of fair queueing: the largest frame, so that every flow can send each round.
-const QUANTUM: Bytes = Bytes::new(9_038);
-/// Classes of priority scheduling: background traffic goes first (RackBlox, 4.5.2).
-const STORAGE_CLASS: u8 = 3;
-const BACKGROUND_CLASS: u8 = 6;
-/// Payload of a background frame, a jumbo one, and its size on the wire with Ethernet, IPv4 and UDP headers, preamble and gap.
-const BACKGROUND_PAYLOAD: u32 = 8_972;
-const BACKGROUND_WIRE: Bytes = Bytes::new(9_038);
-
-/// Why a plan's rack cannot be built. Plans that `spec` has checked can be, save for what only the parts themselves know.
+/// Why a plan's rack cannot be built. Plans that `spec` has checked can be, save for what only the
+/// parts themselves know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the rack cannot be built: {0}")]
 pub struct BuildError(pub String);
@@ -43,85 +35,9 @@ impl BuildError {
     }
 }
 
-/// A vSSD's place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Slot {
-    server: usize,
-    drive: usize,
-    /// Among the vSSDs of its drive.
-    index: u32,
-    id: VssdId,
-}
-
-/// Which vSSDs there are, and which are replicas of each other.
-struct Layout {
-    places: Places,
-    /// The replicas of each volume, by rank; those of this rack first.
-    volumes: Vec<Vec<Slot>>,
-    slots: Vec<Slot>,
-}
-
-impl Layout {
-    fn new(plan: &Blox) -> Layout {
-        let rack = &plan.rack;
-        let per_server = rack.ssds * plan.vssd.per_ssd;
-        let volumes = rack.servers * per_server / spec::blox::REPLICAS_IN_RACK;
-        let remote = if rack.remote_replica { volumes.div_ceil(per_server) } else { 0 };
-        let places = Places { clients: rack.clients, servers: rack.servers, remote };
-        // Server by server and round after round: two in a row are on different servers.
-        let slot = |number: u32, server: u32, round: u32, of: u32| Slot {
-            server: (server + of) as usize,
-            drive: (round / plan.vssd.per_ssd) as usize,
-            index: round % plan.vssd.per_ssd,
-            id: VssdId(number),
-        };
-        let local = |number: u32| slot(number, number % rack.servers, number / rack.servers, 0);
-        let third = volumes * 2;
-        let far = |volume: u32| slot(third + volume, volume % remote, volume / remote, rack.servers);
-        let replicas = |volume: u32| {
-            let mut pair = vec![local(2 * volume), local(2 * volume + 1)];
-            // Reads go to the first: servers take turns at being that.
-            let half = (rack.servers / 2).max(1);
-            if (volume + volume / half) % 2 == 1 {
-                pair.swap(0, 1);
-            }
-            pair.extend((remote > 0).then(|| far(volume)));
-            pair
-        };
-        let volumes: Vec<Vec<Slot>> = (0..volumes).map(replicas).collect();
-        let slots = volumes.iter().flatten().copied().collect();
-        Layout { places, volumes, slots }
-    }
-
-    fn node(&self, server: usize) -> NodeId {
-        match (server as u32).checked_sub(self.places.servers) {
-            Some(remote) => self.places.remote(remote),
-            None => self.places.server(server as u32),
-        }
-    }
-
-    fn names(&self, volume: &[Slot]) -> Vec<(NodeId, VssdId)> {
-        volume.iter().map(|slot| (self.node(slot.server), slot.id)).collect()
-    }
-
-    fn replicas(&self, volume: &[Slot]) -> [Option<(NodeId, VssdId)>; REPLICAS_MAX] {
-        let mut replicas = [None; REPLICAS_MAX];
-        self.names(volume).into_iter().zip(&mut replicas).for_each(|(name, place)| *place = Some(name));
-        replicas
-    }
-
-    fn servers(&self) -> usize {
-        (self.places.servers + self.places.remote) as usize
-    }
-
-    fn of_server(&self, server: usize) -> impl Iterator<Item = (&Slot, &Vec<Slot>)> {
-        let pairs = self.volumes.iter().flat_map(|volume| volume.iter().map(move |slot| (slot, volume)));
-        pairs.filter(move |(slot, _)| slot.server == server)
-    }
-}
-
 impl BloxRig {
-    /// The rack of a plan, its drives prepared. With `wire_check` every packet is encoded and decoded on each leg of its way.
+    /// The rack of a plan, its drives prepared. With `wire_check` every packet is encoded and
+    /// decoded on each leg of its way.
     ///
     /// # Errors
     /// When a part refuses its numbers.
@@ -129,47 +45,36 @@ impl BloxRig {
         let layout = Layout::new(plan);
         let places = layout.places;
         let drives: Vec<Drives> = drives_of_all(plan, seed)?.into_iter().map(|(drives, _)| drives).collect();
-        let groups: Vec<Vec<(NodeId, VssdId)>> = layout.volumes.iter().map(|volume| layout.names(volume)).collect();
+        let volumes = layout.placement.volumes().iter();
+        let groups: Vec<Vec<(NodeId, VssdId)>> = volumes.map(|volume| layout.names(volume)).collect();
+        let programs = Programs {
+            clients: clients_of(plan, &places, &groups)?,
+            switch: Seat::new(Switch::new(switch_config(plan, &places)).map_err(BuildError::of)?),
+            control: Seat::new(Control::new(control_config(plan, &layout, groups.clone())).map_err(BuildError::of)?),
+            controller: controller(plan, &layout, groups).map_err(BuildError::of)?.map(Seat::new),
+            servers: servers_of(plan, &layout)?,
+            inputs: VecDeque::new(),
+        };
         Ok(BloxRig {
             plan: plan.clone(),
             places,
-            clients: clients_of(plan, &places, &groups)?,
-            switch: Switch::new(switch_config(plan, &places)).map_err(BuildError::of)?,
-            control: Control::new(control_config(plan, &layout, groups.clone())).map_err(BuildError::of)?,
-            controller: controller(plan, &layout, groups).map_err(BuildError::of)?,
-            is_linked: vec![true; layout.servers()],
-            is_running: vec![true; layout.servers()],
-            servers: servers_of(plan, &layout)?,
-            drives,
-            wires: Wires::new(wire_config(plan, places, seed)),
-            flights: Flights::default(),
-            doing: Vec::new(),
-            doing_free: Vec::new(),
-            // The switch, the control plane, the controller, and the others.
-            wakes: vec![Time::MAX; 3 + (places.clients as usize) + layout.servers()],
-            busy_ports: Vec::new(),
-            wire_check: wire_check.then(Vec::new),
+            programs,
+            reach: Reach::new(layout.servers()),
+            devices: Devices::new(drives),
+            network: Network::new(wire_config(plan, places, seed), wire_check),
             tracks: Tracks::default(),
-            predictors: Vec::new(),
+            judges: Judges::new(plan.scheduler.window, plan.check_history),
             swaps: Swaps::new(plan, layout.servers())?,
-            history: plan.check_history.then(History::default),
-            values: 0,
-            background: background(plan, seed),
+            background: Background::new(plan, seed),
             counts: Counts::default(),
-            inputs: VecDeque::new(),
-            node_out: Vec::new(),
-            client_out: Vec::new(),
-            switch_out: Vec::new(),
-            control_out: Vec::new(),
-            controller_out: Vec::new(),
         })
     }
 
     /// Servers register their vSSDs with the switch (RackBlox, 3.3).
     pub(super) fn announce(&mut self, context: Now<'_, '_>) {
         let layout = Layout::new(&self.plan);
-        for volume in &layout.volumes {
-            let in_rack: Vec<&Slot> = volume.iter().filter(|slot| slot.server < self.places.servers as usize).collect();
+        for volume in layout.placement.volumes() {
+            let in_rack: Vec<_> = volume.iter().filter(|place| !layout.placement.is_remote(place.server)).collect();
             let [one, other] = in_rack.as_slice() else { continue };
             for (own, replica) in [(one, other), (other, one)] {
                 let (server, replica_server) = (layout.node(own.server), layout.node(replica.server));
@@ -182,14 +87,13 @@ impl BloxRig {
 
     /// Makes room for a replica that was lost elsewhere, on channels that nobody uses.
     pub(super) fn adopt(&mut self, index: usize, vssd: VssdId) {
-        let wanted = self.plan.vssd.channels as usize;
-        let drives = &mut self.drives[index];
-        let spare = (0..drives.count()).map(|drive| (drive, drives.spare_channels(drive)));
-        let Some((drive, channels)) = spare.into_iter().find(|(_, channels)| channels.len() >= wanted) else {
+        let drives = &mut self.devices[index];
+        let unused = (0..drives.count()).map(|drive| drives.spare_channels(drive));
+        let Some((drive, channels)) = first_fit(unused, self.plan.vssd.channels) else {
             self.counts.not_adopted += 1;
             return;
         };
-        let dies = drives.dies_of(&channels[..wanted]);
+        let dies = drives.dies_of(&channels);
         let streams = self.plan.collection.streams.min(dies.len() as u32);
         let rest = region_config(&self.plan, Seed(u64::from(vssd.0)));
         if drives.create(vssd, drive, region(dies, None, rest), streams).is_err() {
@@ -201,19 +105,21 @@ impl BloxRig {
         let replicas = [None; REPLICAS_MAX];
         let pages = self.plan.io.working_set_blocks;
         let config = VssdConfig { id: vssd, pages, unit, streams, isolation: None, epoch: 1, replicas };
-        self.inputs.push_back((index, NodeIn::Adopt(config)));
+        self.programs.inputs.push_back((index, NodeIn::Adopt(config)));
         self.report_blocks(index, vssd);
     }
 }
 
-/// What the translation layers of all vSSDs have done, by server.
-fn servers_of(plan: &Blox, layout: &Layout) -> Result<Vec<StorageNode>, BuildError> {
-    let server = |server| StorageNode::new(node_config(plan, layout, server)).map_err(BuildError::of);
+fn servers_of(plan: &Blox, layout: &Layout) -> Result<Vec<Seat<StorageNode>>, BuildError> {
+    let server = |server| StorageNode::new(node_config(plan, layout, server)).map(Seat::new).map_err(BuildError::of);
     (0..layout.servers()).map(server).collect()
 }
 
-fn clients_of(plan: &Blox, places: &Places, groups: &[Vec<(NodeId, VssdId)>]) -> Result<Vec<Client>, BuildError> {
-    let client = |client| Client::new(client_config(plan, places, NodeId(client), groups)).map_err(BuildError::of);
+fn clients_of(plan: &Blox, places: &Places, groups: &[Vec<(NodeId, VssdId)>]) -> Result<Vec<Seat<Client>>, BuildError> {
+    let client = |client| {
+        let config = client_config(plan, places, NodeId(client), groups);
+        Client::new(config).map(Seat::new).map_err(BuildError::of)
+    };
     (0..places.clients).map(client).collect()
 }
 
@@ -243,7 +149,8 @@ fn region_config(plan: &Blox, seed: Seed) -> RegionConfig {
     }
 }
 
-/// The drives of a server, prepared; for each vSSD the write amplification of each window, where it had to become steady.
+/// The drives of a server, prepared; for each vSSD the write amplification of each window, where it
+/// had to become steady.
 type PreparedDrives = (Drives, Vec<(VssdId, Vec<f64>)>);
 
 /// The drives of all servers, those of the other rack last.
@@ -252,7 +159,8 @@ pub(super) fn drives_of_all(plan: &Blox, seed: Seed) -> Result<Vec<PreparedDrive
     (0..layout.servers()).map(|server| drives_of(plan, &layout, server, seed)).collect()
 }
 
-/// The drives of a server with all vSSDs, filled and used as the plan says. Replicas have had the same writes.
+/// The drives of a server with all vSSDs, filled and used as the plan says. Replicas have had the
+/// same writes.
 fn drives_of(plan: &Blox, layout: &Layout, server: usize, seed: Seed) -> Result<PreparedDrives, BuildError> {
     let geometry = plan.geometry();
     let mut drives = Drives::new(&DriveConfig {
@@ -264,14 +172,10 @@ fn drives_of(plan: &Blox, layout: &Layout, server: usize, seed: Seed) -> Result<
         burst: plan.collection.burst,
     })?;
     let mut prepared = Vec::new();
-    for (slot, volume) in layout.of_server(server) {
-        let owner = slot.index / plan.vssd.group;
-        let first = owner * plan.vssd.channels;
-        let channels: Vec<u32> = (first..first + plan.vssd.channels).collect();
+    for (slot, volume) in layout.placement.of_server(server) {
+        let channels: Vec<u32> = layout.placement.channels_of(slot).collect();
         let dies: Vec<DieId> = drives.dies_of(&channels);
-        let own = geometry.blocks_per_die() / plan.vssd.group;
-        let member = slot.index % plan.vssd.group;
-        let share = (plan.vssd.group > 1).then(|| member * own..(member + 1) * own);
+        let share = layout.placement.share_of(slot, geometry.blocks_per_die());
         // The victim policy draws alike for replicas, too.
         let seed = seed.child(&format!("volume/{}", volume[0].id.0));
         let rest = region_config(plan, seed.child("victims"));
@@ -281,220 +185,6 @@ fn drives_of(plan: &Blox, layout: &Layout, server: usize, seed: Seed) -> Result<
         prepared.push((slot.id, prepare(plan, &mut drives, slot.id, seed)?));
     }
     Ok((drives, prepared))
-}
-
-fn node_config(plan: &Blox, layout: &Layout, server: usize) -> NodeConfig {
-    let vssd = &plan.vssd;
-    let pages = (vssd.write_cache.count() / spec::blox::PAGE.count()).max(1) as u32;
-    let block = plan.flash.block_bytes().count();
-    let group_blocks = (vssd.borrow.count() / block).max(1) as u32;
-    NodeConfig {
-        id: layout.node(server),
-        vssds: layout.of_server(server).map(|(slot, volume)| vssd_config(plan, layout, slot, volume)).collect(),
-        cache: CacheConfig {
-            pages,
-            flush_above: ((f64::from(pages) * vssd.flush_above) as u32).min(pages - 1),
-            scope: CacheScope::Vssd,
-        },
-        scheduler: SchedulerConfig { policy: policy(plan), coordinated: plan.scheduler.coordinated },
-        device_depth: vssd.device_depth,
-        collection: collection_config(plan, layout, server),
-        borrow: (vssd.group > 1).then_some(BorrowConfig { group_blocks, keep_blocks: group_blocks }),
-        idle: IdleConfig {
-            alpha_permille: (plan.collection.idle_alpha * 1_000.0).round() as u32,
-            threshold: plan.collection.idle_threshold,
-        },
-        return_window: plan.scheduler.window as usize,
-        replication: replication_config(&plan.membership),
-        control: Some(ControlLink {
-            node: layout.places.control(),
-            heartbeat: plan.membership.heartbeat,
-            lease: plan.membership.lease,
-        }),
-        marks: true,
-    }
-}
-
-fn vssd_config(plan: &Blox, layout: &Layout, slot: &Slot, volume: &[Slot]) -> VssdConfig {
-    let vssd = &plan.vssd;
-    VssdConfig {
-        id: slot.id,
-        pages: plan.io.working_set_blocks,
-        unit: slot.drive as u32 * vssd.per_ssd + slot.index / vssd.group,
-        streams: plan.collection.streams,
-        isolation: vssd.rate.map(|rate| IsolationConfig {
-            per_second: u64::from(rate),
-            burst: u64::from(vssd.device_depth),
-            write_cost: 1,
-        }),
-        epoch: 1,
-        replicas: layout.replicas(volume),
-    }
-}
-
-fn replication_config(membership: &spec::blox::Membership) -> ReplicationConfig {
-    ReplicationConfig {
-        retransmit: membership.resend,
-        replay: membership.replay,
-        fetch_window: membership.fetch_window as usize,
-    }
-}
-
-fn policy(plan: &Blox) -> Policy {
-    let (read, write) = (plan.scheduler.read_target, plan.scheduler.write_target);
-    match plan.scheduler.policy {
-        PolicyName::Fifo => Policy::Fifo,
-        PolicyName::Deadline => Policy::Deadline { read, write },
-        PolicyName::Kyber => Policy::Kyber { read, write },
-    }
-}
-
-/// Servers look at their free blocks at times of their own: in step they would all ask at once.
-fn collection_config(plan: &Blox, layout: &Layout, server: usize) -> CollectionConfig {
-    let collection = &plan.collection;
-    let parts = |share: f64| (share * 1e6).round() as u32;
-    let phase = collection.check_period * (server as u64 + 1) / (layout.servers() as u64);
-    CollectionConfig {
-        check_period: collection.check_period,
-        first_check: Time::ZERO + phase,
-        regular_ppm: parts(collection.regular),
-        soft_ppm: parts(collection.soft),
-        stop_ppm: parts(collection.stop),
-        retries: collection.retries,
-        answer_timeout: collection.retry_after,
-        background: collection.background,
-        coordination: coordination(plan, layout, server),
-    }
-}
-
-/// The other rack has a switch and a controller of its own, which are not modelled: there is one replica to collect.
-fn coordination(plan: &Blox, layout: &Layout, server: usize) -> Coordination {
-    use spec::blox::CoordinationName;
-    if server >= layout.places.servers as usize {
-        return Coordination::Uncoordinated;
-    }
-    match plan.collection.coordination {
-        CoordinationName::Uncoordinated => Coordination::Uncoordinated,
-        CoordinationName::Switch => Coordination::Switch(layout.node(server)),
-        CoordinationName::Controller => Coordination::Controller(layout.places.controller()),
-    }
-}
-
-fn switch_config(plan: &Blox, places: &Places) -> SwitchConfig {
-    SwitchConfig {
-        nodes: places.in_rack(),
-        uplink: places.uplink(),
-        // The wires before it have it.
-        pipeline: Span::ZERO,
-        recirculation: plan.rack.recirculation,
-        coordination: plan.design == DesignName::Rackblox,
-        scheduling: match plan.rack.scheduling {
-            NetworkSchedulingName::Fifo => NetworkScheduling::Fifo,
-            // A client may use what the link has, divided by the clients; its bursts are a page for each request that it keeps.
-            NetworkSchedulingName::TokenBucket => NetworkScheduling::TokenBucket {
-                rate: base::Rate::bps(plan.rack.rate.as_bps() / u64::from(plan.rack.clients)),
-                burst: QUANTUM * 16,
-            },
-            NetworkSchedulingName::FairQueue => NetworkScheduling::FairQueue { quantum: QUANTUM },
-            NetworkSchedulingName::Priority => NetworkScheduling::Priority { storage: STORAGE_CLASS },
-        },
-        queue_bytes: plan.rack.switch_queue,
-        table_entries: TABLE_ENTRIES,
-    }
-}
-
-fn control_config(plan: &Blox, layout: &Layout, groups: Vec<Vec<(NodeId, VssdId)>>) -> ControlConfig {
-    let place = |server: usize| ServerPlace {
-        node: layout.node(server),
-        rack: u32::from(server >= layout.places.servers as usize),
-        room: spare_replicas(plan, layout, server),
-    };
-    let next_vssd = layout.slots.iter().map(|slot| slot.id.0 + 1).max().unwrap_or(0);
-    ControlConfig {
-        own: layout.places.control(),
-        rack: 0,
-        servers: (0..layout.servers()).map(place).collect(),
-        groups,
-        clients: (0..layout.places.clients).map(NodeId).collect(),
-        beat: plan.membership.heartbeat,
-        misses: plan.membership.misses,
-        lease: plan.membership.lease,
-        resend: plan.membership.resend,
-        replace_after: plan.membership.replace_after,
-        next_vssd,
-    }
-}
-
-/// A replica that was lost elsewhere takes whole channels of a drive that nobody uses.
-fn spare_replicas(plan: &Blox, layout: &Layout, server: usize) -> u32 {
-    let has = plan.geometry().channels;
-    let per_drive = |drive: usize| {
-        let owners: BTreeSet<u32> = layout
-            .of_server(server)
-            .filter(|(slot, _)| slot.drive == drive)
-            .map(|(slot, _)| slot.index / plan.vssd.group)
-            .collect();
-        has.saturating_sub(owners.len() as u32 * plan.vssd.channels) / plan.vssd.channels
-    };
-    (0..plan.rack.ssds as usize).map(per_drive).sum()
-}
-
-fn client_config(plan: &Blox, places: &Places, node: NodeId, groups: &[Vec<(NodeId, VssdId)>]) -> ClientConfig {
-    let membership = &plan.membership;
-    let limit = (plan.design != DesignName::Rackblox).then(|| LimitConfig {
-        controller: places.controller(),
-        period: plan.controller.period,
-        burst: plan.vssd.device_depth,
-        write_cost: plan.controller.write_cost,
-    });
-    ClientConfig {
-        node,
-        rack_nodes: places.in_rack(),
-        volumes: groups.to_vec(),
-        read_timeout: membership.client_timeout,
-        write_timeout: membership.client_timeout,
-        attempts_max: membership.client_attempts,
-        silence: membership.client_silence,
-        probe_period: membership.client_timeout,
-        limit,
-    }
-}
-
-fn controller(
-    plan: &Blox,
-    layout: &Layout,
-    groups: Vec<Vec<(NodeId, VssdId)>>,
-) -> Result<Option<Controller>, vdc::VdcConfigError> {
-    if plan.design == DesignName::Rackblox {
-        return Ok(None);
-    }
-    let capacity = plan.controller.capacity.map_or(plan.reads_per_second() * f64::from(plan.vssd.group), f64::from);
-    let mut devices: BTreeMap<(usize, usize, u32), Vec<VssdId>> = BTreeMap::new();
-    for slot in layout.slots.iter().filter(|slot| slot.server < layout.places.servers as usize) {
-        devices.entry((slot.server, slot.drive, slot.index / plan.vssd.group)).or_default().push(slot.id);
-    }
-    let config = vdc::VdcConfig {
-        node: layout.places.controller(),
-        clients: layout.places.clients,
-        period: plan.controller.period,
-        write_cost: plan.controller.write_cost,
-        page_message: page_message(),
-        links: (0..layout.places.servers)
-            .map(|server| vdc::Link { server: layout.places.server(server), rate: plan.rack.rate })
-            .collect(),
-        devices: devices.into_values().map(|vssds| vdc::Device { units_per_second: capacity as u64, vssds }).collect(),
-        volumes: groups.into_iter().map(|replicas| vdc::Volume { replicas }).collect(),
-    };
-    Ok(Some(match plan.design {
-        DesignName::RackbloxSoftware => Controller::Software(software::Controller::new(config)?),
-        _ => Controller::Vdc(vdc::Controller::new(config)?),
-    }))
-}
-
-/// What a page takes on a link, with its headers.
-fn page_message() -> Bytes {
-    let body = Body::Write { tag: blox::Tag(0), page: blox::Page(0), value: blox::Value(0) };
-    Packet { vssd: VssdId(0), latency_ns: 0, source: NodeId(0), target: NodeId(0), body }.wire_bytes()
 }
 
 fn network_of(plan: &Blox) -> Option<DelaySource> {
@@ -508,18 +198,4 @@ fn network_of(plan: &Blox) -> Option<DelaySource> {
         NetworkName::Slow => NetworkLatency::Slow,
     };
     Some(DelaySource::Model(NetworkLatency::Scaled { factor: law.factor() * plan.rack.network_scale }))
-}
-
-fn background(plan: &Blox, seed: Seed) -> Option<Background> {
-    let load = plan.rack.background_load;
-    let burst_ps = plan.rack.background_burst.as_ps() as f64;
-    let stream = |server: u32| seed.stream(&format!("background/server/{server}"));
-    (load > 0.0).then(|| Background {
-        payload: BACKGROUND_PAYLOAD,
-        priority: BACKGROUND_CLASS,
-        frame: plan.rack.rate.span_of(BACKGROUND_WIRE),
-        mean_burst_ps: burst_ps,
-        mean_gap_ps: burst_ps * (1.0 - load) / load,
-        servers: (0..plan.rack.servers).map(|server| (stream(server), Time::ZERO)).collect(),
-    })
 }

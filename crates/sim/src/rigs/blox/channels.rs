@@ -25,7 +25,7 @@ impl BloxRig {
             return;
         }
         let time = now.as_ps() as f64;
-        let local = self.drives.iter().enumerate().take(self.places.servers as usize);
+        let local = self.devices.servers.iter().enumerate().take(self.places.servers as usize);
         let channels: Vec<UsedChannel> = local.flat_map(|(server, drives)| used_channels(server, drives)).collect();
         let mut shares: Vec<(usize, f64)> = Vec::with_capacity(channels.len());
         let mut collection = 0.0;

@@ -1,5 +1,5 @@
-//! The drives of one storage server: regions of software-defined flash (or of a medium that is written in place), and what is written in
-//! them.
+//! The drives of one storage server: regions of software-defined flash (or of a medium that is
+//! written in place), and what is written in them.
 
 mod moving;
 mod state;
@@ -12,8 +12,8 @@ use hardware::ssd::{
     RegionId, SdfConfig, SdfError, SoftwareDefinedFlash, Wear,
 };
 
-/// What a page of a vSSD holds, by number. Pages that were never written hold `Value(0)` and take no memory by themselves: the table
-/// grows by chunks.
+/// What a page of a vSSD holds, by number. Pages that were never written hold `Value(0)` and take
+/// no memory by themselves: the table grows by chunks.
 #[derive(Clone, Debug, Default)]
 struct Contents(Vec<Option<Box<[u64; CHUNK]>>>);
 
@@ -73,7 +73,8 @@ pub struct DriveConfig {
     pub count: u32,
     /// Their flash.
     pub flash: SdfConfig,
-    /// The medium in its place that is written in place; its regions are kept all the same, and hold no data.
+    /// The medium in its place that is written in place; its regions are kept all the same, and
+    /// hold no data.
     pub direct: Option<DirectConfig>,
     /// Controller and host link of a read and of a write, beside the flash.
     pub overhead: [Span; 2],
@@ -149,8 +150,8 @@ impl Drives {
         channels.iter().flat_map(|channel| geometry.dies_of(*channel)).collect()
     }
 
-    /// Fills a vSSD with data from its first page on, then overwrites pages as `next` says until only so large a share of its free
-    /// blocks is left as `keep` says. Takes no time.
+    /// Fills a vSSD with data from its first page on. Then overwrites the pages that `next` names
+    /// until only the share `keep` of its free blocks is left. Takes no time.
     pub fn prepare(
         &mut self,
         vssd: VssdId,
@@ -164,7 +165,8 @@ impl Drives {
         let (flash, region) = self.flash(vssd);
         (0..pages).try_for_each(|page| flash.write_untimed(region, page))?;
         let goal = flash.free_ratio(region)? * keep;
-        // A block takes so many pages at most; a device that frees more than it takes would never get there.
+        // A block takes so many pages at most; a device that frees more than it takes would never
+        // get there.
         let most = flash.geometry().units();
         for _ in 0..most {
             if flash.free_ratio(region)? <= goal {
@@ -187,8 +189,8 @@ impl Drives {
         Ok((value, Booked { end: booked.end + overhead, service: booked.service + overhead, ..booked }))
     }
 
-    /// Writes a page. It reads back as written from now on, and is done when its program is, or at once while its flash page gathers
-    /// more of them in memory that survives a loss of power.
+    /// Writes a page. Reads return it from now on. It is done when its program is, or at once while
+    /// its flash page gathers more pages in memory that survives a loss of power.
     pub fn write(&mut self, now: Time, vssd: VssdId, page: Page, value: Value) -> Written {
         let overhead = self.config.overhead[1];
         let stored = if self.config.direct.is_some() {
@@ -210,7 +212,8 @@ impl Drives {
         }
     }
 
-    /// A page of a medium that is written in place. Its vSSDs lie one behind the other, over and over.
+    /// A page of a medium that is written in place. Its vSSDs lie one behind the other, over and
+    /// over.
     fn access(&mut self, now: Time, vssd: VssdId, page: Page, kind: CommandKind) -> Result<Booked, BuildError> {
         let Volume { drive, region, .. } = self.volumes[self.place(vssd)];
         let bytes = self.config.page;
@@ -223,7 +226,8 @@ impl Drives {
         Ok(Booked { end: done.end, wait, collection_wait, service, ..Booked::without_flash(now, Span::ZERO) })
     }
 
-    /// Books the next step of one of a vSSD's streams of collection: so many pages in a row as a burst has, or an erase.
+    /// Books the next step of one of a vSSD's streams of collection: so many pages in a row as a
+    /// burst has, or an erase.
     pub fn collect(&mut self, now: Time, vssd: VssdId, stream: u32) -> Result<Collected, SdfError> {
         let mut collected = Collected { end: now, freed: false, nothing: true };
         for _ in 0..self.config.burst {

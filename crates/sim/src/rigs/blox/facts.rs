@@ -1,54 +1,44 @@
 //! What only this rig can tell of a run.
 
 use super::BloxRig;
+use super::background::Background;
 use crate::rigs::wear_facts::facts_of_endurance;
 use base::{Span, Time};
-use blox::{Body, JobKind, NodeCounters, Packet, ReturnPredictor, VssdId};
+use blox::{NodeCounters, VssdId};
 use record::metric::{self, Meter};
 
-/// RackBlox, 3.4: a prediction within so much of the truth counts as right.
-const CLOSE: Span = Span::us(25);
+/// Counters of the rig beside those of its programs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets lost at dead places.
+    pub lost: u64,
+    /// Writes that may have happened or not.
+    pub indeterminate: u64,
+    /// Replicas that were adopted.
+    pub adopted: u64,
+    /// Replicas for which there was no room.
+    pub not_adopted: u64,
+    /// Writes to flash that is worn out.
+    pub worn_out: u64,
+    /// Blocks that a vSSD of a channel group had from another.
+    pub lent: u64,
+    /// Blocks that it gave back.
+    pub given_back: u64,
+}
 
 impl BloxRig {
-    /// Whether a server collects garbage in one of its vSSDs now, and whether the switch has granted that. For probes; servers count from 0, those of
-    /// the other rack last.
+    /// Whether a server collects garbage in one of its vSSDs now, and whether the switch has
+    /// granted that. For probes; servers count from 0, those of the other rack last.
     pub fn is_collecting(&self, server: usize, vssd: VssdId) -> (bool, bool) {
-        (self.servers[server].is_collecting(vssd), self.switch.is_collecting(vssd))
+        (self.programs.servers[server].is_collecting(vssd), self.programs.switch.is_collecting(vssd))
     }
 
     /// The share of a vSSD's blocks that is free now. For probes.
     pub fn free_share(&self, server: usize, vssd: VssdId) -> f64 {
-        let (flash, region) = self.drives[server].region(vssd);
+        let (flash, region) = self.devices[server].region(vssd);
         flash.free_ratio(region).unwrap_or(0.0)
-    }
-
-    /// A request has reached a server: what the server's predictor learns from it, ours does too.
-    pub(super) fn learn(&mut self, packet: &Packet) {
-        let kind = match packet.body {
-            Body::Read { .. } => JobKind::Read,
-            Body::Write { .. } => JobKind::Write,
-            _ => return,
-        };
-        let window = self.plan.scheduler.window as usize;
-        let place = packet.vssd.index();
-        if self.predictors.len() <= place {
-            self.predictors.resize(place + 1, None);
-        }
-        let predictor = self.predictors[place].get_or_insert_with(|| ReturnPredictor::new(window));
-        predictor.on_packet(kind, packet.latency_ns);
-    }
-
-    /// An answer has come back: how far off the prediction is that a server would have made for it.
-    pub(super) fn judge(&mut self, answer: &Packet, back: Span) {
-        let kind = match answer.body {
-            Body::ReadReply { .. } => JobKind::Read,
-            Body::WriteReply { .. } => JobKind::Write,
-            _ => return,
-        };
-        let Some(Some(predictor)) = self.predictors.get(answer.vssd.index()) else { return };
-        let predicted = predictor.predict(kind);
-        self.counts.predictions += 1;
-        self.counts.predictions_close += u64::from(predicted.max(back) - predicted.min(back) <= CLOSE);
     }
 
     pub(super) fn facts(&self, now: Time, meter: &mut Meter) {
@@ -57,15 +47,12 @@ impl BloxRig {
         self.facts_of_flash(meter);
         self.facts_of_channels(now, meter);
         self.facts_of_swaps(meter);
-        if let Some(history) = &self.history {
-            meter.count(metric::history_operations, history.operations() as f64);
-        }
+        self.judges.measure_history(meter);
     }
 
     fn facts_of_network(&self, meter: &mut Meter) {
-        let (counters, counts) = (self.switch.counters(), &self.counts);
-        let (close, all) = (counts.predictions_close as f64, counts.predictions as f64);
-        meter.ratio(metric::predictions_within_25us_fraction, close, all);
+        let (counters, counts) = (self.programs.switch.counters(), &self.counts);
+        self.judges.measure(meter);
         for (metric, total) in [
             (metric::reads_redirected_by_switch, counters.redirected),
             (metric::reads_rescued_by_switch, counters.rescued),
@@ -77,7 +64,7 @@ impl BloxRig {
             (metric::switch_malformed_packets, counters.malformed),
             (metric::packets_sent, counts.sent),
             (metric::packets_lost_at_dead_places, counts.lost),
-            (metric::background_frames, counts.background_sent),
+            (metric::background_frames, self.background.as_ref().map_or(0, Background::sent)),
             (metric::writes_indeterminate, counts.indeterminate),
         ] {
             meter.count(metric, total as f64);
@@ -88,7 +75,7 @@ impl BloxRig {
 
     fn facts_of_servers(&self, meter: &mut Meter) {
         let sum = |field: fn(&NodeCounters) -> u64| -> u64 {
-            self.servers.iter().map(|server| field(server.counters())).sum()
+            self.programs.servers.iter().map(|server| field(server.counters())).sum()
         };
         for (metric, total) in [
             (metric::reads_from_write_cache, sum(|counters| counters.reads_cached)),
@@ -113,7 +100,7 @@ impl BloxRig {
         let (mut host, mut programmed, mut collecting, mut steps, mut stalls) =
             (0_u64, 0_u64, Span::ZERO, 0_u64, 0_u64);
         let (mut erases, mut blocks, mut units) = (0, 0, 0);
-        for drives in self.drives.iter().take(self.places.servers as usize) {
+        for drives in self.devices.servers.iter().take(self.places.servers as usize) {
             for vssd in drives.vssds() {
                 let (flash, region) = drives.region(vssd);
                 let (Ok(layer), Ok(counters)) = (flash.layer_counters(region), flash.counters(region)) else {
@@ -130,7 +117,7 @@ impl BloxRig {
             }
         }
         let written = host as f64 - self.swapped_pages() as f64;
-        let wear: Vec<_> = self.drives.iter().flat_map(super::drives::Drives::wear).collect();
+        let wear: Vec<_> = self.devices.servers.iter().flat_map(super::drives::Drives::wear).collect();
         let most = wear.iter().map(|wear| wear.max).max().unwrap_or(0);
         let least = wear.iter().map(|wear| wear.min).min().unwrap_or(0);
         let amplification = meter.ratio_or(metric::write_amplification, programmed as f64, written, 1.0);
@@ -143,20 +130,10 @@ impl BloxRig {
         meter.put(metric::wear_erases_spread, f64::from(most - least));
     }
 
-    /// Judges the history, if it was kept. A violation is a warning as well.
+    /// Judges the history, if it was kept. Writes that are still on their way may have taken
+    /// effect.
     pub fn judge_history(&mut self, meter: &mut Meter) {
-        self.record_open_writes();
-        let Some(history) = &self.history else { return };
-        let verdict = history.check();
-        meter.count(metric::history_violations, f64::from(u8::from(verdict.is_err())));
-        if let Err(violation) = verdict {
-            meter.warn(format!("the history of operations is not linearizable: {violation}"));
-        }
-    }
-
-    /// Writes that are still on their way may have taken effect.
-    fn record_open_writes(&mut self) {
-        let Some(history) = &mut self.history else { return };
-        self.tracks.open_pages().for_each(|(tag, asked)| history.record(asked.in_history(tag, None)));
+        self.tracks.open_pages().for_each(|(tag, asked)| self.judges.record(tag, asked, None));
+        self.judges.check(meter);
     }
 }

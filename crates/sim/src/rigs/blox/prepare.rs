@@ -31,7 +31,8 @@ pub struct PreparedVssd {
     pub wear: Wear,
 }
 
-/// Prepares the drives of a plan's rack without running anything. The same plan and seed give the same states.
+/// Prepares the drives of a plan's rack without running anything. The same plan and seed give the
+/// same states.
 ///
 /// # Errors
 /// When a drive refuses its numbers, its data, or to become steady.
@@ -61,7 +62,8 @@ fn kept_free(collection: &Collection) -> KeptFree {
     KeptFree { begin, end: stop }
 }
 
-/// Brings a vSSD into the state of the plan; returns the write amplification of each window, where it has to become steady.
+/// Brings a vSSD into the state of the plan; returns the write amplification of each window, where
+/// it has to become steady.
 pub(super) fn prepare(plan: &Blox, drives: &mut Drives, vssd: VssdId, seed: Seed) -> Result<Vec<f64>, BuildError> {
     let count = plan.io.working_set_blocks;
     let keep = 1.0 - plan.vssd.used_before;

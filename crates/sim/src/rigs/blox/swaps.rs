@@ -1,8 +1,9 @@
-//! Swaps in a run (RackBlox, 3.6): what a server's [`SwapCarrier`] asks for is done by its drives, and its requests are let through by the carrier.
+//! Swaps in a run (RackBlox, 3.6): what a server's [`SwapCarrier`] asks for is done by its drives,
+//! and its requests are let through by the carrier.
 
+use super::devices::Doing;
 use super::drives::Written;
-use super::{BloxEvent, BloxRig, BuildError, Doing, Now};
-use base::Time;
+use super::{BloxEvent, BloxRig, BuildError, Now};
 use blox::{
     CarrierConfig, CarrierCounters, CarrierIn, CarrierOut, DeviceJob, NodeIn, Page, Seat, SwapCarrier, SwapCopy, Tag,
     Value, VssdId,
@@ -13,11 +14,19 @@ use spec::blox::{Blox, SWAP_ATTEMPTS};
 use spec::wear::{ENDURANCE, SWAPS_IN_FIVE_YEARS};
 use std::collections::{BTreeMap, VecDeque};
 
+/// The program of a server that carries its swaps out.
+type Carrier = crate::rigs::seat::Seat<SwapCarrier>;
+
+/// A copy of a page of a swap: read, with its contents, or written.
+#[derive(Clone, Copy, Debug)]
+pub struct Swapped {
+    copy: SwapCopy,
+    value: Option<Value>,
+}
+
 /// The carriers of all servers, and the requests that they know of.
 pub struct Swaps {
-    carriers: Vec<SwapCarrier>,
-    /// When each wants to run.
-    wakes: Vec<Time>,
+    carriers: Vec<Carrier>,
     held: BTreeMap<u64, (usize, Request)>,
     tickets: u64,
     /// Requests at a device, by the number of what the device does.
@@ -62,8 +71,8 @@ impl Swaps {
         };
         let carrier = SwapCarrier::new(config).map_err(BuildError::of)?;
         let (held, underway) = (BTreeMap::new(), BTreeMap::new());
-        let carriers = vec![carrier; servers];
-        Ok(Some(Swaps { carriers, wakes: vec![Time::MAX; servers], held, tickets: 0, underway }))
+        let carriers = vec![Carrier::new(carrier); servers];
+        Ok(Some(Swaps { carriers, held, tickets: 0, underway }))
     }
 }
 
@@ -72,7 +81,7 @@ impl BloxRig {
     pub(super) fn begin_swap(&mut self, index: u32, context: Now<'_, '_>) {
         let swap = self.plan.swaps[index as usize];
         let server = swap.server as usize;
-        let of_drive = |drive: u32| self.drives[server].of_drive(drive as usize);
+        let of_drive = |drive: u32| self.devices[server].of_drive(drive as usize);
         let (one, other) = (of_drive(swap.ssds.0), of_drive(swap.ssds.1));
         for (one, other) in one.into_iter().zip(other) {
             self.tell_carrier(server, CarrierIn::Swap { one, other }, context);
@@ -94,7 +103,7 @@ impl BloxRig {
     fn serve_at(&mut self, server: usize, request: Request, seat: Seat, context: Now<'_, '_>) {
         let Request { job, what, .. } = request;
         let (region, unit) = (seat.region, Page(seat.unit));
-        let drives = &mut self.drives[server];
+        let drives = &mut self.devices[server];
         let place = match what {
             RequestKind::Read(tag) => {
                 // It was held, if at all, while its page moved.
@@ -141,7 +150,8 @@ impl BloxRig {
     }
 
     /// A page has been read into memory, or is written.
-    pub(super) fn copied(&mut self, server: usize, copy: SwapCopy, value: Option<Value>, context: Now<'_, '_>) {
+    pub(super) fn copied(&mut self, server: usize, swapped: Swapped, context: Now<'_, '_>) {
+        let Swapped { copy, value } = swapped;
         let input = match value {
             Some(value) => CarrierIn::Read { copy, value },
             None => CarrierIn::Written(copy),
@@ -163,21 +173,14 @@ impl BloxRig {
     /// A carrier's patience may be over.
     pub(super) fn wake_carrier(&mut self, server: usize, context: Now<'_, '_>) {
         let Some(swaps) = &mut self.swaps else { return };
-        // An earlier wake-up has taken this one's place.
-        if swaps.wakes[server] != context.now {
-            return;
-        }
-        swaps.wakes[server] = Time::MAX;
-        let mut out = Vec::new();
-        swaps.carriers[server].on_wakeup(context.now, &mut out);
+        let Some(out) = swaps.carriers[server].wake(context.now) else { return };
         self.carrier_acts(server, out, context);
         self.settle(context);
     }
 
     fn tell_carrier(&mut self, server: usize, input: CarrierIn, context: Now<'_, '_>) {
         let Some(swaps) = &mut self.swaps else { return };
-        let mut out = Vec::new();
-        swaps.carriers[server].on(context.now, input, &mut out);
+        let out = swaps.carriers[server].tell(context.now, input);
         self.carrier_acts(server, out, context);
     }
 
@@ -186,9 +189,7 @@ impl BloxRig {
         while let Some(action) = out.pop_front() {
             let Some(answer) = self.carrier_act(server, action, context) else { continue };
             let Some(swaps) = &mut self.swaps else { return };
-            let mut more = Vec::new();
-            swaps.carriers[server].on(context.now, answer, &mut more);
-            out.extend(more);
+            out.extend(swaps.carriers[server].tell(context.now, answer));
         }
         self.arm_carrier(server, context);
     }
@@ -197,19 +198,19 @@ impl BloxRig {
     fn carrier_act(&mut self, server: usize, action: CarrierOut, context: Now<'_, '_>) -> Option<CarrierIn> {
         match action {
             CarrierOut::Read { copy, seat } => {
-                let read = self.drives[server].read_to_move(context.now, seat);
+                let read = self.devices[server].read_to_move(context.now, seat);
                 let (value, booked) = read.expect("a carrier names units of the regions that it was made with");
-                self.book(Doing::Copy { copy, value: Some(value) }, server, booked.end, context);
+                self.book(Doing::Copy(Swapped { copy, value: Some(value) }), server, booked.end, context);
             }
             CarrierOut::Write { copy, seat, value } => return self.write_copy(server, copy, seat, value, context),
-            CarrierOut::Trim(seat) => self.drives[server].trim(seat),
+            CarrierOut::Trim(seat) => self.devices[server].trim(seat),
             CarrierOut::Serve { ticket, seat } => {
                 let held = self.swaps.as_mut().and_then(|swaps| swaps.held.remove(&ticket));
                 let (_, request) = held.expect("a carrier serves what it holds");
                 self.serve_at(server, request, seat, context);
             }
             CarrierOut::Exchange { one, other } => {
-                self.drives[server].exchange(one, other);
+                self.devices[server].exchange(one, other);
                 [one, other].into_iter().for_each(|vssd| self.report_blocks(server, vssd));
             }
         }
@@ -224,11 +225,11 @@ impl BloxRig {
         value: Value,
         context: Now<'_, '_>,
     ) -> Option<CarrierIn> {
-        let written = self.drives[server].write_moved(context.now, seat, value);
+        let written = self.devices[server].write_moved(context.now, seat, value);
         self.report_blocks(server, seat.region);
         match written {
             Written::At(end) => {
-                self.book(Doing::Copy { copy, value: None }, server, end, context);
+                self.book(Doing::Copy(Swapped { copy, value: None }), server, end, context);
                 None
             }
             Written::Refused => Some(CarrierIn::Refused(copy)),
@@ -238,10 +239,7 @@ impl BloxRig {
 
     fn arm_carrier(&mut self, server: usize, context: Now<'_, '_>) {
         let Some(swaps) = &mut self.swaps else { return };
-        let Some(at) = swaps.carriers[server].next_wakeup() else { return };
-        let at = at.max(context.now);
-        if at < swaps.wakes[server] {
-            swaps.wakes[server] = at;
+        if let Some(at) = swaps.carriers[server].arm(context.now) {
             context.at(at, BloxEvent::Carrier(server as u32));
         }
     }
@@ -276,8 +274,8 @@ impl BloxRig {
     fn write_refused(&mut self, server: usize, job: DeviceJob, vssd: VssdId, why: Written) {
         if why == Written::WornOut {
             self.counts.worn_out += 1;
-            self.inputs.push_back((server, NodeIn::WornOut { vssd }));
+            self.programs.inputs.push_back((server, NodeIn::WornOut { vssd }));
         }
-        self.inputs.push_back((server, NodeIn::WriteRefused { job }));
+        self.programs.inputs.push_back((server, NodeIn::WriteRefused { job }));
     }
 }

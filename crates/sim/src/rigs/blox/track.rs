@@ -5,6 +5,7 @@
 //! that one.
 
 use crate::drive::{Context, Ticket};
+use crate::slab::Slab;
 use base::{Operation, Span, Time};
 use blox::{Page, Tag, Value};
 use history::Action;
@@ -38,12 +39,13 @@ pub struct Asked {
     pub page: Page,
     /// What a write writes.
     pub value: Value,
-    /// When.
+    /// Time of the operation.
     pub at: Time,
 }
 
 impl Asked {
-    /// With its answer: when it came and what was read or written. A write without one may have happened or not.
+    /// With its answer: when it came and what was read or written. A write without one may have
+    /// happened or not.
     pub fn in_history(&self, tag: Tag, answer: Option<(Time, Value)>) -> history::Operation {
         let is_read = self.operation == Operation::Read;
         history::Operation {
@@ -68,7 +70,7 @@ struct Pending {
 /// A request that has ended with its last page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// Which.
+    /// The request.
     pub ticket: Ticket,
     /// The worst of its pages' outcomes.
     pub outcome: Outcome,
@@ -81,13 +83,14 @@ pub struct Finished {
 /// All requests in flight.
 #[derive(Clone, Debug, Default)]
 pub struct Tracks {
-    tracks: Vec<Option<Track>>,
-    free: Vec<u32>,
+    tracks: Slab<Track>,
     pending: Vec<Option<Pending>>,
     made: u32,
+    values: u64,
 }
 
-/// The place of a track is in the low half of its tag, a count in the high one: an answer that comes after its request has ended finds no track.
+/// The low half of a tag is the place of its track, the high half a count. An answer that comes
+/// after the end of its request finds no track.
 const PLACE_BITS: u32 = 32;
 
 impl Tracks {
@@ -106,38 +109,37 @@ impl Tracks {
     }
 
     fn open_with(&mut self, ledger: Ledger, now: Time, ticket: Ticket, asked: Asked) -> Tag {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.tracks.push(None);
-            self.tracks.len() as u32 - 1
-        });
         self.made = self.made.wrapping_add(1);
-        let tag = Tag((u64::from(self.made) << PLACE_BITS) | u64::from(place));
-        let track = Track { ticket, asked, sent: None, tag, sent_last: now, since: now, ledger };
-        self.tracks[place as usize] = Some(track);
+        let tag = Tag((u64::from(self.made) << PLACE_BITS) | u64::from(self.tracks.next_index()));
+        self.tracks.insert(Track { ticket, asked, sent: None, tag, sent_last: now, since: now, ledger });
         tag
+    }
+
+    /// A value that nothing has written before.
+    pub fn new_value(&mut self) -> Value {
+        self.values += 1;
+        Value(self.values)
     }
 
     /// The track of a tag, if its request is still on its way.
     pub fn get(&mut self, tag: Tag) -> Option<&mut Track> {
-        let track = self.tracks.get_mut((tag.0 as u32) as usize)?.as_mut()?;
+        let track = self.tracks.get_mut(tag.0 as u32)?;
         (track.tag == tag).then_some(track)
     }
 
     /// Pages that are still on their way.
     pub fn open_pages(&self) -> impl Iterator<Item = (Tag, &Asked)> {
-        self.tracks.iter().flatten().map(|track| (track.tag, &track.asked))
+        self.tracks.iter().map(|(_, track)| (track.tag, &track.asked))
     }
 
     /// A page is there, or given up; returns its request if it was the last one.
     pub fn close(&mut self, now: Time, tag: Tag, outcome: Outcome) -> Option<Finished> {
         self.get(tag)?;
-        let place = tag.0 as u32;
-        let mut track = self.tracks[place as usize].take()?;
+        let mut track = self.tracks.remove(tag.0 as u32);
         if outcome != Outcome::Finished {
             // No answer has come in time.
             track.wait_for_answer(now);
         }
-        self.free.push(place);
         let pending = self.pending[track.ticket.0 as usize].as_mut()?;
         pending.pages -= 1;
         if outcome != Outcome::Finished {

@@ -10,7 +10,8 @@ use record::SpanKind;
 pub struct Flight {
     /// What travels.
     pub packet: Packet,
-    /// The end of the leg that is not the switch; for a leg that does not touch the switch, its target.
+    /// The end of the leg that is not the switch; for a leg that does not touch the switch, its
+    /// target.
     pub node: NodeId,
     /// Where the leg's time goes.
     pub times: LegTimes,
@@ -45,34 +46,6 @@ impl LegTimes {
     /// In the network on the way back to a client.
     pub fn on_return(&self) -> Span {
         if self.way == Way::Return { self.network } else { Span::ZERO }
-    }
-}
-
-/// Packets in flight by small numbers that are used again.
-#[derive(Clone, Debug, Default)]
-pub struct Flights {
-    flights: Vec<Flight>,
-    free: Vec<u32>,
-}
-
-impl Flights {
-    /// Keeps a packet and names it.
-    pub fn put(&mut self, flight: Flight) -> u32 {
-        match self.free.pop() {
-            Some(place) => {
-                self.flights[place as usize] = flight;
-                place
-            }
-            None => {
-                self.flights.push(flight);
-                self.flights.len() as u32 - 1
-            }
-        }
-    }
-    /// Takes a packet out, once. It can be looked at until the next is put in.
-    pub fn take(&mut self, place: u32) -> &Flight {
-        self.free.push(place);
-        &self.flights[place as usize]
     }
 }
 
@@ -112,6 +85,13 @@ impl Places {
     pub fn remote(&self, index: u32) -> NodeId {
         NodeId(self.in_rack() + 1 + index)
     }
+    /// A storage server by its place among all, those of the other rack last.
+    pub fn storage(&self, index: usize) -> NodeId {
+        match (index as u32).checked_sub(self.servers) {
+            Some(remote) => self.remote(remote),
+            None => self.server(index as u32),
+        }
+    }
     /// The place of a storage server among all, those of the other rack last.
     pub fn storage_index(&self, node: NodeId) -> Option<usize> {
         let local = node.0.checked_sub(self.clients).filter(|index| *index < self.servers);
@@ -142,7 +122,8 @@ pub struct Wires {
     pipeline: Span,
     remote_delay: Span,
     rate: Rate,
-    /// Lengths of packets and how long each takes on a link, the last used first: there are few, and the division is slow.
+    /// Lengths of packets and how long each takes on a link, the last used first: there are few,
+    /// and the division is slow.
     serialization: [(Bytes, Span); 2],
 }
 
@@ -156,7 +137,8 @@ pub struct WireConfig {
     pub host: Span,
     /// Light in a fibre of the rack.
     pub propagation: Span,
-    /// The switch's pipeline, which takes the same of every packet: it counts to the wire before it.
+    /// The switch's pipeline, which takes the same of every packet: it counts to the wire before
+    /// it.
     pub pipeline: Span,
     /// One way between the racks.
     pub remote_delay: Span,
@@ -188,7 +170,8 @@ impl Wires {
         }
     }
 
-    /// A node sends a packet, which never sees the rack's switch if both ends are outside; when it is at the switch, or then at its target.
+    /// A node sends a packet, which never sees the rack's switch if both ends are outside; when it
+    /// is at the switch, or then at its target.
     pub fn send(&mut self, now: Time, from: NodeId, mut packet: Packet, is_outside: bool) -> (Time, Flight) {
         let length = self.serialization(packet.wire_bytes());
         let ready = now + self.host;
@@ -206,7 +189,8 @@ impl Wires {
         (at, Flight { packet, node, times })
     }
 
-    /// The switch starts to send a packet; when it is at the other end, its software included, and when the port is free again.
+    /// The switch starts to send a packet; when it is at the other end, its software included, and
+    /// when the port is free again.
     pub fn transmit(&mut self, now: Time, port: NodeId, mut packet: Packet) -> (Time, Time, Flight) {
         let length = self.serialization(packet.wire_bytes());
         let (start, end) = self.down[port.index()].occupy(now, length);

@@ -1,9 +1,11 @@
-//! Ordinary frames (IP, storage) that share every link with the memory messages: who sends them, and what became of them.
+//! Ordinary frames (IP, storage) that share every link with the memory messages: who sends them,
+//! and what became of them.
 //!
-//! They are not requests of the workload. Every node sends every stream to uniformly chosen other nodes, in bursts that
-//! arrive as a Poisson process of their own, for as long as the run lasts.
+//! They are not requests of the workload. Every node sends every stream to uniformly chosen other
+//! nodes, in bursts that arrive as a Poisson process of their own, for as long as the run lasts.
 
 use super::EdmRigConfig;
+use crate::slab::Slab;
 use base::{Bytes, NodeId, Seed, Span, Stream, Time};
 use edm::pcs::frame::{CHECK_BYTES, FrameBlocks, frame_blocks};
 use edm::pcs::multiplex::Policy;
@@ -13,7 +15,8 @@ use hdrhistogram::Histogram;
 use record::metric::{self, Meter};
 use spec::BackgroundStream;
 
-/// MAC, PCS and layer-2 forwarding of frames: EDM runs beside the standard pipeline, which stays as it is (paper 3.3).
+/// MAC, PCS and layer-2 forwarding of frames: EDM runs beside the standard pipeline, which stays as
+/// it is (paper 3.3).
 const STACK: EthernetStack = EthernetStack::RAW;
 /// Of latencies in picoseconds.
 const SIGNIFICANT_DIGITS: u8 = 3;
@@ -23,7 +26,8 @@ const SIGNIFICANT_DIGITS: u8 = 3;
 pub struct Background {
     /// What every node sends, and the room that switch ports have for it.
     pub frames: spec::Background,
-    /// Who may send when memory and frames wait; [`Policy::None`] is a line without intra-frame preemption.
+    /// Who may send when memory and frames wait; [`Policy::None`] is a line without intra-frame
+    /// preemption.
     pub preemption: Policy,
     /// Of its random streams, `background/<stream>/<node>`.
     pub seed: Seed,
@@ -53,7 +57,7 @@ pub struct Burst {
     source: NodeId,
     target: NodeId,
     created: Time,
-    /// How many.
+    /// Number of frames.
     pub frames: u32,
 }
 
@@ -100,8 +104,7 @@ pub struct Traffic {
     nodes: u32,
     /// The fixed delays.
     pub delays: FrameDelays,
-    frames: Vec<Option<Frame>>,
-    free: Vec<u32>,
+    frames: Slab<Frame>,
     created: u64,
     /// The number of the last frame delivered, by source and target.
     newest: Vec<u64>,
@@ -134,8 +137,7 @@ impl Traffic {
                 from_line: STACK.pcs + STACK.mac,
                 forwarding: STACK.forwarding,
             },
-            frames: Vec::new(),
-            free: Vec::new(),
+            frames: Slab::new(),
             created: 0,
             newest: vec![0; (config.nodes * config.nodes) as usize],
             out_of_order: 0,
@@ -173,18 +175,12 @@ impl Traffic {
     pub fn create(&mut self, burst: &Burst, plane: usize) -> u32 {
         self.created += 1;
         let Burst { stream, source, target, created, .. } = *burst;
-        let frame = Some(Frame { plane, stream, source, target, created, number: self.created });
-        if let Some(index) = self.free.pop() {
-            self.frames[index as usize] = frame;
-            return index;
-        }
-        self.frames.push(frame);
-        self.frames.len() as u32 - 1
+        self.frames.insert(Frame { plane, stream, source, target, created, number: self.created })
     }
 
     /// The frame with this number.
     pub fn frame(&self, index: u32) -> Frame {
-        self.frames[index as usize].expect("a frame is there until it is delivered or dropped")
+        self.frames[index]
     }
     /// Its blocks on a line.
     pub fn blocks(&self, index: u32) -> FrameBlocks {
@@ -195,9 +191,13 @@ impl Traffic {
         self.streams[self.frame(index).stream as usize].config.frame
     }
 
-    /// A frame is with its receiver. `counts` is whether its plane is the one whose frames are counted.
+    /// A frame is with its receiver. `counts` is whether its plane is the one whose frames are
+    /// counted.
     pub fn deliver(&mut self, index: u32, at: Time, counts: bool) {
-        let Some(frame) = self.remove(index).filter(|_| counts) else { return };
+        let frame = self.frames.remove(index);
+        if !counts {
+            return;
+        }
         let pair = (frame.source.0 * self.nodes + frame.target.0) as usize;
         self.out_of_order += u64::from(frame.number < self.newest[pair]);
         self.newest[pair] = self.newest[pair].max(frame.number);
@@ -211,19 +211,17 @@ impl Traffic {
 
     /// A full queue or a dead link has dropped a frame.
     pub fn drop(&mut self, index: u32, counts: bool) {
-        let Some(frame) = self.remove(index).filter(|_| counts) else { return };
+        let frame = self.frames.remove(index);
+        if !counts {
+            return;
+        }
         self.streams[frame.stream as usize].dropped += 1;
-    }
-
-    fn remove(&mut self, index: u32) -> Option<Frame> {
-        self.free.push(index);
-        self.frames[index as usize].take()
     }
 
     /// What became of the frames; those of `plane` are under way.
     pub fn measure(&self, plane: usize, meter: &mut Meter) {
         let sum = |field: fn(&Tally) -> u64| self.streams.iter().map(field).sum::<u64>() as f64;
-        let under_way = self.frames.iter().flatten().filter(|frame| frame.plane == plane).count();
+        let under_way = self.frames.iter().filter(|(_, frame)| frame.plane == plane).count();
         meter.count(metric::background_frames_sent, sum(|tally| tally.sent));
         meter.count(metric::background_frames_delivered, sum(|tally| tally.delivered));
         meter.count(metric::background_frames_dropped, sum(|tally| tally.dropped));

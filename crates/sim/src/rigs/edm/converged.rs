@@ -1,8 +1,10 @@
-//! EDM's links when ordinary frames share them (paper 3.2.3): the same messages, by events instead of by calculation.
+//! EDM's links when ordinary frames share them (paper 3.2.3): the same messages, by events instead
+//! of by calculation.
 //!
-//! A frame's way: MAC, PCS and multiplexer of its host, uplink, the switch's PCS, which holds it until its /T/, MAC, layer-2
-//! forwarding, the bounded queue of the egress port, multiplexer, downlink, PCS, MAC. With two planes the NICs send frames on
-//! both, as they do messages, so that the planes stay in step; the frames of the first living one are counted.
+//! A frame crosses MAC, PCS and multiplexer of its host, the uplink, and the PCS of the switch,
+//! which holds it until its /T/. Then come MAC, layer-2 forwarding, the bounded queue of the egress
+//! port, multiplexer, downlink, PCS and MAC. With two planes the NICs send frames on both, as they
+//! do messages, so that the planes stay in step; the frames of the first living one are counted.
 
 use super::background::{Background, Traffic};
 use super::flight::{Flight, Kind};
@@ -23,7 +25,8 @@ pub struct Converged {
     planes: Vec<Ports>,
     traffic: Traffic,
     egress_queue: Bytes,
-    /// By flight: when the last block of a chunk can leave the switch at the earliest, once its uplink has sent it.
+    /// By flight: when the last block of a chunk can leave the switch at the earliest, once its
+    /// uplink has sent it.
     earliest: Vec<Option<Time>>,
 }
 
@@ -104,7 +107,7 @@ fn down(plane: usize, node: NodeId) -> LinkId {
 
 impl EdmRig {
     fn shared(&mut self) -> &mut Converged {
-        self.converged.as_mut().expect("only a rig with background traffic has shared links")
+        self.planes.converged.as_mut().expect("only a rig with background traffic has shared links")
     }
 
     fn arm_link(&mut self, link: LinkId, context: Ctx) {
@@ -114,15 +117,11 @@ impl EdmRig {
         }
     }
 
-    /// The first living plane, whose frames are counted.
-    pub(super) fn counting_plane(&self) -> usize {
-        self.planes.iter().position(|plane| plane.up).unwrap_or(0)
-    }
-
-    /// Whether a shared uplink of `node` still carries a message. The end of that message starts the next.
+    /// Whether a shared uplink of `node` still carries a message. The end of that message starts
+    /// the next.
     #[inline(always)]
     pub(super) fn is_sending(&self, node: NodeId) -> bool {
-        self.converged.as_ref().is_some_and(|converged| self.is_sending_shared(converged, node))
+        self.planes.converged.as_ref().is_some_and(|converged| self.is_sending_shared(converged, node))
     }
 
     #[inline(never)]
@@ -136,12 +135,12 @@ impl EdmRig {
     pub(super) fn launch_shared(&mut self, sent: Flight, context: Ctx) {
         let link = up(sent.plane(), sent.node());
         let flight = self.flights.add(sent);
-        let serialization = self.block * sent.blocks();
+        let serialization = self.timing.block * sent.blocks();
         let sending = Sending { flight: Some(flight), submitted: context.now, serialization };
         let first = self.shared().link(link).send_up(context.now, sent.blocks(), sending);
         self.shared().set_earliest(flight, None);
         if sent.is_data() {
-            context.at(first + self.hop + self.delays.forward, EdmEvent::AtSwitch(flight));
+            context.at(first + self.timing.hop + self.timing.delays.forward, EdmEvent::AtSwitch(flight));
         }
         self.arm_link(link, context);
     }
@@ -149,7 +148,7 @@ impl EdmRig {
     /// Ends a flight at the switch. Its uplink may still be sending it.
     #[inline(always)]
     pub(super) fn forget_flight(&mut self, index: u32) {
-        if self.converged.is_some() {
+        if self.planes.converged.is_some() {
             self.forget_shared(index);
         }
         self.flights.remove(index);
@@ -158,7 +157,7 @@ impl EdmRig {
     #[inline(never)]
     fn forget_shared(&mut self, index: u32) {
         let flight = self.flights.get(index);
-        if let Some(converged) = &mut self.converged {
+        if let Some(converged) = &mut self.planes.converged {
             converged.link(up(flight.plane(), flight.node())).forget(index);
         }
     }
@@ -166,7 +165,7 @@ impl EdmRig {
     /// The first block of a chunk is at its egress port.
     #[inline(never)]
     pub(super) fn forward_shared(&mut self, index: u32, sent: Flight, context: Ctx) {
-        let serialization = self.block * sent.blocks();
+        let serialization = self.timing.block * sent.blocks();
         let link = down(sent.plane(), sent.target());
         let converged = self.shared();
         let earliest = converged.earliest[index as usize];
@@ -190,7 +189,7 @@ impl EdmRig {
         let link = down(flight.plane(), flight.node());
         let index = self.flights.add(flight);
         let blocks = flight.blocks();
-        let serialization = self.block * blocks;
+        let serialization = self.timing.block * blocks;
         let earliest = Some(context.now + serialization);
         self.shared().link(link).send_down(context.now, blocks, serialization, index, earliest);
         self.arm_link(link, context);
@@ -199,7 +198,8 @@ impl EdmRig {
     /// A shared link may have sent something.
     #[inline(never)]
     pub(super) fn link_sent(&mut self, link: LinkId, context: Ctx) {
-        // An event that an earlier one has overtaken finds its link armed for later, or for nothing.
+        // An event that an earlier one has overtaken finds its link armed for later, or for
+        // nothing.
         if !self.shared().link(link).disarm(context.now) {
             return;
         }
@@ -234,10 +234,10 @@ impl EdmRig {
         let sent = self.flights.get(flight);
         if !sent.is_data() {
             self.tracks.control_interleaved(sent.tag(), waited);
-            return context.at(at + self.hop + self.delays.insert, EdmEvent::AtSwitch(flight));
+            return context.at(at + self.timing.hop + self.timing.delays.insert, EdmEvent::AtSwitch(flight));
         }
         self.tracks.data_interleaved(sent.tag(), waited);
-        let earliest = at + self.hop + self.delays.forward;
+        let earliest = at + self.timing.hop + self.timing.delays.forward;
         self.shared().set_earliest(flight, Some(earliest));
         // Its first block may be on the downlink already.
         let link = down(sent.plane(), sent.node());
@@ -251,7 +251,7 @@ impl EdmRig {
             let flight = self.flights.get(left.flight);
             if matches!(flight.kind(), Kind::Request(..)) {
                 self.flights.remove(left.flight);
-                let serialization = self.block * flight.blocks();
+                let serialization = self.timing.block * flight.blocks();
                 self.request_waited(left.at - left.waited - serialization, left.waited, flight);
                 self.serve(flight, left.at, context);
             } else {
@@ -261,22 +261,22 @@ impl EdmRig {
     }
 
     fn data_left(&mut self, left: Left, tag: Tag, context: Ctx) {
-        self.longest_data_wait = self.longest_data_wait.max(left.waited);
+        self.counts.longest_data_wait = self.counts.longest_data_wait.max(left.waited);
         self.tracks[tag.0 as usize].forwarded(left.waited);
-        context.at(left.at + self.hop + self.delays.take_data, EdmEvent::AtHost(left.flight));
+        context.at(left.at + self.timing.hop + self.timing.delays.take_data, EdmEvent::AtHost(left.flight));
     }
 
     fn grant_sent(&mut self, flight: u32, submitted: Time, at: Time, context: Ctx) {
         let grant = self.flights.remove(flight);
         let blocks = grant.blocks();
-        let waited = (at - submitted).saturating_sub(self.block * blocks);
+        let waited = (at - submitted).saturating_sub(self.timing.block * blocks);
         self.tracks[grant.tag().0 as usize].granted(submitted, waited, blocks);
         self.land_grant(grant, at, context);
     }
 
     /// Expects the first frames of every generator.
     pub(super) fn start_background(&mut self, context: Ctx) {
-        let Some(converged) = &self.converged else { return };
+        let Some(converged) = &self.planes.converged else { return };
         for (index, at) in converged.traffic.next_bursts().enumerate() {
             context.at(at, EdmEvent::Burst(index as u32));
         }
@@ -318,7 +318,7 @@ impl EdmRig {
         let side = &self.planes[frame.plane];
         let is_connected = side.carries(frame.source) && side.carries(frame.target);
         let link = down(frame.plane, frame.target);
-        let counts = self.counting_plane() == frame.plane;
+        let counts = self.planes.first_living() == frame.plane;
         let converged = self.shared();
         let (bytes, capacity) = (converged.traffic.bytes(index), converged.egress_queue);
         if !is_connected || !converged.link(link).has_room(bytes, capacity) {
@@ -330,7 +330,7 @@ impl EdmRig {
 
     fn frame_sent_down(&mut self, link: LinkId, frame: u32, at: Time) {
         let is_connected = self.planes[usize::from(link.plane)].carries(link.node) && self.paces[link.node.index()].up;
-        let counts = self.counting_plane() == usize::from(link.plane);
+        let counts = self.planes.first_living() == usize::from(link.plane);
         let converged = self.shared();
         let delivered = converged.sent_frame(at, link, frame);
         if is_connected {

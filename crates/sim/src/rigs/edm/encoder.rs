@@ -5,7 +5,8 @@ use edm::pcs::block::Block;
 use edm::pcs::memory as encoded;
 use edm::{Body, Grant, Message, Transmission, Wire};
 
-/// Encodes what is sent to blocks and decodes it again, if it is told to; the rig goes on with what came out.
+/// Encodes what is sent to blocks and decodes it again, if it is told to; the rig goes on with what
+/// came out.
 #[derive(Debug, Default)]
 pub struct Encoder {
     enabled: bool,
@@ -22,9 +23,9 @@ impl Encoder {
 
     /// What the receiver makes of what a host sends, if it is encoded.
     ///
-    /// # Panics
-    /// Here and below, if it differs from what was sent, or takes another number of blocks than the scheduler booked: the codec
-    /// or the simulator is wrong, and no number of this run would mean anything.
+    /// # Panics Here and below, if it differs from what was sent, or takes another number of blocks
+    /// than the scheduler booked. Then the codec or the simulator is wrong, and so is every number
+    /// of this run.
     #[inline]
     pub fn transmission(&mut self, sent: &Transmission, port: NodeId) -> Option<Transmission> {
         self.enabled.then(|| self.encoded_transmission(sent, port))
@@ -87,7 +88,8 @@ impl Encoder {
         assert_eq!(self.blocks.len() as u64, booked, "a message at port {} took other blocks than booked", port.0);
     }
 
-    /// A message through the codec, with its payload: the word where it is the whole message, a pattern elsewhere.
+    /// A message through the codec, with its payload: the word where it is the whole message, a
+    /// pattern elsewhere.
     fn message(&mut self, message: &Message, word: u64) -> (Message, u64) {
         let bytes = match message.body {
             Body::WriteRequest { bytes, .. } | Body::ReadResponse { bytes, .. } => bytes as usize,
@@ -102,7 +104,8 @@ impl Encoder {
         (decoded, if bytes > 0 && bytes <= 8 { self.word(word) } else { word })
     }
 
-    /// The word as the receiver reads it: the bytes that were sent, and what the sender knows beyond them.
+    /// The word as the receiver reads it: the bytes that were sent, and what the sender knows
+    /// beyond them.
     fn word(&self, sent: u64) -> u64 {
         let mut word = sent.to_le_bytes();
         word[..self.received.len()].copy_from_slice(&self.received);

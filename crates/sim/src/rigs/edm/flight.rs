@@ -1,33 +1,33 @@
 //! What is between two places.
 //!
-//! Tens of thousands are under way in a large rack, and each is read once, long after it was written: what they take together
-//! decides whether the state of the rack stays in the cache. So one is kept in half a cache line, without the enums that it
-//! was made of. It is four whole words: small fields beside each other would be read together right after they were written one by
-//! one, and a core waits for that.
+//! A large rack has tens of thousands, and each is read once, long after it was written. Their
+//! total size decides whether the state of the rack stays in the cache. So one is kept in half a
+//! cache line, without the enums that it was made of. It is four whole words: small fields beside
+//! each other would be read together right after they were written one by one, and a core waits for
+//! that.
 
 use base::NodeId;
 use edm::pcs::memory as encoded;
 use edm::{Body, Grant, Message, MessageId, Modify, Notification, Tag, Wire};
-use prefetch_index::prefetch_index;
 
 /// One thing on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flight {
-    kept: Kept,
+    pub(super) kept: Kept,
     /// The second argument of a compare-and-swap, which alone has one.
-    second_argument: u64,
+    pub(super) second_argument: u64,
 }
 
 /// All of a [`Flight`] that most have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Kept {
-    address: u64,
+pub(super) struct Kept {
+    pub(super) address: u64,
     /// The word of a chunk, or the (first) argument of a read-modify-write.
-    word: u64,
+    pub(super) word: u64,
     /// The tag, and above it the bytes.
-    share: u64,
+    pub(super) share: u64,
     /// The other fields, from [`SOURCE_AT`] on.
-    label: u64,
+    pub(super) label: u64,
 }
 
 /// In [`Kept::label`]: who sends it; of a grant, to whom it goes. Nodes are at most 512.
@@ -39,7 +39,7 @@ const ID_AT: u32 = 32;
 const CODE_AT: u32 = 40;
 const PLANE_AT: u32 = 48;
 /// Set if the host at the end of the link is the message's target, not its source.
-const AT_TARGET: u64 = 1 << 49;
+pub(super) const AT_TARGET: u64 = 1 << 49;
 
 /// What travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +150,7 @@ impl Kept {
         self.label >> CODE_AT & 0xff
     }
     #[inline(always)]
-    fn tag(&self) -> Tag {
+    pub(super) fn tag(&self) -> Tag {
         Tag(self.share as u32)
     }
     #[inline(always)]
@@ -158,15 +158,15 @@ impl Kept {
         (self.share >> 32) as u32
     }
     #[inline(always)]
-    fn source(&self) -> NodeId {
+    pub(super) fn source(&self) -> NodeId {
         NodeId(u32::from(self.field(SOURCE_AT)))
     }
     #[inline(always)]
-    fn target(&self) -> NodeId {
+    pub(super) fn target(&self) -> NodeId {
         NodeId(u32::from(self.field(TARGET_AT)))
     }
     #[inline(always)]
-    fn is_at_target(&self) -> bool {
+    pub(super) fn is_at_target(&self) -> bool {
         self.label & AT_TARGET != 0
     }
     fn with(self, address: u64, word: u64, bytes: u32) -> Kept {
@@ -359,177 +359,5 @@ impl Flight {
     }
 }
 
-/// Whose a flight is, and between whom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
-    /// The request that it belongs to.
-    pub tag: Tag,
-    /// The host at the end of the link that it is on.
-    pub here: NodeId,
-    /// The other one.
-    pub there: NodeId,
-}
-
-/// Half a cache line, never two.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(32))]
-struct Slot(Kept);
-
-const _: () = assert!(size_of::<Slot>() == 32);
-
-/// Everything on its way, addressed by small numbers that are used again.
-#[derive(Debug, Default)]
-pub struct Flights {
-    slots: Vec<Slot>,
-    /// By the same numbers, as far as any was needed.
-    second_arguments: Vec<u64>,
-    free: Vec<u32>,
-}
-
-impl Flights {
-    /// Takes `flight` in and gives its number.
-    #[inline(always)]
-    pub fn add(&mut self, flight: Flight) -> u32 {
-        let index = self.store(flight.kept);
-        if flight.second_argument != 0 {
-            self.second_arguments.resize(self.slots.len(), 0);
-            self.second_arguments[index as usize] = flight.second_argument;
-        }
-        index
-    }
-    /// The flight with this number.
-    #[inline]
-    pub fn get(&self, index: u32) -> Flight {
-        let kept = self.slots[index as usize].0;
-        // Few racks have any: most do not look at what it is.
-        let second_argument = self.second_arguments.get(index as usize).copied().unwrap_or(0);
-        Flight { kept, second_argument }
-    }
-    /// The flight with this number will be needed soon.
-    #[inline]
-    pub fn foresee(&self, index: u32) {
-        prefetch_index(&self.slots, index as usize);
-    }
-    /// Whose flight this is, and between whom.
-    #[inline]
-    pub fn ends(&self, index: u32) -> Ends {
-        let kept = self.slots[index as usize].0;
-        let (source, target) = (kept.source(), kept.target());
-        let (here, there) = if kept.is_at_target() { (target, source) } else { (source, target) };
-        Ends { tag: kept.tag(), here, there }
-    }
-    /// Ends a flight.
-    #[inline]
-    pub fn remove(&mut self, index: u32) -> Flight {
-        let flight = self.get(index);
-        if let Some(second_argument) = self.second_arguments.get_mut(index as usize) {
-            *second_argument = 0;
-        }
-        self.free.push(index);
-        flight
-    }
-    /// Sends a flight on to the target of its message.
-    #[inline]
-    pub fn turn_to_target(&mut self, index: u32) {
-        self.slots[index as usize].0.label |= AT_TARGET;
-    }
-
-    /// Word by word: a copy of pairs of words from where they have just been written one by one would wait for them.
-    #[inline(always)]
-    fn store(&mut self, kept: Kept) -> u32 {
-        let Kept { address, word, share, label } = kept;
-        let Some(index) = self.free.pop() else { return self.grow(address, word, share, label) };
-        let slot = &mut self.slots[index as usize].0;
-        slot.address = address;
-        slot.word = word;
-        slot.share = share;
-        slot.label = label;
-        index
-    }
-    #[cold]
-    #[inline(never)]
-    fn grow(&mut self, address: u64, word: u64, share: u64, label: u64) -> u32 {
-        self.slots.push(Slot(Kept { address, word, share, label }));
-        self.slots.len() as u32 - 1
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const SOURCE: NodeId = NodeId(511);
-    const TARGET: NodeId = NodeId(3);
-
-    fn any_modify() -> impl Strategy<Value = Modify> {
-        prop_oneof![
-            any::<(u64, u64)>().prop_map(|(expected, new)| Modify::CompareAndSwap { expected, new }),
-            any::<u64>().prop_map(|addend| Modify::FetchAndAdd { addend }),
-            any::<u64>().prop_map(|new| Modify::Swap { new }),
-        ]
-    }
-
-    fn any_message() -> impl Strategy<Value = Message> {
-        let body = prop_oneof![
-            any::<(u64, u32)>().prop_map(|(address, bytes)| Body::ReadRequest { address, bytes }),
-            any::<(u64, u32, bool)>().prop_map(|(address, bytes, last)| Body::WriteRequest { address, bytes, last }),
-            any::<(u32, bool)>().prop_map(|(bytes, last)| Body::ReadResponse { bytes, last }),
-            (any::<u64>(), any_modify()).prop_map(|(address, modify)| Body::ReadModifyWrite { address, modify }),
-        ];
-        let id = any::<u8>().prop_map(MessageId);
-        (id, body).prop_map(|(id, body)| Message { source: SOURCE, target: TARGET, id, body })
-    }
-
-    proptest! {
-        #[test]
-        fn messages_come_out_as_they_went_in(
-            messages in proptest::collection::vec((any_message(), any::<u32>(), 0usize..2), 1..20),
-        ) {
-            let mut flights = Flights::default();
-            // Twice, so that slots are used again.
-            for _ in 0..2 {
-                let sent = |(message, tag, plane): &(Message, u32, usize)| {
-                    Flight::sent(*plane, SOURCE, &Wire::Memory(*message), 0, Tag(*tag))
-                };
-                let numbers: Vec<u32> = messages.iter().map(|message| flights.add(sent(message))).collect();
-                for ((message, tag, plane), number) in messages.iter().zip(numbers) {
-                    flights.turn_to_target(number);
-                    let flight = flights.remove(number);
-                    prop_assert_eq!(flight.message(), *message);
-                    prop_assert_eq!(flight.blocks(), encoded::message_blocks(&message.body));
-                    prop_assert_eq!((flight.tag(), flight.plane(), flight.node()), (Tag(*tag), *plane, TARGET));
-                }
-            }
-        }
-
-        #[test]
-        fn requests_keep_their_stage(message in any_message(), plane in 0usize..2) {
-            let is_at = |flight: Flight, stage| matches!(flight.kind(), Kind::Request(at, _) if at == stage);
-            prop_assume!(matches!(message.body, Body::ReadRequest { .. } | Body::ReadModifyWrite { .. }));
-            let sent = Flight::sent(plane, SOURCE, &Wire::Memory(message), 0, Tag(1));
-            let (granted, reading) = (Flight::request(plane, &message, Tag(1)), Flight::reading(&message, Tag(1)));
-            prop_assert!(is_at(sent, Stage::Sent) && is_at(granted, Stage::Granted) && is_at(reading, Stage::Reading));
-            prop_assert_eq!((sent.message(), granted.message(), reading.message()), (message, message, message));
-            prop_assert_eq!((sent.node(), granted.node(), reading.node()), (SOURCE, TARGET, TARGET));
-        }
-
-        #[test]
-        fn chunks_keep_their_words(bytes: u32, last: bool, word: u64) {
-            let message = Message { source: SOURCE, target: TARGET, id: MessageId(1), body: Body::ReadResponse { bytes, last } };
-            let flight = Flight::sent(0, SOURCE, &Wire::Memory(message), word, Tag(0));
-            prop_assert_eq!((flight.word(), flight.is_data(), flight.node()), (word, true, SOURCE));
-        }
-
-        #[test]
-        fn control_comes_out_as_it_went_in(id: u8, bytes: u32, batch: u8, plane in 0usize..2) {
-            let id = MessageId(id);
-            let said = Notification { target: TARGET, id, bytes, batch };
-            let flight = Flight::sent(plane, SOURCE, &Wire::Notification(said), 0, Tag(7));
-            prop_assert_eq!((flight.said(), flight.node(), flight.plane()), (said, SOURCE, plane));
-            let grant = Grant { target: TARGET, id, bytes: bytes as u16 };
-            let flight = Flight::granting(plane, SOURCE, grant, Tag(7));
-            prop_assert_eq!((flight.grant(), flight.node(), flight.plane()), (grant, SOURCE, plane));
-        }
-    }
-}
+mod tests;

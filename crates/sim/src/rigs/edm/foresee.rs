@@ -1,5 +1,6 @@
-//! What coming events will touch is fetched from memory meanwhile: a rack's state is larger than a core's own caches, and an event
-//! touches several places of it, each found by way of the one before. Nothing else comes of it.
+//! Prefetches the state that coming events will touch. The state of a rack is larger than a core's
+//! own caches. An event touches several places of it, and each leads to the next. Nothing else
+//! comes of it.
 
 use super::{EdmEvent, EdmRig};
 use crate::drive::Ticket;
@@ -27,7 +28,8 @@ impl EdmRig {
     #[inline(always)]
     pub(super) fn fetch(&self, soon: Soon, event: EdmEvent) -> Option<Ticket> {
         match (soon, event) {
-            // What kind comes is anybody's guess: to fetch a flight for those that have none costs less than to ask.
+            // What kind comes is anybody's guess: to fetch a flight for those that have none costs
+            // less than to ask.
             (Soon::Later, event) => self.flights.foresee(event.number()),
             (Soon::Shortly, EdmEvent::Transmit(node)) => self.nodes[node.index()].host.foresee_transmission(),
             (Soon::Shortly, EdmEvent::AtSwitch(index)) => self.foresee_at_switch(index),
@@ -39,7 +41,8 @@ impl EdmRig {
         None
     }
 
-    /// A node sends next, most often the control message of a request that it has taken up a while ago.
+    /// A node sends next, most often the control message of a request that it has taken up a while
+    /// ago.
     #[inline]
     fn foresee_control(&self, node: NodeId) {
         if let Some(tag) = self.nodes[node.index()].host.next_control() {
@@ -63,7 +66,8 @@ impl EdmRig {
         self.nodes[ends.here.index()].host.foresee(ends.there);
     }
 
-    /// A flight arrives at a host next: what it will change there, and its request's ticket, which it may end.
+    /// A flight arrives at a host next: what it will change there, and its request's ticket, which
+    /// it may end.
     #[inline]
     fn foresee_end(&self, index: u32) -> Ticket {
         let ends = self.flights.ends(index);

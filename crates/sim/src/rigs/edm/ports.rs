@@ -1,14 +1,17 @@
-//! Links that memory messages share with ordinary frames, in place of the plain FIFO links of a rig without frames.
+//! Links that memory messages share with ordinary frames, in place of the plain FIFO links of a rig
+//! without frames.
 //!
-//! A node's uplink carries one message at a time, as the host's arbitration hands them over. Chunks are cut through: the
-//! downlink gets a chunk when its first block is there. [`MuxLink`] takes every message as if it were there whole, so
-//! what it says is only a lower bound for a chunk whose blocks came interleaved. A chunk's last block leaves at the
-//! latest of three times: when the downlink's multiplexer says, when it has come in from the uplink, and the chunk's own
-//! length after the message before it, since messages never mix. Two lines that alternate cost a chunk its doubled
-//! length once, as in the real multiplexer, where the uplink's pauses are just the downlink's turns.
-//! What the model leaves out: while a chunk trickles in, blocks that it is waiting for count as sent already, so a
-//! frame between them may be taken for up to the chunk's length later or earlier than it would be.
+//! A node's uplink carries one message at a time, as the host's arbitration hands them over. Chunks
+//! are cut through: the downlink gets a chunk when its first block is there. [`MuxLink`] takes
+//! every message as if it were there whole, so what it says is only a lower bound for a chunk whose
+//! blocks came interleaved. A chunk's last block leaves at the latest of three times: that of the
+//! downlink's multiplexer, its arrival from the uplink, and the chunk's own length after the
+//! previous message. Messages never mix. Two lines that alternate cost a chunk its doubled length
+//! once, as in the real multiplexer, where the uplink's pauses are just the downlink's turns. The
+//! model has one simplification: while a chunk trickles in, the blocks that it waits for count as
+//! sent. A frame between them may thus leave up to the chunk's length too late or too early.
 
+use crate::rigs::seat::Alarm;
 use base::{Bytes, NodeId, Rate, Span, Time};
 use edm::pcs::frame::FrameBlocks;
 use edm::pcs::multiplex::Policy;
@@ -68,7 +71,8 @@ pub struct Sending {
 struct Leaving {
     flight: u32,
     serialization: Span,
-    /// When its last block could leave if nothing else were there; of a chunk, known when its uplink has sent it.
+    /// When its last block could leave if nothing else were there; of a chunk, known when its
+    /// uplink has sent it.
     earliest: Option<Time>,
     /// When the multiplexer has sent its last block.
     sent: Option<Time>,
@@ -90,8 +94,7 @@ pub struct SharedLink {
     mux: MuxLink<Item>,
     block: Span,
     policy: Policy,
-    /// When the next event of this link is due.
-    armed: Time,
+    alarm: Alarm,
     busy: Span,
     /// When the receiver has handed the last frame and its gap to the decoder.
     decoder_free_at: Time,
@@ -112,7 +115,7 @@ impl SharedLink {
             mux: MuxLink::new(block, policy),
             block,
             policy,
-            armed: Time::MAX,
+            alarm: Alarm::OFF,
             busy: Span::ZERO,
             decoder_free_at: Time::ZERO,
             queued: Bytes::ZERO,
@@ -147,8 +150,8 @@ impl SharedLink {
         }
     }
 
-    /// Puts a message on the downlink. `earliest` is when its last block could leave if nothing else were there, if that is
-    /// known already.
+    /// Puts a message on the downlink. `earliest` is when its last block could leave if nothing
+    /// else were there, if that is known already.
     pub fn send_down(&mut self, now: Time, blocks: u64, serialization: Span, flight: u32, earliest: Option<Time>) {
         self.busy += serialization;
         self.leaving.push_back(Leaving { flight, serialization, earliest, sent: None });
@@ -158,7 +161,8 @@ impl SharedLink {
     pub fn sent_down(&mut self, flight: u32, at: Time) {
         self.leaving_mut(flight).expect("a downlink sends what was put in").sent = Some(at);
     }
-    /// The last block of a message cannot leave before `at`. Nothing happens if it is not on this downlink.
+    /// The last block of a message cannot leave before `at`. Nothing happens if it is not on this
+    /// downlink.
     pub fn not_before(&mut self, flight: u32, at: Time) {
         if let Some(leaving) = self.leaving_mut(flight) {
             leaving.earliest = Some(at);
@@ -189,9 +193,10 @@ impl SharedLink {
         self.queued_highest = self.queued_highest.max(self.queued);
         self.mux.submit_frame(now, blocks, Item::Frame(frame));
     }
-    /// A frame has left the queue; returns when its last block has left the receiver's buffer for the decoder, if the line
-    /// took no time. With preemption the buffer holds a frame until its /T/ is in, and then gives a block a cycle,
-    /// from the cycle of the /T/ on; without, blocks of a frame come in consecutive cycles anyway (paper 3.2.3).
+    /// A frame has left the queue; returns when its last block has left the receiver's buffer for
+    /// the decoder, if the line took no time. With preemption the buffer holds a frame until its
+    /// /T/ is in. From that cycle on it releases a block a cycle. Without preemption, blocks of a
+    /// frame arrive in consecutive cycles anyway (paper 3.2.3).
     pub fn sent_frame(&mut self, at: Time, blocks: FrameBlocks, bytes: Bytes) -> Time {
         self.queued = self.queued - bytes;
         self.busy += self.block * blocks.frame;
@@ -218,17 +223,12 @@ impl SharedLink {
 
     /// When an event must be scheduled for this link, if it must.
     pub fn arm(&mut self) -> Option<Time> {
-        let at = self.mux.next_completion().filter(|at| *at < self.armed)?;
-        self.armed = at;
-        Some(at)
+        self.alarm.arm(self.mux.next_completion())
     }
-    /// Whether an event of this link is the one that it waits for; then it waits for none until it is armed again.
+    /// Whether an event of this link is the one that it waits for; then it waits for none until it
+    /// is armed again.
     pub fn disarm(&mut self, now: Time) -> bool {
-        let is_due = self.armed <= now;
-        if is_due {
-            self.armed = Time::MAX;
-        }
-        is_due
+        self.alarm.ring(now)
     }
     /// The next thing that it has sent.
     pub fn pop_completed(&mut self, now: Time) -> Option<Completed<Item>> {

@@ -6,47 +6,15 @@
 //! from its own moment on: a part that is missing is a gap. Later chunks overwrite what earlier
 //! ones left: chunks of a request are in order everywhere.
 
+use super::claims::Costs;
+use crate::slab::FreeNumbers;
 use base::{NodeId, Span, Time};
-use edm::budget::Delays;
 use edm::pcs::memory as encoded;
-use edm::{Access, Body, Config, Place, Tag, Transmission, Wire};
+use edm::{Access, Body, Config, Tag, Transmission, Wire};
 use prefetch_index::prefetch_index;
 use record::{Ledger, Outcome, Place as At, SpanKind};
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
-
-/// What every finished request pays alike.
-#[derive(Clone, Copy, Debug)]
-pub struct Costs {
-    delays: Delays,
-    /// Both crossings of a hop.
-    pcs: Span,
-    /// Both crossings of a hop.
-    transceiver: Span,
-    /// The fibre of a hop.
-    propagation: Span,
-    /// One block on a wire.
-    block: Span,
-}
-
-impl Costs {
-    /// Of a rack whose transceivers (one crossing) and fibres (one hop) take so long.
-    pub fn new(delays: &Delays, place: &Place, transceiver: Span, propagation: Span) -> Costs {
-        let (pcs, transceiver) = (delays.pcs * 2, transceiver * 2);
-        Costs { delays: *delays, pcs, transceiver, propagation, block: place.blocks(1) }
-    }
-
-    /// What a hop takes, bits aside.
-    fn hop(&self) -> Span {
-        self.pcs + self.transceiver + self.propagation
-    }
-
-    /// The parts of that.
-    fn crossed(&self) -> [(SpanKind, Span); 3] {
-        let (pcs, transceiver) = ((SpanKind::Pcs, self.pcs), (SpanKind::Transceiver, self.transceiver));
-        [pcs, transceiver, (SpanKind::Propagation, self.propagation)]
-    }
-}
 
 /// Who has asked whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,39 +25,39 @@ pub struct Ends {
     pub target: NodeId,
 }
 
-/// What is known of one request, and changes while it is under way. One cache line: tens of thousands are alive at once and
-/// touched in random order.
+/// What is known of one request, and changes while it is under way. One cache line: tens of
+/// thousands are alive at once and touched in random order.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub struct Track {
     /// When the host took it up; [`NEVER`] while it waits for an active notification.
-    start: Time,
+    pub(super) start: Time,
     /// When its RREQ, RMWREQ or /N/ went onto the uplink.
-    control_sent: Time,
+    pub(super) control_sent: Time,
     /// When its last grant, or its request, was at the egress port of the switch.
-    granted_at: Time,
-    grant_wait: Span,
+    pub(super) granted_at: Time,
+    pub(super) grant_wait: Span,
     /// When its last chunk went onto the uplink.
-    data_sent: Time,
-    switch_wait: Span,
+    pub(super) data_sent: Time,
+    pub(super) switch_wait: Span,
     /// The driver's number for the request.
     pub ticket: u32,
     /// Blocks of all of its data.
-    data_blocks: u32,
+    pub(super) data_blocks: u32,
     /// Blocks of its last chunk.
-    last_blocks: u16,
+    pub(super) last_blocks: u16,
     /// Blocks of its /N/ or request.
-    control_blocks: u8,
-    grant_blocks: u8,
+    pub(super) control_blocks: u8,
+    pub(super) grant_blocks: u8,
     /// Copies of its last chunk on their way.
     copies: u8,
     flags: u8,
 }
 
 /// In [`Track::flags`]: it is a write.
-const IS_WRITE: u8 = 1;
+pub(super) const IS_WRITE: u8 = 1;
 /// Its last grant was a /G/; else that was the RREQ itself.
-const BY_GRANT: u8 = 2;
+pub(super) const BY_GRANT: u8 = 2;
 /// A request of its batch has yet to take over what is known of their common notification and
 /// grant.
 const FOLLOWED: u8 = 4;
@@ -97,23 +65,25 @@ const ENDED: u8 = 8;
 /// Its spans are kept in their order.
 const KEPT: u8 = 16;
 
-/// What only some racks know of a request: those whose memory takes time, or whose links carry frames.
+/// What only some racks know of a request: those whose memory takes time, or whose links carry
+/// frames.
 #[derive(Clone, Copy, Debug, Default)]
-struct Rare {
-    memory: Span,
+pub(super) struct Rare {
+    pub(super) memory: Span,
     /// What its /N/ or request lost to frames on its own uplink.
-    control_on_link: Span,
+    pub(super) control_on_link: Span,
     /// What its last chunk lost to frames on its own uplink.
-    data_on_link: Span,
+    pub(super) data_on_link: Span,
 }
 
 const NEVER: Time = Time::MAX;
 
 /// All tracks, by small numbers (the tags of messages).
 ///
-/// A driver's ticket is used again as soon as its request has ended, but messages that carry its tag may outlive it: the late
-/// answer to a request that was given up, the second copy of what a backup network carried too, the rest of a batch. So tags are
-/// numbers of their own, which are used again only when nothing can carry them any more.
+/// A driver's ticket is used again as soon as its request has ended, but messages that carry its
+/// tag may outlive it. Examples are the late answer to an abandoned request, the second copy from a
+/// backup network, and the rest of a batch. So tags are numbers of their own, which are used again
+/// only when nothing can carry them any more.
 #[derive(Debug)]
 pub struct Tracks {
     slots: Vec<Track>,
@@ -121,24 +91,28 @@ pub struct Tracks {
     intended: Vec<(Time, Ends)>,
     /// By tag, as far as anything of the kind has happened.
     rare: Vec<Rare>,
-    free: Vec<u32>,
+    free: FreeNumbers,
     /// Tags of ended requests, and from when on they may be used again.
     resting: VecDeque<(Time, u32)>,
     rest: Span,
+    costs: Costs,
 }
 
 impl Tracks {
-    /// No track. Tags of requests that have finished rest for `rest`, by when their last copies have arrived.
-    pub fn new(rest: Span) -> Tracks {
+    /// No track. Tags of requests that have finished rest for `rest`, by when their last copies
+    /// have arrived.
+    pub fn new(costs: Costs, rest: Span) -> Tracks {
         let (slots, intended, rare) = (Vec::new(), Vec::new(), Vec::new());
-        Tracks { slots, intended, rare, free: Vec::new(), resting: VecDeque::new(), rest }
+        Tracks { slots, intended, rare, free: FreeNumbers::new(), resting: VecDeque::new(), rest, costs }
     }
     /// Takes in a request that was intended for `now` and gives its tag.
     pub fn open(&mut self, now: Time, ends: Ends, track: Track) -> u32 {
         while self.resting.front().is_some_and(|(until, _)| *until <= now) {
-            self.free.extend(self.resting.pop_front().map(|(_, tag)| tag));
+            if let Some((_, tag)) = self.resting.pop_front() {
+                self.free.give(tag);
+            }
         }
-        let Some(tag) = self.free.pop() else {
+        let Some(tag) = self.free.take() else {
             self.slots.push(track);
             self.intended.push((now, ends));
             return self.slots.len() as u32 - 1;
@@ -188,7 +162,7 @@ impl Tracks {
     }
     /// When a request was taken up, and its ledger up to its end.
     #[inline]
-    pub fn ledger(&self, tag: u32, outcome: Outcome, end: Time, costs: &Costs) -> (Time, Ledger) {
+    pub fn ledger(&self, tag: u32, outcome: Outcome, end: Time) -> (Time, Ledger) {
         let (track, (intended, ends)) = (&self.slots[tag as usize], self.intended[tag as usize]);
         let mut ledger = Ledger::open(intended, track.has(KEPT));
         let start = track.start.min(end);
@@ -196,14 +170,15 @@ impl Tracks {
         ledger.claim(SpanKind::Wait, intended, start, host);
         if outcome == Outcome::Finished {
             let rare = self.rare.get(tag as usize).copied().unwrap_or_default();
-            track.claim_path(&rare, ends, costs, &mut ledger);
+            track.claim_path(&rare, ends, &self.costs, &mut ledger);
         } else {
             // Nobody knows what became of it: its host has waited for an answer.
             ledger.claim(SpanKind::Schedule, start, end, host);
         }
         (start, ledger)
     }
-    /// Ends a request. The tag of one that did not finish is never used again: its demand may still be anywhere.
+    /// Ends a request. The tag of one that did not finish is never used again: its demand may still
+    /// be anywhere.
     pub fn close(&mut self, tag: u32, outcome: Outcome, now: Time) {
         let track = &mut self.slots[tag as usize];
         track.flags |= ENDED;
@@ -225,7 +200,7 @@ impl Tracks {
         }
     }
     fn reuse(&mut self, tag: u32, now: Time) {
-        if self.rest > Span::ZERO { self.resting.push_back((now + self.rest, tag)) } else { self.free.push(tag) }
+        if self.rest > Span::ZERO { self.resting.push_back((now + self.rest, tag)) } else { self.free.give(tag) }
     }
 }
 
@@ -262,7 +237,7 @@ impl Track {
             flags: if is_write { IS_WRITE } else { 0 } | if keeps_spans { KEPT } else { 0 },
         }
     }
-    fn has(&self, flag: u8) -> bool {
+    pub(super) fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
     /// Its RREQ, RMWREQ or /N/ goes onto the uplink.
@@ -309,167 +284,6 @@ impl Track {
         }
         self.copies = self.copies.saturating_sub(1);
         self.copies == 0
-    }
-
-    /// The path of a request that has finished, from when its host took it up.
-    fn claim_path(&self, rare: &Rare, ends: Ends, costs: &Costs, ledger: &mut Ledger) {
-        let moments = Moments::of(self, rare, costs);
-        let mut waits = Waits {
-            schedule: moments.matched.saturating_since(moments.demanded),
-            nic_control: self.control_sent.saturating_since(moments.made),
-            nic_data: self.data_sent.saturating_since(moments.ready),
-            switch: self.switch_wait,
-            grant: self.grant_wait,
-        };
-        // A chunk whose grant came before the memory was read waited for the memory, not for the
-        // link.
-        let memory = if self.has(BY_GRANT) { rare.memory.min(waits.nic_data) } else { Span::ZERO };
-        waits.nic_data -= memory;
-        let own = waits.give(costs.block * u64::from(self.data_blocks - u32::from(self.last_blocks)));
-        // Whoever sends the data, and whoever gets it.
-        let (from, to) = if self.has(IS_WRITE) { (ends.source, ends.target) } else { (ends.target, ends.source) };
-        self.claim_demand(ends.source, &moments, rare, (&waits, &own), costs, ledger);
-        self.claim_grant(from, &moments, rare, (&waits, &own), costs, ledger);
-        let ready = [(SpanKind::Memory, memory), (SpanKind::NicQueue, waits.nic_data)];
-        let ready = [ready[0], ready[1], (SpanKind::Serialization, own.nic_data)];
-        ledger.claim_parts(moments.ready, At::Host(from.0), ready);
-        self.claim_data((from, to), &moments, rare, (&waits, &own), costs, ledger);
-    }
-
-    /// Its /N/ or request, up to the scheduler's decision.
-    fn claim_demand(
-        &self,
-        source: NodeId,
-        moments: &Moments,
-        rare: &Rare,
-        (waits, own): (&Waits, &Waits),
-        costs: &Costs,
-        ledger: &mut Ledger,
-    ) {
-        use SpanKind::{NicQueue, Schedule, Serialization, Stack};
-        let (host, delays, [pcs, transceiver, propagation]) = (At::Host(source.0), &costs.delays, costs.crossed());
-        ledger.claim_parts(self.start, host, [(Stack, delays.make_request)]);
-        ledger.claim_parts(moments.made, host, [(NicQueue, waits.nic_control), (Serialization, own.nic_control)]);
-        let control = (Serialization, costs.block * u64::from(self.control_blocks));
-        let (on_link, insert) = ((NicQueue, rare.control_on_link), (Stack, delays.insert));
-        let way = [control, on_link, pcs, transceiver, propagation, insert];
-        ledger.claim_parts(self.control_sent, At::Link(source.0), way);
-        let wait = [(Schedule, waits.schedule), (Serialization, own.schedule)];
-        ledger.claim_parts(moments.demanded, At::Switch(0), wait);
-        ledger.claim_parts(moments.matched, At::Switch(0), [(Stack, delays.iteration + delays.emit)]);
-    }
-
-    /// Its last grant, or its request, on the way to whoever sends the data.
-    fn claim_grant(
-        &self,
-        from: NodeId,
-        moments: &Moments,
-        rare: &Rare,
-        (waits, own): (&Waits, &Waits),
-        costs: &Costs,
-        ledger: &mut Ledger,
-    ) {
-        use SpanKind::{Memory, Serialization, Stack, SwitchQueue};
-        let (delays, [pcs, transceiver, propagation]) = (&costs.delays, costs.crossed());
-        let wait = [(SwitchQueue, waits.grant), (Serialization, own.grant)];
-        ledger.claim_parts(self.granted_at, At::Port(from.0), wait);
-        let grant = (Serialization, costs.block * u64::from(self.grant_blocks));
-        let way = [grant, pcs, transceiver, propagation];
-        ledger.claim_parts(self.granted_at + self.grant_wait, At::Link(from.0), way);
-        if self.has(BY_GRANT) {
-            return ledger.claim_parts(moments.granted, At::Host(from.0), [(Stack, delays.take_grant)]);
-        }
-        let served = [(Stack, delays.take_request), (Memory, rare.memory), (Stack, delays.make_response)];
-        ledger.claim_parts(moments.granted, At::Target(from.0), served);
-    }
-
-    /// Its last chunk.
-    fn claim_data(
-        &self,
-        (from, to): (NodeId, NodeId),
-        moments: &Moments,
-        rare: &Rare,
-        (waits, own): (&Waits, &Waits),
-        costs: &Costs,
-        ledger: &mut Ledger,
-    ) {
-        use SpanKind::{NicQueue, Serialization, Stack, SwitchQueue};
-        let (delays, [pcs, transceiver, propagation]) = (&costs.delays, costs.crossed());
-        let chunk = (Serialization, costs.block * u64::from(self.last_blocks));
-        let (on_link, forward) = ((NicQueue, rare.data_on_link), (Stack, delays.forward));
-        let way = [chunk, on_link, pcs, transceiver, propagation, forward];
-        ledger.claim_parts(self.data_sent, At::Link(from.0), way);
-        let wait = [(SwitchQueue, waits.switch), (Serialization, own.switch)];
-        ledger.claim_parts(moments.forwarded, At::Port(to.0), wait);
-        let way = [pcs, transceiver, propagation, (Stack, delays.take_data)];
-        ledger.claim_parts(moments.forwarded + self.switch_wait, At::Link(to.0), way);
-    }
-}
-
-/// Moments on a request's path that follow from what was measured and what pipelines and wires
-/// take.
-struct Moments {
-    /// Its /N/ or request could leave its host.
-    made: Time,
-    /// That was in its notification queue.
-    demanded: Time,
-    /// The iteration began that has granted it.
-    matched: Time,
-    /// The grant, or the request, was at the PCS of whoever sends the data.
-    granted: Time,
-    /// The last chunk could leave.
-    ready: Time,
-    /// It was at the egress port of the switch.
-    forwarded: Time,
-}
-
-impl Moments {
-    fn of(track: &Track, rare: &Rare, costs: &Costs) -> Moments {
-        let (delays, hop, blocks) = (&costs.delays, costs.hop(), |blocks: u64| costs.block * blocks);
-        let control = blocks(track.control_blocks.into()) + rare.control_on_link;
-        let granted = track.granted_at + track.grant_wait + blocks(track.grant_blocks.into()) + hop;
-        let served = delays.take_request + rare.memory + delays.make_response;
-        let chunk = blocks(track.last_blocks.into()) + rare.data_on_link;
-        Moments {
-            made: track.start + delays.make_request,
-            demanded: track.control_sent + control + hop + delays.insert,
-            matched: track.granted_at - (delays.iteration + delays.emit),
-            granted,
-            ready: granted + if track.has(BY_GRANT) { delays.take_grant } else { served },
-            forwarded: track.data_sent + chunk + hop + delays.forward,
-        }
-    }
-}
-
-/// The waits on a request's path.
-struct Waits {
-    schedule: Span,
-    nic_control: Span,
-    nic_data: Span,
-    switch: Span,
-    grant: Span,
-}
-
-impl Waits {
-    /// Of the waits of a last chunk what its own earlier chunks were being sent is their
-    /// serialization. Mostly that is in the wait for its grant; grants of one request come a little
-    /// faster than its chunks leave (look-ahead, and RREQ against /G/), so its last chunk waits
-    /// behind its own earlier ones too.
-    fn give(&mut self, serialization: Span) -> Waits {
-        let mut left = serialization;
-        let mut of = |wait: &mut Span| {
-            let given = left.min(*wait);
-            *wait -= given;
-            left -= given;
-            given
-        };
-        Waits {
-            schedule: of(&mut self.schedule),
-            nic_data: of(&mut self.nic_data),
-            nic_control: of(&mut self.nic_control),
-            switch: of(&mut self.switch),
-            grant: of(&mut self.grant),
-        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! A rig by itself: requests in, ends out, without workload and records. For closed forms that are measured, and for tests.
+//! A rig by itself: requests in, ends out, without workload and records. For closed forms that are
+//! measured, and for tests.
 
 use super::{PacketEvent, PacketRig, Unloaded};
 use crate::drive::{Context, Ended, Event, Rig, Ticket};
@@ -85,8 +86,8 @@ pub fn lone<H: Host, S: Switch>(rig: PacketRig<H, S>, operation: Operation, byte
     (ended, bench.rig)
 }
 
-/// The end-to-end time of a lone request, simulated in a fresh rig once for each operation and size and remembered: for designs
-/// without a closed form.
+/// The end-to-end time of a lone request, simulated in a fresh rig once for each operation and size
+/// and remembered: for designs without a closed form.
 pub fn unloaded_by_simulation<H, S>(make: impl Fn() -> PacketRig<H, S> + Send + 'static) -> Unloaded
 where
     H: Host + 'static,

@@ -1,35 +1,32 @@
 //! Host programs and their links.
 
 use super::{Events, Flight, PacketEvent, PacketRig};
-use base::{NodeId, Span, Time};
+use base::{NodeId, Span};
 use transport::{Host, HostIn, HostOut, Packet, Switch, framing};
 
 impl<H: Host, S: Switch> PacketRig<H, S> {
-    /// Hands `input` to a host, carries out its decisions and those of hosts that it announces messages to.
+    /// Hands `input` to a host, carries out its decisions and those of hosts that it announces
+    /// messages to.
     pub(super) fn tell_host(&mut self, node: NodeId, input: HostIn, flight: Option<&Flight>, events: Events) {
-        let mut out = std::mem::take(&mut self.host_out);
-        self.places[node.index()].program.on(events.now, input, &mut out);
-        self.carry_out(&mut out, flight, events);
-        self.pump_host(node, events);
-        while let Some(message) = self.announced.pop() {
-            self.places[message.target.index()].program.on(events.now, HostIn::Announced(message), &mut out);
-            self.carry_out(&mut out, None, events);
-            self.pump_host(message.target, events);
+        let out = self.places[node.index()].seat.tell(events.now, input);
+        self.host_did(node, out, flight, events);
+        while let Some(message) = self.scratch.announced.pop() {
+            let node = message.target;
+            let out = self.places[node.index()].seat.tell(events.now, HostIn::Announced(message));
+            self.host_did(node, out, None, events);
         }
-        self.host_out = out;
     }
 
     pub(super) fn wake_host(&mut self, node: NodeId, events: Events) {
-        let place = &mut self.places[node.index()];
-        if place.armed > events.now {
-            return;
+        if let Some(out) = self.places[node.index()].seat.wake(events.now) {
+            self.host_did(node, out, None, events);
         }
-        place.armed = Time::MAX;
-        let mut out = std::mem::take(&mut self.host_out);
-        place.program.on_wakeup(events.now, &mut out);
-        self.carry_out(&mut out, None, events);
+    }
+
+    fn host_did(&mut self, node: NodeId, mut out: Vec<HostOut>, flight: Option<&Flight>, events: Events) {
+        self.carry_out(&mut out, flight, events);
+        self.places[node.index()].seat.recycle(out);
         self.pump_host(node, events);
-        self.host_out = out;
     }
 
     fn carry_out(&mut self, out: &mut Vec<HostOut>, flight: Option<&Flight>, events: Events) {
@@ -39,7 +36,7 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
                     let flight = flight.expect("a host delivered a message without having received a packet");
                     self.delivered(message, flight, events);
                 }
-                HostOut::Announce(message) => self.announced.push(message),
+                HostOut::Announce(message) => self.scratch.announced.push(message),
             }
         }
     }
@@ -50,25 +47,22 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
         self.pump_host(node, events);
     }
 
-    /// Sends the host's next packet if its link is idle, and sees to it that the host is asked again: when the link falls
-    /// idle, if there may be something to send, and at its next wake-up.
+    /// Sends the host's next packet if its link is idle. Schedules the next poll of the host: when
+    /// the link falls idle, if there may be something to send, and at its next wake-up.
     pub(super) fn pump_host(&mut self, node: NodeId, events: Events) {
         let place = &mut self.places[node.index()];
         if place.link.is_idle(events.now)
-            && let Some(packet) = place.program.poll_transmit(events.now)
+            && let Some(packet) = place.seat.poll_transmit(events.now)
         {
             self.send(node, packet, events);
         }
         let place = &mut self.places[node.index()];
-        if !place.awaited && !place.link.is_idle(events.now) && place.program.may_transmit() {
+        if !place.awaited && !place.link.is_idle(events.now) && place.seat.may_transmit() {
             place.awaited = true;
             events.at(place.link.free_at(), PacketEvent::HostFree(node));
         }
-        if let Some(at) = place.program.next_wakeup()
-            && at < place.armed
-        {
-            place.armed = at.max(events.now);
-            events.at(place.armed, PacketEvent::HostWake(node));
+        if let Some(at) = place.seat.arm(events.now) {
+            events.at(at, PacketEvent::HostWake(node));
         }
     }
 
@@ -76,14 +70,14 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
         let serialization = self.path.serialization(packet.wire);
         let own_before = self.charge_own(node, &packet, serialization);
         let busy_before = self.places[node.index()].link.busy();
-        let tag = self.flights.next_index();
+        let tag = self.flights.slab.next_index();
         let packet = Packet { tag: tag + 1, ..packet };
-        let content = self.places[node.index()].program.take_content();
+        let content = self.places[node.index()].seat.take_content();
         if !content.is_empty() {
-            self.contents.insert(tag, content);
+            self.flights.contents.insert(tag, content);
         }
         let (now, from) = (events.now, node);
-        self.flights.insert(Flight {
+        self.flights.slab.insert(Flight {
             packet,
             from,
             left_at: now,
@@ -93,7 +87,7 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
             switch_out: now,
         });
         self.check_wire(&packet);
-        self.retransmitted += u64::from(packet.again);
+        self.counts.retransmitted += u64::from(packet.again);
         let place = &mut self.places[node.index()];
         place.link.occupy(now, serialization);
         place.sent += u64::from(packet.wire);
@@ -116,12 +110,15 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
         if !self.config.wire_check {
             return;
         }
-        self.wire.clear();
-        let content =
-            packet.tag.checked_sub(1).and_then(|tag| self.contents.get(&tag)).map_or(&[][..], |content| content);
-        framing::encode(self.framing, packet, content, &mut self.wire);
-        let decoded = framing::decode(self.framing, &self.wire);
+        self.scratch.wire.clear();
+        let content = packet
+            .tag
+            .checked_sub(1)
+            .and_then(|tag| self.flights.contents.get(&tag))
+            .map_or(&[][..], |content| content);
+        framing::encode(self.framing, packet, content, &mut self.scratch.wire);
+        let decoded = framing::decode(self.framing, &self.scratch.wire);
         assert_eq!(decoded.as_ref(), Ok(packet), "a packet does not survive its own wire format");
-        assert!(framing::holds_content(&self.wire, content), "what a packet says is not on its wire");
+        assert!(framing::holds_content(&self.scratch.wire, content), "what a packet says is not on its wire");
     }
 }

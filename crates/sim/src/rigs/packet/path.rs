@@ -78,8 +78,9 @@ impl Path {
     pub fn trip(&self, wire: u32) -> Span {
         self.first_hop(wire) + self.fixed() + self.serialization(wire)
     }
-    /// From the start of a pause frame's transmission in the switch until no more packets of that host come in: the frame's
-    /// way to it, one longest packet that has just begun, and what is in its pipeline, on the fibre and in the switch's.
+    /// From the start of a pause frame's transmission in the switch until no more packets of that
+    /// host arrive. The sum of the frame's way, one longest packet that has just begun, and the
+    /// contents of both pipelines and the fibre.
     pub fn pause_loop(&self, pause_wire: u32, longest_wire: u32) -> Span {
         let to_host = self.serialization(longest_wire) + self.serialization(pause_wire) + self.neighbour();
         let from_host = self.stack.host_pass() + self.propagation + self.stack.switch_receive();
@@ -123,7 +124,8 @@ impl Path {
             return self.trip(train.first);
         }
         let last = train.packets - 1;
-        // A longer first packet holds all others up, and with store and forward those on the second hop too.
+        // A longer first packet holds all others up, and with store and forward those on the second
+        // hop too.
         let behind_first = self.serialization(train.first) - self.serialization(train.middle);
         let start = |index| departures.at(index) + if index == 0 { Span::ZERO } else { behind_first };
         let (before, before_wire) = (start(last - 1), if last == 1 { train.first } else { train.middle });
@@ -134,11 +136,13 @@ impl Path {
     }
 }
 
-/// When the packets of a lone message leave, counted from the first, all as long as the middle ones.
+/// When the packets of a lone message leave, counted from the first, all as long as the middle
+/// ones.
 #[derive(Clone, Debug)]
 pub struct Departures {
     packet: Span,
-    /// Time from one window's first packet to the next's, for windows that do not fill the round trip.
+    /// Time from one window's first packet to the next's, for windows that do not fill the round
+    /// trip.
     window: Option<(u64, Span)>,
     /// The first ones, until only the link limits.
     table: Vec<Span>,
@@ -170,9 +174,9 @@ impl Departures {
     }
 }
 
-/// When packets leave if the window starts at `initial` packets and every acknowledgement opens it by two: packet k needs
-/// acknowledgement number ceil((k + 1 - initial) / 2). Ends where that one lies a round trip of packets back: from there
-/// on only the link limits.
+/// When packets leave if the window starts at `initial` packets and every acknowledgement opens it
+/// by two: packet k needs acknowledgement number ceil((k + 1 - initial) / 2). Ends where that one
+/// lies a round trip of packets back: from there on only the link limits.
 fn slow_start(initial: u64, packet: Span, round_trip: Span) -> Vec<Span> {
     let mut starts: Vec<Span> = Vec::new();
     for k in 0.. {

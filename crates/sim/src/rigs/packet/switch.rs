@@ -6,48 +6,42 @@ use transport::{Host, HostIn, Packet, Switch, SwitchIn, SwitchOut};
 
 impl<H: Host, S: Switch> PacketRig<H, S> {
     pub(super) fn at_switch(&mut self, tag: u32, events: Events) {
-        let flight = &mut self.flights[tag];
+        let flight = &mut self.flights.slab[tag];
         flight.switch_in = events.now;
         let input = SwitchIn { port: flight.from, packet: flight.packet };
         if flight.packet.is_one_hop() {
-            self.flights.remove(tag);
+            self.flights.slab.remove(tag);
         }
-        let mut out = std::mem::take(&mut self.switch_out);
-        self.switch.on(events.now, input, &mut out);
-        self.after_switch(&mut out, events);
-        self.switch_out = out;
+        let out = self.switch.tell(events.now, input);
+        self.after_switch(out, events);
     }
 
     pub(super) fn wake_switch(&mut self, events: Events) {
-        if self.switch_armed > events.now {
-            return;
+        if let Some(out) = self.switch.wake(events.now) {
+            self.after_switch(out, events);
         }
-        self.switch_armed = Time::MAX;
-        let mut out = std::mem::take(&mut self.switch_out);
-        self.switch.on_wakeup(events.now, &mut out);
-        self.after_switch(&mut out, events);
-        self.switch_out = out;
     }
 
-    fn after_switch(&mut self, out: &mut Vec<SwitchOut>, events: Events) {
+    fn after_switch(&mut self, mut out: Vec<SwitchOut>, events: Events) {
         for SwitchOut::Drop(packet) in out.drain(..) {
-            self.dropped += 1;
-            self.dropped_wire += u64::from(packet.wire);
-            self.flights.remove(packet.tag - 1);
-            self.contents.remove(&(packet.tag - 1));
+            self.counts.dropped += 1;
+            self.counts.dropped_wire += u64::from(packet.wire);
+            self.flights.slab.remove(packet.tag - 1);
+            self.flights.contents.remove(&(packet.tag - 1));
         }
+        self.switch.recycle(out);
         self.pump_ready(events);
     }
 
     /// Sends on every idle port that the switch has named, and on those that this makes ready.
     fn pump_ready(&mut self, events: Events) {
-        let mut ready = std::mem::take(&mut self.ready);
+        let mut ready = std::mem::take(&mut self.scratch.ready);
         self.switch.take_ready(&mut ready);
         while let Some(port) = ready.pop() {
             self.pump_port(port, events);
             self.switch.take_ready(&mut ready);
         }
-        self.ready = ready;
+        self.scratch.ready = ready;
         self.arm_switch(events);
     }
 
@@ -81,16 +75,17 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
         events.at(free + self.path.switch_to_host(&packet), PacketEvent::AtHost(tag));
     }
 
-    /// The flight of a packet that leaves the switch: the one it came in as, or a new one if the switch made it.
+    /// The flight of a packet that leaves the switch: the one it came in as, or a new one if the
+    /// switch made it.
     fn take_up(&mut self, packet: Packet, now: Time) -> u32 {
         if let Some(tag) = packet.tag.checked_sub(1) {
-            let flight = &mut self.flights[tag];
+            let flight = &mut self.flights.slab[tag];
             flight.packet = packet;
             flight.switch_out = now;
             return tag;
         }
         let (from, busy_before, own_before) = (packet.source, Span::ZERO, Span::ZERO);
-        self.flights.insert(Flight {
+        self.flights.slab.insert(Flight {
             packet,
             from,
             left_at: now,
@@ -102,21 +97,18 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
     }
 
     fn arm_switch(&mut self, events: Events) {
-        if let Some(at) = self.switch.next_wakeup()
-            && at < self.switch_armed
-        {
-            self.switch_armed = at.max(events.now);
-            events.at(self.switch_armed, PacketEvent::SwitchWake);
+        if let Some(at) = self.switch.arm(events.now) {
+            events.at(at, PacketEvent::SwitchWake);
         }
     }
 
     pub(super) fn at_host(&mut self, tag: u32, node: NodeId, events: Events) {
-        let flight = self.flights.remove(tag);
-        self.delivered_packets += 1;
-        if !self.contents.is_empty()
-            && let Some(content) = self.contents.remove(&tag)
+        let flight = self.flights.slab.remove(tag);
+        self.counts.delivered_packets += 1;
+        if !self.flights.contents.is_empty()
+            && let Some(content) = self.flights.contents.remove(&tag)
         {
-            self.places[node.index()].program.give_content(&content);
+            self.places[node.index()].seat.give_content(&content);
         }
         self.tell_host(node, HostIn::Receive(flight.packet), Some(&flight), events);
     }

@@ -50,10 +50,10 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
         events.end(Ended { ticket, outcome: Outcome::Finished, start, end: events.now, ledger });
     }
 
-    /// Claims the time since the message was submitted: before its completing packet left, the
+    /// Claims the time since the message was submitted. Before its completing packet left, the
     /// sender's link was busy with the message's own packets (serialization, retransmissions
-    /// included), busy with others (NIC queue) or idle, because nobody let the message go
-    /// (schedule); after that, the packet's way.
+    /// included), busy with others (NIC queue), or idle (schedule). After that it claims the
+    /// packet's way.
     fn account(&mut self, id: u32, flight: &Flight) {
         let transfer = &mut self.transfers[id];
         assert!(flight.left_at >= transfer.submitted, "a message was delivered by a packet older than itself");

@@ -1,12 +1,14 @@
 //! Requests in flight: whose they are, what they are about, and where their time goes.
 
-use super::plant::Worked;
+use super::server_hardware::Worked;
 use crate::drive::{Context, Ticket};
 use base::{Operation, Time};
 use hardware::ssd::Done;
 use record::{Ledger, Place, SpanKind};
+use std::collections::BTreeMap;
 
-/// Which request a part belongs to. The driver uses tickets again; the serial tells a later request from an earlier one.
+/// Which request a part belongs to. The driver uses tickets again; the serial tells a later request
+/// from an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     /// The driver's ticket.
@@ -70,6 +72,8 @@ pub struct Asks {
     serial: u32,
     /// Tickets of each client's open requests.
     by_client: Vec<Vec<u32>>,
+    /// Requests of calls and requests to servers that have no answer, by client and number.
+    calls: BTreeMap<(u32, u64), Owner>,
     /// The node number of the box.
     the_box: u32,
 }
@@ -94,6 +98,21 @@ impl Asks {
         Owner { ticket: ticket.0, serial }
     }
 
+    /// A client has sent a call for a request.
+    pub fn note_call(&mut self, client: u32, number: u64, owner: Owner) {
+        self.calls.insert((client, number), owner);
+    }
+
+    /// The request of a call.
+    pub fn of_call(&self, client: u32, number: u64) -> Owner {
+        self.calls.get(&(client, number)).copied().unwrap_or(Owner::NOBODY)
+    }
+
+    /// The same at its answer.
+    pub fn end_call(&mut self, client: u32, number: u64) -> Owner {
+        self.calls.remove(&(client, number)).unwrap_or(Owner::NOBODY)
+    }
+
     fn get(&mut self, owner: Owner) -> Option<&mut Ask> {
         self.asks.get_mut(owner.ticket as usize).filter(|ask| ask.serial == owner.serial && ask.is_open)
     }
@@ -103,7 +122,8 @@ impl Asks {
         self.asks.get(ticket as usize).map_or(Owner::NOBODY, |ask| Owner { ticket, serial: ask.serial })
     }
 
-    /// A client's oldest open request for a key of a block that no answer is on the way to: it has slept.
+    /// A client's oldest open request for a key of a block that no answer is on the way to: it has
+    /// slept.
     pub fn sleeper(&self, client: u32, block: u32) -> Owner {
         let tickets = &self.by_client[client as usize];
         let has_slept = |ask: &Ask| ask.asked.block == block && ask.awaited == 0;

@@ -2,21 +2,23 @@
 
 use super::asks::Asks;
 use super::fabric::Fabric;
-use super::faults::{BoxState, ClientState};
-use super::flash::{Device, Shelf};
+use super::facts::Counts;
+use super::faults::Liveness;
+use super::flash::{Device, PreloadedStore};
+use super::judges::Judges;
 use super::keys::Keys;
-use super::looks::Looks;
-use super::plant::Plant;
-use super::programs::{Alarms, Programs};
-use super::stock::Stock;
-use super::{Counts, ScalioRig, warm};
+use super::leed_preload::LeedPreload;
+use super::programs::Programs;
+use super::server_hardware::ServerHardware;
+use super::torn_reads::TornReads;
+use super::{ScalioRig, Store, warm};
 use crate::rigs::blox::BuildError;
+use crate::rigs::seat::Seat;
 use crate::slab::Slab;
-use base::{Bytes, Seed, Span, Time};
+use base::{Bytes, Seed, Span};
 use hardware::ssd::presets::samsung_970_pro_quick;
 use hardware::ssd::{QuickConfig, QuickDrive};
-use history::StoreHistory;
-use scalio::baseline::{ditto, leed};
+use scalio::baseline::{ditto, leed, nvme_of};
 use scalio::{
     Client, ClientConfig, ClientId, Extent, Index, MemoryOperation, Preload, Protocol, SECTOR_BYTES, Server,
     ServerConfig, Token,
@@ -29,9 +31,9 @@ use spec::scalio::fixed::{
     ZONE_SECTORS, ZONES_MIN,
 };
 use spec::scalio::{Ditto, Options, ProtocolName, Scalio};
-use std::collections::BTreeMap;
 
-/// The rack of a plan. With `wire_check` every message is encoded and decoded, with `keep_history` every operation kept.
+/// The rack of a plan. With `wire_check` every message is encoded and decoded, with `keep_history`
+/// every operation kept.
 ///
 /// # Errors
 /// When a part refuses its numbers.
@@ -41,37 +43,34 @@ pub fn build(plan: &Scalio, seed: Seed, wire_check: bool, keep_history: bool) ->
     let made = match plan.design {
         DesignName::Scalio => made_scalio(plan, &keys, blocks, seed)?,
         DesignName::Leed | DesignName::LeedDitto => made_rival(plan, &keys, blocks, seed)?,
-        _ => Made { programs: Programs::Bare, shelf: Shelf::Bare, index: None, pool: None, capacity: BARE_CAPACITY },
+        DesignName::NvmeOfOffload => made_bare(nvme_of::Placement::Adapter),
+        _ => made_bare(nvme_of::Placement::Cores(plan.cores.count)),
     };
-    let clients = plan.store.clients as usize;
     let drive = |device| {
         let drive = QuickDrive::new(quick(plan, made.capacity)).map_err(BuildError::of)?;
         Ok(Device::new(device, plan.store.devices, blocks, drive))
     };
-    Ok(ScalioRig {
-        plan: plan.clone(),
+    let store = Store {
         keys,
         blocks,
-        programs: made.programs,
-        decided: Vec::new(),
-        plant: Plant::new(plan),
+        protocol: plan.options.as_ref().map_or(Protocol::Linearizable, protocol_of),
         devices: (0..plan.store.devices).map(drive).collect::<Result<_, BuildError>>()?,
-        shelf: made.shelf,
-        looks: looks_of(plan, seed, blocks),
-        fabric: Fabric::of(plan, made.index.as_ref(), wire_check).map(Box::new),
+        preloaded: made.preloaded,
+        torn_reads: torn_reads_of(plan, seed, blocks),
         index: made.index,
         pool: made.pool,
-        parcels: Slab::new(),
+    };
+    Ok(ScalioRig {
+        plan: plan.clone(),
+        programs: made.programs,
+        hardware: ServerHardware::new(plan),
+        fabric: Fabric::of(plan, store.index.as_ref(), wire_check).map(Box::new),
+        store,
+        in_flight: Slab::new(),
         asks: Asks::new(plan.store.clients),
-        alarms: Alarms::of(clients, plan.store.devices as usize),
-        owners: BTreeMap::new(),
-        clients: vec![ClientState::default(); clients],
-        state: BoxState::new(seed.stream("scalio/crash")),
-        histories: (plan.check_history || keep_history).then(BTreeMap::new),
-        // Values that were there at first are named after their keys.
-        kept: keep_history.then(|| StoreHistory::new(Some)),
+        state: Liveness::new(plan.store.clients as usize, seed.stream("scalio/crash")),
+        judges: Judges::new(plan.check_history || keep_history, keep_history),
         counts: Counts::default(),
-        last: Time::ZERO,
         wire_check,
     })
 }
@@ -83,21 +82,27 @@ fn quick(plan: &Scalio, capacity: Bytes) -> QuickConfig {
 }
 
 /// Where reads can be torn: nobody reads yet.
-fn looks_of(plan: &Scalio, seed: Seed, blocks: u32) -> Option<Looks> {
+fn torn_reads_of(plan: &Scalio, seed: Seed, blocks: u32) -> Option<TornReads> {
     let torn_reads = plan.options.is_some_and(|options| options.torn_reads);
-    torn_reads.then(|| Looks::new(seed.stream("scalio/lines"), blocks))
+    torn_reads.then(|| TornReads::new(seed.stream("scalio/lines"), blocks))
 }
 
 /// What differs between designs.
 struct Made {
     programs: Programs,
-    shelf: Shelf,
+    preloaded: PreloadedStore,
     index: Option<Index<Token>>,
     pool: Option<ditto::Pool<Token>>,
     capacity: Bytes,
 }
 
-/// Scalio has as many blocks as it takes to cache `cached_keys`, with or without a cache; LEED has as many as are asked for.
+fn made_bare(placement: nvme_of::Placement) -> Made {
+    let programs = Programs::Bare(Seat::new(nvme_of::Target::new(placement)));
+    Made { programs, preloaded: PreloadedStore::Bare, index: None, pool: None, capacity: BARE_CAPACITY }
+}
+
+/// Scalio has as many blocks as it takes to cache `cached_keys`, with or without a cache; LEED has
+/// as many as are asked for.
 fn blocks_of(plan: &Scalio) -> u32 {
     match (&plan.options, &plan.leed) {
         (Some(options), _) => plan.store.cached_keys.div_ceil(options.slots).max(plan.store.devices),
@@ -121,21 +126,22 @@ fn made_scalio(plan: &Scalio, keys: &Keys, blocks: u32, seed: Seed) -> Result<Ma
         let draws = warm::draws(&plan.io, warmed_places(plan), seed.child("warm"));
         warm::fill_index(&mut index, blocks, keys, &draws);
     }
-    let shelf = Shelf::Scalio(Box::new(preload));
+    let preloaded = PreloadedStore::Scalio(Box::new(preload));
     let mut servers = Vec::new();
     for device in 0..plan.store.devices {
-        let mut server = Server::new(server_config(plan, blocks, device, &shelf));
-        if let Shelf::Scalio(preload) = &shelf {
+        let mut server = Seat::new(Server::new(server_config(plan, blocks, device, &preloaded)));
+        if let PreloadedStore::Scalio(preload) = &preloaded {
             preload.install(device, &mut server);
         }
         servers.push(server);
     }
-    let clients =
-        (0..plan.store.clients).map(|client| Client::new(client_config(plan, options, blocks, client))).collect();
+    let clients = (0..plan.store.clients)
+        .map(|client| Seat::new(Client::new(client_config(plan, options, blocks, client))))
+        .collect();
     let zones =
-        (0..plan.store.devices).map(|device| server_config(plan, blocks, device, &shelf).zones).max().unwrap_or(0);
+        (0..plan.store.devices).map(|device| server_config(plan, blocks, device, &preloaded).zones).max().unwrap_or(0);
     let capacity = Bytes::new(u64::from(zones) * u64::from(ZONE_SECTORS) * u64::from(SECTOR_BYTES));
-    Ok(Made { programs: Programs::Scalio { clients, servers }, shelf, index: Some(index), pool: None, capacity })
+    Ok(Made { programs: Programs::Scalio { clients, servers }, preloaded, index: Some(index), pool: None, capacity })
 }
 
 fn warmed_places(plan: &Scalio) -> u64 {
@@ -164,12 +170,13 @@ fn client_config(plan: &Scalio, options: &Options, blocks: u32, client: u32) -> 
     }
 }
 
-/// The server of a device, whose log has room for what is there at first and `store.spare` times as much.
-pub fn server_config(plan: &Scalio, blocks: u32, device: u32, shelf: &Shelf) -> ServerConfig {
+/// The server of a device, whose log has room for what is there at first and `store.spare` times as
+/// much.
+pub fn server_config(plan: &Scalio, blocks: u32, device: u32, preloaded: &PreloadedStore) -> ServerConfig {
     let options = plan.options.expect("a plan of scalio has its options");
-    let used = match shelf {
-        Shelf::Scalio(preload) => preload.sectors_needed(device).div_ceil(u64::from(ZONE_SECTORS)),
-        Shelf::Leed(_) | Shelf::Bare => 0,
+    let used = match preloaded {
+        PreloadedStore::Scalio(preload) => preload.sectors_needed(device).div_ceil(u64::from(ZONE_SECTORS)),
+        PreloadedStore::Leed(_) | PreloadedStore::Bare => 0,
     };
     let spare = (used as f64 * plan.store.spare) as u64 + u64::from(COMPACT_BELOW) + ZONES_MIN;
     ServerConfig {
@@ -198,7 +205,7 @@ fn made_rival(plan: &Scalio, keys: &Keys, blocks: u32, seed: Seed) -> Result<Mad
     let segments_used = each.div_ceil(4) + u64::from(options.segments);
     let segments =
         log_config(u64::from(records.extent.sectors), rows(segments_used, LEED_SEGMENTS.compact_below), LEED_SEGMENTS);
-    let stock = Stock::new(*keys, blocks, devices, [records.extent.sector, segments.extent.sector]);
+    let preload = LeedPreload::new(*keys, blocks, devices, [records.extent.sector, segments.extent.sector]);
     let tokens = leed::Tokens {
         capacity: options.tokens,
         get: LEED_TOKENS.get,
@@ -210,15 +217,15 @@ fn made_rival(plan: &Scalio, keys: &Keys, blocks: u32, seed: Seed) -> Result<Mad
     for device in 0..devices {
         let mut server = leed::Server::new(config(device)).map_err(BuildError::of)?;
         for block in (device..blocks).step_by(devices as usize) {
-            server.load(block, stock.keys_of(block).collect()).map_err(BuildError::of)?;
+            server.load(block, preload.keys_of(block).collect()).map_err(BuildError::of)?;
         }
-        servers.push(server);
+        servers.push(Seat::new(server));
     }
     let sectors = segments.extent.sector + u64::from(segments.extent.sectors);
     let capacity = Bytes::new((sectors * u64::from(SECTOR_BYTES)).next_multiple_of(4_096));
     let (programs, pool) = match plan.ditto {
         None => {
-            let client = |client| leed::Client::new(ClientId(client as u16), blocks, devices);
+            let client = |client| Seat::new(leed::Client::new(ClientId(client as u16), blocks, devices));
             (Programs::Leed { clients: (0..plan.store.clients).map(client).collect(), servers }, None)
         }
         Some(own) => {
@@ -226,7 +233,7 @@ fn made_rival(plan: &Scalio, keys: &Keys, blocks: u32, seed: Seed) -> Result<Mad
             (Programs::Ditto { clients: ditto_clients(plan, own, blocks, &pool, seed)?, servers }, Some(pool))
         }
     };
-    Ok(Made { programs, shelf: Shelf::Leed(Box::new(stock)), index: None, pool, capacity })
+    Ok(Made { programs, preloaded: PreloadedStore::Leed(Box::new(preload)), index: None, pool, capacity })
 }
 
 fn log_config(sector: u64, sectors: u32, log: LeedLog) -> leed::LogConfig {
@@ -259,7 +266,7 @@ fn ditto_clients(
     blocks: u32,
     pool: &ditto::Pool<Token>,
     seed: Seed,
-) -> Result<Vec<ditto::Client<Token>>, BuildError> {
+) -> Result<Vec<Seat<ditto::Client<Token>>>, BuildError> {
     let client = |client: u32| {
         let config = ditto::ClientConfig {
             client: ClientId(client as u16),
@@ -271,7 +278,7 @@ fn ditto_clients(
             attempts_max: DITTO_ATTEMPTS,
             answers_after_fill: false,
         };
-        ditto::Client::new(config, seed.stream(&format!("ditto/{client}"))).map_err(BuildError::of)
+        ditto::Client::new(config, seed.stream(&format!("ditto/{client}"))).map(Seat::new).map_err(BuildError::of)
     };
     (0..plan.store.clients).map(client).collect()
 }

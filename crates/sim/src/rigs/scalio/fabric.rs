@@ -1,4 +1,5 @@
-//! EDM's messages in place of verbs, for clients' operations on the index: every machine is a node, the box another, and the rig of EDM is the network between.
+//! EDM's messages in place of verbs, for clients' operations on the index: every machine is a node,
+//! the box another, and the rig of EDM is the network between.
 //!
 //! | operation | message |
 //! | --- | --- |
@@ -7,19 +8,21 @@
 //! | compare-and-swap | RMWREQ; its answer is one byte, whether it swapped |
 //! | write of a payload, of flags, of a time | WREQ after its grant |
 //!
-//! Requests to servers and offloaded reads of flash stay with the adapters: EDM's paper has messages for memory alone, and everything else goes in ordinary frames beside them
-//! (3.2.3), which is where RPCs and NVMe-oF are. What both would share, the links, is each one's own here.
+//! Requests to servers and offloaded reads of flash stay with the adapters: EDM's paper has
+//! messages for memory alone, and everything else goes in ordinary frames beside them (3.2.3),
+//! which is where RPCs and NVMe-oF are. What both would share, the links, is each one's own here.
 //!
-//! EDM's host of the box keeps the words of slots, so that its own logic compares and swaps; contents of more than a word are the index's. Whatever else changes a word is
-//! told to it, and what EDM says of a swap has to be what the index says.
+//! EDM's host of the box keeps the words of slots, so that its own logic compares and swaps;
+//! contents of more than a word are the index's. Whatever else changes a word is told to it, and
+//! what EDM says of a swap has to be what the index says.
 
-use super::errands::{Errand, Touched};
-use super::looks::Window;
-use super::{Now, Parcel, ScalioEvent, ScalioRig, faults, sizes};
+use super::remote::{RemoteOperation, Touched};
+use super::torn_reads::Window;
+use super::{InFlight, Now, ScalioEvent, ScalioRig, faults, sizes};
 use crate::drive::{Ended, Rig, Ticket};
 use crate::nested::Nested;
-use crate::rigs::alarm::Alarm;
 use crate::rigs::edm::{EdmRig, EdmRigConfig};
+use crate::rigs::seat::Alarm;
 use crate::slab::Slab;
 use base::{Bytes, NodeId, Span, Time};
 use edm::{Access, Modify};
@@ -38,14 +41,14 @@ pub struct Fabric {
     client_nodes: u32,
     slots: u8,
     parts: Slab<Part>,
-    errands: Slab<OnItsWay>,
+    operations: Slab<OnItsWay>,
 }
 
 /// A message of EDM.
 #[derive(Clone, Copy, Debug)]
 struct Part {
-    /// Which errand's.
-    errand: u32,
+    /// Which remote's.
+    remote: u32,
     piece: Piece,
 }
 
@@ -62,7 +65,7 @@ enum Piece {
 
 /// An operation whose messages are on their way.
 struct OnItsWay {
-    errand: Errand,
+    remote: RemoteOperation,
     parts_left: u32,
     touched: Option<Touched>,
 }
@@ -88,8 +91,8 @@ impl Fabric {
         rig.watch_memory();
         let slots = if options.cache { options.slots as u8 } else { 0 };
         let (network, client_nodes) = (Nested::new(rig), plan.store.client_nodes);
-        let (alarm, parts, errands) = (Alarm::default(), Slab::new(), Slab::new());
-        let mut fabric = Fabric { network, alarm, carrier, client_nodes, slots, parts, errands };
+        let (alarm, parts, operations) = (Alarm::OFF, Slab::new(), Slab::new());
+        let mut fabric = Fabric { network, alarm, carrier, client_nodes, slots, parts, operations };
         (0..index.blocks()).for_each(|block| fabric.mirror(index, block, 0..u8::MAX));
         Some(fabric)
     }
@@ -119,7 +122,8 @@ impl Fabric {
         self.network.rig_mut().end_warm_up(now);
     }
 
-    /// The words of some of a block's slots have changed otherwise than by EDM, or as EDM knows already.
+    /// The words of some of a block's slots have changed otherwise than by EDM, or as EDM knows
+    /// already.
     pub fn mirror(&mut self, index: &Index<Token>, block: u32, slots: Range<u8>) {
         let base = offset::block(block, self.slots);
         let the_box = NodeId(self.client_nodes);
@@ -130,15 +134,15 @@ impl Fabric {
     }
 
     /// Hands an operation to its client's machine. How many messages it makes.
-    fn submit(&mut self, now: Time, errand: Errand) -> u64 {
-        let source = NodeId(errand.client % self.client_nodes);
+    fn submit(&mut self, now: Time, remote: RemoteOperation) -> u64 {
+        let source = NodeId(remote.client % self.client_nodes);
         let target = NodeId(self.client_nodes);
-        let (first, more) = accesses(&errand, self.slots);
+        let (first, more) = accesses(&remote, self.slots);
         let parts_left = 1 + more.map_or(0, |more| more.len() as u32);
-        let errand = self.errands.insert(OnItsWay { errand, parts_left, touched: None });
+        let remote = self.operations.insert(OnItsWay { remote, parts_left, touched: None });
         let pieces = [(Piece::First, first)].into_iter().chain(more.into_iter().flatten());
         for (piece, access) in pieces {
-            let ticket = Ticket(self.parts.insert(Part { errand, piece }));
+            let ticket = Ticket(self.parts.insert(Part { remote, piece }));
             self.network.act(now, |rig, context| rig.submit(ticket, source, target, access, context));
         }
         u64::from(parts_left)
@@ -156,11 +160,11 @@ impl Fabric {
 }
 
 /// What an operation asks of the box's memory; of a check, what follows besides.
-fn accesses(errand: &Errand, slots: u8) -> (Access, Option<[(Piece, Access); 2]>) {
-    let base = offset::block(errand.block, slots);
+fn accesses(remote: &RemoteOperation, slots: u8) -> (Access, Option<[(Piece, Access); 2]>) {
+    let base = offset::block(remote.block, slots);
     let read = |at: usize, bytes: usize| Access::Read { address: base + at as u64, bytes: bytes as u32 };
     let write = |at: usize, bytes: u32, word| Access::Write { address: base + at as u64, bytes, word };
-    let access = match &errand.operation {
+    let access = match &remote.operation {
         MemoryOperation::ReadBlock => read(0, block_bytes(slots)),
         MemoryOperation::Check { slot } => {
             let header = (Piece::Header, read(0, block_bytes(0)));
@@ -186,9 +190,9 @@ fn accesses(errand: &Errand, slots: u8) -> (Access, Option<[(Piece, Access); 2]>
 
 impl ScalioRig {
     /// EDM's logic at a client has an operation.
-    pub(super) fn submit_errand(&mut self, errand: Errand, context: Now<'_, '_>) {
+    pub(super) fn submit_remote(&mut self, remote: RemoteOperation, context: Now<'_, '_>) {
         let Some(fabric) = &mut self.fabric else { return };
-        self.counts.verbs += fabric.submit(context.now, errand);
+        self.counts.verbs += fabric.submit(context.now, remote);
         self.after_fabric(context);
     }
 
@@ -206,7 +210,7 @@ impl ScalioRig {
     fn after_fabric(&mut self, context: Now<'_, '_>) {
         self.take_from_fabric(context);
         let Some(fabric) = &mut self.fabric else { return };
-        if let Some(at) = fabric.alarm.set(fabric.network.next()) {
+        if let Some(at) = fabric.alarm.arm(fabric.network.next()) {
             context.at(at, ScalioEvent::Fabric);
         }
     }
@@ -225,32 +229,32 @@ impl ScalioRig {
     fn part_reached(&mut self, ticket: Ticket, now: Time) {
         let Some(fabric) = &mut self.fabric else { return };
         // The late message of one that was given up finds nobody.
-        let Some(Part { errand, piece }) = fabric.parts.get(ticket.0).copied() else { return };
+        let Some(Part { remote, piece }) = fabric.parts.get(ticket.0).copied() else { return };
         match piece {
-            Piece::First => self.reach_memory(errand, now),
+            Piece::First => self.reach_memory(remote, now),
             Piece::Header | Piece::Word => {
                 let span = fabric.reading(piece);
-                follow(&mut fabric.errands[errand].touched, piece, now, span);
+                follow(&mut fabric.operations[remote].touched, piece, now, span);
             }
         }
     }
 
     fn reach_memory(&mut self, number: u32, now: Time) {
         let Some(fabric) = &mut self.fabric else { return };
-        let (errand, span) = (fabric.errands[number].errand.clone(), fabric.reading(Piece::First));
-        self.claim_awaited_way(errand.owner, errand.request, errand.since, now);
-        let touched = self.touch(now, &errand, span);
+        let (remote, span) = (fabric.operations[number].remote.clone(), fabric.reading(Piece::First));
+        self.claim_awaited_way(remote.owner, remote.request, remote.since, now);
+        let touched = self.touch(now, &remote, span);
         if let Some(fabric) = &mut self.fabric {
-            (fabric.errands[number].touched, fabric.errands[number].errand.since) = (Some(touched), now);
+            (fabric.operations[number].touched, fabric.operations[number].remote.since) = (Some(touched), now);
         }
     }
 
     /// A message has ended: its answer is back, or its data is in memory.
     fn part_ended(&mut self, ended: &Ended, context: Now<'_, '_>) {
         let Some(fabric) = &mut self.fabric else { return };
-        let Part { errand: number, .. } = fabric.parts.remove(ended.ticket.0);
+        let Part { remote: number, .. } = fabric.parts.remove(ended.ticket.0);
         let word = fabric.network.rig_mut().take_answer(ended.ticket);
-        let way = &mut fabric.errands[number];
+        let way = &mut fabric.operations[number];
         way.parts_left -= 1;
         let is_last = way.parts_left == 0;
         if ended.outcome != Outcome::Finished {
@@ -261,20 +265,20 @@ impl ScalioRig {
             self.reach_memory(number, context.now);
         }
         if is_last {
-            self.errand_ended(number, word, context);
+            self.remote_ended(number, word, context);
         }
     }
 
-    fn errand_ended(&mut self, number: u32, word: Option<u64>, context: Now<'_, '_>) {
+    fn remote_ended(&mut self, number: u32, word: Option<u64>, context: Now<'_, '_>) {
         let Some(fabric) = &mut self.fabric else { return };
         let seen = fabric.carrier.completion;
-        let OnItsWay { errand, touched, .. } = fabric.errands.remove(number);
-        let Errand { owner, client, request: Some(request), operation, since, .. } = errand else { return };
+        let OnItsWay { remote, touched, .. } = fabric.operations.remove(number);
+        let RemoteOperation { owner, client, request: Some(request), operation, since, .. } = remote else { return };
         let touched = touched.expect("an operation that has ended was at its memory");
         check_swap(&operation, &touched, word);
         let is_refused = matches!(touched, Touched::Answer(MemoryAnswer::Unreachable));
         let at = context.now + if is_refused { faults::GIVE_UP } else { seen };
-        self.post(at, Parcel::Answer { owner, client, request, touched, since }, context);
+        self.post(at, InFlight::Answer { owner, client, request, touched, since }, context);
     }
 }
 
@@ -288,10 +292,10 @@ fn check_swap(operation: &MemoryOperation<Token>, touched: &Touched, word: Optio
 
 /// Of a check, one more read begins, when the one before has ended.
 fn follow(touched: &mut Option<Touched>, piece: Piece, now: Time, span: Span) {
-    let Some(Touched::Look { look, .. }) = touched else { return };
+    let Some(Touched::Read { read, .. }) = touched else { return };
     match piece {
         Piece::First => {}
-        Piece::Header => look.header = Some(Window::after(now, Some(look.lines), span)),
-        Piece::Word => look.word = Some(Window::after(now, look.header, span)),
+        Piece::Header => read.header = Some(Window::after(now, Some(read.lines), span)),
+        Piece::Word => read.word = Some(Window::after(now, read.header, span)),
     }
 }

@@ -1,35 +1,41 @@
 //! Clients and the box stop and come back.
 //!
-//! A client that stops hears nothing until it goes on, and then everything at once, in order: a paused process. One that never goes on is dead. The box that stops
-//! loses its memory, what its cores were at and what its drives were writing, of which some may be there whole and the rest not at all; when it comes back its servers read
-//! their logs again, and nobody reaches a block before its server has set it.
+//! A client that stops hears nothing until it goes on, and then everything at once, in order: a
+//! paused process. One that never goes on is dead. A box that stops loses its memory, the work of
+//! its cores and the writes of its drives. Of these writes some may be complete, and the rest is
+//! missing. When it returns, its servers read their logs, and no client reaches a block before its
+//! server has set it.
 
 use super::asks::{Owner, Sent};
 use super::build::server_config;
-use super::programs::{Programs, ToClient};
+use super::inputs::ToClient;
+use super::programs::Programs;
 use super::{IoWork, Now, ScalioRig};
+use crate::rigs::seat::Seat;
 use base::{NodeId, Span, Stream};
 use scalio::{FlashOperation, MemoryOperation, Server, Token};
 use spec::FaultKind;
 
-/// After so long without an acknowledgement an adapter gives up and says so. Ours: some retries of a reliable connection.
+/// After so long without an acknowledgement an adapter gives up and says so. Ours: some retries of
+/// a reliable connection.
 pub const GIVE_UP: Span = Span::us(500);
 
 /// A client's place.
 #[derive(Clone, Debug, Default)]
-pub struct ClientState {
+struct ClientState {
     is_stopped: bool,
     /// What came meanwhile.
     held: Vec<(Owner, (Sent, ToClient))>,
     is_woken: bool,
 }
 
-/// The box.
+/// The clients and the box: who has stopped.
 #[derive(Clone, Debug)]
-pub struct BoxState {
-    /// Whether it has stopped.
+pub struct Liveness {
+    clients: Vec<ClientState>,
+    /// Whether the box has stopped.
     pub is_down: bool,
-    /// Times that it stopped: what was on its way then is of another life.
+    /// Times that the box stopped: what was on its way then is of another life.
     pub life: u32,
     /// Blocks that no server has set since; none when it has never stopped.
     unset: Vec<bool>,
@@ -38,10 +44,11 @@ pub struct BoxState {
     lost: u64,
 }
 
-impl BoxState {
-    /// Up, for the first time.
-    pub fn new(stream: Stream) -> BoxState {
-        BoxState { is_down: false, life: 0, unset: Vec::new(), stream, lost: 0 }
+impl Liveness {
+    /// So many clients and the box, up for the first time.
+    pub fn new(clients: usize, stream: Stream) -> Liveness {
+        let clients = vec![ClientState::default(); clients];
+        Liveness { clients, is_down: false, life: 0, unset: Vec::new(), stream, lost: 0 }
     }
 
     /// Whether nobody reaches a block now; its server does, and sets it.
@@ -72,7 +79,7 @@ impl ScalioRig {
         match (node == NodeId(self.plan.store.clients), goes_down) {
             (true, true) => self.stop_box(),
             (true, false) => self.start_box(context),
-            (false, true) => self.clients[node.index()].is_stopped = true,
+            (false, true) => self.state.clients[node.index()].is_stopped = true,
             (false, false) => self.start_client(node.0, context),
         }
     }
@@ -84,7 +91,7 @@ impl ScalioRig {
         owner: Owner,
         input: Option<(Sent, ToClient)>,
     ) -> Option<Option<(Sent, ToClient)>> {
-        let state = &mut self.clients[client as usize];
+        let state = &mut self.state.clients[client as usize];
         if !state.is_stopped {
             return Some(input);
         }
@@ -96,7 +103,7 @@ impl ScalioRig {
     }
 
     fn start_client(&mut self, client: u32, context: Now<'_, '_>) {
-        let state = std::mem::take(&mut self.clients[client as usize]);
+        let state = std::mem::take(&mut self.state.clients[client as usize]);
         for (owner, input) in state.held {
             self.run_client(client, owner, Some(input), context);
         }
@@ -114,28 +121,28 @@ impl ScalioRig {
         if !std::mem::replace(&mut self.state.is_down, false) {
             return;
         }
-        self.state.unset = vec![true; self.blocks as usize];
+        self.state.unset = vec![true; self.store.blocks as usize];
         let devices = self.plan.store.devices;
-        let configs: Vec<_> =
-            (0..devices).map(|device| server_config(&self.plan, self.blocks, device, &self.shelf)).collect();
+        let configs: Vec<_> = (0..devices)
+            .map(|device| server_config(&self.plan, self.store.blocks, device, &self.store.preloaded))
+            .collect();
         let mut begun: Vec<(u32, Vec<scalio::ServerOut<Token>>)> = Vec::new();
         if let Programs::Scalio { servers, .. } = &mut self.programs {
             servers.clear();
             for (device, config) in (0u32..).zip(configs) {
                 let mut out = Vec::new();
-                servers.push(Server::recover(config, &mut out));
+                servers.push(Seat::new(Server::recover(config, &mut out)));
                 begun.push((device, out));
             }
         }
-        self.alarms.servers.fill(Default::default());
-        begun.into_iter().for_each(|(device, out)| self.obey_server(device, 0, out, context));
+        begun.into_iter().for_each(|(device, mut out)| self.obey_server(device, 0, &mut out, context));
     }
 
     /// A write that was on its way when the box stopped may be there, whole, or not at all.
     pub(super) fn io_is_lost(&mut self, device: u32, work: IoWork) {
         let IoWork::Operation(FlashOperation::Write { extent, content }) = work else { return };
         if self.state.stream.below(2) == 0 {
-            self.devices[device as usize].put(extent.sector, content);
+            self.store.devices[device as usize].put(extent.sector, content);
         } else {
             self.state.lost += 1;
         }

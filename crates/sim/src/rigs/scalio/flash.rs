@@ -1,7 +1,7 @@
 //! The devices: when their operations end, and what is then found where.
 
 use super::keys::Keys;
-use super::stock::Stock;
+use super::leed_preload::LeedPreload;
 use base::Time;
 use hardware::ssd::{Command, CommandKind, Done, QuickDrive};
 use scalio::{
@@ -11,49 +11,55 @@ use scalio::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Versions of a block's segment that are kept: those that somebody may still be on the way to read. An older one is then found to have been overwritten, which is
-/// what may become of it anyway.
+/// Versions of a block's segment that are kept: those that somebody may still be on the way to
+/// read. An older one is then found to have been overwritten, which is what may become of it
+/// anyway.
 const VERSIONS_KEPT: usize = 3;
 
 /// What lies on all devices when a run begins.
-pub enum Shelf {
+pub enum PreloadedStore {
     /// Scalio's log.
     Scalio(Box<Preload<Keys>>),
     /// LEED's two.
-    Leed(Box<Stock>),
-    /// Nothing that anybody looks at.
+    Leed(Box<LeedPreload>),
+    /// Nothing that anybody torn_reads at.
     Bare,
 }
 
-impl Shelf {
+impl PreloadedStore {
     fn segment(&self, block: u32, pointer: SegmentPointer, lent: &mut Lent) -> Option<Arc<Segment>> {
         match self {
-            Shelf::Scalio(preload) => {
+            PreloadedStore::Scalio(preload) => {
                 (preload.pointer(block) == Some(pointer)).then(|| lent.one(|segment| preload.fill(block, segment)))
             }
-            Shelf::Leed(stock) => (stock.pointer(block) == pointer).then(|| Arc::new(stock.segment(block))),
-            Shelf::Bare => None,
+            PreloadedStore::Leed(preload) => {
+                (preload.pointer(block) == pointer).then(|| Arc::new(preload.segment(block)))
+            }
+            PreloadedStore::Bare => None,
         }
     }
 
     fn record(&self, device: u32, item: &Item) -> Option<Record<Token>> {
         match self {
-            Shelf::Scalio(preload) if item.sequence == Sequence(0) => preload.record(&item.key),
-            Shelf::Leed(stock) if item.sequence <= stock.last_sequence(device) => Some(stock.record(item)),
+            PreloadedStore::Scalio(preload) if item.sequence == Sequence(0) => preload.record(&item.key),
+            PreloadedStore::Leed(preload) if item.sequence <= preload.last_sequence(device) => {
+                Some(preload.record(item))
+            }
             _ => None,
         }
     }
 
     fn scan(&self, device: u32, extent: Extent) -> Vec<(u64, Content<Token>)> {
         match self {
-            Shelf::Scalio(preload) => preload.scan(device, extent),
-            Shelf::Leed(stock) => stock.scan(device, extent),
-            Shelf::Bare => Vec::new(),
+            PreloadedStore::Scalio(preload) => preload.scan(device, extent),
+            PreloadedStore::Leed(preload) => preload.scan(device, extent),
+            PreloadedStore::Bare => Vec::new(),
         }
     }
 }
 
-/// Segments that are given to readers for a while. Those that nobody holds any more are filled again, so that reading one takes no memory.
+/// Segments that are given to readers for a while. Those that nobody holds any more are filled
+/// again, so that reading one takes no memory.
 #[derive(Default)]
 struct Lent {
     segments: Vec<Arc<Segment>>,
@@ -152,18 +158,18 @@ impl Device {
     }
 
     /// What the end of an operation brings.
-    pub fn finish(&mut self, operation: &FlashOperation<Token>, shelf: &Shelf) -> FlashAnswer<Token> {
+    pub fn finish(&mut self, operation: &FlashOperation<Token>, preloaded: &PreloadedStore) -> FlashAnswer<Token> {
         match operation {
             FlashOperation::ReadSegment { block, pointer } => {
-                FlashAnswer::Segment(self.segment(*block, *pointer, shelf))
+                FlashAnswer::Segment(self.segment(*block, *pointer, preloaded))
             }
-            FlashOperation::ReadRecord { item } => FlashAnswer::Record(self.record(item, shelf)),
+            FlashOperation::ReadRecord { item } => FlashAnswer::Record(self.record(item, preloaded)),
             FlashOperation::Write { extent, content } => {
                 self.put(extent.sector, content.clone());
                 FlashAnswer::Done
             }
             FlashOperation::Flush => FlashAnswer::Done,
-            FlashOperation::Scan { extent } => FlashAnswer::Scanned(self.scan(*extent, shelf)),
+            FlashOperation::Scan { extent } => FlashAnswer::Scanned(self.scan(*extent, preloaded)),
             FlashOperation::Trim { extent } => {
                 self.trim(*extent);
                 FlashAnswer::Done
@@ -188,7 +194,12 @@ impl Device {
         }
     }
 
-    fn segment(&mut self, block: u32, pointer: SegmentPointer, shelf: &Shelf) -> Result<Arc<Segment>, Corrupt> {
+    fn segment(
+        &mut self,
+        block: u32,
+        pointer: SegmentPointer,
+        preloaded: &PreloadedStore,
+    ) -> Result<Arc<Segment>, Corrupt> {
         let versions = &self.segments[(block / self.devices) as usize];
         let is_it =
             |segment: &Segment, sector: u64| sector == pointer.extent.sector && pointer.check(block, segment).is_ok();
@@ -196,11 +207,11 @@ impl Device {
             return Ok(Arc::clone(segment));
         }
         let is_there = !self.is_gone(pointer.extent.sector);
-        let first = is_there.then(|| shelf.segment(block, pointer, &mut self.lent)).flatten();
+        let first = is_there.then(|| preloaded.segment(block, pointer, &mut self.lent)).flatten();
         first.ok_or(Corrupt::Foreign { what: "segment" })
     }
 
-    fn record(&self, item: &Item, shelf: &Shelf) -> Result<Record<Token>, Corrupt> {
+    fn record(&self, item: &Item, preloaded: &PreloadedStore) -> Result<Record<Token>, Corrupt> {
         let sector = item.record.sector();
         if let Some((first, (sectors, page))) = self.pages.range(..=sector).next_back()
             && sector < first + u64::from(*sectors)
@@ -208,13 +219,13 @@ impl Device {
         {
             return item.check(record).map(|()| record.clone());
         }
-        let first = shelf.record(self.number, item).filter(|_| !self.is_gone(sector));
+        let first = preloaded.record(self.number, item).filter(|_| !self.is_gone(sector));
         first.ok_or(Corrupt::Foreign { what: "record" })
     }
 
-    fn scan(&self, extent: Extent, shelf: &Shelf) -> Vec<(u64, Content<Token>)> {
+    fn scan(&self, extent: Extent, preloaded: &PreloadedStore) -> Vec<(u64, Content<Token>)> {
         let end = extent.sector + u64::from(extent.sectors);
-        let mut found = shelf.scan(self.number, extent);
+        let mut found = preloaded.scan(self.number, extent);
         found.retain(|(sector, _)| !self.is_gone(*sector));
         found.extend(
             self.pages.range(extent.sector..end).map(|(sector, (_, page))| (*sector, Content::Page(Arc::clone(page)))),

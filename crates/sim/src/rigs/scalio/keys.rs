@@ -5,7 +5,7 @@ use scalio::{Contents, KEY_BYTES_MAX, Key, Token};
 /// Keys by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keys {
-    /// How many.
+    /// Number of keys.
     pub count: u32,
     /// The length of every value.
     pub value_bytes: u32,

@@ -1,155 +1,71 @@
 //! The programs of each design, what they are told, and what becomes of what they decide.
 
 use super::asks::{Owner, Sent, Submitted};
-use super::errands::Errand;
-use super::{IoWork, Now, Parcel, ScalioEvent, ScalioRig, sizes};
-use crate::rigs::alarm::Alarm;
-use base::{Program, Time};
+use super::inputs::{ToClient, ToServer};
+use super::remote::RemoteOperation;
+use super::{InFlight, IoWork, Now, ScalioEvent, ScalioRig, sizes};
+use crate::rigs::seat::Seat;
+use base::Time;
 use hardware::ssd::CommandKind;
 use record::{Place, SpanKind};
-use scalio::baseline::{ditto, leed};
-use scalio::{
-    Client, ClientIn, ClientOut, FlashAnswer, FlashOperation, MemoryAnswer, Operation, Reply, Request, RequestId,
-    Server, ServerIn, ServerOut, Token,
-};
+use scalio::baseline::{ditto, leed, nvme_of};
+use scalio::{Client, ClientOut, FlashAnswer, FlashOperation, Reply, RequestId, Server, ServerOut, Token};
 
 /// Programs of clients, and of the box: one server for each device.
 pub enum Programs {
     /// Scalio's.
-    Scalio { clients: Vec<Client<Token>>, servers: Vec<Server<Token>> },
+    Scalio { clients: Vec<Seat<Client<Token>>>, servers: Vec<Seat<Server<Token>>> },
     /// LEED's.
-    Leed { clients: Vec<leed::Client<Token>>, servers: Vec<leed::Server<Token>> },
+    Leed { clients: Vec<Seat<leed::Client<Token>>>, servers: Vec<Seat<leed::Server<Token>>> },
     /// Ditto's clients, and LEED's servers.
-    Ditto { clients: Vec<ditto::Client<Token>>, servers: Vec<leed::Server<Token>> },
-    /// None.
-    Bare,
+    Ditto { clients: Vec<Seat<ditto::Client<Token>>>, servers: Vec<Seat<leed::Server<Token>>> },
+    /// An NVMe over Fabrics target, and no store.
+    Bare(Seat<nvme_of::Target>),
 }
 
-/// Something for a client's program.
-#[derive(Clone, Debug)]
-pub enum ToClient {
-    /// Its application wants something.
-    Issue { ticket: u64, operation: Operation<Token> },
-    /// An operation on the index is done.
-    Memory { request: RequestId, answer: MemoryAnswer<Token> },
-    /// An offloaded read is done.
-    Flash { request: RequestId, answer: FlashAnswer<Token> },
-    /// Scalio's server answers.
-    Reply(Reply<Token>),
-    /// LEED's server answers.
-    Answer(leed::Answer<Token>),
-    /// An operation on the pool is done.
-    Pool { request: RequestId, answer: ditto::PoolAnswer<Token> },
-    /// Room in the pool.
-    Chunk(Option<u64>),
-}
-
-impl ToClient {
-    pub fn memory(request: RequestId, answer: MemoryAnswer<Token>) -> ToClient {
-        ToClient::Memory { request, answer }
-    }
-    pub fn flash(request: RequestId, answer: FlashAnswer<Token>) -> ToClient {
-        ToClient::Flash { request, answer }
-    }
-    pub fn pool(request: RequestId, answer: ditto::PoolAnswer<Token>) -> ToClient {
-        ToClient::Pool { request, answer }
-    }
-    pub fn chunk(chunk: Option<u64>) -> ToClient {
-        ToClient::Chunk(chunk)
+impl Programs {
+    /// Returns the time for which a wake-up event of a client has to be scheduled, if one has to.
+    fn arm_client(&mut self, client: u32, now: Time) -> Option<Time> {
+        match self {
+            Programs::Scalio { clients, .. } => clients[client as usize].arm(now),
+            Programs::Leed { clients, .. } => clients[client as usize].arm(now),
+            Programs::Ditto { clients, .. } => clients[client as usize].arm(now),
+            Programs::Bare(_) => None,
+        }
     }
 
-    fn scalio(self) -> Option<ClientIn<Token>> {
-        Some(match self {
-            ToClient::Issue { ticket, operation } => ClientIn::Issue { ticket, operation },
-            ToClient::Memory { request, answer } => ClientIn::Memory { request, answer },
-            ToClient::Flash { request, answer } => ClientIn::Flash { request, answer },
-            ToClient::Reply(reply) => ClientIn::Reply(reply),
-            ToClient::Answer(_) | ToClient::Pool { .. } | ToClient::Chunk(_) => return None,
-        })
+    /// The same of a server.
+    fn arm_server(&mut self, device: u32, now: Time) -> Option<Time> {
+        match self {
+            Programs::Scalio { servers, .. } => servers[device as usize].arm(now),
+            Programs::Leed { servers, .. } | Programs::Ditto { servers, .. } => servers[device as usize].arm(now),
+            Programs::Bare(_) => None,
+        }
     }
 
-    fn leed(self) -> Option<leed::ClientIn<Token>> {
-        Some(match self {
-            ToClient::Issue { ticket, operation } => leed::ClientIn::Issue { ticket, operation },
-            ToClient::Answer(answer) => leed::ClientIn::Answer(answer),
-            _ => return None,
-        })
+    /// Takes a wake-up event of a client. Returns whether no earlier one has overtaken it.
+    fn ring_client(&mut self, client: u32, now: Time) -> bool {
+        match self {
+            Programs::Scalio { clients, .. } => clients[client as usize].ring(now),
+            Programs::Leed { clients, .. } => clients[client as usize].ring(now),
+            Programs::Ditto { clients, .. } => clients[client as usize].ring(now),
+            Programs::Bare(_) => false,
+        }
     }
 
-    fn ditto(self) -> Option<ditto::ClientIn<Token>> {
-        Some(match self {
-            ToClient::Issue { ticket, operation } => ditto::ClientIn::Issue { ticket, operation },
-            ToClient::Answer(answer) => ditto::ClientIn::Answer(answer),
-            ToClient::Pool { request, answer } => ditto::ClientIn::Pool { request, answer },
-            ToClient::Chunk(chunk) => ditto::ClientIn::Chunk(chunk),
-            ToClient::Memory { .. } | ToClient::Flash { .. } | ToClient::Reply(_) => return None,
-        })
+    /// The same of a server.
+    fn ring_server(&mut self, device: u32, now: Time) -> bool {
+        match self {
+            Programs::Scalio { servers, .. } => servers[device as usize].ring(now),
+            Programs::Leed { servers, .. } | Programs::Ditto { servers, .. } => servers[device as usize].ring(now),
+            Programs::Bare(_) => false,
+        }
     }
-}
-
-/// Something for a server's program.
-#[derive(Clone, Debug)]
-pub enum ToServer {
-    /// For Scalio's.
-    Request(Request<Token>),
-    /// For LEED's.
-    Call(leed::Call<Token>),
-    /// An operation on the index is done.
-    Memory { request: RequestId, answer: MemoryAnswer<Token> },
-    /// An I/O is done.
-    Flash { request: RequestId, answer: FlashAnswer<Token> },
-}
-
-impl ToServer {
-    pub fn memory(request: RequestId, answer: MemoryAnswer<Token>) -> ToServer {
-        ToServer::Memory { request, answer }
-    }
-
-    fn scalio(self) -> Option<ServerIn<Token>> {
-        Some(match self {
-            ToServer::Request(request) => ServerIn::Request(request),
-            ToServer::Memory { request, answer } => ServerIn::Memory { request, answer },
-            ToServer::Flash { request, answer } => ServerIn::Flash { request, answer },
-            ToServer::Call(_) => return None,
-        })
-    }
-
-    fn leed(self) -> Option<leed::ServerIn<Token>> {
-        Some(match self {
-            ToServer::Call(call) => leed::ServerIn::Call(call),
-            ToServer::Flash { request, answer } => leed::ServerIn::Flash { request, answer },
-            ToServer::Request(_) | ToServer::Memory { .. } => return None,
-        })
-    }
-}
-
-/// When programs want to run next.
-#[derive(Clone, Debug, Default)]
-pub struct Alarms {
-    /// Clients.
-    pub clients: Vec<Alarm>,
-    /// Servers.
-    pub servers: Vec<Alarm>,
-}
-
-impl Alarms {
-    /// Of so many programs, which want nothing yet.
-    pub fn of(clients: usize, servers: usize) -> Alarms {
-        Alarms { clients: vec![Alarm::default(); clients], servers: vec![Alarm::default(); servers] }
-    }
-}
-
-/// Runs a program and returns what it decides, and when it wants to run again.
-fn run<P: Program>(program: &mut P, now: Time, input: Option<P::In>, out: &mut Vec<P::Out>) -> Option<Time> {
-    match input {
-        Some(input) => program.on(now, input, out),
-        None => program.on_wakeup(now, out),
-    }
-    program.next_wakeup()
 }
 
 impl ScalioRig {
-    /// Tells a client's program, or wakes it. What it then wants belongs to `owner`, or to the request that is about the same block.
+    /// Tells a client's program, or wakes it. What it then wants belongs to `owner`, or to the
+    /// request that is about the same block.
     pub(super) fn run_client(
         &mut self,
         client: u32,
@@ -164,38 +80,53 @@ impl ScalioRig {
             self.asks.pass(owner, context.now);
         }
         let input = input.map(|(_, input)| input);
-        let place = client as usize;
-        let next = match &mut self.programs {
+        let (now, place) = (context.now, client as usize);
+        match &mut self.programs {
             Programs::Scalio { clients, .. } => {
-                let input = input.map(ToClient::scalio);
-                if input.as_ref().is_some_and(Option::is_none) {
-                    return;
-                }
-                let mut out = std::mem::take(&mut self.decided);
-                let next = run(&mut clients[place], context.now, input.flatten(), &mut out);
+                let input = match input.map(ToClient::scalio) {
+                    Some(None) => return,
+                    input => input.flatten(),
+                };
+                let mut out = clients[place].act(now, input);
                 out.drain(..).for_each(|action| self.obey_client(client, owner, action, context));
-                self.decided = out;
-                next
+                if let Programs::Scalio { clients, .. } = &mut self.programs {
+                    clients[place].recycle(out);
+                }
             }
             Programs::Leed { clients, .. } => {
-                let mut out = Vec::new();
                 let Some(input) = input.and_then(ToClient::leed) else { return };
-                let next = run(&mut clients[place], context.now, Some(input), &mut out);
-                out.into_iter().for_each(|action| self.obey_leed_client(client, owner, action, context));
-                next
+                let mut out = clients[place].tell(now, input);
+                out.drain(..).for_each(|action| self.obey_leed_client(client, owner, action, context));
+                if let Programs::Leed { clients, .. } = &mut self.programs {
+                    clients[place].recycle(out);
+                }
             }
             Programs::Ditto { clients, .. } => {
-                let mut out = Vec::new();
                 let Some(input) = input.and_then(ToClient::ditto) else { return };
-                let next = run(&mut clients[place], context.now, Some(input), &mut out);
-                out.into_iter().for_each(|action| self.obey_ditto(client, owner, action, context));
-                next
+                let mut out = clients[place].tell(now, input);
+                out.drain(..).for_each(|action| self.obey_ditto(client, owner, action, context));
+                if let Programs::Ditto { clients, .. } = &mut self.programs {
+                    clients[place].recycle(out);
+                }
             }
-            Programs::Bare => return,
-        };
-        // Of a client that has slept over its own alarm the moment is past.
-        if let Some(at) = self.alarms.clients[place].set(next.map(|at| at.max(context.now))) {
+            Programs::Bare(_) => return,
+        }
+        if let Some(at) = self.programs.arm_client(client, now) {
             context.at(at, ScalioEvent::WakeClient(client));
+        }
+    }
+
+    /// A wake-up event of a client's program.
+    pub(super) fn wake_client(&mut self, client: u32, context: Now<'_, '_>) {
+        if self.programs.ring_client(client, context.now) {
+            self.run_client(client, Owner::NOBODY, None, context);
+        }
+    }
+
+    /// The same of a server's program.
+    pub(super) fn wake_server(&mut self, device: u32, context: Now<'_, '_>) {
+        if self.programs.ring_server(device, context.now) {
+            self.run_server(device, None, context);
         }
     }
 
@@ -225,27 +156,28 @@ impl ScalioRig {
                     sizes::check_memory(&operation);
                 }
                 let since = context.now;
-                self.begin_errand(Errand { owner, client, request, block, operation, since }, context);
+                self.begin_remote(RemoteOperation { owner, client, request, block, operation, since }, context);
             }
             ClientOut::Flash { request, device, operation } => {
                 self.asks.expect(owner);
-                let at = self.plant.post(context.now, client, sizes::COMMAND);
+                let at = self.hardware.post(context.now, client, sizes::COMMAND);
                 let since = context.now;
-                self.post(at, Parcel::Offload { owner, client, request, device, operation, since }, context);
+                self.post(at, InFlight::Offload { owner, client, request, device, operation, since }, context);
             }
             ClientOut::Send { device, request } => {
                 let owner = self.repeated(owner, client, request.number, context.now);
-                self.owners.insert((client, request.number), owner);
+                self.asks.note_call(client, request.number, owner);
                 let (request, bytes) = sizes::of_request(request, self.wire_check);
-                let at = self.plant.post(context.now, client, bytes);
+                let at = self.hardware.post(context.now, client, bytes);
                 let input = ToServer::Request(request);
-                self.post(at, Parcel::Message { owner, client, device, input, since: context.now }, context);
+                self.post(at, InFlight::Message { owner, client, device, input, since: context.now }, context);
             }
             ClientOut::Done { ticket, outcome, source } => self.done(owner, ticket as u32, &outcome, source, context),
         }
     }
 
-    /// Of a program that woke by itself: the request that is about this block, which has waited until now.
+    /// Of a program that woke by itself: the request that is about this block, which has waited
+    /// until now.
     fn owner_or(&mut self, owner: Owner, client: u32, block: u32, now: Time) -> Owner {
         if owner != Owner::NOBODY {
             return owner;
@@ -261,7 +193,7 @@ impl ScalioRig {
             self.asks.expect(owner);
             return owner;
         }
-        let owner = self.owners.get(&(client, number)).copied().unwrap_or(Owner::NOBODY);
+        let owner = self.asks.of_call(client, number);
         self.asks.fork(owner);
         self.asks.claim_wait(owner, SpanKind::Schedule, now);
         owner
@@ -280,13 +212,13 @@ impl ScalioRig {
         match action {
             ditto::ClientOut::Send { device, call } => self.send_call(client, owner, device, call, context),
             ditto::ClientOut::Pool { request, operation } => {
-                let at = self.plant.post(context.now, client, sizes::REQUEST.max(operation.carried_bytes()));
+                let at = self.hardware.post(context.now, client, sizes::REQUEST.max(operation.carried_bytes()));
                 let since = context.now;
-                self.post(at, Parcel::PoolVerb { owner, client, request, operation, since }, context);
+                self.post(at, InFlight::PoolVerb { owner, client, request, operation, since }, context);
             }
             ditto::ClientOut::AskChunk => {
-                let at = self.plant.post(context.now, client, sizes::COMMAND);
-                self.post(at, Parcel::AskChunk { client }, context);
+                let at = self.hardware.post(context.now, client, sizes::COMMAND);
+                self.post(at, InFlight::AskChunk { client }, context);
             }
             ditto::ClientOut::Done { ticket, outcome, source } => {
                 self.done(owner, ticket as u32, &outcome, source, context)
@@ -295,11 +227,11 @@ impl ScalioRig {
     }
 
     fn send_call(&mut self, client: u32, owner: Owner, device: u32, call: leed::Call<Token>, context: Now<'_, '_>) {
-        self.owners.insert((client, call.number), owner);
+        self.asks.note_call(client, call.number, owner);
         let (call, bytes) = sizes::of_call(call, self.wire_check);
-        let at = self.plant.post(context.now, client, bytes);
+        let at = self.hardware.post(context.now, client, bytes);
         let (input, since) = (ToServer::Call(call), context.now);
-        self.post(at, Parcel::Message { owner, client, device, input, since }, context);
+        self.post(at, InFlight::Message { owner, client, device, input, since }, context);
     }
 
     /// Tells a server's program, or wakes it.
@@ -307,40 +239,47 @@ impl ScalioRig {
         if self.state.is_down {
             return;
         }
-        let place = device as usize;
+        let (now, place) = (context.now, device as usize);
         let owner = input.as_ref().map_or(Owner::NOBODY, |(owner, _)| *owner);
         let input = input.map(|(_, input)| input);
-        let next = match &mut self.programs {
+        match &mut self.programs {
             Programs::Scalio { servers, .. } => {
-                let mut out = Vec::new();
                 let groups = servers[place].counters().groups;
-                let next = run(&mut servers[place], context.now, input.and_then(ToServer::scalio), &mut out);
+                let mut out = servers[place].act(now, input.and_then(ToServer::scalio));
                 let formed = servers[place].counters().groups - groups;
-                self.obey_server(device, formed, out, context);
-                next
+                self.obey_server(device, formed, &mut out, context);
+                if let Programs::Scalio { servers, .. } = &mut self.programs {
+                    servers[place].recycle(out);
+                }
             }
             Programs::Leed { servers, .. } | Programs::Ditto { servers, .. } => {
-                let mut out = Vec::new();
                 let Some(input) = input.and_then(ToServer::leed) else { return };
-                let next = run(&mut servers[place], context.now, Some(input), &mut out);
-                self.obey_leed_server(device, owner, out, context);
-                next
+                let mut out = servers[place].tell(now, input);
+                self.obey_leed_server(device, owner, &mut out, context);
+                if let Programs::Leed { servers, .. } | Programs::Ditto { servers, .. } = &mut self.programs {
+                    servers[place].recycle(out);
+                }
             }
-            Programs::Bare => return,
-        };
-        if let Some(at) = self.alarms.servers[place].set(next.map(|at| at.max(context.now))) {
+            Programs::Bare(_) => return,
+        }
+        if let Some(at) = self.programs.arm_server(device, now) {
             context.at(at, ScalioEvent::WakeServer(device));
         }
     }
 
     /// A group's I/Os belong to several requests: what they take counts as waiting in the box.
-    pub(super) fn obey_server(&mut self, device: u32, groups: u64, out: Vec<ServerOut<Token>>, context: Now<'_, '_>) {
-        self.counts.groups += groups;
+    pub(super) fn obey_server(
+        &mut self,
+        device: u32,
+        groups: u64,
+        out: &mut Vec<ServerOut<Token>>,
+        context: Now<'_, '_>,
+    ) {
         for _ in 0..groups {
-            self.plant.group(context.now, device);
+            self.hardware.group(context.now, device);
         }
         let mut operations = Vec::new();
-        for action in out {
+        for action in out.drain(..) {
             match action {
                 ServerOut::Memory { request, block, operation } => operations.push((request, block, operation)),
                 ServerOut::Flash { request, operation } => {
@@ -350,15 +289,22 @@ impl ScalioRig {
             }
         }
         if !operations.is_empty() {
-            let (_, end) = self.plant.memory(context.now, device, operations.len() as u64);
-            self.post(end, Parcel::Local { device, operations, life: self.state.life }, context);
+            let (_, end) = self.hardware.memory(context.now, device, operations.len() as u64);
+            self.post(end, InFlight::Local { device, operations, life: self.state.life }, context);
         }
     }
 
-    /// What follows an answer within one call of the program belongs to another request, and nobody says to which.
-    fn obey_leed_server(&mut self, device: u32, owner: Owner, out: Vec<leed::ServerOut<Token>>, context: Now<'_, '_>) {
+    /// What follows an answer within one call of the program belongs to another request, and nobody
+    /// says to which.
+    fn obey_leed_server(
+        &mut self,
+        device: u32,
+        owner: Owner,
+        out: &mut Vec<leed::ServerOut<Token>>,
+        context: Now<'_, '_>,
+    ) {
         let mut owner = owner;
-        for action in out {
+        for action in out.drain(..) {
             match action {
                 leed::ServerOut::Flash { request, operation } => {
                     self.submit(owner, device, request, IoWork::Operation(operation), context);
@@ -376,15 +322,15 @@ impl ScalioRig {
 
     fn submit(&mut self, owner: Owner, device: u32, request: RequestId, work: IoWork, context: Now<'_, '_>) {
         self.asks.io_begins(owner);
-        let worked = self.plant.submit(context.now, device);
+        let worked = self.hardware.submit(context.now, device);
         let submitted = Submitted { since: self.asks.since(owner).unwrap_or(context.now), worked };
         if self.wire_check {
             sizes::check_flash(&work);
         }
         let (kind, extent) = shape(&work);
-        let done = self.devices[device as usize].submit(worked.1, kind, extent);
+        let done = self.store.devices[device as usize].submit(worked.1, kind, extent);
         let life = self.state.life;
-        self.post(done.end, Parcel::Io { owner, device, request, work, submitted, done, life }, context);
+        self.post(done.end, InFlight::Io { owner, device, request, work, submitted, done, life }, context);
     }
 
     pub(super) fn tell_io(
@@ -413,12 +359,12 @@ impl ScalioRig {
     }
 
     fn send_back(&mut self, client: u32, number: u64, bytes: u32, input: ToClient, context: Now<'_, '_>) {
-        let owner = self.owners.remove(&(client, number)).unwrap_or(Owner::NOBODY);
+        let owner = self.asks.end_call(client, number);
         self.asks.claim_wait(owner, SpanKind::StorageQueue, context.now);
-        let worked = self.plant.send(context.now, client);
-        let at = self.plant.answer(context.now, worked.1, bytes);
+        let worked = self.hardware.send(context.now, client);
+        let at = self.hardware.answer(context.now, worked.1, bytes);
         let sent = Sent { since: context.now, worked: Some(worked) };
-        self.post(at, Parcel::ToClient { owner, client, input, sent }, context);
+        self.post(at, InFlight::ToClient { owner, client, input, sent }, context);
     }
 }
 

@@ -1,4 +1,5 @@
-//! What things weigh on the wire, and, in a checked run, that they come out of their bytes as they went in.
+//! What things weigh on the wire, and, in a checked run, that they come out of their bytes as they
+//! went in.
 
 use super::IoWork;
 use hardware::Verb;
@@ -26,7 +27,8 @@ pub const WORD: u32 = 8;
 /// What stands in front of a block.
 pub const BLOCK_HEADER: u32 = block_bytes(0) as u32;
 
-/// Messages of a client's operation on the index, and what each carries to the box. A check is three reads.
+/// Messages of a client's operation on the index, and what each carries to the box. A check is
+/// three reads.
 pub fn carried(operation: &MemoryOperation<Token>) -> (u32, u32) {
     match operation {
         MemoryOperation::ReadBlock => (1, REQUEST),
@@ -99,7 +101,8 @@ pub fn of_answer(answer: leed::Answer<Token>, wire_check: bool) -> (leed::Answer
     carried_as_told(answer, told, wire_check, leed::encode_answer, leed::decode_answer)
 }
 
-/// A message and its bytes; in a checked run what comes out of its bytes, which are as many as told.
+/// A message and its bytes; in a checked run what comes out of its bytes, which are as many as
+/// told.
 fn carried_as_told<M: PartialEq + Debug>(
     message: M,
     told: usize,

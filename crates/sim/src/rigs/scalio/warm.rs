@@ -1,7 +1,10 @@
-//! Caches as they are after a long run: what the load's own requests leave in them, without the time that these take.
+//! Caches as they are after a long run: what the load's own requests leave in them, without the
+//! time that these take.
 //!
-//! Requests of the plan's load are drawn with a seed of their own, some five for each place in the cache: then no place has its first content any more
-//! under the paper's skew. A GET fills, a PUT empties. Loads that insert have moved on by then, and the run begins at their beginning: keys are counted from the newest.
+//! Requests of the plan's load are drawn with a seed of their own, some five for each place in the
+//! cache. Under the paper's skew no place then has its first content any more. A GET fills, a PUT
+//! empties. Loads that insert have moved on by then, and the run begins at their beginning: keys
+//! are counted from the newest.
 
 use super::keys::Keys;
 use base::{Operation, Seed, Time};

@@ -4,21 +4,20 @@ use super::{SDirectRig, Server};
 use crate::rigs::wear_facts::facts_of_drives;
 use base::{Span, Time};
 use record::metric::{self, Meter};
-use sdirect::Client;
 use sdirect::baseline::stack::Notice;
 
 impl SDirectRig {
     pub(super) fn facts(&self, meter: &mut Meter) {
         facts_of_drives(self.machine.drives(), meter);
         let ([root_up, root_down], [nic_up, nic_down]) = (self.machine.root_traffic(), self.machine.nic_traffic());
-        let repeated: u64 = self.clients.iter().map(Client::repeated).sum();
+        let repeated: u64 = self.clients.iter().map(|client| client.repeated()).sum();
         for (metric, total) in [
             (metric::host_memory_bytes, self.machine.memory_bytes()),
             (metric::root_link_data_bytes, (root_up.data + root_down.data).count()),
             (metric::root_link_wire_bytes, (root_up.wire + root_down.wire).count()),
             (metric::nic_link_data_bytes, (nic_up.data + nic_down.data).count()),
             (metric::network_bytes, self.network.bytes()),
-            (metric::requests_failed, self.counts.failed),
+            (metric::requests_failed, self.requests.failed),
             (metric::commands_repeated, repeated),
         ] {
             meter.count(metric, total as f64);

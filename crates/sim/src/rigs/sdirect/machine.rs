@@ -1,4 +1,5 @@
-//! The machine as models: PCIe tree, devices, memory. It says when things are where; programs decide what happens.
+//! The machine as models: PCIe tree, devices, memory. It says when things are where; programs
+//! decide what happens.
 
 use super::BuildError;
 use base::{Bytes, Seed, Span, Time};
@@ -8,7 +9,8 @@ use sdirect::DeviceOperation;
 use spec::blox::FlashState;
 use spec::sdirect::SDirect;
 
-/// A submission queue entry, a completion queue entry, a doorbell (NVMe Base Specification 2.0, figures 86 and 91; 3.1.4).
+/// A submission queue entry, a completion queue entry, a doorbell (NVMe Base Specification 2.0,
+/// figures 86 and 91; 3.1.4).
 const SUBMISSION: Bytes = Bytes::new(64);
 const COMPLETION: Bytes = Bytes::new(16);
 const DOORBELL: Bytes = Bytes::new(4);
@@ -32,7 +34,8 @@ pub enum End {
     Root,
 }
 
-/// A part of data's way that is booked when they get there: booking the whole way at its begin would have others wait for what is not there yet.
+/// A part of data's way that is booked when they get there: booking the whole way at its begin
+/// would have others wait for what is not there yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leg {
     /// Over PCIe, by writes or completions.

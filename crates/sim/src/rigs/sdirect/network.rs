@@ -40,7 +40,8 @@ impl Network {
         Some(self.nic[0].submit(left + self.plan.delay, size).1)
     }
 
-    /// A packet of the NIC: when its port is free again, and when the client has it, unless it is lost.
+    /// A packet of the NIC: when its port is free again, and when the client has it, unless it is
+    /// lost.
     pub fn send_to_client(&mut self, now: Time, client: u32, data: u32) -> (Time, Option<Time>) {
         let size = self.size(data);
         let left = self.nic[1].submit(now, size).1;

@@ -1,5 +1,5 @@
-//! Pages that go from one drive to another (RackBlox, 3.6). Contents are kept by unit: a page that was not moved, or is looked for in the wrong
-//! place, reads as something else.
+//! Pages that go from one drive to another (RackBlox, 3.6). Contents are kept by unit: a page that
+//! was not moved, or is looked for in the wrong place, reads as something else.
 
 use super::{Drives, Written};
 use crate::rigs::blox::BuildError;
@@ -39,7 +39,8 @@ impl Drives {
         }
     }
 
-    /// Two vSSDs have changed places: each region is the other's from now on, and both servers are told of its blocks anew.
+    /// Two vSSDs have changed places: each region is the other's from now on, and both servers are
+    /// told of its blocks anew.
     pub fn exchange(&mut self, one: VssdId, other: VssdId) {
         self.places.swap(one.index(), other.index());
         [one, other].into_iter().for_each(|vssd| self.volume(vssd).reported = (0, 0));

@@ -1,7 +1,9 @@
-//! What LEED has on flash when a run begins, without room for it: keys in the order of their blocks, from which segments and records are made when somebody reads them.
+//! LEED's contents on flash when a run begins, without memory for them. Keys are kept in the order
+//! of their blocks, and reads make segments and records from them.
 //!
-//! On each device the blocks are in their order, and so are their keys: a record a sector in the log of records, and segments one behind the other in theirs. Sequences
-//! count as those of a server into which block after block was loaded.
+//! On each device, blocks and keys are in order. The log of records has a record a sector, and the
+//! log of segments has them one behind the other. Sequences count as those of a server into which
+//! block after block was loaded.
 
 use super::keys::Keys;
 use scalio::{
@@ -12,7 +14,7 @@ use std::sync::Arc;
 
 /// All keys of a run in the order of their blocks.
 #[derive(Clone, Debug)]
-pub struct Stock {
+pub struct LeedPreload {
     contents: Keys,
     dealt: Dealt,
     blocks: u32,
@@ -20,22 +22,24 @@ pub struct Stock {
     /// Where the logs of records and of segments begin.
     records_at: u64,
     segments_at: u64,
-    /// For each block how many keys its device has before it; then, for each device, how many it has.
+    /// For each block how many keys its device has before it; then, for each device, how many it
+    /// has.
     before: Vec<u32>,
     /// For each block the first sector of its segment, counted from the log's first.
     first_sector: Vec<u32>,
 }
 
-impl Stock {
-    /// All keys of `contents`, dealt to their blocks. `logs` are the first sectors of the logs of records and of segments.
-    pub fn new(contents: Keys, blocks: u32, devices: u32, logs: [u64; 2]) -> Stock {
+impl LeedPreload {
+    /// All keys of `contents`, dealt to their blocks. `logs` are the first sectors of the logs of
+    /// records and of segments.
+    pub fn new(contents: Keys, blocks: u32, devices: u32, logs: [u64; 2]) -> LeedPreload {
         let dealt = Dealt::new(&contents, blocks);
         let keys = |block: u32| dealt.numbers_of(block).len();
         let before = summed(blocks, devices, |block| keys(block) as u32);
         // A block without keys has a segment, too: so a server loads it.
         let first_sector = summed(blocks, devices, |block| sectors_of(keys(block)));
         let [records_at, segments_at] = logs;
-        Stock { contents, dealt, blocks, devices, records_at, segments_at, before, first_sector }
+        LeedPreload { contents, dealt, blocks, devices, records_at, segments_at, before, first_sector }
     }
 
     /// The keys of a block, in order.
@@ -51,7 +55,8 @@ impl Stock {
         SegmentPointer::new(extent, self.segment_sequence(block))
     }
 
-    /// Sequences of a block's device before its first record: one for each key and each segment before.
+    /// Sequences of a block's device before its first record: one for each key and each segment
+    /// before.
     fn sequences_before(&self, block: u32) -> u64 {
         u64::from(self.before[block as usize]) + u64::from(block / self.devices)
     }
@@ -125,7 +130,8 @@ fn sectors_of(keys: usize) -> u32 {
     (keys as u32).div_ceil(BUCKET_ITEMS).max(1)
 }
 
-/// For each block what those of its device before it have together; then the same for each device as a whole.
+/// For each block what those of its device before it have together; then the same for each device
+/// as a whole.
 fn summed(blocks: u32, devices: u32, of: impl Fn(u32) -> u32) -> Vec<u32> {
     let mut sums = vec![0u32; devices as usize];
     let mut before: Vec<u32> = Vec::with_capacity((blocks + devices) as usize);

@@ -2,10 +2,11 @@
 
 use base::{Bytes, Span, Time};
 use hardware::{Cpu, RdmaAdapter, TargetOffload, Verb};
+use scalio::CoreMap;
 use spec::scalio::{Cores, Rdma, Scalio};
 
 /// All of them.
-pub struct Plant {
+pub struct ServerHardware {
     rdma: Rdma,
     cores: Cores,
     clients: Vec<RdmaAdapter>,
@@ -13,25 +14,24 @@ pub struct Plant {
     pub adapter: RdmaAdapter,
     pub offload: TargetOffload,
     pub cpu: Cpu,
-    /// A target in software gives each I/O to the next core.
-    next_core: u32,
+    map: CoreMap,
 }
 
 /// A piece of work of a core: from when to when.
 pub type Worked = (Time, Time);
 
-impl Plant {
+impl ServerHardware {
     /// The plan's.
-    pub fn new(plan: &Scalio) -> Plant {
+    pub fn new(plan: &Scalio) -> ServerHardware {
         let adapter = RdmaAdapter::new(plan.rdma.adapter);
-        Plant {
+        ServerHardware {
             rdma: plan.rdma,
             cores: plan.cores,
             clients: vec![adapter.clone(); plan.store.client_nodes as usize],
             adapter,
             offload: TargetOffload::new(plan.rdma.offload),
             cpu: Cpu::new(plan.cores.count),
-            next_core: 0,
+            map: CoreMap { network: plan.cores.network, flash: plan.cores.flash },
         }
     }
 
@@ -46,7 +46,8 @@ impl Plant {
         self.adapter.serve(now, verb, size(bytes)) + self.seen()
     }
 
-    /// Reads that have come together and are carried out one after the other, each when the memory has answered the one before; when their client sees the last answer.
+    /// Reads that have come together and are carried out one after the other, each when the memory
+    /// has answered the one before; when their client sees the last answer.
     pub fn serve_in_order(&mut self, now: Time, reads: &[u32]) -> Time {
         let adapter = &mut self.adapter;
         let last = reads.iter().map(|bytes| adapter.serve(now, Verb::Read, size(*bytes))).max();
@@ -105,24 +106,22 @@ impl Plant {
         self.cpu.run(now, self.flash_core(device), "batch", self.cores.batch)
     }
 
-    /// Half of what a target in software does for an I/O, on any core.
-    pub fn target_half(&mut self, now: Time) -> Worked {
-        let core = self.next_core as usize;
-        self.next_core = (self.next_core + 1) % self.cores.count;
-        self.cpu.run(now, core, "target", self.cores.target / 2)
+    /// Half of what a target in software does for an I/O.
+    pub fn target_half(&mut self, now: Time, core: u32) -> Worked {
+        self.cpu.run(now, core as usize, "target", self.cores.target / 2)
     }
 
     /// The core of control gives out room.
     pub fn control(&mut self, now: Time) -> Worked {
-        self.cpu.run(now, 0, "control", self.cores.receive + self.cores.send)
+        self.cpu.run(now, CoreMap::CONTROL as usize, "control", self.cores.receive + self.cores.send)
     }
 
     fn network_core(&self, client: u32) -> usize {
-        (1 + client % self.cores.network) as usize
+        self.map.network(client) as usize
     }
 
     fn flash_core(&self, device: u32) -> usize {
-        (1 + self.cores.network + device % self.cores.flash) as usize
+        self.map.flash(device) as usize
     }
 
     /// How long each direction of each port was busy.

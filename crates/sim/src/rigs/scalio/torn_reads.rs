@@ -1,10 +1,13 @@
 //! Reads of blocks from afar while others change them.
 //!
-//! An adapter reads a block line by line, each at some moment of the time that it takes, in no order that anybody promises. So a read that others write into
-//! brings back some lines from before and some from after. What a block held before each change is kept for as long as somebody who began before is reading; the moments of
-//! the lines are drawn only then, since otherwise they do not matter. Words of 8 B lie within a line and are whole.
+//! An adapter reads a block line by line, each at some moment of the time that it takes, in no
+//! order that anybody promises. So a read that others write into brings back some lines from before
+//! and some from after. The contents of a block before each change are kept while a reader that
+//! began earlier is reading. The moments of the lines are drawn only then, since otherwise they do
+//! not matter. Words of 8 B lie within a line and are whole.
 //!
-//! When a slot was last used is a hint, written at every hit: what is read of it is always the newest.
+//! When a slot was last used is a hint, written at every hit: what is read of it is always the
+//! newest.
 
 use crate::slab::Slab;
 use base::{Span, Stream, Time};
@@ -71,7 +74,7 @@ impl Window {
 
 /// A read on its way: of a block, or of a block, then its header, then the word of a slot.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub struct BlockRead {
     /// The block.
     pub block: u32,
     /// The slot whose word is read at last.
@@ -118,7 +121,7 @@ struct Reader {
 const NOBODY: u32 = u32::MAX;
 
 /// All reads on their way. One that nobody disturbs costs a link in a chain and nothing more.
-pub struct Looks {
+pub struct TornReads {
     stream: Stream,
     /// Who began last to read each block, in `readers`.
     latest: Vec<u32>,
@@ -128,11 +131,11 @@ pub struct Looks {
     torn: u64,
 }
 
-impl Looks {
+impl TornReads {
     /// None, in a store of so many blocks. The stream draws the moments of lines.
-    pub fn new(stream: Stream, blocks: u32) -> Looks {
+    pub fn new(stream: Stream, blocks: u32) -> TornReads {
         let latest = vec![NOBODY; blocks as usize];
-        Looks { stream, latest, readers: Slab::new(), changed: BTreeMap::new(), torn: 0 }
+        TornReads { stream, latest, readers: Slab::new(), changed: BTreeMap::new(), torn: 0 }
     }
 
     /// Reads whose block has never been as they saw it.
@@ -154,17 +157,18 @@ impl Looks {
         }
     }
 
-    /// A read has ended: what it has found, if others changed the block after it had begun; else it is as it is now.
-    pub fn close(&mut self, look: &Look, index: &Index<Token>) -> Option<Seen> {
-        self.leave(look.block, look.lines.from);
-        let before = self.since(look.block, look.lines.from);
+    /// A read has ended: what it has found, if others changed the block after it had begun; else it
+    /// is as it is now.
+    pub fn close(&mut self, read: &BlockRead, index: &Index<Token>) -> Option<Seen> {
+        self.leave(read.block, read.lines.from);
+        let before = self.since(read.block, read.lines.from);
         if before.is_empty() {
             return None;
         }
-        let newest = Arc::new(State::of(index, look.block));
-        let found = self.found(look, &before, &newest);
-        let header = look.header.map(|window| self.at(window, &before, &newest).header);
-        let word = look.word.zip(look.slot);
+        let newest = Arc::new(State::of(index, read.block));
+        let found = self.found(read, &before, &newest);
+        let header = read.header.map(|window| self.at(window, &before, &newest).header);
+        let word = read.word.zip(read.slot);
         let word = word.map(|(window, slot)| self.at(window, &before, &newest).slots[usize::from(slot)].word);
         Some(Seen { found, header: header.unwrap_or(newest.header), word })
     }
@@ -197,9 +201,9 @@ impl Looks {
     }
 
     /// Line by line, each from the state of its moment.
-    fn found(&mut self, look: &Look, before: &[(Time, Arc<State>)], newest: &Arc<State>) -> Found {
-        let ends = lines_of(look.block, newest.slots.len());
-        let moments: Vec<usize> = ends.iter().map(|_| self.state_at(look.lines, before)).collect();
+    fn found(&mut self, read: &BlockRead, before: &[(Time, Arc<State>)], newest: &Arc<State>) -> Found {
+        let ends = lines_of(read.block, newest.slots.len());
+        let moments: Vec<usize> = ends.iter().map(|_| self.state_at(read.lines, before)).collect();
         if moments.iter().all(|moment| *moment == moments[0]) {
             return Found::Whole(before.get(moments[0]).map_or(newest, |(_, state)| state).used_like(newest));
         }
@@ -248,19 +252,21 @@ mod tests {
     }
 
     /// Nobody reads, and nothing is remembered.
-    fn is_forgotten(looks: &Looks) -> bool {
-        looks.readers.len() == 0 && looks.changed.is_empty() && looks.latest.iter().all(|latest| *latest == NOBODY)
+    fn is_forgotten(torn_reads: &TornReads) -> bool {
+        torn_reads.readers.len() == 0
+            && torn_reads.changed.is_empty()
+            && torn_reads.latest.iter().all(|latest| *latest == NOBODY)
     }
 
     /// What a read of 100 ns from 1 us on finds when the payload changes at `changed`.
-    fn read(looks: &mut Looks, changed: Time) -> (Option<Seen>, Index<Token>) {
+    fn read(torn_reads: &mut TornReads, changed: Time) -> (Option<Seen>, Index<Token>) {
         let mut index: Index<Token> = Index::new(4, 2);
         index.carry_out(3, payload(1));
         let lines = Window { from: Time::us(1), until: Time::us(1) + Span::ns(100) };
-        looks.open(lines.from, 3);
-        looks.changes(changed, 3, &index);
+        torn_reads.open(lines.from, 3);
+        torn_reads.changes(changed, 3, &index);
         index.carry_out(3, payload(2));
-        (looks.close(&Look { block: 3, slot: None, lines, header: None, word: None }, &index), index)
+        (torn_reads.close(&BlockRead { block: 3, slot: None, lines, header: None, word: None }, &index), index)
     }
 
     fn block_of(seen: &Seen) -> Block<Token> {
@@ -272,52 +278,52 @@ mod tests {
 
     #[test]
     fn a_change_before_or_after_a_read_does_not_tear_it() {
-        let mut looks = Looks::new(Seed(1).stream("looks"), 4);
+        let mut torn_reads = TornReads::new(Seed(1).stream("looks"), 4);
         for _ in 0..50 {
-            let (seen, _) = read(&mut looks, Time::us(1) + Span::ns(101));
+            let (seen, _) = read(&mut torn_reads, Time::us(1) + Span::ns(101));
             let seen = seen.expect("it changed before the read was closed");
             let value = block_of(&seen).slots[1].payload.map(|payload| payload.value.id);
             assert_eq!(value, Some(1));
         }
-        assert!(read(&mut looks, Time::us(1)).0.is_none(), "a change before the read is all of what it finds");
-        assert_eq!(looks.torn(), 0);
-        assert!(is_forgotten(&looks));
+        assert!(read(&mut torn_reads, Time::us(1)).0.is_none(), "a change before the read is all of what it finds");
+        assert_eq!(torn_reads.torn(), 0);
+        assert!(is_forgotten(&torn_reads));
     }
 
     #[test]
     fn a_change_within_a_read_is_found_whole_or_in_part_or_not_and_its_checksum_tells() {
-        let mut looks = Looks::new(Seed(1).stream("looks"), 4);
+        let mut torn_reads = TornReads::new(Seed(1).stream("looks"), 4);
         let mut found = [0u32; 3];
         for _ in 0..200 {
-            let (seen, _) = read(&mut looks, Time::us(1) + Span::ns(50));
+            let (seen, _) = read(&mut torn_reads, Time::us(1) + Span::ns(50));
             let seen = seen.expect("it changed meanwhile");
             let payload = block_of(&seen).slots[1].payload;
             // It lies in two lines: one from before and one from after agree with no checksum.
             found[payload.map_or(0, |payload| payload.value.id as usize)] += 1;
         }
         assert!(found.iter().all(|count| *count > 10), "{found:?}");
-        assert_eq!(looks.torn(), u64::from(found[0]));
+        assert_eq!(torn_reads.torn(), u64::from(found[0]));
     }
 
     #[test]
     fn readers_of_one_block_keep_what_those_before_them_need_and_no_more() {
-        let mut looks = Looks::new(Seed(1).stream("looks"), 4);
+        let mut torn_reads = TornReads::new(Seed(1).stream("looks"), 4);
         let mut index: Index<Token> = Index::new(1, 2);
-        let look = |from: u64| {
+        let read = |from: u64| {
             let lines = Window { from: Time::us(from), until: Time::us(from) + Span::ns(100) };
-            Look { block: 0, slot: None, lines, header: None, word: None }
+            BlockRead { block: 0, slot: None, lines, header: None, word: None }
         };
         for version in 1..5 {
-            looks.open(Time::us(u64::from(version)), 0);
-            looks.changes(Time::us(u64::from(version)) + Span::ns(500), 0, &index);
+            torn_reads.open(Time::us(u64::from(version)), 0);
+            torn_reads.changes(Time::us(u64::from(version)) + Span::ns(500), 0, &index);
             index.carry_out(0, payload(version));
         }
         for version in 1..5 {
-            assert_eq!(looks.changed[&0].len() as u64, 5 - version);
-            let seen = looks.close(&look(version), &index).expect("it has changed since");
+            assert_eq!(torn_reads.changed[&0].len() as u64, 5 - version);
+            let seen = torn_reads.close(&read(version), &index).expect("it has changed since");
             let expected = (version > 1).then_some(version - 1);
             assert_eq!(block_of(&seen).slots[1].payload.map(|payload| payload.value.id), expected);
         }
-        assert!(is_forgotten(&looks));
+        assert!(is_forgotten(&torn_reads));
     }
 }

@@ -1,0 +1,21 @@
+//! The scene of storage networks.
+
+use super::{Scene, Stage};
+use crate::drive::Played;
+use crate::rigs::san::{SanRig, SanRigConfig, SanSource, price};
+use crate::run::RunError;
+use spec::san::San;
+
+impl Scene for San {
+    fn play(&self, stage: Stage<'_>) -> Result<Played, RunError> {
+        let (seed, limits) = (stage.seed(), stage.limits(self.run));
+        let mut rig = SanRig::new(SanRigConfig::of(self, seed, stage.options.wire_check)?)?;
+        let mut source = SanSource::new(&self.io.load, seed);
+        let mut played = stage.play(&mut rig, source.as_mut(), &limits)?;
+        source.measure(&mut played.meter);
+        rig.judge_write_order(&mut played.meter);
+        rig.judge_pauses(&mut played.meter);
+        price(self, &mut played.meter);
+        Ok(played)
+    }
+}
