@@ -1,5 +1,5 @@
-//! Placement of virtual drives: which of them are replicas of each other, on which server, drive and
-//! channels each is, and where a lost replica finds room.
+//! Placement of virtual drives: which of them are replicas of each other, on which server, drive
+//! and channels each is, and where a lost replica finds room.
 
 use crate::id::VssdId;
 use std::collections::BTreeSet;

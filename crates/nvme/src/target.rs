@@ -198,8 +198,8 @@ impl Target {
     /// connection that is gone. It takes less than all
     ///
     /// - while too much output waits for the host, or when the connection closes;
-    /// - when a backend in memory has requests: take them from [`Self::next_io`], then bring the rest
-    ///   while [`Self::wants_input`] says so.
+    /// - when a backend in memory has requests: take them from [`Self::next_io`], then bring the
+    ///   rest while [`Self::wants_input`] says so.
     pub fn receive(&mut self, now: Time, connection: ConnectionId, bytes: &[u8]) -> usize {
         self.clock.pass(now);
         let Some(index) = self.connections.find(connection) else { return bytes.len() };

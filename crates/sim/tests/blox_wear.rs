@@ -253,8 +253,8 @@ fn within(server: &[f64]) -> f64 {
     imbalance(server.iter().copied())
 }
 
-/// The largest differences between whole layers and model from the settled day on. They are those of
-/// the rack's mean wear, relative to it, and of the imbalances in servers, between servers and
+/// The largest differences between whole layers and model from the settled day on. They are those
+/// of the rack's mean wear, relative to it, and of the imbalances in servers, between servers and
 /// between drives.
 fn differences(whole: &[Vec<f64>], report: &WearReport) -> [f64; 4] {
     let mut largest = [0.0; 4];

@@ -34,8 +34,8 @@ fn alone(design: &str, size: &str, more: &str) -> f64 {
     rows.iter().map(|row| (row.end - row.intended).as_ns_f64()).sum::<f64>() / rows.len() as f64
 }
 
-/// Gigabits a second that reads of 128 KiB bring from the first millisecond on: 4 drives behind each
-/// of two links of 200 Gb/s, which is what they read, to two hosts of 32 reads outstanding.
+/// Gigabits a second that reads of 128 KiB bring from the first millisecond on: 4 drives behind
+/// each of two links of 200 Gb/s, which is what they read, to two hosts of 32 reads outstanding.
 fn saturated(design: &str, more: &str) -> f64 {
     let fabric = "kind = \"single-switch\"\nhosts = 2\ntargets = 2\ntrunk = 2";
     let run = "[drives]\nper_target = 4\nmodel = \"quick\"\n[run]\nrequests = 3000\nwarm_up_requests = 0\n";
@@ -56,7 +56,8 @@ fn a_lone_read_takes_no_longer_with_control_than_without() {
     }
 }
 
-/// The paper, 5.5: a ratio of 1 "throttles the response traffic even if there is available bandwidth".
+/// The paper, 5.5: a ratio of 1 "throttles the response traffic even if there is available
+/// bandwidth".
 #[test]
 fn a_ratio_of_1_throttles_a_lone_read() {
     let (strict, plain) = (alone("san", "128KiB", RATIO_1), alone("san-plain", "128KiB", ""));
@@ -70,8 +71,8 @@ fn control_takes_nothing_of_a_saturated_network_after_the_first_millisecond() {
     assert!(controlled > 0.97 * plain, "{controlled} Gb/s with control, {plain} Gb/s without");
 }
 
-/// Gimbal's constants are of a drive that reads 3.2 GB/s: its first rate on a quicker one takes long
-/// to grow.
+/// Gimbal's constants are of a drive that reads 3.2 GB/s: its first rate on a quicker one takes
+/// long to grow.
 #[test]
 fn the_published_rate_of_gimbal_holds_a_quicker_drive_back_for_longer_than_that() {
     let published = "[gimbal]\nrate_initial = \"8.388608Gbps\"\nrate_max = \"34.359738368Gbps\"\nslots = 8\n";

@@ -64,7 +64,8 @@ fn a_loaded_request_waits_where_it_says_and_an_unloaded_one_does_not() {
     assert!(waits(256) > 20.0 * waits(1), "{} {}", waits(256), waits(1));
 }
 
-/// Wandering costs every other claim about a switchless network: ISR takes longer ways only to go around congestion.
+/// Wandering costs every other claim about a switchless network: ISR takes longer ways only to go
+/// around congestion.
 #[test]
 fn where_nothing_is_congested_nearly_all_ways_are_the_shortest_and_none_ends_nowhere() {
     for (depth, shortest_min) in [(1, 0.9), (16, 0.9), (512, 0.6)] {

@@ -45,13 +45,15 @@ fn each_hop_of_a_chain_adds_to_a_read_one_pass_there_and_one_back() {
     assert_eq!(rows.len(), 5);
     let bytes = BLOCK.count() as u32;
     for (index, pair) in rows.windows(2).enumerate() {
-        // Hop `index + 2` is new; the trail is longer by one at every hop and at the ends from there on.
+        // Hop `index + 2` is new; the trail is longer by one at every hop and at the ends from
+        // there on.
         let hops = index as u32 + 1;
         let command = pass(&config, frame(&config, PacketKind::Command, 0, hops));
         let data = pass(&config, frame(&config, PacketKind::ReadData { last: true }, bytes, hops + 1));
         let added = pair[1].latency() - pair[0].latency();
         let floor = command + data;
-        // All frames carry eight bytes more on the links that both ways have: at most two links a hop before, both ways, and boards.
+        // All frames carry eight bytes more on the links that both ways have: at most two links a
+        // hop before, both ways, and boards.
         let header = Rate::gbps(100).span_of(base::Bytes::new(u64::from(Trail::HOP_BYTES)));
         assert!(
             added >= floor && added <= floor + header * u64::from(2 * hops + 4),

@@ -1,6 +1,8 @@
-//! Does the claim hold: over random schedules of delays, losses and failures a careless retry over another path loses acknowledged writes, and ours do not.
+//! Does the claim hold: over random schedules of delays, losses and failures a careless retry over
+//! another path loses acknowledged writes, and ours do not.
 //!
-//! Four clients, one I/O each at a time, share four blocks of a drive that is reached by two ways. The checker sees what clients see.
+//! Four clients, one I/O each at a time, share four blocks of a drive that is reached by two ways.
+//! The checker sees what clients see.
 
 #[path = "../../san/tests/net/mod.rs"]
 mod net;
@@ -16,7 +18,8 @@ use san::target::TargetConfig;
 const CLIENTS: usize = 4;
 const BLOCKS: u64 = 4;
 const ROUNDS: u64 = 40;
-/// The longest that a packet is on its way, and that a drive takes, and that a command may wait at the target.
+/// The longest that a packet is on its way, and that a drive takes, and that a command may wait at
+/// the target.
 const WAY_MAX: Span = Span::us(400);
 const DRIVE_MAX: Span = Span::us(60);
 const COMMAND_LIFE_MAX: Span = Span::us(600);

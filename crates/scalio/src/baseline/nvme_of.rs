@@ -1,5 +1,5 @@
-//! Drives without a store, behind an NVMe over Fabrics target: on the box's cores, or in its adapter
-//! (2.2).
+//! Drives without a store, behind an NVMe over Fabrics target: on the box's cores, or in its
+//! adapter (2.2).
 //!
 //! The target handles a read twice, on its way to the drive and back. On cores each half takes the
 //! next core; in the adapter no core takes part.

@@ -1,5 +1,6 @@
-//! Switched and switchless storage networks in the simulator: hosts, targets with their drives, adapters or switches. What they decide is in the crate
-//! `san`; here their packets travel, their drives answer and time passes.
+//! Switched and switchless storage networks in the simulator: hosts, targets with their drives,
+//! adapters or switches. What they decide is in the crate `san`; here their packets travel, their
+//! drives answer and time passes.
 
 mod aftermath;
 mod build;

@@ -1,4 +1,5 @@
-//! What tests of the rig of storage networks share: small networks with everything on, and a run whose rows add up.
+//! What tests of the rig of storage networks share: small networks with everything on, and a run
+//! whose rows add up.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use base::{Bytes, Length, Rate, Seed, Span};

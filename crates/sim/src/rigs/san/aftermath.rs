@@ -5,7 +5,8 @@ use record::metric::{self, Meter};
 
 /// How finely throughput is kept. Ours: a fifth of the shortest recovery in the paper.
 const BIN: Span = Span::us(100);
-/// Bins on each side of the fault that make up its drop: what is before is longer, as nothing happens there.
+/// Bins on each side of the fault that make up its drop: what is before is longer, as nothing
+/// happens there.
 const BINS_BEFORE: usize = 20;
 const BINS_AFTER: usize = 10;
 
@@ -13,7 +14,8 @@ const BINS_AFTER: usize = 10;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Aftermath {
     fault_at: Option<Time>,
-    /// Bytes finished in each bin since time zero; empty without faults, at most a bin each [`BIN`] of simulated time.
+    /// Bytes finished in each bin since time zero; empty without faults, at most a bin each [`BIN`]
+    /// of simulated time.
     finished: Vec<u64>,
     affected: u64,
     recovered_at: Time,
@@ -25,8 +27,9 @@ impl Aftermath {
         Aftermath { fault_at, recovered_at: fault_at.unwrap_or(Time::ZERO), ..Aftermath::default() }
     }
 
-    /// An I/O has ended at `now`; `was_hit` when it was sent again or failed, asked for at `asked_at`. What is asked for more than `noticed_after` behind
-    /// the fault cannot have been hit by it.
+    /// An I/O has ended at `now`; `was_hit` when it was sent again or failed, asked for at
+    /// `asked_at`. What is asked for more than `noticed_after` behind the fault cannot have been
+    /// hit by it.
     pub fn ended(&mut self, now: Time, bytes: Bytes, asked_at: Time, was_hit: bool, noticed_after: Span) {
         let Some(fault_at) = self.fault_at else { return };
         let bin = (now.as_ps() / BIN.as_ps()) as usize;

@@ -9,7 +9,8 @@ pub(super) struct WireCheck {
     bytes: Vec<u8>,
 }
 
-/// Where data may begin: at the start of a PDU, or inside one. A packet does not say, but is as long as the one or the other.
+/// Where data may begin: at the start of a PDU, or inside one. A packet does not say, but is as
+/// long as the one or the other.
 const OFFSETS: [u32; 2] = [0, 4];
 
 impl WireCheck {

@@ -13,7 +13,8 @@ pub(super) struct Carrier {
     pub flights: Flights,
     /// By vertex: whether it runs.
     pub is_running: Vec<bool>,
-    /// Where packets are to be checked as bytes: one that cannot be written so has no business on a link.
+    /// Where packets are to be checked as bytes: one that cannot be written so has no business on a
+    /// link.
     pub check: Option<WireCheck>,
     /// Packets that were put on a link.
     pub crossings: u64,
@@ -39,8 +40,8 @@ impl Carrier {
         context.at(at, SanEvent::Arrive(flight));
     }
 
-    /// As [`send`](Self::send), for a packet that lies in its place already: nothing of it is copied. It has arrived just now, so that its track
-    /// has nothing to add.
+    /// As [`send`](Self::send), for a packet that lies in its place already: nothing of it is
+    /// copied. It has arrived just now, so that its track has nothing to add.
     #[inline]
     pub fn send_on(&mut self, vertex: VertexId, port: Port, place: u32, context: Now<'_, '_>) {
         if let Some(check) = &mut self.check {

@@ -32,7 +32,8 @@ pub enum DriveModel {
 pub enum FaultKind {
     /// A cable. What is on it is lost.
     Link(LinkId),
-    /// An adapter, a switch or a target: all its links. What a hop had queued and learnt is gone; a target keeps its data.
+    /// An adapter, a switch or a target: all its links. What a hop had queued and learnt is gone; a
+    /// target keeps its data.
     Vertex(VertexId),
     /// A drive: it answers nothing, and what it was doing is not done.
     Drive(DriveId),
@@ -41,9 +42,9 @@ pub enum FaultKind {
 /// One change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// When.
+    /// Time of the fault.
     pub at: Time,
-    /// What.
+    /// The part that breaks or comes back.
     pub what: FaultKind,
     /// Whether it works from then on.
     pub is_up: bool,
@@ -52,7 +53,8 @@ pub struct Fault {
 /// A storage network with its drives.
 #[derive(Clone, Debug)]
 pub struct SanRigConfig {
-    /// Vertices and links, all of them working. Hosts are the nodes from 0 on; drive `d` of target `t` comes `t * drives_per_target + d` after the last host.
+    /// Vertices and links, all of them working. Hosts are the nodes from 0 on; drive `d` of target
+    /// `t` comes `t * drives_per_target + d` after the last host.
     pub graph: Arc<Graph>,
     /// How parts pass packets on.
     pub passing: Passing,

@@ -37,7 +37,8 @@ impl Drives {
         })
     }
 
-    /// Books an I/O. A range that the drive does not have is served at its start: workloads are checked against the capacity before.
+    /// Books an I/O. A range that the drive does not have is served at its start: workloads are
+    /// checked against the capacity before.
     pub fn submit(&mut self, now: Time, drive: usize, operation: Operation, address: u64, bytes: u32) -> Done {
         let kind = match operation {
             Operation::Read => CommandKind::Read,

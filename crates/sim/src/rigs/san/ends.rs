@@ -33,11 +33,13 @@ pub(super) struct DriveWork {
     address: u64,
     bytes: u32,
     done: Done,
-    /// The drive has failed meanwhile, or its target stopped: nobody hears of it and nothing was done.
+    /// The drive has failed meanwhile, or its target stopped: nobody hears of it and nothing was
+    /// done.
     is_lost: bool,
 }
 
-/// What the blocks of all drives hold, where the order of writes is checked: the request that wrote them last.
+/// What the blocks of all drives hold, where the order of writes is checked: the request that wrote
+/// them last.
 pub(super) type Contents = BTreeMap<BlockId, u64>;
 
 /// Reads that found what they must not.
@@ -235,7 +237,8 @@ impl SanRig {
         self.tell_target(target, input, context);
     }
 
-    /// A target stops or starts: for its commands that is as if its drives did. Nobody hears their answers.
+    /// A target stops or starts: for its commands that is as if its drives did. Nobody hears their
+    /// answers.
     pub(super) fn set_target(&mut self, target: u32, is_up: bool, context: Now<'_, '_>) {
         let vertex = self.target_vertices[target as usize];
         let first = target * self.config.drives_per_target;

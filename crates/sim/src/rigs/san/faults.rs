@@ -12,7 +12,8 @@ impl SanRig {
     /// Gives every hop the distances of a network that has been up for long.
     pub(super) fn prime(&mut self, context: Now<'_, '_>) {
         let (graph, config) = (self.config.graph.clone(), self.config.route.distance);
-        // What a hop tells while it has heard only some of its neighbours would undo what the others know.
+        // What a hop tells while it has heard only some of its neighbours would undo what the
+        // others know.
         self.is_priming = true;
         let hosts_listen = self.config.hosts_listen();
         prime::settled(&graph, &config, hosts_listen, |prime::Told { at, port, advertisement }| {
@@ -57,7 +58,8 @@ impl SanRig {
         }
     }
 
-    /// Cuts or mends a link. Both ends notice after a while; a link whose end does not run stays down.
+    /// Cuts or mends a link. Both ends notice after a while; a link whose end does not run stays
+    /// down.
     fn set_link(&mut self, link: LinkId, is_up: bool, context: Now<'_, '_>) {
         match is_up {
             true => self.cut_links.remove(&link),
@@ -84,7 +86,8 @@ impl SanRig {
         }
     }
 
-    /// The end of a channel notices. What has changed again meanwhile is noticed by the later event.
+    /// The end of a channel notices. What has changed again meanwhile is noticed by the later
+    /// event.
     pub(super) fn notice(&mut self, channel: Channel, is_up: bool, context: Now<'_, '_>) {
         let (vertex, port) = self.carrier.wires.end(channel);
         if self.carrier.wires.is_up(channel) != is_up || !self.carrier.is_running[vertex.index()] {
@@ -102,7 +105,8 @@ impl SanRig {
         }
     }
 
-    /// Stops or starts an adapter, a switch or a target, with all its links. A hop comes back knowing nothing but its neighbours.
+    /// Stops or starts an adapter, a switch or a target, with all its links. A hop comes back
+    /// knowing nothing but its neighbours.
     fn set_vertex(&mut self, vertex: VertexId, is_up: bool, context: Now<'_, '_>) {
         if self.carrier.is_running[vertex.index()] == is_up {
             return;
@@ -126,7 +130,8 @@ impl SanRig {
         self.arm(vertex, context);
     }
 
-    /// A hop that starts takes its links for up; those that are not are told at once, and those that come up are told when they do.
+    /// A hop that starts takes its links for up; those that are not are told at once, and those
+    /// that come up are told when they do.
     fn down_ports_of(&mut self, vertex: VertexId, context: Now<'_, '_>) {
         for port in (0..self.carrier.wires.ports(vertex)).map(Port) {
             if !self.carrier.wires.is_up(self.carrier.wires.channel(vertex, port)) {

@@ -1,4 +1,5 @@
-//! Packets on their legs, by place. Packets are large: each is written once, where it then lies until it has gone.
+//! Packets on their legs, by place. Packets are large: each is written once, where it then lies
+//! until it has gone.
 
 use super::wires::{Fate, Leaving};
 use prefetch_index::prefetch_index;
@@ -6,11 +7,12 @@ use san::Packet;
 use std::ops::{Index, IndexMut};
 use std::slice;
 
-/// A packet on a leg. In this order, and from the start of a cache line on: nearly all of a packet that is used is in the first two.
+/// A packet on a leg. In this order, and from the start of a cache line on: nearly all of a packet
+/// that is used is in the first two.
 #[repr(C, align(64))]
 #[derive(Clone, Debug)]
 pub(super) struct Flight {
-    /// How.
+    /// Its link, and the times of its transmission.
     pub leaving: Leaving,
     /// What travels.
     pub packet: Packet,

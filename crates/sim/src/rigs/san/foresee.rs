@@ -1,4 +1,5 @@
-//! What an event will need is fetched from memory meanwhile: thousands of I/Os are more than a core's own caches hold. Nothing else comes of it.
+//! What an event will need is fetched from memory meanwhile: thousands of I/Os are more than a
+//! core's own caches hold. Nothing else comes of it.
 
 use super::{Place, SanEvent, SanRig};
 use crate::drive::Ticket;
@@ -53,7 +54,8 @@ impl SanRig {
         }
     }
 
-    /// A packet will be at the end of its link: what is known of its request, and what its next vertex keeps for it.
+    /// A packet will be at the end of its link: what is known of its request, and what its next
+    /// vertex keeps for it.
     #[inline]
     fn foresee_arrival(&self, flight: u32) -> Option<Ticket> {
         let flight = self.carrier.flights.get(flight)?;

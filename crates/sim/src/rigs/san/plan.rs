@@ -73,8 +73,8 @@ fn drive_model(drives: &Drives, own: Option<SolidStateConfig>, seed: Seed) -> Re
     }
 }
 
-/// The same drive with so much flash behind its dies that a host sees `capacity` or a little more: blocks have fewer pages, and are erased in
-/// proportion, so that latencies and bandwidths stay.
+/// The same drive with so much flash behind its dies that a host sees `capacity` or a little more:
+/// blocks have fewer pages, and are erased in proportion, so that latencies and bandwidths stay.
 fn cut_down(mut config: SolidStateConfig, capacity: Bytes) -> SolidStateConfig {
     let whole = config.geometry.pages_per_block;
     let holds = |config: &SolidStateConfig| config.geometry.unit * config.logical_units() >= capacity;

@@ -20,13 +20,14 @@ pub(super) struct Told {
 pub(super) fn settled(graph: &Graph, config: &DistanceConfig, hosts_listen: bool, tell: impl FnMut(Told)) {
     match config.horizon {
         Horizon::PoisonedReverse => searched(graph, config, hosts_listen, tell),
-        // What is told of a second way is not told anew when that alone changes, so that it hangs on the order of news.
+        // What is told of a second way is not told anew when that alone changes, so that it hangs
+        // on the order of news.
         Horizon::BestOther => told(graph, config, hosts_listen).into_iter().for_each(tell),
     }
 }
 
-/// With poisoned reverse what is told last follows from the graph: the distance, by the best way, and
-/// none to the neighbour that the best way leads to. One search a vertex, where telling takes a
+/// With poisoned reverse what is told last follows from the graph: the distance, by the best way,
+/// and none to the neighbour that the best way leads to. One search a vertex, where telling takes a
 /// round for each hop of the diameter.
 fn searched(graph: &Graph, config: &DistanceConfig, hosts_listen: bool, mut tell: impl FnMut(Told)) {
     let forwards = |vertex: VertexId| graph.vertex(vertex).kind.forwards();
@@ -47,8 +48,8 @@ fn searched(graph: &Graph, config: &DistanceConfig, hosts_listen: bool, mut tell
     }
 }
 
-/// By vertex: the neighbour to which the best way leads, by the lowest of its ports; of a vertex that passes
-/// nothing on none.
+/// By vertex: the neighbour to which the best way leads, by the lowest of its ports; of a vertex
+/// that passes nothing on none.
 fn first_hops(graph: &Graph, from: VertexId, distances: &[Option<Distances>]) -> Vec<u32> {
     let Some(known) = &distances[from.index()] else { return Vec::new() };
     let comes_nearer = |to: VertexId, next: VertexId| match &distances[next.index()] {

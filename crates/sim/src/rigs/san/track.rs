@@ -72,7 +72,8 @@ pub(super) struct Tracks {
     data_end_reads: bool,
 }
 
-/// The low half of a request's name is its ticket, the high one a count: what comes after a request has ended finds no track.
+/// The low half of a request's name is its ticket, the high one a count: what comes after a request
+/// has ended finds no track.
 const TICKET_BITS: u32 = 32;
 
 impl Tracks {
@@ -110,7 +111,8 @@ impl Tracks {
         self.tracks.get_mut((name.0 as u32) as usize).filter(|track| track.name == name)
     }
 
-    /// A packet of a request will be at the end of a link soon: what that moves can be on its way from memory meanwhile.
+    /// A packet of a request will be at the end of a link soon: what that moves can be on its way
+    /// from memory meanwhile.
     #[inline]
     pub fn foresee(&self, name: RequestId) {
         let Some(track) = self.tracks.get((name.0 as u32) as usize) else { return };

@@ -25,7 +25,8 @@ struct Leg {
 
 const _: () = assert!(size_of::<Leg>() == 64);
 
-/// Where a leg ends, and which times are its own: all that who receives needs. Apart, so that those of all legs lie close together.
+/// Where a leg ends, and which times are its own: all that who receives needs. Apart, so that those
+/// of all legs lie close together.
 #[derive(Clone, Copy, Debug)]
 struct End {
     to: VertexId,
@@ -37,7 +38,8 @@ struct End {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Times {
     propagation: Span,
-    /// Adapters, switches and boards that end the leg, or begin it, before the part there has the frame.
+    /// Adapters, switches and boards that end the leg, or begin it, before the part there has the
+    /// frame.
     forwarding: Span,
     /// Software of the end that receives.
     stack: Span,
@@ -155,7 +157,8 @@ impl Wires {
         (end + if is_pause { times.propagation } else { times.behind() }, leaving)
     }
 
-    /// Where the time of a flight went, up to its arrival, which is `now`: these parts sum to the time since it was ready exactly.
+    /// Where the time of a flight went, up to its arrival, which is `now`: these parts sum to the
+    /// time since it was ready exactly.
     #[inline]
     pub fn parts(&mut self, now: Time, flight: &Flight) -> LegParts {
         let Leaving { channel, ready_at, start, .. } = flight.leaving;
@@ -185,7 +188,8 @@ impl Wires {
         out.extend(self.legs.iter().map(|leg| leg.link.busy()));
     }
 
-    /// The same without the two ends' software: from the first bit of a lone frame of so many bytes leaving until it is at the other end.
+    /// The same without the two ends' software: from the first bit of a lone frame of so many bytes
+    /// leaving until it is at the other end.
     pub fn lone(&self, channel: Channel, frame: u32) -> Span {
         let leg = &self.legs[channel.index()];
         let mut serialization = leg.serialization;
