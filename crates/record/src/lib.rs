@@ -5,7 +5,7 @@
 //! * [`Sink`] takes rows; [`ParquetWriter`] is one that keeps them as a dataset of Parquet parts, readable at any time, and
 //!   [`read_part`] reads them back.
 //! * [`Summarizer`] takes the same rows and gives a [`Summary`] and latency histograms (HdrHistogram interval logs);
-//!   [`Summary::over_seeds`] puts runs together.
+//!   [`Summary::over_seeds`] merges runs, with percentiles from their [`Pool`].
 //! * [`metric`] declares what designs count beside that, and its [`Meter`](metric::Meter) takes
 //!   readings of it.
 //! * [`columns`] documents every column and every field with its unit.
@@ -20,6 +20,7 @@ mod keep;
 mod label;
 mod ledger;
 pub mod metric;
+mod pool;
 mod read;
 mod row;
 mod seeds;
@@ -38,6 +39,7 @@ pub use describe::{Column, columns, has_number, number_paths};
 pub use keep::{Keep, KeepError, Keeper, SpanRow};
 pub use label::{Label, LabelValue};
 pub use ledger::{Audit, Entry, Ledger, Place, Settled};
+pub use pool::Pool;
 pub use read::{Part, ReadError, read_part, read_parts, read_spans};
 pub use row::{Discard, Outcome, Row, Sink, SinkError, SpanKind, Spans};
 pub use seeds::MergeError;

@@ -10,8 +10,8 @@ use kernel::{EventQueue, Foresight, Soon};
 use prefetch_index::prefetch_index;
 use record::metric::Meter;
 use record::{
-    Audit, Backlog, Keep, Keeper, Ledger, Outcome, Place, Row, RunFacts, RunIdentity, Sink, SinkError, SpanKind, Spans,
-    Summarizer, Summary, Transient,
+    Audit, Backlog, Keep, Keeper, Ledger, Outcome, Place, Pool, Row, RunFacts, RunIdentity, Sink, SinkError, SpanKind,
+    Spans, Summarizer, Summary, Transient,
 };
 use std::collections::BTreeMap;
 use workload::{Arrival, Source};
@@ -272,6 +272,8 @@ pub struct Outcomes {
     pub summary: Summary,
     /// The latency histograms, as [`Summarizer::histograms`] gives them.
     pub histograms: BTreeMap<String, Vec<u8>>,
+    /// The same for percentiles over several seeds.
+    pub pool: Pool,
     /// What of it is a transient, if it was measured from the beginning.
     pub transient: Transient,
     /// What clients of a key-value store asked and saw, if it was to be kept.
@@ -293,7 +295,8 @@ impl Played {
         let (metrics, warnings) = meter.finish();
         let mut summary = summarizer.finish(&RunFacts { metrics, ..facts });
         summary.warnings.extend(warnings);
-        Outcomes { summary, histograms: summarizer.histograms(), transient: summarizer.transient(), history: None }
+        let (histograms, pool) = (summarizer.histograms(), summarizer.pool());
+        Outcomes { summary, histograms, pool, transient: summarizer.transient(), history: None }
     }
 }
 

@@ -10,7 +10,7 @@ use blox::{
     WearModel, WearReport, WearWorkload, imbalance,
 };
 use record::metric::{self, Meter};
-use record::{RunIdentity, Summary, Transient};
+use record::{Pool, RunIdentity, Summary, Transient};
 use spec::wear::{
     ArmName, DAYS_PER_YEAR, LocalLevelling, Replacement, TriggerName, Wear, WearAssignmentName, WearLoad,
 };
@@ -32,7 +32,8 @@ pub(crate) fn play(wear: &Wear, identity: RunIdentity, observer: &mut dyn Observ
     };
     let report = model.run_while(goes_on);
     let summary = summary(wear, identity, &report);
-    Ok(Outcomes { summary, histograms: BTreeMap::new(), transient: Transient::Unknown, history: None })
+    let (histograms, pool) = (BTreeMap::new(), Pool::default());
+    Ok(Outcomes { summary, histograms, pool, transient: Transient::Unknown, history: None })
 }
 
 fn config(wear: &Wear, seed: Seed) -> WearConfig {
