@@ -89,10 +89,7 @@ fn a_drives_own_numbers_are_refused_when_no_drive_has_them() {
         ("write_firmware = \"1001ms\"", "flash.write_firmware: 1001ms is out of range; allowed is up to 1s"),
         ("channel = \"999Kbps\"", "flash.channel: 999Kbps is out of range; allowed is 1Mbps..=100Tbps"),
         ("dies_per_channel = 65", "flash.dies_per_channel: 65 is out of range; allowed is 1..=64"),
-        (
-            "preset = \"optane\"\nchannel = \"1Gbps\"",
-            "flash.channel: `channel` is not valid with preset = optane",
-        ),
+        ("preset = \"optane\"\nchannel = \"1Gbps\"", "flash.channel: `channel` is not valid with preset = optane"),
     ] {
         assert_eq!(said(&format!("[flash]\n{tables}")), expected);
     }
@@ -125,10 +122,7 @@ fn states_of_drives_that_contradict_themselves_are_refused() {
             "[flash]\npreset = \"optane\"\nsnapshot_digest = \"00\"",
             "flash.snapshot_digest: `snapshot_digest` is valid only with `snapshot`",
         ),
-        (
-            "[flash]\npreset = \"optane\"\nerase = \"1ms\"",
-            "flash.erase: `erase` is not valid with preset = optane",
-        ),
+        ("[flash]\npreset = \"optane\"\nerase = \"1ms\"", "flash.erase: `erase` is not valid with preset = optane"),
         ("[flash]\nsnapshot = \"none\"", "flash.snapshot: file `none`: there is no such file"),
         ("[rack]\nnetwork_file = \"none\"", "rack.network_file: file `none`: there is no such file"),
         ("[rack]\nnetwork_unit = \"1us\"", "rack.network_unit: `network_unit` is valid only with `network_file`"),

@@ -88,10 +88,7 @@ fn io_beyond_a_drive_and_loads_that_contradict_themselves_are_refused() {
         "io.footprint: 3GiB is out of range; allowed is 8MiB..=2GiB, what a drive has, in whole sectors"
     );
     assert_eq!(said("[io]\nsizes = [[\"4KiB\", 50]]"), "io.sizes: percentages add up to 50, and must to 100");
-    assert_eq!(
-        said("[io]\nsizes = [[\"4KiB\", 100]]\nsize = \"4KiB\""),
-        "io.size: `size` is not valid with `sizes`"
-    );
+    assert_eq!(said("[io]\nsizes = [[\"4KiB\", 100]]\nsize = \"4KiB\""), "io.size: `size` is not valid with `sizes`");
     assert_eq!(
         said("[io]\nsize = \"1000B\""),
         "io.size: 1KB is out of range; allowed is 512B..=8MiB in whole sectors of 512B"

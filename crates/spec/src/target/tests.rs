@@ -173,7 +173,10 @@ fn keys_of_hosts_that_do_not_go_together_are_refused() {
     for (text, reason) in [
         (with_host(&format!("dhchap_secret = '{SECRET}'\ndhchap_secret_file = 'x'")), "say the same: give one"),
         (with_host("dhchap_controller_secret_file = 'x'"), "`dhchap_secret` is missing"),
-        (format!("[[host]]\nnqn = '{HOST}'\ndhchap_secret = '{SECRET}'\n"), "in `hosts`, so that its keys would not be used"),
+        (
+            format!("[[host]]\nnqn = '{HOST}'\ndhchap_secret = '{SECRET}'\n"),
+            "in `hosts`, so that its keys would not be used",
+        ),
         (format!("{}[[host]]\nnqn = '{HOST}'\n", with_host("")), "is listed twice"),
         ("[[port]]\ntls = 'required'\n".into(), "no `host` has a `tls_key`"),
         (with_host("") + "[dhchap]\ngroups = []\n", "groups"),
