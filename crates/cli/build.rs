@@ -1,6 +1,7 @@
 //! Builds the experiments into the program, so that `rackweave reproduce` works from any folder.
 //!
-//! (The crate `include_dir` was rejected: on a stable compiler it does not notice that a file was added.)
+//! (The crate `include_dir` was rejected: on a stable compiler it does not notice that a file was
+//! added.)
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};

@@ -1,4 +1,4 @@
-//! What may be written on the command line.
+//! Arguments of the command line.
 
 mod live;
 
@@ -16,21 +16,23 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use workload::block_trace::Format;
 
-/// A disaggregated rack, simulated and live: plays an experiment file, and published experiments with a verdict on each claim; serves disks to real hosts.
+/// A disaggregated rack, simulated and live: plays an experiment file, and published experiments
+/// with a verdict on each claim; serves disks to real hosts.
 ///
-/// Exit codes: 0 success, 1 something failed on the way, 2 bad input (nothing was written), 130 interrupted (what was finished is there).
+/// Exit codes: 0 success, 1 something failed on the way, 2 bad input (nothing was written), 130
+/// interrupted (what was finished is there).
 #[derive(Debug, Parser)]
 #[command(name = "rackweave", version, max_term_width = 110)]
 pub struct Arguments {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Print the plan that an experiment file comes to, with every default, its hash and its warnings
+    /// Print the plan of an experiment file, with every default, its hash and its warnings
     Check(CheckArguments),
     /// Play an experiment file of one point
     Run(RunArguments),
@@ -40,13 +42,16 @@ pub enum Command {
     Reproduce(ReproduceArguments),
     /// Show the published claims with our values and verdicts
     Claims(ClaimsArguments),
-    /// Fit a drive's model to what fio measured, and print the error on the points that the fit did not use
+    /// Fit a drive's model to what fio measured, and print the error on the points that the fit did
+    /// not use
     Fit(FitArguments),
-    /// Bring the drives of an experiment into the state that it asks for, and save that for other runs (`flash.snapshot`)
+    /// Bring the drives of an experiment into its initial state, and save that for other runs
+    /// (`flash.snapshot`)
     Precondition(PreconditionArguments),
     /// Sum up a recorded load of block storage: mix, sizes, rate, footprint, devices
     Trace(TraceArguments),
-    /// Show the network of a SAN: parts, distances, bisection and cost, side by side for every point of a sweep
+    /// Show the network of a SAN: parts, distances, bisection and cost, side by side for every
+    /// point of a sweep
     Fabric(FabricArguments),
     /// Explain every column of the records and every field of a summary, with its unit
     Describe(DescribeArguments),
@@ -68,7 +73,8 @@ pub struct SourceArguments {
     /// Run at this size: `quick` or `paper`. The file's own size when not given
     #[arg(long)]
     pub scale: Option<Scale>,
-    /// Change a value of the file, or fix an axis of its sweep: `--set workload.load=0.5`. May be repeated
+    /// Change a value of the file, or fix an axis of its sweep: `--set workload.load=0.5`. May be
+    /// repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub settings: Vec<Setting>,
 }
@@ -85,14 +91,14 @@ pub struct SeedArguments {
 }
 
 impl SeedArguments {
-    /// The seeds that were asked for, if any were.
+    /// The requested seeds, if any.
     pub fn chosen(&self) -> Option<Vec<u64>> {
         let range = self.seeds.as_ref().map(|seeds| seeds.list().to_vec());
         range.or_else(|| self.seed.map(|seed| vec![seed]))
     }
 }
 
-/// Where results go.
+/// The folder of results.
 #[derive(Debug, Args)]
 pub struct OutputArguments {
     /// The folder to make for the results. `rackweave-results/NAME` when not given
@@ -155,8 +161,9 @@ pub struct RunArguments {
     /// Encode and decode every message on its way; changes no record
     #[arg(long)]
     pub wire: bool,
-    /// Of a key-value store, keep what clients asked and saw, too: `seed-N/history.jsonl`, a line an operation, as `tools/porcupine` reads it. Every key's history is judged,
-    /// whatever the file says
+    /// Also keep the operations and results of a key-value store's clients: `seed-N/history.jsonl`,
+    /// a line an operation, as `tools/porcupine` reads it. Every key's history is judged, whatever
+    /// the file says
     #[arg(long)]
     pub history: bool,
     /// Keep the spans of some requests in their order, with begin, end and place, as
@@ -180,7 +187,8 @@ pub struct SweepArguments {
     /// The results.
     #[command(flatten)]
     pub output: OutputArguments,
-    /// Go on with the sweep in the folder; it must be there. Without this a folder with the same sweep is gone on with too
+    /// Go on with the sweep in the folder; it must be there. Without this a folder with the same
+    /// sweep is gone on with too
     #[arg(long, conflicts_with = "force")]
     pub resume: bool,
     /// Keep summaries and histograms only, no row a request
@@ -195,7 +203,8 @@ pub struct SweepArguments {
     /// Points at a time; as many as there are cores when not given
     #[arg(long, value_name = "N", value_parser = jobs)]
     pub jobs: Option<usize>,
-    /// Play the I-th of N shares of the points, from 0: one a machine (`--index $SLURM_ARRAY_TASK_ID/8`), all into one folder
+    /// Play the I-th of N shares of the points, from 0: one a machine
+    /// (`--index $SLURM_ARRAY_TASK_ID/8`), all into one folder
     #[arg(long, value_name = "I/N", conflicts_with = "force")]
     pub index: Option<Share>,
 }
@@ -206,7 +215,7 @@ pub struct ReproduceArguments {
     /// Which experiments: `edm`, `edm/fig8a`, or several of such; all when not given
     #[arg(value_name = "DESIGN[/FIGURE]")]
     pub selections: Vec<String>,
-    /// How large: `quick` shows the shape in minutes, `paper` is what the paper ran
+    /// Size of the runs: `quick` shows the shape in minutes, `paper` is that of the paper
     #[arg(long, default_value = "quick")]
     pub scale: Scale,
     /// The results.
@@ -215,7 +224,7 @@ pub struct ReproduceArguments {
     /// The seeds.
     #[command(flatten)]
     pub seeds: SeedArguments,
-    /// Name the experiments that were asked for, with their points and requests at this scale, and play none
+    /// List the selected experiments, with their points and requests at this scale, and play none
     #[arg(long)]
     pub list: bool,
     /// Points at a time; as many as there are cores when not given
@@ -238,7 +247,8 @@ pub struct ClaimsArguments {
     /// Print a list of objects for programs
     #[arg(long)]
     pub json: bool,
-    /// Take our values from this output folder of `rackweave reproduce` instead of the shipped results
+    /// Take our values from this output folder of `rackweave reproduce` instead of the shipped
+    /// results
     #[arg(long, value_name = "DIR")]
     pub from: Option<PathBuf>,
 }
@@ -246,7 +256,7 @@ pub struct ClaimsArguments {
 /// `rackweave fit`
 #[derive(Debug, Args)]
 pub struct FitArguments {
-    /// What fio wrote (`--output-format=json`): one file with several jobs, or several files
+    /// Output of fio (`--output-format=json`): one file with several jobs, or several files
     #[arg(required = true, value_name = "FIO.json")]
     pub files: Vec<PathBuf>,
     /// Begin with this drive; what is not fitted stays as it is there
@@ -255,17 +265,19 @@ pub struct FitArguments {
     /// Write the drive that was fitted to this file (TOML)
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Points that the fit must not use: job names with commas between, `none`, or `alternate` for every second point inside each sweep
+    /// Points that the fit must not use: job names with commas between, `none`, or `alternate` for
+    /// every second point inside each sweep
     #[arg(long, value_name = "JOBS", default_value = "alternate")]
     pub hold_out: String,
-    /// Fit these and nothing else: array-read, program, read-firmware, write-firmware, channel, dies, with commas between. All that the points determine
-    /// when not given
+    /// Fit these and nothing else: array-read, program, read-firmware, write-firmware, channel,
+    /// dies, with commas between. All that the points determine when not given
     #[arg(long, value_name = "PARAMETERS", value_delimiter = ',')]
     pub parameters: Option<Vec<String>>,
-    /// What the drive held when writes were measured: `steady` (full, and overwritten at random for long) or `fresh` (nothing)
+    /// State of the drive in measurements of writes: `steady` (full, and overwritten at random for
+    /// long) or `fresh` (nothing)
     #[arg(long, value_name = "STATE", default_value = "steady", value_parser = ["steady", "fresh"])]
     pub state: String,
-    /// How far a measured value may be off, in percent: decides which parameters count as determined
+    /// Error of a measured value, in percent: decides which parameters count as determined
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     pub point_error: f64,
 }
@@ -289,17 +301,18 @@ pub struct PreconditionArguments {
 pub struct TraceArguments {
     /// The trace, plain or packed with gzip
     pub file: PathBuf,
-    /// How it is written: mqsim, disksim, spc, systor, msr, alibaba, tencent, blktrace, blktrace-issued or fio-iolog. Told from its first
-    /// lines when not given
+    /// Format: mqsim, disksim, spc, systor, msr, alibaba, tencent, blktrace, blktrace-issued or
+    /// fio-iolog. Detected from its first lines when not given
     #[arg(long)]
     pub format: Option<Format>,
     /// Skip up to this many bad lines, and report them
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip_bad: u64,
-    /// Refuse requests that come behind a later one. They are put in order when it is by 1 ms at most, and reported
+    /// Refuse requests that come behind a later one. They are put in order when it is by 1 ms at
+    /// most, and reported
     #[arg(long)]
     pub strict: bool,
-    /// How large every device is, such as 64GiB: a request that ends beyond it is a bad line
+    /// Size of every device, such as 64GiB: a request that ends beyond it is a bad line
     #[arg(long, value_name = "SIZE")]
     pub capacity: Option<Bytes>,
     /// Print an object for programs
@@ -310,8 +323,8 @@ pub struct TraceArguments {
 /// `rackweave describe`
 #[derive(Debug, Args)]
 pub struct DescribeArguments {
-    /// A page in place of the columns: metrics, keys, keys-messages, keys-volumes, keys-san, keys-wear,
-    /// keys-devices, keys-pairs, target-keys
+    /// A page in place of the columns: metrics, keys, keys-messages, keys-volumes, keys-san,
+    /// keys-wear, keys-devices, keys-key-value, target-keys
     #[arg(conflicts_with = "json")]
     pub page: Option<String>,
     /// Print a list of objects for programs
@@ -322,7 +335,7 @@ pub struct DescribeArguments {
 /// `rackweave schema`
 #[derive(Debug, Args)]
 pub struct SchemaArguments {
-    /// Of which file
+    /// The kind of file
     #[arg(value_enum, default_value_t = SchemaKind::Experiment)]
     pub of: SchemaKind,
 }
@@ -330,9 +343,9 @@ pub struct SchemaArguments {
 /// Files that have a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SchemaKind {
-    /// What `check`, `run` and `sweep` read.
+    /// Input of `check`, `run` and `sweep`.
     Experiment,
-    /// What `target --config` reads.
+    /// Input of `target --config`.
     Target,
 }
 
@@ -353,7 +366,7 @@ impl FromStr for Setting {
 pub struct Share {
     /// Which share, from 0.
     pub index: usize,
-    /// How many shares there are.
+    /// Number of shares.
     pub count: usize,
 }
 

@@ -68,7 +68,7 @@ fn play_all(
     Ok(all)
 }
 
-/// How many verdicts there are of each class.
+/// Number of verdicts of each class.
 fn counts(all: &[Shown]) -> String {
     let counts = VerdictClass::ALL.iter().filter_map(|class| {
         let count = all.iter().filter(|shown| shown.class == class.name()).count();
@@ -92,7 +92,7 @@ fn summary(all: &[Shown], chosen: usize) -> Result<(), Failure> {
     Err(Failure::Failed(format!("{} of {} attacks found a fault ({counts}): {names}{left}", unsound.len(), all.len())))
 }
 
-/// The class that each attack is expected to come to, and why; `sound` where the file does not name it.
+/// The expected verdict of each attack, and the reason; `sound` where the file does not name it.
 type Expectations = BTreeMap<String, Expected>;
 
 /// A row of that file.
@@ -146,7 +146,7 @@ fn failed(error: HostError) -> Failure {
     Failure::Failed(error.to_string())
 }
 
-/// What the scripts need to know, and how long a lone command takes at most: an ordinary host finds it out.
+/// Inputs of the scripts, and the longest time of a lone command: an ordinary host finds it out.
 fn victim(address: &str, arguments: &AttackArguments) -> Result<(Victim, Span), Failure> {
     let connection = ConnectionArguments {
         nqn: arguments.nqn.clone(),
@@ -194,7 +194,7 @@ fn chosen(arguments: &AttackArguments, victim: &Victim) -> Result<Vec<Attack>, F
     Ok(chosen)
 }
 
-/// A victim that nobody has asked: a capsule of 8 KiB and no other limits.
+/// A target without answers yet: a capsule of 8 KiB and no other limits.
 fn nobody() -> Victim {
     let nqn = nvme::Nqn::discovery();
     let capacity =

@@ -10,11 +10,11 @@ use record::Summary;
 use std::fs;
 use std::time::Instant;
 
-/// Is told of each point that is finished, by its place in the list of tasks.
+/// Called with the index of each finished task.
 pub type Finished<'a> = dyn Fn(usize, &Summary) -> Result<(), Failure> + Sync + 'a;
 
-/// Plays `tasks`, `jobs` at a time (as many as there are cores when not given). A task that was not reached before an
-/// interrupt has no summary.
+/// Plays `tasks`, `jobs` at a time (as many as there are cores when not given). A task that was not
+/// reached before an interrupt has no summary.
 ///
 /// # Errors
 /// The first failure; the points that were finished until then are there.

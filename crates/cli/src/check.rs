@@ -1,4 +1,4 @@
-//! `rackweave check`: what an experiment file, or the file of a live target, comes to.
+//! `rackweave check`: the plan of an experiment file or of the file of a live target.
 
 use crate::arguments::CheckArguments;
 use crate::estimate;
@@ -8,7 +8,8 @@ use crate::play::printed;
 use crate::target;
 use spec::Point;
 
-/// Prints plans with their hashes and warnings. What is printed is an experiment file again, when it is one point.
+/// Prints plans with their hashes and warnings. What is printed is an experiment file again, when
+/// it is one point.
 pub fn check(arguments: &CheckArguments) -> Result<(), Failure> {
     if let Some(plan) = target::plan_of_file(&arguments.source.file)? {
         return print(&plan.without_secrets().to_toml());

@@ -25,7 +25,8 @@ pub fn claims(arguments: &ClaimsArguments) -> Result<(), Failure> {
     print(&format!("{}\n{}", table(&results), origin_lines(&sources, &origins)))
 }
 
-/// Every claim, with the artifact's value and the reason of its experiment, before anything was run.
+/// Every claim, with the artifact's value and the reason of its experiment, before anything was
+/// run.
 fn blank(library: &Library, room: Option<&str>) -> Result<Vec<ClaimResult>, Failure> {
     let is_wanted = |name: &&String| room.is_none_or(|room| name.split('/').next() == Some(room));
     let names = library.names();
@@ -33,7 +34,7 @@ fn blank(library: &Library, room: Option<&str>) -> Result<Vec<ClaimResult>, Fail
     Ok(judge_by(&claims_of(room), &measured, &BTreeMap::new())?.results)
 }
 
-/// Where values of ours may come from.
+/// Sources of our values.
 struct Source {
     name: String,
     results: Results,
@@ -89,7 +90,7 @@ struct Line<'a> {
     ours: &'a Option<Value>,
     verdict: Verdict,
     reason: &'a str,
-    /// Where ours comes from; null when it was not run.
+    /// Source of our value; null when it was not run.
     from: Option<Origin<'a>>,
 }
 

@@ -21,21 +21,21 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
-/// Entries of the admin queue: as a Linux host asks for.
+/// Entries of the admin queue: as a Linux host requests.
 const ADMIN_ENTRIES: u16 = 32;
-/// Entries of an I/O queue: as a Linux host asks for.
+/// Entries of an I/O queue: as a Linux host requests.
 const IO_ENTRIES: u16 = 128;
 /// Longest transfer: what most targets take.
 const TRANSFER_BYTES: u32 = 1 << 20;
-/// Keep-alive timeout: as a Linux host asks for.
+/// Keep-alive timeout: as a Linux host requests.
 const KEEP_ALIVE_MS: u32 = 5_000;
 
-/// What a target does otherwise than most goes to the standard error.
+/// Prints a target's deviations from specifications to the standard error.
 pub fn log_to_standard_error() {
     tracing_subscriber::fmt().without_time().with_target(false).with_writer(io::stderr).with_ansi(false).init();
 }
 
-/// Does what was asked.
+/// Runs the selected command.
 pub fn disk(arguments: &DiskArguments) -> Result<(), Failure> {
     log_to_standard_error();
     match arguments.verb.as_ref().unwrap_or(&DiskVerb::Identify { json: false }) {
@@ -53,7 +53,7 @@ fn failed(error: HostError) -> Failure {
     Failure::Failed(error.to_string())
 }
 
-/// How this host connects, whatever the subsystem.
+/// Connection parameters of this host, for any subsystem.
 pub fn host_config(connection: &ConnectionArguments) -> Result<InitiatorConfig, Failure> {
     let host = Nqn::new(&connection.host).map_err(|error| bad_input(format!("--host {}: {error}", connection.host)))?;
     let mut host_id = HostId([0; 16]);
@@ -87,14 +87,14 @@ pub fn config(address: &str, connection: &ConnectionArguments) -> Result<Initiat
     Ok(InitiatorConfig { subsystem, ..config })
 }
 
-/// What this host proves itself by.
+/// Credentials of this host.
 fn proof(arguments: &ProofArguments) -> Result<Proof, Failure> {
     let host = secret("--dhchap-secret", &arguments.dhchap_secret, arguments.dhchap_secret_file.as_ref())?;
     let controller =
         secret("--dhchap-ctrl-secret", &arguments.dhchap_ctrl_secret, arguments.dhchap_ctrl_secret_file.as_ref())?;
     let credentials = match (host, controller) {
         (None, None) => None,
-        (None, Some(_)) => return Err(bad_input("--dhchap-ctrl-secret: goes only with --dhchap-secret")),
+        (None, Some(_)) => return Err(bad_input("--dhchap-ctrl-secret: is valid only with --dhchap-secret")),
         (Some(host), controller) => {
             let entropy = live::entropy().map_err(|error| Failure::Failed(format!("random numbers: {error}")))?;
             let (hashes, groups) = (HashId::ALL.to_vec(), GroupId::ALL.to_vec());
@@ -299,7 +299,7 @@ fn write(arguments: &DiskArguments, at: Bytes, from: Option<&PathBuf>) -> Result
     Ok(())
 }
 
-/// The noise of a piece: told by its place, so that data in the wrong place do not compare equal.
+/// The noise of a block: it depends on the address, so that misplaced data do not compare equal.
 fn noise(seed: u64, extent: Extent, block: u64) -> Vec<u8> {
     let mut stream = Seed(seed).stream(&format!("disk/verify/{}", extent.start));
     let mut data = vec![0; (u64::from(extent.blocks) * block) as usize];

@@ -1,4 +1,4 @@
-//! What a run may take of memory and time, said before it begins.
+//! Estimates of the memory and time of a run.
 
 use crate::failure::{Failure, bad_input};
 use spec::{Plan, san::Estimate};
@@ -22,7 +22,7 @@ pub fn refuse_too_large(plan: &Plan) -> Result<(), Failure> {
     }
     let (needed, there) = (bytes(estimate.bytes), bytes(available));
     Err(bad_input(format!(
-        "it takes about {needed} of memory by estimate, and {there} are available; ask for fewer nodes, or give --long"
+        "the estimate is {needed} of memory, and {there} are available; reduce the nodes, or give --long"
     )))
 }
 
@@ -30,7 +30,8 @@ fn of(plan: &Plan) -> Option<Estimate> {
     plan.san()?.estimate()
 }
 
-/// Memory that may be had without swapping, bytes; `None` where the system does not say it as Linux does.
+/// Memory that may be had without swapping, bytes; `None` where the system does not say it as Linux
+/// does.
 fn available() -> Option<f64> {
     available_of(&std::fs::read_to_string("/proc/meminfo").ok()?)
 }

@@ -1,7 +1,7 @@
 //! The published experiments: those built into the program, or a folder like them.
 //!
-//! `DESIGN/FIGURE/` holds `experiment*.toml` (all their points together are the run), `figure*.toml`, `README.md`, and as
-//! needed `claims.toml` and `published.csv`.
+//! `DESIGN/FIGURE/` holds `experiment*.toml` (all their points together are the run),
+//! `figure*.toml`, `README.md`, and as needed `claims.toml` and `published.csv`.
 
 use crate::failure::{Failure, bad_input};
 use report::bindings::{self, Bindings};
@@ -20,7 +20,7 @@ const SHIPPED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"
 pub const DESIGNS: [(&str, &str); 5] =
     [("edm", "edm"), ("blox", "rackblox"), ("san", "san"), ("sdirect", "sdirect"), ("scalio", "scalio")];
 
-/// The room of this name, or whose paper has this name.
+/// The design with this name, or with a paper of this name.
 pub fn design(name: &str) -> Result<(&'static str, &'static str), Failure> {
     let found = DESIGNS.into_iter().find(|(room, paper)| name == *room || name == *paper);
     let allowed = DESIGNS.map(|(room, _)| room).join(", ");
@@ -29,12 +29,12 @@ pub fn design(name: &str) -> Result<(&'static str, &'static str), Failure> {
 
 /// The files of experiments.
 pub struct Library {
-    /// What stands before a file's name in messages.
+    /// The prefix of a file's name in messages.
     place: String,
     files: BTreeMap<String, String>,
 }
 
-/// How an experiment measures claims.
+/// The measures of an experiment.
 pub struct Measured {
     /// Its name, `edm/fig8a`.
     pub name: String,
@@ -44,13 +44,13 @@ pub struct Measured {
     pub published: Vec<PublishedRow>,
 }
 
-/// What is run and shown for an experiment.
+/// The runs and figures of an experiment.
 pub struct Experiment {
     /// Its name, `edm/fig8a`.
     pub name: String,
     /// Its README.
     pub readme: String,
-    /// The points of all its files at the scale that was asked for.
+    /// The points of all its files at the selected scale.
     pub points: Vec<Point>,
     /// Its figures.
     pub figures: Vec<Figure>,
@@ -63,7 +63,7 @@ impl Library {
         Library { place: "experiments".into(), files: files.collect() }
     }
 
-    /// Those of a folder, or the program's own.
+    /// The library of a folder, or that of the program.
     pub fn open(folder: Option<&Path>) -> Result<Library, Failure> {
         let Some(folder) = folder else { return Ok(Library::shipped()) };
         let mut library = Library { place: folder.display().to_string(), files: BTreeMap::new() };
@@ -86,7 +86,8 @@ impl Library {
         Ok(())
     }
 
-    /// The names of all experiments, `edm/fig8a`: room by room, in the order of its `contents.txt`, the others behind.
+    /// The names of all experiments, `edm/fig8a`: room by room, in the order of its `contents.txt`,
+    /// the others behind.
     pub fn names(&self) -> Vec<String> {
         let folders = self.files.keys().filter_map(|path| {
             let (folder, file) = path.rsplit_once('/')?;
@@ -111,7 +112,7 @@ impl Library {
         self.text(&format!("{room}/results.json"))
     }
 
-    /// How the experiment measures claims.
+    /// The measures of the experiment.
     pub fn measured(&self, name: &str) -> Result<Measured, Failure> {
         let bindings = match self.text(&format!("{name}/claims.toml")) {
             Some((file, text)) => bindings::parse(&file, text).map_err(bad_input)?,
@@ -124,7 +125,7 @@ impl Library {
         })
     }
 
-    /// What is run and shown for the experiment, all of it checked.
+    /// The runs and figures of the experiment, checked.
     pub fn experiment(&self, name: &str, scale: Scale) -> Result<Experiment, Failure> {
         let readme = self.text(&format!("{name}/README.md")).map_or(String::new(), |(_, text)| text.into());
         let mut experiment = Experiment { name: name.into(), readme, points: Vec::new(), figures: Vec::new() };
@@ -181,7 +182,7 @@ fn is_numbered(file: &str, stem: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-/// What an experiment of the library refers to.
+/// Files of an experiment of the library.
 struct Beside<'a> {
     library: &'a Library,
     folder: &'a str,

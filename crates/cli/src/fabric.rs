@@ -1,4 +1,5 @@
-//! `rackweave fabric`: what the network of a SAN is made of, what follows from its shape, and what it costs.
+//! `rackweave fabric`: what the network of a SAN is made of, what follows from its shape, and what
+//! it costs.
 
 use crate::arguments::FabricArguments;
 use crate::describe::print_json;
@@ -22,7 +23,7 @@ struct Found {
     targets: usize,
     adapters: usize,
     switches: usize,
-    /// Of the largest adapter and of the largest switch.
+    /// Ports of the largest adapter and of the largest switch.
     adapter_ports: u32,
     switch_ports: u32,
     cables: u64,
@@ -30,7 +31,7 @@ struct Found {
     /// Links of the way from a host to a target: the longest and the mean.
     diameter: u32,
     mean_distance: f64,
-    /// What a target and its drives can send through its own links.
+    /// Bandwidth of a target and its drives through its own links.
     target_gbps: f64,
     bisection_gbps: f64,
     /// Bounds below which no halving can be; the same as above where that is exact.
@@ -56,17 +57,17 @@ struct FoundCost {
 /// Every host reads from every target.
 #[derive(Serialize)]
 struct FoundOptimum {
-    /// What each pair asks for: its share of what the target's drives have.
+    /// The demand of each pair: its share of the bandwidth of the target's drives.
     demand_gbps: f64,
-    /// What each pair gets when all get alike.
+    /// Bandwidth of each pair in an equal division.
     alike_gbps: f64,
-    /// What all pairs together get then.
+    /// Their sum.
     total_gbps: f64,
     /// The busiest link's share then.
     busiest_link: f64,
-    /// How that was found.
+    /// The method of the computation.
     by: &'static str,
-    /// How much more may be possible, of what each gets; 0 of what is exact.
+    /// Bound of the error, as a share of each pair's bandwidth; 0 if exact.
     gap: f64,
     /// The least mean of demand over rate (Perf_d); `None` of a network too large to solve.
     least_degradation: Option<f64>,

@@ -7,13 +7,13 @@ use std::path::Path;
 /// Why a command ends without success.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// What the user gave cannot be used; nothing was written.
+    /// The input is not valid; nothing was written.
     #[error("{0}")]
     BadInput(String),
     /// Something went wrong on the way; what was finished before is there.
     #[error("{0}")]
     Failed(String),
-    /// A run ended before it had offered what was asked; what was measured until then is there.
+    /// A run ended before it had offered its load; the results until then exist.
     #[error("partial: {0}")]
     Partial(String),
     /// The user stopped it; what was finished until then is there.
@@ -22,8 +22,8 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// 2 for bad input (as for a wrong option), 3 for a partial run, 130 for an interrupt (as a shell
-    /// does), 1 otherwise.
+    /// 2 for bad input (as for a wrong option), 3 for a partial run, 130 for an interrupt (as a
+    /// shell does), 1 otherwise.
     pub fn exit_code(&self) -> u8 {
         match self {
             Failure::Failed(_) => 1,

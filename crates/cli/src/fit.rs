@@ -8,7 +8,7 @@ use base::{Rate, Seed, Span};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets::NOTHING};
 use hardware::ssd::presets::{DriveConfig, PRESETS, Preset, preset};
 use hardware::ssd::{
-    ClosedLoad, Fit, FitError, FitPoint, FitRequest, FittedPoint, Free, Outcome, Parameter, Range, SolidStateConfig,
+    ClosedLoad, Fit, FitPoint, FitRequest, FittedPoint, Free, Outcome, Parameter, Range, SolidStateConfig,
     WrittenState, fit as fit_drive, read_fio,
 };
 use serde::Serialize;
@@ -16,13 +16,13 @@ use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::Path;
 
-/// Of the addresses that the model draws: the same measurement gives the same fit.
+/// Seed of the addresses that the model draws: the same measurement gives the same fit.
 const SEED: Seed = Seed(1);
 
 /// The mean error on the points that were used above which a fit is called poor. Ours.
 const POOR: f64 = 0.05;
 
-/// Fits, prints what came of it, and writes the drive if it was asked for.
+/// Fits, prints the results, and writes the drive if requested.
 pub fn fit(arguments: &FitArguments) -> Result<(), Failure> {
     let (preset, start) = start(&arguments.preset)?;
     let free = free(arguments.parameters.as_deref())?;
@@ -31,7 +31,7 @@ pub fn fit(arguments: &FitArguments) -> Result<(), Failure> {
     let state = if arguments.state == "fresh" { WrittenState::Fresh } else { WrittenState::Steady };
     let point_error = arguments.point_error / 100.0;
     let request = FitRequest { start, points: measured.points, is_used, free, state, point_error, seed: SEED };
-    let fitted = fit_drive(&request).map_err(failure)?;
+    let fitted = fit_drive(&request).map_err(bad_input)?;
     if let Some(path) = &arguments.out {
         write(path, document(preset, arguments, &measured.inputs, &fitted)?)?;
     }
@@ -44,13 +44,6 @@ pub fn fit(arguments: &FitArguments) -> Result<(), Failure> {
         );
     }
     Ok(())
-}
-
-fn failure(error: FitError) -> Failure {
-    match error {
-        FitError::Search(_) => Failure::Failed(error.to_string()),
-        _ => bad_input(error),
-    }
 }
 
 fn start(name: &str) -> Result<(&'static Preset, SolidStateConfig), Failure> {
@@ -76,7 +69,7 @@ fn free(names: Option<&[String]>) -> Result<Free, Failure> {
     names.iter().map(of_name).collect::<Result<_, _>>().map(Free::These)
 }
 
-/// What was measured, and what it is known by.
+/// The measurement, and its identity.
 struct Measured {
     points: Vec<FitPoint>,
     inputs: Vec<Input>,
@@ -147,7 +140,7 @@ fn alternate(points: &[FitPoint]) -> Vec<bool> {
     is_used
 }
 
-/// What points of one sweep have in common: pattern and size.
+/// The common properties of the points of one sweep: pattern and size.
 fn sweep(load: &ClosedLoad) -> (&'static str, u64) {
     (pattern(load), load.bytes.count())
 }
@@ -171,7 +164,7 @@ fn pattern(load: &ClosedLoad) -> &'static str {
     }
 }
 
-/// What is printed.
+/// The printed report.
 fn report(preset: &Preset, fit: &Fit) -> String {
     let held = fit.parameters.iter().filter_map(|parameter| match &parameter.outcome {
         Outcome::Held(reason) => Some(format!("{} is held: {reason}\n", parameter.parameter)),
@@ -275,7 +268,7 @@ struct Flash<'a> {
     write_firmware: Span,
 }
 
-/// Where the numbers are from.
+/// The source of the numbers.
 #[derive(Serialize)]
 struct Provenance<'a> {
     version: &'a str,

@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM: the first stops runs at their next report and lets everything be written, the second ends the program.
+//! Ctrl-C and SIGTERM: the first stops runs at their next report and lets everything be written,
+//! the second ends the program.
 
 use crate::failure::Failure;
 use std::path::Path;
@@ -29,7 +30,7 @@ pub fn stop() {
     STOPPED.store(true, Ordering::SeqCst);
 }
 
-/// Whether runs are to stop.
+/// Whether runs should stop.
 pub fn stopped() -> bool {
     STOPPED.load(Ordering::Relaxed)
 }

@@ -17,7 +17,8 @@ pub fn claims(design: Option<&str>) -> Vec<Claim> {
     papers.flat_map(|ledger| ledger.claims.clone()).collect()
 }
 
-/// The verdicts by the points of each experiment, by its name; an experiment without points was not run.
+/// The verdicts by the points of each experiment, by its name; an experiment without points was not
+/// run.
 pub fn judge_by(
     claims: &[Claim],
     experiments: &[Measured],
@@ -33,7 +34,8 @@ fn evidence<'a>(measured: &'a Measured, points: &'a BTreeMap<String, Vec<Summary
     Evidence { experiment: name, bindings, points, published }
 }
 
-/// Verdicts with where they come from. What `rackweave reproduce` leaves, and what is shipped with an experiment.
+/// Verdicts with where they come from. What `rackweave reproduce` leaves, and what is shipped with
+/// an experiment.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Results {
@@ -57,14 +59,14 @@ pub struct Known {
     pub paper: Value,
     /// Ours.
     pub ours: Option<Value>,
-    /// How they stand.
+    /// The results of the comparisons.
     pub verdict: Verdict,
-    /// Why.
+    /// The reason of the verdict.
     pub reason: String,
 }
 
 impl Results {
-    /// What is kept of `results`, as in `claims.json`.
+    /// The part of `results` in `claims.json`.
     pub fn of(results: &[ClaimResult], scale: &str, partial: bool) -> Result<Results, Failure> {
         let claims = serde_json::from_str(&claims_json(results)).map_err(|error| Failure::Failed(error.to_string()))?;
         Ok(Results { version: VERSION.into(), scale: scale.into(), partial, claims })
@@ -81,7 +83,8 @@ impl Results {
         format!("{} scale{partial}, rackweave {}", self.scale, self.version)
     }
 
-    /// Gives what is kept for a claim to its result. False when nothing is, or when it was about another value of the paper.
+    /// Gives what is kept for a claim to its result. False when nothing is, or when it was about
+    /// another value of the paper.
     pub fn complete(&self, result: &mut ClaimResult) -> bool {
         let Some(known) = self.claims.iter().find(|known| known.id == result.id) else { return false };
         if known.paper != result.paper {

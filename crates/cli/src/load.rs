@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-/// What an experiment file refers to is looked for beside it.
+/// Files that an experiment refers to are relative to its folder.
 struct Beside(PathBuf);
 
 impl Files for Beside {
@@ -39,7 +39,7 @@ pub fn experiment(source: &SourceArguments) -> Result<Experiment, Failure> {
     spec::parse(&name, &text, &Beside(folder.into()), &settings).map_err(bad_input)
 }
 
-/// The points of the experiment at the scale that was asked for.
+/// The points of the experiment at the selected scale.
 pub fn points(source: &SourceArguments) -> Result<Vec<Point>, Failure> {
     points_of(source, &experiment(source)?)
 }
@@ -79,12 +79,13 @@ pub fn stem(file: &Path) -> String {
     file.file_stem().map_or("experiment".into(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// Where a point lies in its sweep, for people: `load=0.8 mix=reads`; empty without a sweep.
+/// The place of a point in its sweep, for people: `load=0.8 mix=reads`; empty without a sweep.
 pub fn describe(point: &Point) -> String {
     point.labels.iter().map(|(axis, label)| format!("{axis}={label}")).collect::<Vec<_>>().join(" ")
 }
 
-/// The folder of a point among others: its number, and where it lies, in letters that no file system minds.
+/// The folder of a point among others: its number, and where it lies, in letters that no file
+/// system minds.
 pub fn folder_name(index: usize, point: &Point) -> String {
     /// File systems allow 255 bytes; what surrounds the name needs some.
     const LETTERS_MAX: usize = 120;

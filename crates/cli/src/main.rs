@@ -1,4 +1,5 @@
-//! The door: `rackweave` reads what it is told, hands it to the floors below, and shows what came of it.
+//! The door: `rackweave` reads what it is told, hands it to the floors below, and shows what came
+//! of it.
 
 mod arguments;
 mod attack;

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 /// The file by which a folder of results is known: only such a folder is ever replaced.
 pub const MARKER: &str = "rackweave-output";
-/// Where results go when nothing is said: in the present folder.
+/// Default place of results: the current folder.
 const PARENT: &str = "rackweave-results";
 
-/// What the marker says about its folder.
+/// Contents of the marker of a folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Marker {
@@ -19,7 +19,8 @@ pub struct Marker {
     pub command: String,
     /// The program's version.
     pub version: String,
-    /// SHA-256 over everything that decides what is in the folder, hex; only a sweep is gone on with and has one.
+    /// SHA-256 over everything that decides what is in the folder, hex; only a sweep is gone on
+    /// with and has one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fingerprint: Option<String>,
 }
@@ -30,18 +31,19 @@ impl Marker {
         Marker { command: command.into(), version: VERSION.into(), fingerprint: None }
     }
 
-    /// What the folder `root` says, if it is one of ours.
+    /// The marker of the folder `root`, if it has one.
     pub fn read(root: &Path) -> Option<Marker> {
         serde_json::from_str(&fs::read_to_string(root.join(MARKER)).ok()?).ok()
     }
 }
 
-/// The folder that was asked for, or the default for `name`.
+/// The requested folder, or the default for `name`.
 pub fn place(asked: Option<&PathBuf>, name: &str) -> PathBuf {
     asked.cloned().unwrap_or_else(|| Path::new(PARENT).join(name))
 }
 
-/// Refuses a folder that is there. With `force`, one that is empty or has our marker may be replaced. Changes nothing.
+/// Refuses a folder that is there. With `force`, one that is empty or has our marker may be
+/// replaced. Changes nothing.
 pub fn check_free(root: &Path, force: bool) -> Result<(), Failure> {
     let place = root.display();
     if fs::symlink_metadata(root).is_err() {
@@ -69,8 +71,8 @@ pub fn create(root: &Path, force: bool, marker: &Marker) -> Result<(), Failure> 
     write_json(&root.join(MARKER), marker)
 }
 
-/// Takes back what [`create`] has made. What cannot be removed stays: the failure that counts is the
-/// one before.
+/// Takes back what [`create`] has made. What cannot be removed stays: the failure that counts is
+/// the one before.
 pub fn discard(root: &Path) {
     if root.join(MARKER).is_file() {
         let _ = fs::remove_dir_all(root);

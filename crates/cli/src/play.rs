@@ -6,8 +6,8 @@
 //! POINT/seed-1/summary.json              of one seed
 //! POINT/seed-1/latency.read.hdr          HdrHistogram log of one operation, or of `all`
 //! POINT/seed-1/records/part-00000.parquet
-//! POINT/seed-1/spans/part-00000.parquet  the spans of some requests in their order, if they were to be kept
-//! POINT/seed-1/history.jsonl             what clients of a key-value store asked and saw, if it was to be kept
+//! POINT/seed-1/spans/part-00000.parquet  ordered spans of some requests, with `--spans`
+//! POINT/seed-1/history.jsonl             operations of a key-value store, with `--history`
 //! ```
 
 use crate::VERSION;
@@ -20,15 +20,16 @@ use crate::progress::Meter;
 use live::FileParts;
 use rayon::prelude::*;
 use record::{
-    Keep, Label, LabelValue, ParquetWriter, Provenance, Row, Sink, SinkError, SpanRow, Summary, summary_json,
+    Keep, Label, LabelValue, ParquetWriter, Pool, Provenance, Row, Sink, SinkError, SpanRow, Summary, summary_json,
 };
 use sim::drive::Outcomes;
 use sim::{RunError, RunOptions};
 use spec::{Plan, Point};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
-/// How runs are played, whatever they are.
+/// Options of runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Playing {
     /// Rows in a part of the records; `None` for no records.
@@ -37,7 +38,7 @@ pub struct Playing {
     pub wire: bool,
     /// Whether the history of a key-value store is kept.
     pub history: bool,
-    /// Of which requests the spans are kept in their order.
+    /// The requests whose ordered spans are kept.
     pub spans: Keep,
 }
 
@@ -46,18 +47,18 @@ pub struct Playing {
 pub struct Task {
     /// For progress and messages.
     pub name: String,
-    /// Where its results go.
+    /// The folder of its results.
     pub folder: PathBuf,
-    /// What to run.
+    /// The point to run.
     pub point: Point,
-    /// Where it lies in its sweep, as columns of its rows.
+    /// Its labels in the sweep, as columns of its rows.
     pub labels: Vec<Label>,
     /// With which seeds, rising.
     pub seeds: Vec<u64>,
 }
 
 impl Task {
-    /// The point with the seeds that were asked for, or those of its file.
+    /// The point with the requested seeds, or those of its file.
     pub fn new(name: String, folder: PathBuf, point: Point, labels: Vec<Label>, seeds: Option<&[u64]>) -> Task {
         let seeds = seeds.map_or_else(|| point.plan.seeds.clone(), <[u64]>::to_vec);
         Task { name, folder, point, labels, seeds }
@@ -66,12 +67,13 @@ impl Task {
 
 /// More requests than anybody means to wait for: two days of a core.
 const REQUESTS_MAX: u64 = 20_000_000_000;
-/// What a core plays in a second, roughly: 140,000 in docs/reference/paper-scale.md.
+/// Requests that a core simulates a second, roughly: 140,000 in docs/reference/paper-scale.md.
 const REQUESTS_PER_SECOND: f64 = 1e5;
 /// A row of the records, packed.
 const ROW_BYTES: f64 = 30.0;
 
-/// Refuses tasks that would take days, or more memory than there is, with an estimate, unless `is_meant`.
+/// Refuses tasks that would take days, or more memory than there is, with an estimate, unless
+/// `is_meant`.
 pub fn refuse_endless<'a>(tasks: impl IntoIterator<Item = &'a Task>, is_meant: bool) -> Result<(), Failure> {
     if is_meant {
         return Ok(());
@@ -92,7 +94,7 @@ pub fn refuse_endless<'a>(tasks: impl IntoIterator<Item = &'a Task>, is_meant: b
     )))
 }
 
-/// How many requests a point has with these seeds; none where only its duration is known.
+/// Number of requests of a point with these seeds; 0 where only its duration is known.
 pub fn requests_of(point: &Point, seeds: &[u64]) -> u64 {
     point.plan.requests().unwrap_or(0).saturating_mul(seeds.len() as u64)
 }
@@ -102,14 +104,17 @@ pub fn meter<'a>(tasks: impl IntoIterator<Item = &'a Task>) -> Meter {
     Meter::new(tasks.into_iter().map(|task| (&task.point.plan, task.seeds.len())))
 }
 
-/// Plays a point into `folder`, seeds side by side. None when it was stopped before any seed had begun.
+/// Plays a point into `folder`, seeds side by side. None when it was stopped before any seed had
+/// begun.
 pub fn play(task: &Task, folder: &Path, playing: &Playing, meter: &Meter) -> Result<Option<Summary>, Failure> {
     fs::create_dir_all(folder).map_err(failed_at(folder))?;
     let files = task.point.plan.files.as_deref().map(|files| path_from(folder, files)).transpose()?;
     write(&folder.join("plan.toml"), printed(&task.point, &task.seeds, files))?;
-    let seed = |seed: &u64| play_seed(task, *seed, folder, playing, meter).inspect_err(|_| interrupt::stop());
+    let pool = Mutex::new(Pool::default());
+    let seed = |seed: &u64| play_seed(task, *seed, folder, playing, meter, &pool).inspect_err(|_| interrupt::stop());
     let played: Vec<Option<Summary>> = task.seeds.par_iter().map(seed).collect::<Result<_, _>>()?;
-    let Some(summary) = over_seeds(played)? else { return Ok(None) };
+    let pool = pool.into_inner().expect("no thread panics while it adds");
+    let Some(summary) = over_seeds(played, &pool)? else { return Ok(None) };
     write(&folder.join("summary.json"), summary_json(&summary))?;
     Ok(Some(summary))
 }
@@ -136,13 +141,13 @@ pub fn printed(point: &Point, seeds: &[u64], files: Option<String>) -> String {
 }
 
 /// One summary of the seeds that were played; it says how many were not.
-fn over_seeds(played: Vec<Option<Summary>>) -> Result<Option<Summary>, Failure> {
+fn over_seeds(played: Vec<Option<Summary>>, pool: &Pool) -> Result<Option<Summary>, Failure> {
     let wanted = played.len();
     let runs: Vec<Summary> = played.into_iter().flatten().collect();
     if runs.is_empty() {
         return Ok(None);
     }
-    let mut summary = Summary::over_seeds(&runs).map_err(|error| Failure::Failed(error.to_string()))?;
+    let mut summary = Summary::over_seeds(&runs, pool).map_err(|error| Failure::Failed(error.to_string()))?;
     if runs.len() < wanted {
         summary.partial = true;
         summary.warnings.push(format!("{} of {wanted} seeds were not run", wanted - runs.len()));
@@ -156,6 +161,7 @@ fn play_seed(
     folder: &Path,
     playing: &Playing,
     meter: &Meter,
+    pool: &Mutex<Pool>,
 ) -> Result<Option<Summary>, Failure> {
     if interrupt::stopped() {
         return Ok(None);
@@ -171,10 +177,11 @@ fn play_seed(
     let outcomes = played.map_err(|error| refused_or_failed(task, &error))?;
     records.finish()?;
     write_outcomes(&folder, &outcomes)?;
+    pool.lock().expect("no thread panics while it adds").add(&outcomes.pool);
     Ok(Some(outcomes.summary))
 }
 
-/// What tells the rows of this run from others.
+/// The labels of the rows of this run.
 fn labels_of(task: &Task, seed: u64) -> Vec<Label> {
     let design = LabelValue::Text(Some(task.point.plan.design().word()));
     // Seeds are no greater than what an experiment file can hold.
@@ -208,7 +215,7 @@ fn write_outcomes(folder: &Path, outcomes: &Outcomes) -> Result<(), Failure> {
     write(&folder.join("summary.json"), summary_json(&outcomes.summary))
 }
 
-/// What a run leaves of its requests: rows, and the spans of some.
+/// Records of the requests of a run: rows, and the spans of some.
 struct Records {
     rows: Option<ParquetWriter<FileParts>>,
     spans: Option<ParquetWriter<FileParts, SpanRow>>,

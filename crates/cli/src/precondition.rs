@@ -1,4 +1,5 @@
-//! `rackweave precondition`: drives in the state that an experiment asks for, as a file that other runs begin with.
+//! `rackweave precondition`: drives in the initial state of an experiment, as a file for other runs
+//! begin with.
 
 use crate::arguments::PreconditionArguments;
 use crate::failure::{Failure, bad_input, print};
@@ -31,7 +32,8 @@ pub fn precondition(arguments: &PreconditionArguments) -> Result<(), Failure> {
     print(&format!("{}snapshot   {} ({} bytes)\n", facts(&prepared), arguments.out.display(), bytes.len()))
 }
 
-/// What the drives hold, in a few lines. Replicas have had the same writes, and the first vSSD stands for all in what became steady.
+/// The state of the drives, in a few lines. Replicas have had the same writes, and the first vSSD
+/// stands for all in what became steady.
 fn facts(prepared: &Prepared) -> String {
     let vssds = &prepared.vssds;
     let pages: u64 = vssds.iter().map(|vssd| vssd.pages).sum();

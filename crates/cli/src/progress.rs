@@ -1,4 +1,4 @@
-//! How far things are: a bar on a terminal, JSON lines otherwise; both on the standard error.
+//! Progress: a bar on a terminal, JSON lines otherwise; both on the standard error.
 
 use crate::interrupt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -19,12 +19,13 @@ const BYTES_AS_A_REQUEST: f64 = 1024.0;
 /// Days of a virtual drive that take as long as a request: a few nanoseconds each.
 const VSSD_DAYS_AS_A_REQUEST: u64 = 200;
 
-/// How much there is to do in one run of a plan: its requests, larger ones counted more often. None when only its duration
-/// is known.
+/// Work of one run of a plan: its requests, with more weight for larger ones. None when only its
+/// duration is known.
 fn work(plan: &Plan) -> Option<u64> {
     let bytes = match &plan.scene {
         spec::Scene::Messages(messages) => mean_bytes(&messages.workload),
-        // A page of a volume is written to three drives and collected: as much work as several messages.
+        // A page of a volume is written to three drives and collected: as much work as several
+        // messages.
         spec::Scene::Blox(_) | spec::Scene::SDirect(_) | spec::Scene::Scalio(_) => 4.0 * BYTES_AS_A_REQUEST,
         // A command passes some six hops, and its data come in frames.
         spec::Scene::San(san) => 6.0 * BYTES_AS_A_REQUEST + san.io.mean_bytes(),
@@ -164,7 +165,7 @@ impl Meter {
         is_time
     }
 
-    /// Progress that nobody can read any more is no reason to stop.
+    /// A closed output of progress does not stop a run.
     fn line(&self, value: serde_json::Value) {
         let _ = writeln!(std::io::stderr().lock(), "{value}");
     }
@@ -181,7 +182,8 @@ fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 10.0).round() / 10.0
 }
 
-/// Reports one run to its meter, and stops it when the program is to stop. Dropped, it counts as done.
+/// Reports one run to its meter, and stops it when the program is to stop. Dropped, it counts as
+/// done.
 pub struct Watch<'a> {
     meter: &'a Meter,
     requests: Option<u64>,

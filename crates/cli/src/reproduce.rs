@@ -3,7 +3,7 @@
 //! ```text
 //! DIR/index.html                           the report: one page that needs no network
 //! DIR/claims.json                          paper, ours, verdict and reason of each claim
-//! DIR/results.json                         the same with version and scale, for `rackweave claims --from`
+//! DIR/results.json                         the same with its scale, for `rackweave claims`
 //! DIR/points.json                          the summaries of all points, by experiment
 //! DIR/records/edm/fig8a/000-load=0.2/      one a point, as in `play`
 //! ```
@@ -48,7 +48,7 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What was asked for, read and checked.
+/// The selection, parsed and checked.
 struct Campaign {
     /// As they were written.
     selections: Vec<String>,
@@ -57,9 +57,9 @@ struct Campaign {
     scale: &'static str,
     /// The seeds of every point, when they were chosen.
     seeds: Option<Vec<u64>>,
-    /// What is run.
+    /// The experiments to run.
     chosen: Vec<Experiment>,
-    /// What measures the claims that are judged, run or not.
+    /// The measures of all judged claims, run or not.
     measured: Vec<Measured>,
 }
 
@@ -141,7 +141,7 @@ impl Campaign {
         Ok(shipped.partial)
     }
 
-    /// Those of the experiments that were run.
+    /// The results of the experiments that were run.
     fn results(&self, results: &[ClaimResult], points: &Points) -> Result<Results, Failure> {
         let ids = self.ids();
         let is_about = |result: &&ClaimResult| ids.contains(result.id.as_str());
@@ -152,7 +152,8 @@ impl Campaign {
         Results::of(&about, self.scale, is_partial)
     }
 
-    /// What a reader of the terminal wants to see: of one figure its claims, otherwise all of the rooms that were run.
+    /// The output on a terminal: of one figure its claims, otherwise all of the rooms that were
+    /// run.
     fn about(&self, results: &[ClaimResult]) -> Vec<ClaimResult> {
         let ids = self.ids();
         let papers: BTreeSet<&str> = ids.iter().filter_map(|id| id.split('.').next()).collect();
@@ -207,7 +208,7 @@ impl Campaign {
 
 /// The experiments most like `what`, which there is none of.
 fn nearest<'a>(names: &'a [String], what: &str) -> Vec<&'a str> {
-    /// How many are named.
+    /// Number of named experiments.
     const NAMED: usize = 5;
     let likeness = |name: &str| (strsim::jaro_winkler(what, name) * 1e6) as u64;
     let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -225,7 +226,7 @@ fn in_room(name: &str, room: &str) -> bool {
     name.split_once('/').is_some_and(|(design, _)| design == room)
 }
 
-/// The experiments that were asked for: at least one.
+/// The selected experiments: at least one.
 fn choose<'a>(names: &'a [String], selections: &[String]) -> Result<Vec<&'a String>, Failure> {
     let nothing = |what: &str| match nearest(names, what)[..] {
         [] => bad_input(format!("{what} has no experiment, and there is none")),
@@ -249,7 +250,7 @@ fn choose<'a>(names: &'a [String], selections: &[String]) -> Result<Vec<&'a Stri
     }
 }
 
-/// Where the experiments of one selection stand among all.
+/// The indices of the experiments of one selection.
 fn places(names: &[String], selection: &str) -> Result<Vec<usize>, Failure> {
     let room = room(selection)?;
     let figure = selection.split_once('/').map(|(_, figure)| figure);

@@ -57,7 +57,7 @@ fn discard_if_refused(root: &Path, failure: &Failure) {
     }
 }
 
-/// Whether keys are read and written in the plan.
+/// Whether the plan has keys and values.
 fn has_history(plan: &Plan) -> bool {
     matches!(plan.design(), DesignName::Scalio | DesignName::Leed | DesignName::LeedDitto)
 }
@@ -106,7 +106,7 @@ fn available_line(availability: Option<&Availability>) -> Option<String> {
     Some(format!("available  {percent:.4} % of requests since the first fault at {at:.3} ms were served{lost}"))
 }
 
-/// All that a run without requests has to say.
+/// The output of a run without requests.
 fn metric_lines(summary: &Summary) -> Vec<String> {
     summary.metrics.iter().map(|(name, value)| format!("metric     {name}: {value:.4}")).collect()
 }

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! DIR/rackweave-output        what the sweep is, by which it is known again
-//! DIR/points.json             the summaries of the points that are finished, in the order of the sweep
-//! DIR/points/000-load=0.2/    one a point, as in `play`; hidden and called `.unfinished` before it is whole
+//! DIR/points.json             summaries of finished points, in the order of the sweep
+//! DIR/points/000-load=0.2/    one a point, as in `play`; called `.unfinished` until it is whole
 //! ```
 
 use crate::arguments::{Share, SweepArguments};
@@ -92,7 +92,8 @@ fn awaited(root: &Path) -> Option<Marker> {
     })
 }
 
-/// SHA-256 over what decides the results: points in their order, plans and seeds, and whether rows are kept.
+/// SHA-256 over what decides the results: points in their order, plans and seeds, and whether rows
+/// are kept.
 fn fingerprint(arguments: &SweepArguments, tasks: &[Task]) -> String {
     let mut hash = Sha256::new();
     hash.update(format!("records {}\n", !arguments.no_records));
@@ -119,7 +120,7 @@ const SHARE_OF_TIME: u32 = 50;
 const BETWEEN_WRITES: Duration = Duration::from_millis(500);
 
 impl Table {
-    /// What the folder holds already.
+    /// Existing contents of the folder.
     fn read(root: &Path, tasks: &[Task]) -> Table {
         let summaries = tasks.iter().map(finished).collect();
         Table { path: root.join("points.json"), state: Mutex::new(State { summaries, next_write: Instant::now() }) }

@@ -1,4 +1,4 @@
-//! `rackweave target`: serves disks until it is told to stop.
+//! `rackweave target`: serves disks until a signal stops it.
 
 use crate::arguments::{TargetArguments, TargetFlags};
 use crate::failure::{Failure, bad_input, print};
@@ -31,7 +31,7 @@ pub fn target(arguments: &TargetArguments) -> Result<(), Failure> {
     server.run().map_err(|error| Failure::Failed(error.to_string()))
 }
 
-/// What a check has found; `in_use` is what another process has now.
+/// The results of a check; `in_use` are resources of another process.
 fn verdict(in_use: &[StartError]) -> String {
     let warnings: String = in_use.iter().map(|error| format!("warning: {error}\n")).collect();
     let when = if in_use.is_empty() { "" } else { ", once others no longer use what it needs" };
@@ -92,7 +92,7 @@ fn plan_of_flags(flags: &TargetFlags) -> Result<TargetPlan, Failure> {
     parse("the options", &file.to_string()).map_err(bad_input)
 }
 
-/// Logs go to the standard error, so that the standard output stays for what was asked for.
+/// Logs go to the standard error, so that the standard output has the results alone.
 fn log_as(plan: &TargetPlan) {
     let level = match plan.log {
         LogLevelName::Error => Level::ERROR,
@@ -108,7 +108,7 @@ fn log_as(plan: &TargetPlan) {
     }
 }
 
-/// What the user can change is bad input; the rest is a failure.
+/// Errors that the user can correct are bad input; the rest are failures.
 fn refused(error: StartError) -> Failure {
     match error {
         StartError::System { .. } => Failure::Failed(error.to_string()),

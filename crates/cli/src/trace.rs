@@ -11,10 +11,10 @@ use workload::block_trace::{
     Beyond, Footprint, Format, Inspection, Inversions, OpenReader, Report, SizeSummary, Tolerance, open_block_trace,
 };
 
-/// How many devices are listed; JSON has all.
+/// Listed devices at most; JSON has all.
 const DEVICES_SHOWN_MAX: usize = 32;
 
-/// What was found, for programs.
+/// The results, for programs.
 #[derive(Serialize)]
 struct Found<'a> {
     file: &'a str,

@@ -31,11 +31,13 @@ fn networks_stand_side_by_side_with_ports_distances_and_the_papers_costs() {
         ["storage_usd", "formula_usd"].map(|rule| network["cost"][rule].as_f64().unwrap())
     };
     assert_eq!((switched["switches"].as_u64(), switched["storage_ports"].as_u64()), (Some(1), Some(80)));
-    // 40 adapters at 900 and ceil(80 / 32) or ceil(160 / 32) switches at 23,000; 20 adapters at 2,600.
+    // 40 adapters at 900 and ceil(80 / 32) or ceil(160 / 32) switches at 23,000; 20 adapters at
+    // 2,600.
     assert_eq!(costs(switched), [105_000.0, 151_000.0]);
     assert_eq!(costs(switchless), [52_000.0, 52_000.0]);
     assert_eq!((switchless["adapters"].as_u64(), switchless["storage_ports"].as_u64()), (Some(20), Some(80)));
-    // Host to switch to target; host to adapter, at most 2 + 2 cables round the torus, adapter to target.
+    // Host to switch to target; host to adapter, at most 2 + 2 cables round the torus, adapter to
+    // target.
     assert_eq!((switched["diameter"].as_u64(), switchless["diameter"].as_u64()), (Some(2), Some(6)));
     assert_eq!(switched["mean_distance"].as_f64(), Some(2.0));
 }
@@ -50,7 +52,8 @@ fn the_table_for_people_says_the_same() {
 
 #[test]
 fn the_optimum_of_a_small_network_is_what_its_links_allow() {
-    // Two hosts of one cable of 100 Gb/s each and two targets behind a switch: 50 Gb/s for each of the four pairs, if drives have as much.
+    // Two hosts of one cable of 100 Gb/s each and two targets behind a switch: 50 Gb/s for each of
+    // the four pairs, if drives have as much.
     let text = "title = \"four\"\ndesign.name = \"san\"\nrun.requests = 100\n[drives]\nper_target = 8\n[fabric]\nkind = \"single-switch\"\nhosts = 2\ntargets = 2\n";
     let out = Home::new().with("a.toml", text).run("fabric a.toml --oracle --json");
     let found: serde_json::Value = serde_json::from_str(&out).unwrap();

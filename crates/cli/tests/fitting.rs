@@ -1,4 +1,5 @@
-//! `rackweave fit`: from what fio wrote to a drive. The fixture is a run of fio 3.33 on a disk of ours, without the fields that nobody reads.
+//! `rackweave fit`: from what fio wrote to a drive. The fixture is a run of fio 3.33 on a disk of
+//! ours, without the fields that nobody reads.
 
 mod support;
 

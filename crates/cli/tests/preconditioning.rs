@@ -1,4 +1,5 @@
-//! `rackweave precondition`: from an experiment to a file of prepared drives, and from that to a run.
+//! `rackweave precondition`: from an experiment to a file of prepared drives, and from that to a
+//! run.
 
 mod support;
 
@@ -8,7 +9,8 @@ use support::{Home, SMALL, SWEEP};
 const RACK: &str = "title = 'prepared'\ndesign.name = 'rackblox'\n[rack]\nservers = 2\nclients = 2\nremote_replica = false\n\
     [vssd]\nper_ssd = 1\ncapacity = '32MiB'\n[run]\nrequests = 300\n[flash]\npages_per_block = 8\n";
 
-/// A home with an experiment that fragments its drives, one that takes them from `drives.snapshot`, and that file.
+/// A home with an experiment that fragments its drives, one that takes them from `drives.snapshot`,
+/// and that file.
 fn home() -> Home {
     let home = Home::new()
         .with("rack.toml", &format!("{RACK}state = 'fragmented'\n"))

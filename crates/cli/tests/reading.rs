@@ -92,11 +92,11 @@ fn columns_and_schema_are_there_for_people_and_programs() {
         let line = format!("  {} (", column["name"].as_str().unwrap());
         assert!(text.contains(&line) && text.contains(column["doc"].as_str().unwrap()), "{column}");
     }
-    let pairs = home.run("describe keys-pairs");
-    assert!(pairs.contains("## `[ditto]`") && pairs.contains("| `samples` | whole number, 1 to 64 | `5` |"), "{pairs}");
+    let store = home.run("describe keys-key-value");
+    assert!(store.contains("## `[ditto]`") && store.contains("| `samples` | whole number, 1 to 64 | `5` |"), "{store}");
     assert!(text.contains("metrics.cache_hit_ratio (f64; unit: ratio; seeds: mean; after warm-up)"), "{text}");
     assert!(home.run("describe metrics").contains("| `cache_hit_ratio` | ratio | mean | after warm-up | GETs"));
-    home.say("describe keys-pair").refused(2, &["there is no page `keys-pair`", "keys-pairs"]);
+    home.say("describe keys-value").refused(2, &["there is no page `keys-value`", "keys-key-value"]);
     let schema: Value = serde_json::from_str(&home.run("schema")).unwrap();
     assert!(schema["properties"]["fabric"].is_object() && schema["$schema"].is_string());
     assert_eq!(home.run("--version"), format!("rackweave {}\n", env!("CARGO_PKG_VERSION")));

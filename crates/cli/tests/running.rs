@@ -135,9 +135,9 @@ fn the_plan_of_a_run_replays_as_it_was_with_its_files_and_all_seeds() {
     home.say("check c.toml").refused(2, &["c.toml:", "files: files are read once"]);
     let seeds = |keys: &str| format!("{keys}\n{SMALL}");
     let home = Home::new().with("both.toml", &seeds("seed = 1\nseeds = [1, 2]"));
-    home.say("check both.toml").refused(2, &["both.toml", "`seed` does not go with `seeds`"]);
+    home.say("check both.toml").refused(2, &["both.toml", "`seed` is not valid with `seeds`"]);
     let home = Home::new().with("twice.toml", &seeds("seeds = [7, 2, 7]"));
-    home.say("check twice.toml").refused(2, &["twice.toml:1:", "7 is there twice"]);
+    home.say("check twice.toml").refused(2, &["twice.toml:1:", "7 is listed twice"]);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Recorded loads on storage networks, from the file to the records: both architectures, every message as bytes, the order of writes checked.
+//! Recorded loads on storage networks, from the file to the records: both architectures, every
+//! message as bytes, the order of writes checked.
 
 mod support;
 
@@ -8,7 +9,8 @@ use support::Home;
 /// Of each trace.
 const REQUESTS: u64 = 600;
 
-/// Drives that hold all addresses of the traces; a hundred times as fast as they were recorded, in the age of disks.
+/// Drives that hold all addresses of the traces; a hundred times as fast as they were recorded, in
+/// the age of disks.
 const STORAGE: &str = r#"title = "a trace on a storage network"
 design.name = "san"
 [drives]
@@ -39,7 +41,8 @@ fn real(name: &str) -> Option<String> {
     text
 }
 
-/// Plays the first requests of a trace. Each must come out once, as the trace has it, and no acknowledged write may be undone.
+/// Plays the first requests of a trace. Each must come out once, as the trace has it, and no
+/// acknowledged write may be undone.
 fn replay(trace: &str, network: &str) -> Home {
     let home = Home::new().with("own.trace", trace).with("a.toml", &format!("{STORAGE}{network}"));
     home.run("run a.toml --wire --out out");

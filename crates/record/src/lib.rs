@@ -6,7 +6,7 @@
 //! * [`Sink`] receives rows; [`ParquetWriter`] stores them as a dataset of Parquet parts, readable
 //!   at any time, and [`read_part`] reads them back.
 //! * [`Summarizer`] computes a [`Summary`] and latency histograms (HdrHistogram interval logs) from
-//!   the same rows; [`Summary::over_seeds`] merges runs.
+//!   the same rows; [`Summary::over_seeds`] merges runs, with percentiles from their [`Pool`].
 //! * [`metric`] declares the metrics of designs, and its [`Meter`](metric::Meter) collects readings
 //!   of them.
 //! * [`columns`] documents every column and every field with its unit.
@@ -21,6 +21,7 @@ mod keep;
 mod label;
 mod ledger;
 pub mod metric;
+mod pool;
 mod read;
 mod row;
 mod seeds;
@@ -39,6 +40,7 @@ pub use describe::{Column, columns, has_number, number_paths};
 pub use keep::{Keep, KeepError, Keeper, SpanRow};
 pub use label::{Label, LabelValue};
 pub use ledger::{Audit, Entry, Ledger, Place, Settled};
+pub use pool::Pool;
 pub use read::{Part, ReadError, read_part, read_parts, read_spans};
 pub use row::{Discard, Outcome, Row, Sink, SinkError, SpanKind, Spans};
 pub use seeds::MergeError;

@@ -2,6 +2,7 @@
 
 use crate::availability::Availability;
 use crate::metric;
+use crate::pool::Pool;
 use crate::summary::{Counts, Load, Statistics, Summary};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,6 +33,12 @@ pub enum MergeError {
         /// The metric's name.
         name: String,
     },
+    /// A run has statistics of an operation of which the pool has no request.
+    #[error("the histograms of {operation} requests are missing, so that it has no percentiles over seeds")]
+    NotPooled {
+        /// The operation, or `all`.
+        operation: String,
+    },
     /// Two runs differ in more than their seed.
     #[error("the runs of seeds {first_seed} and {seed} differ in {field}: {first} and {got}")]
     Different {
@@ -49,14 +56,15 @@ pub enum MergeError {
 }
 
 impl Summary {
-    /// Merges runs that differ only in their seed, given in the order of their seeds.
+    /// Merges runs that differ only in their seed, given in the order of their seeds. `pool` has the
+    /// requests of all runs.
     ///
-    /// Counts and events are summed. Loads, means, percentiles and simulated time are averaged over
-    /// the runs that have them. `min` and `max` are the extremes. Metrics are merged as declared,
-    /// over the runs that have them. `mean_ci95` and `p99_ci95` are half-widths by Student's t over
-    /// the runs, absent if only one run has a value. A warning that some runs lack is prefixed with
-    /// its seeds.
-    pub fn over_seeds(runs: &[Summary]) -> Result<Summary, MergeError> {
+    /// Counts and events are summed. Percentiles are those of all requests together. Loads, means
+    /// and simulated time are averaged over the runs that have them. `min` and `max` are the
+    /// extremes. Metrics are merged as declared, over the runs that have them. `mean_ci95` and
+    /// `p99_ci95` are half-widths by Student's t over the values of the runs, absent if only one run
+    /// has a value. A warning that some runs lack is prefixed with its seeds.
+    pub fn over_seeds(runs: &[Summary], pool: &Pool) -> Result<Summary, MergeError> {
         let first = runs.first().ok_or(MergeError::Empty)?;
         check(first, runs)?;
         Ok(Summary {
@@ -66,8 +74,8 @@ impl Summary {
             availability: Availability::over_seeds(runs.iter().filter_map(|run| run.availability.as_ref())),
             simulated_ns: mean(&each(runs, |run| run.simulated_ns)),
             events: runs.iter().map(|run| run.events).sum(),
-            latency_ns: by_key(&each(runs, |run| &run.latency_ns), Statistics::over_runs),
-            slowdown: by_key(&each(runs, |run| &run.slowdown), Statistics::over_runs),
+            latency_ns: statistics(&each(runs, |run| &run.latency_ns), |name| pool.latency_ns(name))?,
+            slowdown: statistics(&each(runs, |run| &run.slowdown), |name| pool.slowdown(name))?,
             unloaded_ns: mean_by_key(&each(runs, |run| &run.unloaded_ns)),
             span_mean_ns: by_key(&each(runs, |run| &run.span_mean_ns), mean_by_key),
             metrics: merged_metrics(&each(runs, |run| &run.metrics))?,
@@ -146,7 +154,8 @@ impl Load {
 }
 
 impl Statistics {
-    fn over_runs(runs: &[&Statistics]) -> Statistics {
+    /// Statistics of runs whose requests together have the statistics `pooled`.
+    fn over_runs(runs: &[&Statistics], pooled: &Statistics) -> Statistics {
         let values = |value: fn(&Statistics) -> f64| runs.iter().map(|run| value(run)).collect::<Vec<_>>();
         let over = |value| mean(&values(value));
         Statistics {
@@ -154,22 +163,36 @@ impl Statistics {
             mean: over(|run| run.mean),
             mean_ci95: half_width_95(&values(|run| run.mean)),
             min: values(|run| run.min).into_iter().fold(f64::INFINITY, f64::min),
-            p50: over(|run| run.p50),
-            p90: over(|run| run.p90),
-            p99: over(|run| run.p99),
-            p999: over(|run| run.p999),
+            p50: pooled.p50,
+            p90: pooled.p90,
+            p99: pooled.p99,
+            p999: pooled.p999,
             p99_ci95: half_width_95(&values(|run| run.p99)),
             max: values(|run| run.max).into_iter().fold(f64::NEG_INFINITY, f64::max),
-            lower_bound_from: runs.iter().filter_map(|run| run.lower_bound_from).min_by(f64::total_cmp),
+            lower_bound_from: pooled.lower_bound_from,
         }
     }
 }
 
-/// Merges the values of the maps under each key, over the maps that have it.
-fn by_key<T>(maps: &[&BTreeMap<String, T>], merge: impl Fn(&[&T]) -> T) -> BTreeMap<String, T> {
+/// Returns the values of each key, over the maps that have it.
+fn gathered<'a, T>(maps: &[&'a BTreeMap<String, T>]) -> BTreeMap<&'a String, Vec<&'a T>> {
     let keys: BTreeSet<&String> = maps.iter().flat_map(|map| map.keys()).collect();
-    let merged = |key: &String| merge(&maps.iter().filter_map(|map| map.get(key)).collect::<Vec<_>>());
-    keys.into_iter().map(|key| (key.clone(), merged(key))).collect()
+    keys.into_iter().map(|key| (key, maps.iter().filter_map(|map| map.get(key)).collect())).collect()
+}
+
+/// Merges the values of each key, over the maps that have it.
+fn by_key<T>(maps: &[&BTreeMap<String, T>], merge: impl Fn(&[&T]) -> T) -> BTreeMap<String, T> {
+    gathered(maps).into_iter().map(|(key, values)| (key.clone(), merge(&values))).collect()
+}
+
+/// Statistics of each operation, where `pooled` gives those of all its requests.
+fn statistics(
+    maps: &[&BTreeMap<String, Statistics>],
+    pooled: impl Fn(&str) -> Result<Statistics, MergeError>,
+) -> Result<BTreeMap<String, Statistics>, MergeError> {
+    let merged =
+        |(name, runs): (&String, Vec<&Statistics>)| Ok((name.clone(), Statistics::over_runs(&runs, &pooled(name)?)));
+    gathered(maps).into_iter().map(merged).collect()
 }
 
 fn mean_by_key(maps: &[&BTreeMap<String, f64>]) -> BTreeMap<String, f64> {

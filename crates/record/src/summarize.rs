@@ -4,6 +4,7 @@
 use crate::availability::SinceFault;
 use crate::histogram_log::histogram_log;
 use crate::ledger::Audit;
+use crate::pool::Pool;
 use crate::row::{Outcome, Row};
 use crate::steady::{Course, Transient};
 use crate::summary::{Counts, Load, Summary};
@@ -196,6 +197,11 @@ impl Summarizer {
         let tallies = self.tallies_by_name();
         let span = self.window.span_of_rows();
         tallies.iter().map(|(name, tally)| (name.to_string(), histogram_log(name, &tally.latency, span))).collect()
+    }
+
+    /// The histograms of the run, to be merged with those of other seeds.
+    pub fn pool(&self) -> Pool {
+        Pool::new(self.tallies_by_name())
     }
 
     fn check(&self, facts: &RunFacts) {

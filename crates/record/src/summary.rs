@@ -114,10 +114,11 @@ described! {
     /// * `load.achieved_gbps` = 8 × bytes of the requests that finished within *W*, whenever
     ///   intended, / *w* / 10⁹
     /// * `load.requests_per_second` = number of the requests that finished within *W* / *w*
-    /// * over *s* seeds: counts, events and `count` are sums, `min` and `max` the extremes, metrics
-    ///   what their declarations say, all else plain means of the seeds' values; confidence
-    ///   half-width = t(0.975, *s* - 1) × standard deviation of the seeds' values (with *s* - 1) /
-    ///   √*s*
+    /// * over *s* seeds: counts, events and `count` are sums, `min` and `max` the extremes;
+    ///   percentiles and `lower_bound_from` are those of all seeds' requests in one histogram;
+    ///   metrics are merged as they are declared, all else are plain means of the seeds' values;
+    ///   confidence half-width = t(0.975, *s* - 1) × standard deviation of the seeds' values (with
+    ///   *s* - 1) / √*s*, for p99 around the mean of the seeds' values
     #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct Summary {

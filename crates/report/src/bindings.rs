@@ -1,4 +1,4 @@
-//! How an experiment measures the claims: `claims.toml` beside it.
+//! An experiment's measures of claims: `claims.toml` beside it.
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -15,20 +15,20 @@ pub struct Bindings {
     pub bindings: Vec<Binding>,
 }
 
-/// How one claim is measured.
+/// The measure of one claim.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Binding {
     /// The claim's id in its ledger.
     pub id: String,
     /// The line of its entry.
     pub line: usize,
-    /// How ours is computed; absent only when it is not comparable.
+    /// Measure of our value; absent only if it is not comparable.
     pub measure: Option<Measure>,
-    /// How the artifact's value is computed from `published.csv`, when the artifact has one.
+    /// Measure of the artifact's value in `published.csv`, if the artifact has one.
     pub artifact: Option<Measure>,
     /// Why ours differs. Shown only when it does.
     pub reason: Option<String>,
-    /// What a reader should know in any case.
+    /// A remark for readers.
     pub note: Option<String>,
     /// Why ours cannot be compared with the paper's, when it cannot.
     pub not_comparable: Option<String>,
@@ -51,8 +51,9 @@ struct RawBinding {
     comparable: Option<String>,
 }
 
-/// Reads `text`, called `name` in errors: `[[claim]]` entries with `id`, `measure` (see [`crate::measure`]) and, as needed,
-/// `artifact` (a measure of `published.csv`), `reason`, `note` and `comparable = "no: why"`.
+/// Reads `text`, called `name` in errors: `[[claim]]` entries with `id`, `measure` (see
+/// [`crate::measure`]) and, as needed, `artifact` (a measure of `published.csv`), `reason`, `note`
+/// and `comparable = "no: why"`.
 pub fn parse(name: &str, text: &str) -> Result<Bindings, FileError> {
     let raw: RawBindings = toml::from_str(text).map_err(|error| FileError::toml(name, text, &error))?;
     let mut bindings: Vec<Binding> = Vec::with_capacity(raw.claim.len());

@@ -8,7 +8,7 @@ pub struct FileError {
     pub file: String,
     /// The line, from one.
     pub line: usize,
-    /// What is wrong there, and what is allowed.
+    /// The error, and the allowed values.
     pub reason: String,
 }
 
@@ -20,7 +20,7 @@ impl FileError {
         FileError { file: file.to_owned(), line, reason: reason.into() }
     }
 
-    /// What the TOML reader found.
+    /// The error of the TOML parser.
     pub(crate) fn toml(file: &str, text: &str, error: &toml::de::Error) -> Self {
         let offset = error.span().map_or(0, |span| span.start);
         FileError::at(file, text, offset, error.message().trim())

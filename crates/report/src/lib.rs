@@ -1,12 +1,14 @@
 //! From records to tables, figures, a verdict on each published claim, and one offline page.
 //!
-//! Nothing here runs anything or knows a path: text and [`record::Summary`] values go in, text comes out. In the order in
-//! which a run is reported:
+//! Nothing here runs anything or knows a path: text and [`record::Summary`] values go in, text
+//! comes out. In the order in which a run is reported:
 //!
 //! 1. [`claims::ledgers`] holds what the papers claim;
-//! 2. [`bindings::parse`] reads how an experiment measures those claims, [`published::parse`] what others printed;
+//! 2. [`bindings::parse`] reads how an experiment measures those claims, [`published::parse`] what
+//!    others printed;
 //! 3. [`judge`] computes *ours* for each claim and its [`Verdict`];
-//! 4. [`table`] prints them on a terminal, [`claims_json`] for a machine, and [`page()`] with the [`figure`]s for a reader.
+//! 4. [`table`] prints them on a terminal, [`claims_json`] for a machine, and [`page()`] with the
+//!    [`figure`]s for a reader.
 
 mod file_error;
 mod table;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::FileError;
 
-/// Who printed a number.
+/// The publication of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -32,11 +32,11 @@ impl Source {
 pub struct PublishedRow {
     /// The curve or bar group it belongs to: the value of the figure's `series`.
     pub series: String,
-    /// Where on the x axis: the value of the figure's `x` label.
+    /// The value of the figure's `x` label.
     pub x: String,
     /// The number, in the unit of the figure's y axis.
     pub value: f64,
-    /// Who printed it.
+    /// The publication.
     pub source: Source,
     /// The panel it belongs to: the value of the figure's `facet`; empty when there are no panels.
     pub facet: String,
@@ -44,8 +44,9 @@ pub struct PublishedRow {
 
 const COLUMNS: [&str; 5] = ["series", "x", "value", "source", "facet"];
 
-/// Reads `text`, called `name` in errors: columns `series,x,value,source` and, where the figure has panels, `facet`. Lines
-/// that start with `#` say where the numbers are from. No number may be given twice.
+/// Reads `text`, called `name` in errors: columns `series,x,value,source` and, where the figure has
+/// panels, `facet`. Lines that start with `#` say where the numbers are from. No number may be
+/// given twice.
 pub fn parse(name: &str, text: &str) -> Result<Vec<PublishedRow>, FileError> {
     let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(text.as_bytes());
     check_header(name, reader.headers().map_err(|error| broken(name, &error))?)?;

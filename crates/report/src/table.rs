@@ -6,7 +6,8 @@ use serde::Serialize;
 use crate::value::show_with_unit;
 use crate::{ClaimResult, Value, Verdict};
 
-/// The verdicts as an aligned table, one claim a line, followed by the reason of each that does not agree and a count.
+/// The verdicts as an aligned table, one claim a line, followed by the reason of each that does not
+/// agree and a count.
 pub fn table(results: &[ClaimResult]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -58,8 +59,9 @@ struct Line<'a> {
     reason: &'a str,
 }
 
-/// `claims.json`: a list of `{"id", "paper", "ours", "verdict", "reason"}`, `ours` in the unit and shape of `paper`, or null
-/// when there is none. Numbers are rounded to ten significant digits: what follows is noise of binary fractions.
+/// `claims.json`: a list of `{"id", "paper", "ours", "verdict", "reason"}`, `ours` in the unit and
+/// shape of `paper`, or null when there is none. Numbers are rounded to ten significant digits:
+/// what follows is noise of binary fractions.
 pub fn claims_json(results: &[ClaimResult]) -> String {
     let line = |result: &'_ ClaimResult| serde_json::to_string(&line(result)).unwrap_or_default();
     let lines: Vec<String> = results.iter().map(line).collect();

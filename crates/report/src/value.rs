@@ -1,4 +1,5 @@
-//! What a claim is about: a number, a statement, or a list of them; and the interval in which ours agrees.
+//! The value of a claim: a number, a statement, or a list of them; and the interval in which ours
+//! agrees.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,7 @@ pub enum Value {
     List(Vec<Value>),
 }
 
-/// Where our value must lie to agree, in the shape of the value.
+/// The interval of agreement, in the shape of the value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Accept {
     /// Both ends belong to it.
@@ -30,7 +31,8 @@ pub enum Accept {
     Each(Vec<Accept>),
 }
 
-/// Room for rounding at the ends of an interval, relative to the end: binary fractions of printed decimals.
+/// Room for rounding at the ends of an interval, relative to the end: binary fractions of printed
+/// decimals.
 const ROUNDING: f64 = 1e-9;
 
 impl Value {
@@ -60,7 +62,7 @@ impl Value {
         }
     }
 
-    /// What kind of thing it is, for error messages.
+    /// The kind of value, for error messages.
     pub(crate) fn shape(&self) -> String {
         match self {
             Value::Number(_) => "a number".to_owned(),
@@ -69,7 +71,7 @@ impl Value {
         }
     }
 
-    /// Whether `other` is built alike, down to the last list.
+    /// Whether `other` has the same shape, with all lists.
     pub fn same_shape(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Number(_), Value::Number(_)) | (Value::Truth(_), Value::Truth(_)) => true,
@@ -115,7 +117,7 @@ impl Accept {
         }
     }
 
-    /// Whether `value` is in agreement. A value of another shape never is.
+    /// Whether `value` agrees. A value of another shape never does.
     pub fn contains(&self, value: &Value) -> bool {
         match (self, value) {
             (Accept::Between { low, high }, Value::Number(number)) => {
@@ -140,8 +142,8 @@ impl Accept {
     }
 }
 
-/// A number for people: whole numbers in full, others to five significant digits, very large or small ones with a power
-/// of ten.
+/// A number for people: whole numbers in full, others to five significant digits, very large or
+/// small ones with a power of ten.
 pub(crate) fn show_number(number: f64) -> String {
     if number.fract() == 0.0 && number.abs() < 1e9 {
         return format!("{number:.0}");

@@ -11,7 +11,7 @@ use crate::measure::{Evaluated, Measure, Reading, describe};
 use crate::published::PublishedRow;
 use crate::{FileError, Value};
 
-/// How our value stands to the paper's.
+/// The result of comparing our value with the paper's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -41,36 +41,36 @@ pub struct ClaimResult {
     pub id: String,
     /// Figure, table or section of the paper.
     pub place: String,
-    /// What was measured, in the ledger's words.
+    /// The quantity, as the ledger of claims has it.
     pub metric: String,
-    /// What it may be used for.
+    /// Its purpose.
     pub role: Role,
     /// The unit of all three values.
     pub unit: String,
     /// The paper's value.
     pub paper: Value,
-    /// What the authors' public artifact prints, where it prints it.
+    /// The value of the authors' public artifact, if it has one.
     pub artifact: Option<Value>,
     /// Our value, in the shape of the paper's.
     pub ours: Option<Value>,
-    /// How they stand.
+    /// The results of the comparisons.
     pub verdict: Verdict,
     /// Why; never empty.
     pub reason: String,
-    /// It differs and nobody has written down why.
+    /// It differs, without a written reason.
     pub unexplained: bool,
 }
 
-/// What there is to judge by: one experiment, how it measures claims, and its run.
+/// The evidence of verdicts: one experiment, its measures, and its run.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence<'a> {
     /// Its name, `edm/fig8a`.
     pub experiment: &'a str,
-    /// How it measures claims.
+    /// Its measures of claims.
     pub bindings: &'a Bindings,
     /// The points of its run, in the order of the sweep; empty when it was not run.
     pub points: &'a [Summary],
-    /// What others printed.
+    /// Published numbers.
     pub published: &'a [PublishedRow],
 }
 
@@ -79,13 +79,14 @@ pub struct Evidence<'a> {
 pub struct Judgement {
     /// One a claim, in the order of the claims.
     pub results: Vec<ClaimResult>,
-    /// Measures that found no value in an experiment that was run. The claim is then not comparable, with this reason; after
-    /// a whole run it is a defect of the experiment's `claims.toml`.
+    /// Measures that found no value in an experiment that was run. The claim is then not
+    /// comparable, with this reason; after a whole run it is a defect of the experiment's
+    /// `claims.toml`.
     pub problems: Vec<FileError>,
 }
 
-/// Judges `claims` by `evidence`. An experiment that measures an unknown claim, or one that another measures too, is an
-/// error.
+/// Judges `claims` by `evidence`. An experiment that measures an unknown claim, or one that another
+/// measures too, is an error.
 pub fn judge(claims: &[Claim], evidence: &[Evidence<'_>]) -> Result<Judgement, FileError> {
     let found = bindings_by_claim(claims, evidence)?;
     let readings: Vec<Reading<'_>> = evidence.iter().map(|one| Reading::new(one.points, one.published)).collect();
@@ -214,7 +215,7 @@ impl Case<'_> {
     }
 }
 
-/// What the points that went into a value warn of.
+/// Warnings of the points of a value.
 fn caveat(points: &[Summary], used: impl Iterator<Item = usize>) -> Option<String> {
     let used: Vec<&Summary> = used.map(|index| &points[index]).collect();
     let partial = used.iter().filter(|point| point.partial).count();

@@ -1,4 +1,5 @@
-//! Builds a page from made-up summaries and opens it: does it say what it must, does it fetch nothing, does it render.
+//! Builds a page from made-up summaries and opens it: does it say what it must, does it fetch
+//! nothing, does it render.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -290,8 +291,9 @@ fn a_broken_page_does_not_pass_the_check() {
     }
 }
 
-/// What `tests/page/check.py` prints about `file`; none when there is no Chromium and none is required. Leaves a picture in
-/// `screenshot`: `RACKWEAVE_SCREENSHOT=page.png cargo test -p report --test page` is how to look at a page.
+/// What `tests/page/check.py` prints about `file`; none when there is no Chromium and none is
+/// required. Leaves a picture in `screenshot`:
+/// `RACKWEAVE_SCREENSHOT=page.png cargo test -p report --test page` is how to look at a page.
 fn checked(file: &Path, screenshot: Option<OsString>) -> Option<String> {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/page/check.py");
     let mut command = Command::new("python3");

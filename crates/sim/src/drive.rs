@@ -11,8 +11,8 @@ use history::StoreHistory;
 use kernel::{EventQueue, Foresight, Soon};
 use record::metric::Meter;
 use record::{
-    Audit, Backlog, Keep, Keeper, Ledger, Outcome, Place, Row, RunFacts, RunIdentity, Sink, SinkError, SpanKind, Spans,
-    Summarizer, Summary, Transient,
+    Audit, Backlog, Keep, Keeper, Ledger, Outcome, Place, Pool, Row, RunFacts, RunIdentity, Sink, SinkError, SpanKind,
+    Spans, Summarizer, Summary, Transient,
 };
 use std::collections::BTreeMap;
 use workload::{Arrival, Source};
@@ -274,6 +274,8 @@ pub struct Outcomes {
     pub summary: Summary,
     /// The latency histograms, as [`Summarizer::histograms`] gives them.
     pub histograms: BTreeMap<String, Vec<u8>>,
+    /// The same for percentiles over several seeds.
+    pub pool: Pool,
     /// What of it is a transient, if it was measured from the beginning.
     pub transient: Transient,
     /// What clients of a key-value store asked and saw, if it was to be kept.
@@ -309,15 +311,17 @@ impl Played {
     pub fn finish(self) -> Outcomes {
         let Played { meter, history, counted } = self;
         let (metrics, warnings) = meter.finish();
-        let (mut summary, histograms, transient) = match counted {
+        let (mut summary, histograms, pool, transient) = match counted {
             Counted::Requests { facts, summarizer } => {
                 let summary = summarizer.finish(&RunFacts { metrics, ..*facts });
-                (summary, summarizer.histograms(), summarizer.transient())
+                (summary, summarizer.histograms(), summarizer.pool(), summarizer.transient())
             }
-            Counted::Nothing(summary) => (Summary { metrics, ..*summary }, BTreeMap::new(), Transient::Unknown),
+            Counted::Nothing(summary) => {
+                (Summary { metrics, ..*summary }, BTreeMap::new(), Pool::default(), Transient::Unknown)
+            }
         };
         summary.warnings.extend(warnings);
-        Outcomes { summary, histograms, transient, history }
+        Outcomes { summary, histograms, pool, transient, history }
     }
 }
 

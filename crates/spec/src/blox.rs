@@ -22,32 +22,33 @@ pub use resolve::{PAGE, REPLICAS_IN_RACK};
 /// How often a page of a swap is tried before the swap is given up. Ours.
 pub const SWAP_ATTEMPTS: u32 = 3;
 
-/// A rack of storage servers behind one switch, its volumes, and who asks for them.
+/// A rack of storage servers behind one switch, with volumes and clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Blox {
     /// RackBlox or a rival.
     pub design: crate::DesignName,
     /// Delays between clients and rack from a file, in place of `rack.network`.
     pub recorded_network: Option<RecordedNetwork>,
-    /// Servers, clients, switch and the networks around them.
+    /// Servers, clients, switch and networks.
     pub rack: Rack,
     /// The drives.
     pub flash: Flash,
-    /// How drives are divided.
+    /// Virtual drives of each drive.
     pub vssd: Vssd,
-    /// In which order a server hands requests to a drive.
+    /// The I/O scheduler of a server.
     pub scheduler: Scheduler,
-    /// When garbage is collected.
+    /// Garbage collection.
     pub collection: Collection,
     /// The software controller of the rivals.
     pub controller: Controller,
     /// Heartbeats and leases.
     pub membership: Membership,
-    /// Who asks for what, and when.
+    /// The load.
     pub io: workload::storage::Config,
-    /// A block trace in place of `io`'s own requests, which then says clients, volumes and their data alone.
+    /// A block trace in place of `io`'s own requests, which then says clients, volumes and their
+    /// data alone.
     pub replay: Option<BlockReplay>,
-    /// What an open loop was asked to offer, in requests a second of all clients; `None` in a closed loop.
+    /// Offered load of all clients, in requests a second; `None` in a closed loop.
     pub requests_per_second: Option<f64>,
     /// What is measured, and how long stragglers are waited for.
     pub run: Run,
@@ -55,7 +56,8 @@ pub struct Blox {
     pub faults: Vec<Fault>,
     /// Drives that exchange what they hold, in order of time.
     pub swaps: Vec<PlannedSwap>,
-    /// Whether every operation is remembered and the history checked for linearizability at the end.
+    /// Whether every operation is remembered and the history checked for linearizability at the
+    /// end.
     pub check_history: bool,
 }
 
@@ -89,7 +91,7 @@ pub struct RecordedNetwork {
     pub delays: Arc<[Span]>,
 }
 
-/// Servers, clients, switch and the networks around them.
+/// Servers, clients, switch and networks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rack {
     /// Storage servers.
@@ -129,7 +131,7 @@ pub struct Rack {
 /// The drives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flash {
-    /// Whose geometry and times.
+    /// Model of the drive.
     pub preset: PresetName,
     /// What is different from the preset, as `rackweave fit` finds it.
     pub own: OwnNumbers,
@@ -137,24 +139,26 @@ pub struct Flash {
     pub pages_per_block: Option<u32>,
     /// What reads may interrupt; the preset's own when not given.
     pub suspension: Option<Suspension>,
-    /// Which block is collected next.
+    /// Choice of the block to collect.
     pub victim: VictimName,
     /// Whether relocated data are kept apart from new data.
     pub hot_cold: bool,
-    /// What drives hold when a run begins.
+    /// State of the drives at the start of a run.
     pub state: FlashState,
 }
 
-/// What drives hold when a run begins.
+/// State of the drives at the start of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FlashState {
     /// Nothing.
     Clean,
     /// The virtual drives' data, written once in order.
     Filled,
-    /// That, overwritten at random until a share of the free blocks is used up ([`Vssd::used_before`]).
+    /// That, overwritten at random until a share of the free blocks is used up
+    /// ([`Vssd::used_before`]).
     Used,
-    /// That, overwritten at random with so many blocks kept free, until write amplification is steady.
+    /// That, overwritten at random with so many blocks kept free, until write amplification is
+    /// steady.
     Fragmented(Steady),
     /// What a snapshot holds.
     Snapshot(FlashSnapshot),
@@ -190,7 +194,7 @@ pub struct OwnNumbers {
     pub write_firmware: Option<Span>,
 }
 
-/// How drives are divided.
+/// Virtual drives of each drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Vssd {
     /// Virtual drives on each drive.
@@ -203,13 +207,13 @@ pub struct Vssd {
     pub group: u32,
     /// Flash of a virtual drive, spare blocks included.
     pub capacity: Bytes,
-    /// The share of it that holds data.
+    /// Share of it that holds data.
     pub data: f64,
     /// The share of free blocks that is used up before the run.
     pub used_before: f64,
     /// DRAM of its server that holds writes on their way to flash.
     pub write_cache: Bytes,
-    /// Share of `write_cache` that may be dirty before anything is flushed.
+    /// Share of `write_cache` at which flushing starts.
     pub flush_above: f64,
     /// Requests outstanding at the drive.
     pub device_depth: u32,
@@ -234,7 +238,7 @@ pub struct PlannedSwap {
     pub ssds: (u32, u32),
 }
 
-/// In which order a server hands requests to a drive.
+/// The I/O scheduler of a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scheduler {
     /// The scheduler.
@@ -249,10 +253,10 @@ pub struct Scheduler {
     pub window: u32,
 }
 
-/// When garbage is collected.
+/// Garbage collection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Collection {
-    /// Who is asked first.
+    /// Coordinator.
     pub coordination: CoordinationName,
     /// Below this share of free blocks a server would like to collect.
     pub soft: f64,
@@ -260,7 +264,7 @@ pub struct Collection {
     pub regular: f64,
     /// At this share it stops.
     pub stop: f64,
-    /// Between two looks at the free blocks.
+    /// Period of checks of the free blocks.
     pub check_period: Span,
     /// How often an unanswered regular request is sent again.
     pub retries: u32,
@@ -274,7 +278,7 @@ pub struct Collection {
     pub idle_threshold: Span,
     /// Dies of a virtual drive that collect at the same time.
     pub streams: u32,
-    /// Pages that a die moves before host requests get their turn.
+    /// Pages that a die moves between host requests.
     pub burst: u32,
 }
 
@@ -283,7 +287,7 @@ pub struct Collection {
 pub struct Controller {
     /// Between two allocations.
     pub period: Span,
-    /// What a read costs less than a write: a write counts as so many reads.
+    /// Cost of a write, in reads.
     pub write_cost: u32,
     /// Capacity of a virtual drive, in reads a second; `None` for what its flash can do.
     pub capacity: Option<u32>,
@@ -298,19 +302,20 @@ pub struct Membership {
     pub misses: u32,
     /// How long a server serves without having heard from the control plane.
     pub lease: Span,
-    /// A dead server's replicas are built again elsewhere after so long.
+    /// Time from a server's death to the rebuild of its replicas on others.
     pub replace_after: Span,
-    /// Orders, invalidations and fetches that get no answer are sent again after so long.
+    /// Timeout of orders, invalidations and fetches, which are then repeated.
     pub resend: Span,
-    /// A page that stays invalid for so long is replayed: its writer may have died.
+    /// Age at which an invalid page is replayed: its writer may have died.
     pub replay: Span,
-    /// Pages that a rebuild asks for at a time.
+    /// Outstanding pages of a rebuild.
     pub fetch_window: u32,
-    /// How long a client waits before it asks another replica.
+    /// Timeout of a client, which then tries another replica.
     pub client_timeout: Span,
-    /// How often a request is sent at most.
+    /// Attempts of a request at most.
     pub client_attempts: u32,
-    /// Timeouts in a row, without a packet from the rack, after which a client takes its switch for dead.
+    /// Timeouts in a row, without a packet from the rack, after which a client takes its switch for
+    /// dead.
     pub client_silence: u32,
 }
 
@@ -323,7 +328,7 @@ impl Blox {
 }
 
 impl Membership {
-    /// How long a client waits for a request that nobody answers, and as long as one more timeout.
+    /// Longest wait of a client for an unanswered request, plus one timeout.
     pub fn patience(&self) -> Span {
         self.client_timeout * (u64::from(self.client_attempts) + 1)
     }

@@ -1,7 +1,9 @@
-//! Checks a document against the JSON Schema, and says everything that is wrong with it in the file's own words.
+//! Checks a document against the JSON Schema, and says everything that is wrong with it in the
+//! file's own words.
 //!
-//! A general validator would say "is not valid under any of the schemas"; this one knows the few constructs that our schema
-//! is made of, so it can name keys, units, ranges and the closest right spelling.
+//! A general validator would say "is not valid under any of the schemas"; this one knows the few
+//! constructs that our schema is made of, so it can name keys, units, ranges and the closest right
+//! spelling.
 
 use crate::document::{Node, Value};
 use crate::error::{Problem, Problems};
@@ -46,7 +48,7 @@ pub(crate) fn property<'a>(root: &'a Json, schema: &'a Json, key: &str) -> Optio
     })
 }
 
-/// Whether a schema stands for a table with fixed keys, so that a path may go on below it.
+/// Whether a schema is a table with fixed keys, so that a path may continue below it.
 pub(crate) fn is_table(root: &Json, schema: &Json) -> bool {
     follow(root, schema).get("properties").is_some()
 }
@@ -83,7 +85,8 @@ struct Checker<'a> {
 
 impl Checker<'_> {
     fn node(&mut self, schema: &Json, node: &Node, path: &str) {
-        // The reference's siblings (a range beside it) do not occur: schemars puts keywords into the definition.
+        // The reference's siblings (a range beside it) do not occur: schemars puts keywords into
+        // the definition.
         let root = self.root;
         if let Some(allowed) = words(root, schema) {
             return self.word(allowed, node, path);
@@ -102,7 +105,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Right when any branch takes it; otherwise what is wrong with the branch that is meant, by the type of the value.
+    /// Right when any branch takes it; otherwise what is wrong with the branch that is meant, by
+    /// the type of the value.
     fn one_of(&mut self, several: &[&Json], node: &Node, path: &str) {
         let root = self.root;
         let fits = |branch: &&&Json| {

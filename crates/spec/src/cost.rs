@@ -8,8 +8,8 @@ use transport::fastpass;
 /// The read request of every rival: an address of 8 bytes (EDM, 4.2).
 pub const READ_REQUEST: Bytes = Bytes::new(8);
 
-/// Bytes that a lone request puts on each direction of its two links, control messages included. This is what a load with
-/// `load_basis = "link"` counts.
+/// Bytes that a lone request puts on each direction of its two links, control messages included.
+/// This is what a load with `load_basis = "link"` counts.
 pub fn wire_cost(design: &Design, operation: Operation, bytes: Bytes) -> WireCost {
     match design {
         Design::Edm(edm) => edm::cost::wire_cost(&edm.config, operation, bytes),
@@ -22,7 +22,8 @@ pub(crate) fn largest_packet(protocol: &Protocol) -> Bytes {
     Bytes::new(u64::from(protocol.train(protocol.full()).first))
 }
 
-/// What a lone request of Fastpass puts on the arbiter's link: demands down to it, allocations up from it. `None` for the others.
+/// What a lone request of Fastpass puts on the arbiter's link: demands down to it, allocations up
+/// from it. `None` for the others.
 pub(crate) fn arbiter_cost(design: &Design, operation: Operation, bytes: Bytes) -> Option<[f64; 2]> {
     let Design::Packet(Packet { protocol: Protocol::Fastpass(config), .. }) = design else { return None };
     let all = fastpass::wire_cost(config, operation, bytes, READ_REQUEST);
@@ -32,8 +33,8 @@ pub(crate) fn arbiter_cost(design: &Design, operation: Operation, bytes: Bytes) 
     Some([demands as f64, allocations as f64])
 }
 
-/// The end-to-end time of a lone request: exact for EDM, an estimate that is good enough for warnings for the rivals (a simulator
-/// measures theirs).
+/// The end-to-end time of a lone request: exact for EDM, an estimate that is good enough for
+/// warnings for the rivals (a simulator measures theirs).
 pub(crate) fn unloaded(plan: &Messages, operation: Operation, bytes: Bytes) -> Span {
     let fabric = &plan.fabric;
     let in_fabric = match &plan.design {
@@ -54,7 +55,8 @@ pub(crate) fn unloaded(plan: &Messages, operation: Operation, bytes: Bytes) -> S
     in_fabric + plan.memory.latency
 }
 
-/// A message from application to application: the stack, the fibre, and every packet once plus the first again at the switch.
+/// A message from application to application: the stack, the fibre, and every packet once plus the
+/// first again at the switch.
 fn one_way(packet: &Packet, fabric: &Fabric, bytes: Bytes) -> Span {
     let stack = &packet.stack;
     let train = packet.protocol.train(bytes);
@@ -77,8 +79,8 @@ mod tests {
         experiment.points(None).remove(0).plan.messages().unwrap().clone()
     }
 
-    /// Table 1 of EDM without serialization, and two frames (host and switch) of the message at 25 Gb/s: a bare RREQ is 84 B, 64 B of data make
-    /// 102 B with raw Ethernet, 142 B with TCP.
+    /// Table 1 of EDM without serialization, and two frames (host and switch) of the message at 25
+    /// Gb/s: a bare RREQ is 84 B, 64 B of data make 102 B with raw Ethernet, 142 B with TCP.
     #[test]
     fn unloaded_times_are_table_1_and_serialization() {
         let wire = |bytes: u64| base::Rate::gbps(25).span_of(Bytes::new(2 * bytes));

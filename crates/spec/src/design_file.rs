@@ -24,7 +24,8 @@ macro_rules! designs {
         RackbloxSoftware,
         /// Virtual datacenters: rate limits at the hosts from a central controller (OSDI'14).
         Vdc,
-        /// A SAN with NVMe-oF traffic control: routing by telemetry, eager bandwidth reservation, storage-driven scheduling (NSDI'26).
+        /// A SAN with NVMe-oF traffic control: routing by telemetry, eager bandwidth reservation,
+        /// storage-driven scheduling (NSDI'26).
         San,
         /// The same SAN with each technique off, unless its table turns it on.
         SanPlain,
@@ -32,21 +33,25 @@ macro_rules! designs {
         WearLevelling,
         /// S-Direct: a NIC that drives NVMe devices peer to peer (Lu, APNet).
         SDirect,
-        /// The Linux kernel's storage stack on the machine's cores; with clients elsewhere, an NVMe-oF target over it.
+        /// The Linux kernel's storage stack on the machine's cores; with clients elsewhere, an
+        /// NVMe-oF target over it.
         Linux,
-        /// SPDK, polling and batching, on the machine's cores; with clients elsewhere, an NVMe-oF target over it.
+        /// SPDK, polling and batching, on the machine's cores; with clients elsewhere, an NVMe-oF
+        /// target over it.
         Spdk,
-        /// An NVMe-oF target in the NIC, without the machine's cores, whose data pass through its memory.
+        /// An NVMe-oF target in the NIC, without the machine's cores, whose data pass through its
+        /// memory.
         TargetOffload,
-        /// Scalio: a key-value store whose clients read the box's memory and flash themselves (OSDI'25).
+        /// Scalio: a key-value store whose clients read the JBOF's memory and flash themselves
+        /// (OSDI'25).
         Scalio,
-        /// LEED: a key-value store in which the box's cores do everything (SIGCOMM'23).
+        /// LEED: a key-value store in which the JBOF's cores do everything (SIGCOMM'23).
         Leed,
-        /// LEED behind Ditto, a cache that clients run on the box's memory (SOSP'23).
+        /// LEED behind Ditto, a cache that clients run on the JBOF's memory (SOSP'23).
         LeedDitto,
         /// The box's SSDs behind an NVMe-oF target on its cores, without a store.
         NvmeOf,
-        /// The same target in the box's adapter.
+        /// The same target in the JBOF's adapter.
         NvmeOfOffload,
     }
 } };
@@ -54,7 +59,7 @@ macro_rules! designs {
 crate::rivals!(designs);
 
 impl DesignName {
-    /// Whether it is the box without a store.
+    /// Whether it is the JBOF without a store.
     pub(crate) fn is_bare_flash(self) -> bool {
         matches!(self, DesignName::NvmeOf | DesignName::NvmeOfOffload)
     }
@@ -63,8 +68,9 @@ impl DesignName {
 words! {
     /// The fixed latencies of hosts and switch (EDM, Table 1).
     StackName {
-        /// The design's usual one: hardware TCP for dctcp, pfabric, fastpass and hardware-tcp; RoCEv2 for dcqcn and rocev2; raw Ethernet for
-        /// receiver-driven and raw-ethernet; CXL ports for cxl.
+        /// The design's usual one: hardware TCP for dctcp, pfabric, fastpass and hardware-tcp;
+        /// RoCEv2 for dcqcn and rocev2; raw Ethernet for receiver-driven and raw-ethernet; CXL
+        /// ports for cxl.
         Own,
         /// No latency but the transceivers'.
         None,
@@ -102,7 +108,8 @@ words! {
 words! {
     /// What is kept in order.
     OrderingName is edm::Ordering {
-        /// Nothing: messages of a pair overtake each other as the policy says. Not EDM as published.
+        /// Nothing: messages of a pair overtake each other as the policy says. Not EDM as
+        /// published.
         None is edm::Ordering::None,
         /// Each direction of a pair for itself: a read may overtake an earlier write.
         Channel is edm::Ordering::Channel,
@@ -113,7 +120,8 @@ words! {
 
 macro_rules! design_table {
     ($( $(#[$doc:meta])* $rival:ident $key:ident : $file:ident of $config:ident; )*) => { table! {
-    /// What moves the messages. A table of a design that no point of the experiment uses is an error.
+    /// What moves the messages. A table of a design that no point of the experiment uses is an
+    /// error.
     #[serde(rename_all = "kebab-case")]
     DesignFile {
         /// Which design.
@@ -135,28 +143,33 @@ table! {
         chunk: Quantity<Bytes> ["1B" to "65535B"] = Bytes::new(256),
         /// Most active notifications of an ordered pair, the paper's X (4.3: 3).
         active_per_pair: u8 [1 to 64] = 3,
-        /// Which message goes first (4.3.2 has heavy-tailed sizes, for which 3.1.1 recommends SRPT).
+        /// Which message goes first (4.3.2 has heavy-tailed sizes, for which 3.1.1 recommends
+        /// SRPT).
         policy: PolicyName = edm::Policy::Srpt,
         /// What is kept in order (3.1.1, property 5).
         ordering: OrderingName = edm::Ordering::Pair,
         /// Matching iterations before grants go out; 1 grants after every iteration (3.1.2).
         iterations: u32 [1 to 64] = 1,
-        /// How many scheduler cycles before a port is free its next grant may be issued: an iteration's 3 (3.1.2) hide the round that a
-        /// free port would otherwise wait for; 0 waits.
+        /// How many scheduler cycles before a port is free its next grant may be issued: an
+        /// iteration's 3 (3.1.2) hide the round that a free port would otherwise wait for; 0 waits.
         look_ahead_cycles: u32 [to 1_000_000] = 3,
         /// Clock of host and switch PHY logic (3.2: 2.56 ns; 100 GbE bundles four such lanes, 4.1).
         phy_clock: Quantity<Clock> ["1MHz" to "100GHz"] = Clock::hz(390_625_000),
-        /// Clock of the scheduler (4.1: 3 GHz as an ASIC; the FPGA testbed of Table 1 runs it at the PHY's clock).
+        /// Clock of the scheduler (4.1: 3 GHz as an ASIC; the FPGA testbed of Table 1 runs it at
+        /// the PHY's clock).
         scheduler_clock: Quantity<Clock> ["1MHz" to "100GHz"] = Clock::mhz(3_000),
-        /// Most bytes of small writes that share one notification (3.1.2); the size of a chunk by default, `"0B"` for never.
+        /// Most bytes of small writes that share one notification (3.1.2); the size of a chunk by
+        /// default, `"0B"` for never.
         batch: Quantity<Bytes> = Bytes::new(256),
-        /// An unanswered read is answered with NULL after this long (3.3 leaves the value open; ours is far beyond any queue).
+        /// An unanswered read is answered with NULL after this long (3.3 leaves the value open;
+        /// ours is far beyond any queue).
         timeout: Quantity<Span> ["1ps" to "1h"] = Span::ms(10),
         /// Whether every message also goes to a backup switch (3.3).
         redundant: bool = false,
         /// How memory and frames share a link (3.2.3).
         preemption: PreemptionName = Preemption::Fair,
-        /// Measure, besides the run, the time to a maximal matching of a full demand matrix over so many random trials (3.1.3).
+        /// Measure, besides the run, the time to a maximal matching of a full demand matrix over so
+        /// many random trials (3.1.3).
         matching_trials: u32 [to 10_000] = 0,
     } as {
         config: edm::Config {

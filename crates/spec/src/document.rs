@@ -1,13 +1,13 @@
 //! An experiment file as a tree in which every value knows where it was written.
 //!
-//! Sweeps, scales and settings from the command line replace values by key path before anything is interpreted, so a mistake is
-//! reported where the offending value stands, wherever it ends up.
+//! Sweeps, scales and settings from the command line replace values by key path before anything is
+//! interpreted, so an error is reported at the position of the value.
 
 use crate::error::{Place, Problem, Problems};
 use serde_json::{Number, Value as Json};
 use toml::de::{DeTable, DeValue};
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
     pub place: Place,
@@ -104,7 +104,7 @@ impl Node {
         path.split('.').try_fold(self, |node, key| node.child(key))
     }
 
-    /// Where `path` stands, or the closest table around the place where it would stand.
+    /// The position of `path`, or of the closest table around it.
     pub(crate) fn place_of(&self, path: &str) -> Place {
         let mut node = self;
         for key in path.split('.') {
@@ -150,7 +150,7 @@ impl Node {
         Some(entries.remove(found).node)
     }
 
-    /// Takes what stands at a key path away; whether something stood there.
+    /// Removes the value at a key path. Returns whether there was one.
     pub(crate) fn take_out(&mut self, path: &str) -> bool {
         let Some((key, rest)) = path.split_once('.') else { return self.remove(path).is_some() };
         let child = match &mut self.value {
@@ -161,7 +161,8 @@ impl Node {
         child.is_some_and(|child| child.take_out(rest))
     }
 
-    /// The same value for serde. What cannot be said in JSON (infinity, a date) becomes null; the check against the schema has refused it.
+    /// The same value for serde. What cannot be said in JSON (infinity, a date) becomes null; the
+    /// check against the schema has refused it.
     pub(crate) fn to_json(&self) -> Json {
         match &self.value {
             Value::Text(text) => Json::String(text.clone()),
@@ -213,7 +214,7 @@ fn from_table(table: &DeTable<'_>, place: Place, lines: &Lines<'_>) -> Node {
     let entry = |(key, value): &(&toml::Spanned<_>, &toml::Spanned<DeValue<'_>>)| {
         let key: &toml::Spanned<std::borrow::Cow<'_, str>> = key;
         let key_place = lines.place(key.span().start);
-        // A table stands where its name does; a value where it begins.
+        // The position of a table is that of its name; of a value, its first character.
         let inner = if value.get_ref().is_table() { key_place } else { lines.place(value.span().start) };
         Entry { key: key.get_ref().to_string(), key_place, node: from_value(value.get_ref(), inner, lines) }
     };

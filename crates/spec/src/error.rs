@@ -54,7 +54,8 @@ pub struct PlanError {
     pub place: Place,
     /// The key path, `workload.load`; empty for the file as a whole.
     pub key: String,
-    /// The sweep point at which it shows, `design.name = dctcp`; `None` when it does not depend on the point.
+    /// The sweep point at which it shows, `design.name = dctcp`; `None` when it does not depend on
+    /// the point.
     pub point: Option<String>,
     /// At how many more points it shows in the same way.
     pub other_points: usize,
@@ -117,7 +118,7 @@ pub enum Problem {
     UnknownKey {
         /// The key.
         got: String,
-        /// The allowed key that looks most like it.
+        /// The most similar allowed key.
         nearest: Option<String>,
         /// Every key that would do.
         allowed: Vec<String>,
@@ -154,7 +155,7 @@ pub enum Problem {
     NotAllowed {
         /// The word.
         got: String,
-        /// The allowed word that looks most like it.
+        /// The most similar allowed word.
         nearest: Option<String>,
         /// Every word that would do.
         allowed: Vec<String>,
@@ -211,7 +212,7 @@ fn suggestion(nearest: &Option<String>) -> String {
     nearest.as_ref().map(|word| format!(", did you mean `{word}`?")).unwrap_or_default()
 }
 
-/// The allowed word that looks most like `got`, if any looks like it at all.
+/// The most similar allowed word to `got`, if any is similar.
 fn nearest(got: &str, allowed: &[String]) -> Option<String> {
     let likeness = |word: &String| (strsim::jaro_winkler(got, word) * 1e6) as u64;
     allowed.iter().max_by_key(|word| likeness(word)).filter(|word| likeness(word) >= 800_000).cloned()

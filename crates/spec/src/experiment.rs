@@ -68,14 +68,16 @@ pub struct Experiment {
 
 /// Reads and checks an experiment file.
 ///
-/// `name` stands in messages; `files` opens what the file refers to (size distributions, traces) and is not used after this call.
-/// `overrides` are key paths with values from outside (`("run.requests", "1000")`, `("fabric.rate", "25Gbps")`), written in TOML or as
-/// bare text; they win over the file and its scales, and fix an axis of the sweep when they name its key. An empty value
-/// takes the key out of the file.
+/// `name` is for messages; `files` opens the files that the file refers to (size distributions,
+/// traces) and is not used after this call. `overrides` are key paths with values from outside
+/// (`("run.requests", "1000")`, `("fabric.rate", "25Gbps")`), written in TOML or as bare text; they
+/// win over the file and its scales, and fix an axis of the sweep when they name its key. An empty
+/// value takes the key out of the file.
 ///
 /// # Errors
-/// Everything that is wrong, with its line: unknown keys, wrong types and units, values out of range, impossible combinations, missing
-/// or malformed files; at each point of the sweep and at each scale.
+/// Everything that is wrong, with its line: unknown keys, wrong types and units, values out of
+/// range, impossible combinations, missing or malformed files; at each point of the sweep and at
+/// each scale.
 pub fn parse(
     name: &str,
     text: &str,
@@ -146,8 +148,8 @@ fn paths_in(node: &Node) -> Vec<String> {
     paths
 }
 
-/// Settings from outside take the place of what the file says before that is looked at, so that a bad
-/// value can be healed. One without a value takes the key away.
+/// Settings from outside replace values of the file before it is checked, so that a bad value can
+/// be healed. One without a value takes the key away.
 fn heal(base: &mut Node, overrides: &[(String, String)], problems: &mut Problems) {
     for (path, text) in overrides.iter().map(|(path, text)| (path.trim(), text.trim())) {
         if !text.is_empty() {
@@ -162,8 +164,8 @@ fn heal(base: &mut Node, overrides: &[(String, String)], problems: &mut Problems
 }
 
 impl Experiment {
-    /// The runs at `scale`, in the order of the sweep (its first axis varies slowest); one when there is no sweep. A scale that
-    /// the file does not mention is the file's own size.
+    /// The runs at `scale`, in the order of the sweep (its first axis varies slowest); one when
+    /// there is no sweep. A scale that the file does not mention is the file's own size.
     pub fn points(&self, scale: Option<Scale>) -> Vec<Point> {
         let mut sources = self.sources.clone();
         let points = self.resolve_all(scale, &NoFiles, &mut sources);
@@ -203,7 +205,8 @@ impl Experiment {
         if errors.is_empty() { Ok(()) } else { Err(PlanErrors::new(errors)) }
     }
 
-    /// A table for a design that no point uses is a mistake, unless the design was chosen from outside.
+    /// A table for a design that no point uses is a mistake, unless the design was chosen from
+    /// outside.
     fn unused_tables(&self) -> Vec<PlanError> {
         let mut problems = Problems::new(&self.name, None);
         let entries = self.base.child("design").map_or(&[][..], Node::entries);
@@ -285,7 +288,8 @@ fn chosen<'a>(axes: &'a [Axis], combination: &[usize]) -> Vec<(&'a str, &'a Axis
     axes.iter().zip(combination).map(|(axis, index)| (axis.name.as_str(), &axis.points[*index])).collect()
 }
 
-/// A point may set keys of its own design only: anything else would make points that differ in nothing.
+/// A point may set keys of its own design only: anything else would make points that differ in
+/// nothing.
 fn stray_settings(document: &Node, chosen: &[(&str, &AxisPoint)], problems: &mut Problems) {
     let Some(design) = document.at("design.name").and_then(Node::text) else { return };
     for setting in chosen.iter().flat_map(|(_, point)| &point.settings) {

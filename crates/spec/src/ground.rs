@@ -1,4 +1,4 @@
-//! What a design's defaults may depend on: the rack and the stack that it stands on.
+//! Inputs of a design's defaults: the rack and the stack.
 
 use crate::design_file::{DesignName, StackName};
 use crate::stack::stack_of;
@@ -13,13 +13,15 @@ pub(crate) struct Ground {
     pub stack: EthernetStack,
 }
 
-/// A full Ethernet frame on the wire: 1500 bytes of payload, header, FCS, preamble and gap (IEEE 802.3).
+/// A full Ethernet frame on the wire: 1500 bytes of payload, header, FCS, preamble and gap (IEEE
+/// 802.3).
 const FRAME_WIRE: Bytes = Bytes::new(1538);
 /// A minimum frame on the wire: what an acknowledgement takes.
 const FRAME_WIRE_MIN: Bytes = Bytes::new(84);
 
 impl Ground {
-    /// The ground whose defaults the schema shows: 100 Gb/s, 10 ns of fibre, 19 ns of transceiver, the design's own stack.
+    /// The ground whose defaults the schema shows: 100 Gb/s, 10 ns of fibre, 19 ns of transceiver,
+    /// the design's own stack.
     pub(crate) fn shown(design: DesignName) -> Ground {
         let stack = stack_of(design, StackName::Own, Span::ns(19));
         Ground { rate: Rate::gbps(100), propagation: Span::ns(10), stack }
@@ -29,11 +31,13 @@ impl Ground {
         let stack = &self.stack;
         stack.host_pass() * 2 + stack.switch_receive() + stack.switch_transmit() + self.propagation * 2
     }
-    /// A full frame there and its acknowledgement back, nothing else on the way; each is sent twice (store and forward).
+    /// A full frame there and its acknowledgement back, nothing else on the way; each is sent twice
+    /// (store and forward).
     pub(crate) fn round_trip(&self) -> Span {
         (self.one_way() + self.rate.span_of(FRAME_WIRE) + self.rate.span_of(FRAME_WIRE_MIN)) * 2
     }
-    /// What a link carries in a round trip, in whole full frames (at least one), as bytes on the wire.
+    /// What a link carries in a round trip, in whole full frames (at least one), as bytes on the
+    /// wire.
     pub(crate) fn bandwidth_delay(&self) -> Bytes {
         FRAME_WIRE * u64::from(self.frames_in_flight())
     }
@@ -62,7 +66,8 @@ impl Ground {
 mod tests {
     use super::*;
 
-    /// Two one-way trips of 1889.84 ns (EDM, Table 1: TCP), two full frames of 123.04 ns and two least ones of 6.72 ns.
+    /// Two one-way trips of 1889.84 ns (EDM, Table 1: TCP), two full frames of 123.04 ns and two
+    /// least ones of 6.72 ns.
     #[test]
     fn the_round_trip_is_the_closed_formula() {
         let ground = Ground::shown(DesignName::Dctcp);

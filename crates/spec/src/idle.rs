@@ -1,5 +1,5 @@
-//! Keys that mean something only with a scene, or with the value of another key: what a file may
-//! not give, what it must give, and what a printed plan leaves out, all by the tables' `where`.
+//! Keys that are valid only with a scene, or with the value of another key. The tables' `where`
+//! decides what a file may give, what it must give, and what a printed plan leaves out.
 
 use crate::check::{find, property};
 use crate::design_file::DesignName;
@@ -10,7 +10,7 @@ use crate::soundness::join;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 
-/// What another key must be like.
+/// A condition on another key.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Condition {
@@ -19,6 +19,9 @@ struct Condition {
     is: Option<Vec<Json>>,
     is_not: Option<Vec<Json>>,
     is_given: Option<bool>,
+    /// With `isGiven`: other keys that do as well.
+    #[serde(default)]
+    or_keys: Vec<String>,
 }
 
 fn conditions(schema: &Json) -> Vec<Condition> {
@@ -32,13 +35,13 @@ fn label(value: &Json) -> String {
 }
 
 impl Condition {
-    /// Why the condition fails, if it does. A key that is not given has its default; one whose
-    /// default the schema does not know fails nothing.
+    /// The reason why the condition fails, if it does. A key that is not given has its default; one
+    /// whose default the schema does not know fails nothing.
     fn failure(&self, key: &str, given: Option<&Json>, default: Option<&Json>) -> Option<String> {
         let of = &self.key;
         match (self.is_given, given) {
-            (Some(true), None) => return Some(format!("`{key}` goes only with `{of}`")),
-            (Some(false), Some(_)) => return Some(format!("`{key}` does not go with `{of}`")),
+            (Some(true), None) => return Some(format!("`{key}` is valid only with {}", self.keys())),
+            (Some(false), Some(_)) => return Some(format!("`{key}` is not valid with `{of}`")),
             _ => {}
         }
         let value = given.or(default)?;
@@ -46,12 +49,18 @@ impl Condition {
         let is_not = self.is_not.as_ref().filter(|words| words.contains(value));
         match (is, is_not) {
             (Some(_), _) | (_, Some(_)) if of == "design.name" => {
-                Some(format!("`{key}` does not go with the design {}", label(value)))
+                Some(format!("`{key}` is not valid with the design {}", label(value)))
             }
-            (Some(_), _) => Some(format!("`{key}` goes only with {}, not with {}", self.wanted(), label(value))),
-            (_, Some(_)) => Some(format!("`{key}` does not go with {of} = {}", label(value))),
+            (Some(_), _) => Some(format!("`{key}` is valid only with {}, not with {}", self.wanted(), label(value))),
+            (_, Some(_)) => Some(format!("`{key}` is not valid with {of} = {}", label(value))),
             (None, None) => None,
         }
+    }
+
+    /// The keys of which one must be given.
+    fn keys(&self) -> String {
+        let all = std::iter::once(&self.key).chain(&self.or_keys);
+        all.map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" or ")
     }
 
     /// The values that would do.
@@ -70,12 +79,12 @@ impl Condition {
             (Some(is), _, _) => format!("with `{} = {}`", self.key, words(is)),
             (_, Some(is_not), _) => format!("not with `{} = {}`", self.key, words(is_not)),
             (_, _, Some(false)) => format!("not with `{}`", self.key),
-            _ => format!("with `{}`", self.key),
+            _ => format!("with {}", self.keys()),
         }
     }
 }
 
-/// When a key means something, for a document; nothing of one that always does.
+/// Condition of a key, for a document; `None` if it is always valid.
 pub(crate) fn described(schema: &Json) -> Option<String> {
     let all: Vec<String> = conditions(schema).iter().map(Condition::described).collect();
     let (first, rest) = all.split_first()?;
@@ -100,7 +109,7 @@ struct Table<'a> {
 }
 
 impl File<'_> {
-    /// Why a key with this schema means nothing in its table, if so.
+    /// The reason why a key with this schema is not valid in its table, if it is not.
     fn idle(&self, table: Table<'_>, key: &str, schema: &Json) -> Option<String> {
         conditions(schema).iter().find_map(|condition| {
             let (given, default, _) = self.other(table, condition);
@@ -108,20 +117,22 @@ impl File<'_> {
         })
     }
 
-    /// What is given for the other key of a condition, its default where the schema knows it, and
-    /// whether it goes with the scene.
+    /// The value of the other key of a condition, its default where the schema has it, and whether
+    /// it is valid in the scene.
     fn other<'b>(&'b self, table: Table<'b>, condition: &Condition) -> (Option<&'b Json>, Option<&'b Json>, bool) {
         let of = condition.key.as_str();
-        let (given, schema) = match of.contains('.') {
-            true => (at(self.whole, of), find(self.schema, of).ok()),
-            false => (table.values.get(of), property(self.schema, table.schema, of)),
+        let value = |key: &str| if key.contains('.') { at(self.whole, key) } else { table.values.get(key) };
+        let given = value(of).or_else(|| condition.or_keys.iter().find_map(|key| value(key)));
+        let schema = match of.contains('.') {
+            true => find(self.schema, of).ok(),
+            false => property(self.schema, table.schema, of),
         };
         let varies = self.resolved(table.schema).get("defaultsVary").is_some();
         let default = schema.and_then(|schema| schema.get("default")).filter(|_| !varies);
         (given, default, schema.is_none_or(|schema| goes_with(schema, self.scene)))
     }
 
-    /// Whether a key that is not given must be: nothing is missed for a value that is not known.
+    /// Whether an absent key is required. No key is required for an unknown value.
     fn is_missed(&self, table: Table<'_>, key: &str, schema: &Json) -> bool {
         let is_known = |condition: &Condition| {
             let (given, default, goes) = self.other(table, condition);
@@ -151,7 +162,7 @@ impl File<'_> {
         }
     }
 
-    /// What is wrong: keys with the reason why they mean nothing, and tables with what they miss.
+    /// All errors: keys that are not valid, with the reason, and tables with missing keys.
     fn problems(&self) -> Vec<(String, Problem)> {
         let mut found = Vec::new();
         self.each_table(self.schema, self.whole, "", &mut |table| {
@@ -172,7 +183,7 @@ impl File<'_> {
         found
     }
 
-    /// By the design or the value of another key if it is for that, and by what it means.
+    /// The reason of a requirement: the design, the value of another key, or the meaning.
     fn why_needed(&self, table: Table<'_>, schema: &Json) -> String {
         if table.path.is_empty() {
             let design = at(self.whole, "design.name").map(label).unwrap_or_default();
@@ -200,8 +211,8 @@ fn at<'a>(value: &'a Json, path: &str) -> Option<&'a Json> {
 }
 
 impl Resolver<'_> {
-    /// Refuses keys that mean nothing beside the others, and misses those that must be there.
-    /// `known` are values of keys, or of a whole table's, that are no defaults of the schema.
+    /// Refuses keys that are not valid beside the others, and reports missing ones. `known` are
+    /// values of keys, or of a whole table's, that are no defaults of the schema.
     pub(crate) fn refuse_idle_keys(&mut self, design: DesignName, known: &[(&str, Json)]) {
         let mut whole = self.document.to_json();
         known.iter().for_each(|(path, value)| fill(&mut whole, path, value));
@@ -222,7 +233,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Adds what is not given.
+/// Adds absent keys.
 fn fill(file: &mut Json, path: &str, value: &Json) {
     let (mut table, mut rest) = (file, path);
     while let Some((name, below)) = rest.split_once('.') {
@@ -246,7 +257,7 @@ fn add(given: &mut Json, value: &Json) {
     }
 }
 
-/// Takes out of a whole file what means nothing in it.
+/// Removes keys of a whole file that are not valid in it.
 pub(crate) fn forget_idle_keys(schema: &Json, whole: &mut Json, scene: SceneName) {
     let mut idle = Vec::new();
     let file = File { schema, whole, scene };

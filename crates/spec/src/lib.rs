@@ -1,16 +1,18 @@
 //! From an experiment file to a checked plan: the only place that has defaults.
 //!
-//! * [`parse`] reads a TOML file and finds everything that is wrong with it ([`PlanErrors`]), with lines and allowed values.
-//! * [`Experiment::points`] are its runs: a [`Plan`] each, in which nothing is left to choose, and the labels of the sweep.
-//! * [`Plan::to_toml`] prints a plan with every default, [`Plan::hash`] names it, [`Plan::warnings`](Plan#structfield.warnings) say what to know
-//!   before believing its numbers.
+//! * [`parse`] reads a TOML file and finds everything that is wrong with it ([`PlanErrors`]), with
+//!   lines and allowed values.
+//! * [`Experiment::points`] are its runs: a [`Plan`] each, in which nothing is left to choose, and
+//!   the labels of the sweep.
+//! * [`Plan::to_toml`] prints a plan with every default, [`Plan::hash`] names it,
+//!   [`Plan::warnings`](Plan#structfield.warnings) say what to know before believing its numbers.
 //! * [`schema()`] is the JSON Schema of the file, and what the file is checked against.
 //!
 //! * [`target`] is the same for the file of a live target, which is no experiment.
 //!
-//! How a file becomes a plan: text, a tree with places (`document`), the schema's checks (`check`), sweeps and scales by key path
-//! (`sweep`), keys that mean nothing beside others (`idle`), defaults and combinations (`resolve`),
-//! the rate that a load comes to (`load`), warnings.
+//! How a file becomes a plan: text, a tree with places (`document`), the schema's checks (`check`),
+//! sweeps and scales by key path (`sweep`), keys that mean nothing beside others (`idle`), defaults
+//! and combinations (`resolve`), the rate that a load comes to (`load`), warnings.
 
 pub mod blox;
 mod check;

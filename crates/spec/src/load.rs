@@ -1,8 +1,9 @@
 //! From an offered load to a request rate.
 //!
-//! A load of 1 means that the busiest link direction of the rack is always busy when every request costs what a lone request of its
-//! class costs on the wire in that design, control messages included ([`LoadBasis::Link`]), or with its payload alone
-//! ([`LoadBasis::Payload`]). The cost is averaged over the mix and over each class's sizes: exactly for constants and tables, over
+//! A load of 1 means that the busiest link direction of the rack is always busy when every request
+//! costs what a lone request of its class costs on the wire in that design, control messages
+//! included ([`LoadBasis::Link`]), or with its payload alone ([`LoadBasis::Payload`]). The cost is
+//! averaged over the mix and over each class's sizes: exactly for constants and tables, over
 //! [`QUANTILES`] equally likely sizes for cumulative distributions.
 
 use crate::file::LoadBasis;
@@ -10,7 +11,7 @@ use base::{Bytes, Operation, Rate};
 use transport::cost::WireCost;
 use workload::{Class, Pattern, SizeDistribution};
 
-/// How many sizes stand for a cumulative distribution.
+/// Number of sizes that represent a cumulative distribution.
 pub(crate) const QUANTILES: u32 = 4_000;
 
 /// What a lone request puts on its four link directions in some design.
@@ -45,10 +46,11 @@ impl MeanCost {
         mean
     }
 
-    /// Bytes on the busiest link direction for each request that one asking node makes (all asking nodes make equally many).
+    /// Bytes on the busiest link direction for each request of one source (all sources, of those
+    /// asking nodes make equally many).
     pub(crate) fn busiest(&self, pattern: &Pattern, nodes: u32) -> f64 {
         match pattern {
-            // Every node asks, and is asked as often.
+            // Every node sends as many requests as it receives.
             Pattern::AllToAll | Pattern::Permutation => {
                 (self.requester_up + self.target_up).max(self.requester_down + self.target_down)
             }
@@ -60,7 +62,7 @@ impl MeanCost {
         }
     }
 
-    /// `asked_per_target`: requests that a target gets for each one that an asking node makes.
+    /// `asked_per_target`: requests that a target receives for each one of a source.
     fn busiest_of_roles(&self, asked_per_target: f64) -> f64 {
         let asking = self.requester_up.max(self.requester_down);
         asking.max(self.target_up.max(self.target_down) * asked_per_target)
@@ -78,7 +80,8 @@ pub fn payload_cost(operation: Operation, bytes: Bytes) -> WireCost {
     }
 }
 
-/// The mean gap between the requests of one asking node, in picoseconds, at which `busiest_bytes` a request take `load` of a link.
+/// The mean gap between the requests of one source, in picoseconds, at which `busiest_bytes` a
+/// request take `load` of a link.
 pub(crate) fn mean_gap_ps(busiest_bytes: f64, load: f64, rate: Rate) -> f64 {
     busiest_bytes * 8.0 * 1e12 / (load * rate.as_bps() as f64)
 }
@@ -122,7 +125,8 @@ fn for_each_size(size: &SizeDistribution, visit: &mut dyn FnMut(Bytes, f64)) {
     }
 }
 
-/// The size at a cumulative probability, to the nearest byte and at least one, as the generator draws it.
+/// The size at a cumulative probability, to the nearest byte and at least one, as the generator
+/// draws it.
 fn quantile(points: &[(f64, f64)], probability: f64) -> Bytes {
     let above = points.partition_point(|(_, cumulative)| *cumulative <= probability);
     let bytes = match (above.checked_sub(1).and_then(|below| points.get(below)), points.get(above)) {
@@ -163,9 +167,11 @@ mod tests {
     #[test]
     fn with_roles_the_smaller_side_is_the_busier() {
         let mean = MeanCost::of(&[READ], &toy_cost);
-        // Three memory nodes for each compute node: the compute node's 80 bytes down are the bottleneck.
+        // Three memory nodes for each compute node: the compute node's 80 bytes down are the
+        // bottleneck.
         assert_eq!(mean.busiest(&Pattern::RoleSplit { compute: 36 }, 144), 80.0);
-        // Three compute nodes for each memory node: it sends three answers for each request of one of them.
+        // Three compute nodes for each memory node: it sends three answers for each request of one
+        // of them.
         assert_eq!(mean.busiest(&Pattern::RoleSplit { compute: 108 }, 144), 240.0);
     }
 

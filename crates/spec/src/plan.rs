@@ -18,7 +18,8 @@ use workload::block_trace::Inversions;
 
 /// One run, wholly specified and checked. Made by [`crate::parse`] only.
 ///
-/// Serializes as the experiment file that says all of it, with every default and with quantities as text.
+/// Serializes as the experiment file that says all of it, with every default and with quantities as
+/// text.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Plan {
@@ -26,7 +27,7 @@ pub struct Plan {
     pub title: String,
     /// Decides every random draw.
     pub seed: u64,
-    /// The seeds that the file asks for, [`Self::seed`] first.
+    /// The seeds of the file, [`Self::seed`] first.
     pub seeds: Vec<u64>,
     /// The folder that names of files are relative to, from that of the experiment file; `None`:
     /// that one, or no file is named.
@@ -46,11 +47,11 @@ pub enum Scene {
     Blox(Box<Blox>),
     /// Hosts and drives on a switched or switchless network.
     San(Box<San>),
-    /// Drives that wear over years, and who levels that: RackBlox without its requests.
+    /// Wear levelling of drives over years: RackBlox without its requests.
     Wear(Box<Wear>),
-    /// A machine's devices and who brings them to those who ask: S-Direct and its rivals.
+    /// Access to a machine's devices: S-Direct and its rivals.
     SDirect(Box<SDirect>),
-    /// A key-value store on a box of SSDs: Scalio and its rivals.
+    /// A key-value store on a JBOF: Scalio and its rivals.
     Scalio(Box<Scalio>),
 }
 
@@ -63,9 +64,9 @@ pub struct Messages {
     pub design: Design,
     /// The memory behind every node.
     pub memory: DramConfig,
-    /// Who asks whom for how much, and when; rates are computed from `load`.
+    /// Sources, targets, sizes and arrivals of requests; rates are computed from `load`.
     pub workload: workload::Config,
-    /// What was asked of an open loop; `None` in a closed loop and with a trace.
+    /// Offered load; `None` in a closed loop and with a trace.
     pub load: Option<PlannedLoad>,
     /// Where the workload's trace comes from, if it has one.
     pub trace: Option<TraceSource>,
@@ -108,36 +109,38 @@ pub struct Edm {
     pub redundant: bool,
     /// How memory blocks and frames share a link.
     pub preemption: edm::pcs::multiplex::Policy,
-    /// Random demand matrices on which the time to a maximal matching is measured besides the run; zero measures none.
+    /// Random demand matrices on which the time to a maximal matching is measured besides the run;
+    /// zero measures none.
     pub matching_trials: u32,
 }
 
-/// A packet-switched rival and the stack that it stands on.
+/// A packet-switched rival and its stack.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Packet {
     /// The protocol with its parameters.
     pub protocol: Protocol,
-    /// Which stack was asked for.
+    /// The name of the stack.
     pub stack_name: StackName,
     /// Its latencies; the transceiver is the fabric's.
     pub stack: EthernetStack,
 }
 
-/// The load that an open loop was asked to offer.
+/// The offered load of an open loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlannedLoad {
     /// As a fraction of the busiest link direction.
     pub fraction: f64,
     /// What it counts.
     pub basis: LoadBasis,
-    /// What the busiest link direction carries then, every byte on the wire counted, as a fraction of its rate.
+    /// What the busiest link direction carries then, every byte on the wire counted, as a fraction
+    /// of its rate.
     pub busiest_link: f64,
 }
 
 /// Where a trace comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceSource {
-    /// What becomes of messages that come behind a later one.
+    /// Treatment of messages that follow a later one.
     pub inversions: Inversions,
     /// How many did, and were put in order.
     pub inverted: u64,
@@ -147,7 +150,8 @@ pub struct TraceSource {
     pub digest: String,
 }
 
-/// Ordinary frames between random nodes. How they share a link with memory messages is in [`Edm::preemption`].
+/// Ordinary frames between random nodes. How they share a link with memory messages is in
+/// [`Edm::preemption`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Background {
     /// Frames that a switch port can hold for its downlink; no smaller than the largest frame.
@@ -176,13 +180,25 @@ pub struct BackgroundStream {
     pub burst_frames: u32,
 }
 
-/// What is measured, and how long stragglers are waited for. When the workload ends is in [`workload::Config`].
+/// What is measured, and how long stragglers are waited for. When the workload ends is in
+/// [`workload::Config`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// What is not measured.
     pub warm_up: WarmUp,
     /// How long after the last arrival unfinished requests are waited for.
     pub drain_limit: Span,
+}
+
+/// When a workload ends, and what of it is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RunLimits {
+    /// After this many requests.
+    pub requests: Option<u64>,
+    /// After this time.
+    pub duration: Option<Span>,
+    /// What is measured.
+    pub run: Run,
 }
 
 /// The part of a run that is simulated but not measured.
@@ -196,16 +212,16 @@ pub enum WarmUp {
     Auto,
 }
 
-/// Something that breaks.
+/// A fault or a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// When.
+    /// Time from the start of the run.
     pub at: Time,
-    /// What.
+    /// The fault.
     pub kind: FaultKind,
 }
 
-/// What breaks.
+/// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// A link stops carrying anything.
@@ -229,7 +245,7 @@ pub enum FaultKind {
     },
     /// A node stops answering.
     NodeDown {
-        /// Which.
+        /// The node that fails.
         node: NodeId,
     },
     /// A link carries again.
@@ -244,9 +260,25 @@ pub enum FaultKind {
     },
     /// A node comes back with its old data.
     NodeUp {
-        /// Which.
+        /// The node that returns.
         node: NodeId,
     },
+}
+
+impl FaultName {
+    /// The fault of a rack with this name, `None` where only a SAN has the part.
+    pub(crate) fn in_rack(self, node: NodeId, switch: u32) -> Option<FaultKind> {
+        Some(match self {
+            FaultName::LinkDown => FaultKind::LinkDown { node, switch },
+            FaultName::LinkCorrupt => FaultKind::LinkCorrupt { node, switch },
+            FaultName::SwitchDown => FaultKind::SwitchDown { switch },
+            FaultName::NodeDown => FaultKind::NodeDown { node },
+            FaultName::LinkUp => FaultKind::LinkUp { node },
+            FaultName::SwitchUp => FaultKind::SwitchUp { switch },
+            FaultName::NodeUp => FaultKind::NodeUp { node },
+            FaultName::AdapterDown | FaultName::AdapterUp | FaultName::DriveDown | FaultName::DriveUp => return None,
+        })
+    }
 }
 
 impl FaultKind {
@@ -368,17 +400,19 @@ impl Plan {
         }
     }
 
-    /// The plan as an experiment file with every default, which parses back to an equal plan (given the same trace file).
+    /// The plan as an experiment file with every default, which parses back to an equal plan (given
+    /// the same trace file).
     pub fn to_toml(&self) -> String {
         toml::to_string(&crate::print::file_of(self)).expect("every value of a plan can be written in TOML")
     }
 
     /// SHA-256, in hex, of everything that decides a result except the seed, and of nothing else.
     ///
-    /// The text that is hashed is the experiment file of [`to_toml`](Plan::to_toml) without `title` and `seed`, as JSON without white space, keys
-    /// sorted by their bytes, numbers as serde_json prints them (shortest decimal that reads back), quantities in the largest unit that keeps them whole.
-    /// A key that was renamed counts by its first name.
-    /// A trace counts by the digest of its messages, and a graph and recorded delays by theirs, not by their file names.
+    /// The text that is hashed is the experiment file of [`to_toml`](Plan::to_toml) without `title`
+    /// and `seed`, as JSON without white space, keys sorted by their bytes, numbers as serde_json
+    /// prints them (shortest decimal that reads back), quantities in the largest unit that keeps
+    /// them whole. A key that was renamed counts by its first name. A trace counts by the digest of
+    /// its messages, and a graph and recorded delays by theirs, not by their file names.
     pub fn hash(&self) -> String {
         let mut file = crate::print::file_of(self);
         file.title = None;

@@ -1,4 +1,4 @@
-//! From a plan back to the file that says all of it.
+//! Prints a plan as the file of all its values.
 
 use crate::design_file::{DesignFile, DesignName, EdmFile};
 use crate::file::{
@@ -6,14 +6,14 @@ use crate::file::{
     PatternName, RunFile, SizeFile, WorkloadFile,
 };
 use crate::idle::forget_idle_keys;
-use crate::plan::{Design, Fabric, Fault, Messages, Plan, Run, Scene, WarmUp};
-use crate::quantity::{Choice, Plain, Quantity};
+use crate::plan::{Design, Fabric, Fault, Messages, Plan, Run, RunLimits, Scene};
+use crate::quantity::{Plain, Quantity};
 use crate::scene::SceneName;
 use crate::schema::shared_schema;
 use base::Span;
 use workload::{Arrivals, Class, Pattern, SizeDistribution};
 
-/// The file that says all of `plan`.
+/// The file of all values of `plan`.
 pub(crate) fn file_of(plan: &Plan) -> ExperimentFile {
     let mut file = match &plan.scene {
         Scene::Messages(messages) => file_of_messages(messages),
@@ -32,7 +32,7 @@ pub(crate) fn file_of(plan: &Plan) -> ExperimentFile {
     without_idle_keys(&file, plan.design().scene())
 }
 
-/// A table may say more than means something: another design's keys, or those of a way not taken.
+/// Removes keys without a meaning: those of other designs, or of an alternative that is not chosen.
 fn without_idle_keys(file: &ExperimentFile, scene: SceneName) -> ExperimentFile {
     let mut whole = serde_json::to_value(file).expect("every value of a plan can be written in JSON");
     forget_idle_keys(shared_schema(), &mut whole, scene);
@@ -46,7 +46,7 @@ fn file_of_messages(plan: &Messages) -> ExperimentFile {
         memory: Some(MemoryFile::of(&plan.memory)),
         workload: Some(workload_of(plan)),
         background: plan.background.as_ref().map(BackgroundFile::of),
-        run: Some(run_of(plan)),
+        run: Some(written_run(plan.workload.requests, plan.workload.duration, plan.run)),
         fault: (!plan.faults.is_empty()).then(|| plan.faults.iter().map(fault_of).collect()),
         ..ExperimentFile::default()
     }
@@ -149,20 +149,9 @@ fn size_of(size: &SizeDistribution) -> SizeFile {
     SizeFile::Distribution(distribution)
 }
 
-fn run_of(plan: &Messages) -> RunFile {
-    written_run(plan.workload.requests, plan.workload.duration, plan.run)
-}
-
 /// The table that says when a workload ends and what of it is measured.
 pub(crate) fn written_run(requests: Option<u64>, duration: Option<Span>, run: Run) -> RunFile {
-    let (duration, drain_limit) = (duration.map(Quantity), Some(Quantity(run.drain_limit)));
-    let mut file = RunFile { requests, duration, drain_limit, ..RunFile::default() };
-    match run.warm_up {
-        WarmUp::Time(span) => file.warm_up = Some(Choice::Given(Quantity(span))),
-        WarmUp::Requests(count) => file.warm_up_requests = Some(count),
-        WarmUp::Auto => file.warm_up = Some(Choice::Auto),
-    }
-    file
+    RunFile::of(&RunLimits { requests, duration, run })
 }
 
 pub(crate) fn fault_of(fault: &Fault) -> FaultFile {

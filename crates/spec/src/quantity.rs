@@ -1,4 +1,5 @@
-//! Values as they are written in a file: quantities with a unit, words for "no limit", and their JSON Schema.
+//! Values as they are written in a file: quantities with a unit, words for "no limit", and their
+//! JSON Schema.
 
 use base::{Bytes, Clock, Length, Rate, Span, Time};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -154,6 +155,22 @@ impl<T: Plain> Plain for Limit<T> {
     }
     fn written(value: Option<T::Value>) -> Self {
         value.map_or(Limit::Unlimited, |bound| Limit::To(T::written(bound)))
+    }
+}
+
+impl<T: Plain> Plain for Choice<T> {
+    type Value = Choice<T::Value>;
+    fn plain(self) -> Choice<T::Value> {
+        match self {
+            Choice::Auto => Choice::Auto,
+            Choice::Given(value) => Choice::Given(value.plain()),
+        }
+    }
+    fn written(value: Choice<T::Value>) -> Self {
+        match value {
+            Choice::Auto => Choice::Auto,
+            Choice::Given(value) => Choice::Given(T::written(value)),
+        }
     }
 }
 

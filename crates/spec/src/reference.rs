@@ -1,5 +1,5 @@
-//! The pages of docs/reference that list every key of a file, made from the schema that files are
-//! checked against: a page for each scene, one for what all experiments have, one for targets.
+//! The pages of docs/reference with every key of a file, generated from the schema: a page for each
+//! scene, one for what all experiments have, one for targets.
 
 use crate::check::follow;
 use crate::design_file::DesignName;
@@ -17,17 +17,17 @@ pub struct Page {
     pub text: String,
 }
 
-/// What each scene is, and where it is explained.
+/// Each scene, with its description and its page.
 const SCENES: [(SceneName, &str, &str); 6] = [
     (SceneName::Messages, "messages between nodes around a switch", "[edm](../concepts/edm.md)"),
     (SceneName::Volumes, "volumes on storage servers", "[volumes](volumes.md)"),
     (SceneName::San, "hosts and drives on a network", "[SAN](san-plans.md)"),
     (SceneName::Wear, "drives that wear over years", "[wear levelling](../concepts/wear-levelling.md)"),
     (SceneName::Devices, "the devices of a machine", "[S-Direct](../concepts/s-direct.md)"),
-    (SceneName::Pairs, "a key-value store on a box of SSDs", "[key-value stores](pairs.md)"),
+    (SceneName::KeyValue, "a key-value store on a JBOF", "[key-value stores](key-value.md)"),
 ];
 
-/// How a page is made anew.
+/// The source of a page.
 const MADE: &str = "Made from the schema that checks files, by `BLESS=1 cargo test -p spec --test reference`.";
 
 /// Every page.
@@ -42,7 +42,7 @@ pub fn pages() -> Vec<Page> {
     pages
 }
 
-/// What every experiment may have.
+/// The keys of every experiment.
 fn common_page(root: &Json) -> Page {
     let mut text = format!(
         "# Keys of every experiment\n\n{MADE}\nRules that hold for the whole file: [experiment files](../guide/experiment-files.md).\n\
@@ -91,7 +91,7 @@ fn designs(root: &Json, scene: SceneName) -> Vec<String> {
     all.filter(is_of).collect()
 }
 
-/// Words that may stand for a value, each with its meaning.
+/// Allowed words of a value, each with its meaning.
 fn words(schema: &Json) -> Vec<(String, String)> {
     let text = |value: &Json, key| value[key].as_str().map(str::to_owned).unwrap_or_default();
     let choices = schema["oneOf"].as_array().map_or(&[][..], Vec::as_slice);
@@ -166,7 +166,7 @@ impl Section<'_> {
         format!("| `{key}` | {} | {default} | {meaning} |\n", self.values(schema))
     }
 
-    /// What may stand for a key.
+    /// Allowed values of a key.
     fn values(&self, schema: &Json) -> String {
         let schema = follow(self.root, schema);
         let words = words(schema);

@@ -1,4 +1,5 @@
-//! From what is written at one point to a plan: defaults, ranges that depend on other values, and combinations.
+//! Resolves the document of one point to a plan: defaults, ranges that depend on other values, and
+//! combinations.
 
 mod background;
 mod demand;
@@ -10,25 +11,24 @@ use crate::check::{Completeness, check};
 use crate::document::Node;
 use crate::error::{PlanError, Problem, Problems};
 use crate::file::{ArrivalsName, ExperimentFile, FabricFile, FaultFile, FaultName, RunFile};
-use crate::plan::{Design, Fabric, Fault, FaultKind, Messages, Plan, Run, Scene, WarmUp};
-use crate::quantity::{Choice, Quantity};
+use crate::plan::{Design, Fabric, Fault, Messages, Plan, Run, RunLimits, Scene, WarmUp};
 use crate::scene::SceneName;
 use crate::soundness::Soundness;
 use crate::sources::{Files, Sources};
 use crate::warnings::{nothing_expected, warnings};
 use base::{NodeId, Rate, Span, Time};
 
-/// The share of a run that is not measured unless the file says otherwise.
-const WARM_UP_SHARE: u64 = 10;
-/// Stands for a rack that is not known, where nothing is judged by it.
+/// Represents an unknown rack, where no check uses it.
 const ANY_FABRIC: Fabric = Fabric { nodes: 2, rate: Rate::gbps(100), propagation: Span::ZERO, transceiver: Span::ZERO };
-/// Below a megabit a second one frame takes longer than the drain limit; above 100 terabits a byte takes less than a picosecond.
+/// Below a megabit a second one frame takes longer than the drain limit; above 100 terabits a byte
+/// takes less than a picosecond.
 const RATES: std::ops::RangeInclusive<Rate> = Rate::bps(1_000_000)..=Rate::bps(100_000_000_000_000);
-/// Everything that happens in a run happens before this: a fraction of the 213 days that a `Time` holds.
+/// Everything that happens in a run happens before this: a fraction of the 213 days that a `Time`
+/// holds.
 pub(crate) const HORIZON: Span = Span::secs(30 * 86_400);
 
-/// Turns the document of one point into a plan, and reports beside what the schema refuses all that
-/// does not follow from it. `problems` and `soundness` say what is wrong already.
+/// Turns the document of one point into a plan. Reports errors of the schema, and all others that
+/// do not follow from them. `problems` and `soundness` have the known errors.
 pub(crate) fn resolve(
     mut problems: Problems,
     mut soundness: Soundness,
@@ -57,8 +57,8 @@ pub(crate) fn resolve(
     }
 }
 
-/// Reads the parts of one point. Methods return `None`, or some stand-in, after they have reported a
-/// problem; whoever uses another table's values asks first whether that is sound.
+/// Reads the parts of one point. Methods return `None`, or some substitute, after they have
+/// reported a problem. Users of another table's values check first that it is sound.
 pub(crate) struct Resolver<'a> {
     pub(crate) document: &'a Node,
     pub(crate) files: &'a dyn Files,
@@ -69,7 +69,7 @@ pub(crate) struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    /// Nothing of a table of which the schema has refused a key: it may follow from that.
+    /// Reports nothing of a table in which the schema has refused a key: it may follow from that.
     pub(crate) fn report(&mut self, key: &str, problem: Problem) {
         if self.soundness.is_broken(key) {
             return;
@@ -78,7 +78,7 @@ impl Resolver<'_> {
         self.problems.add(self.document.place_of(key), key, problem);
     }
 
-    /// Whether nothing is wrong with any of `tables`, so that others may be judged by their values.
+    /// Whether all of `tables` are without errors, so that checks of others may use their values.
     pub(crate) fn sound(&self, tables: &[&str]) -> bool {
         self.soundness.holds(tables)
     }
@@ -127,7 +127,7 @@ impl Resolver<'_> {
                 let warnings = sdirect.warnings();
                 (Scene::SDirect(Box::new(sdirect)), warnings)
             }
-            SceneName::Pairs => {
+            SceneName::KeyValue => {
                 let scalio = self.scalio(file, design)?;
                 let warnings = scalio.warnings();
                 (Scene::Scalio(Box::new(scalio)), warnings)
@@ -147,12 +147,12 @@ impl Resolver<'_> {
         let Some(seeds) = file.seeds.clone() else { return vec![file.seed()] };
         let is_twice = |(place, seed): &(usize, &u64)| seeds[..*place].contains(seed);
         if let Some((_, seed)) = seeds.iter().enumerate().find(is_twice) {
-            self.conflict("seeds", format!("{seed} is there twice"));
+            self.conflict("seeds", format!("{seed} is listed twice"));
         }
         seeds
     }
 
-    /// All parts are read even when one is wrong, so that every mistake is reported at once.
+    /// Reads all parts even if one is wrong, so that every error is reported at once.
     fn messages(&mut self, file: &ExperimentFile) -> Option<Messages> {
         let fabric = file.fabric.as_ref().and_then(|file| self.fabric(file)).unwrap_or(ANY_FABRIC);
         let memory = file.memory.clone().unwrap_or_default().resolve();
@@ -198,17 +198,17 @@ impl Resolver<'_> {
             let why = "a run ends after `requests` or after `duration`, one of them must be given";
             self.report("run", Problem::missing("run.requests", why));
         }
-        let warm_up = warm_up(file);
-        match (warm_up, file.requests, file.duration) {
+        let RunLimits { requests, duration, run } = file.resolve();
+        match (run.warm_up, requests, duration) {
             (WarmUp::Requests(count), Some(requests), _) if count >= requests => {
                 self.nothing_measured(format!("the warm-up of {count} requests is as long as the run of {requests}"));
             }
-            (WarmUp::Time(span), _, Some(Quantity(duration))) if span >= duration => {
+            (WarmUp::Time(span), _, Some(duration)) if span >= duration => {
                 self.nothing_measured(format!("the warm-up of {span} is as long as the run of {duration}"));
             }
             _ => {}
         }
-        Run { warm_up, drain_limit: file.drain_limit() }
+        run
     }
 
     fn faults(&mut self, files: &[FaultFile], fabric: &Fabric, design: Option<&Design>) -> Vec<Fault> {
@@ -225,7 +225,6 @@ impl Resolver<'_> {
     }
 
     fn fault(&mut self, key: &str, file: &FaultFile, nodes: u32, redundant: bool) -> Option<Fault> {
-        let kind = file.kind?;
         if let Some(node) = file.node.filter(|_| self.sound(&["fabric"])) {
             self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(nodes.saturating_sub(1)));
         }
@@ -233,41 +232,31 @@ impl Resolver<'_> {
         if switch > 0 && !redundant && self.sound(&["design"]) {
             self.conflict(&format!("{key}.switch"), "there is a switch 1 only with design.edm.redundant = true");
         }
-        self.at_most(&format!("{key}.at"), file.at?.0.saturating_since(Time::ZERO), HORIZON);
-        let node = NodeId(file.node.unwrap_or(0));
-        let kind = match kind {
-            FaultName::LinkDown => FaultKind::LinkDown { node, switch },
-            FaultName::LinkCorrupt => FaultKind::LinkCorrupt { node, switch },
-            FaultName::SwitchDown => FaultKind::SwitchDown { switch },
-            FaultName::NodeDown => FaultKind::NodeDown { node },
+        self.rack_fault(key, file, |kind| match kind {
             FaultName::LinkUp | FaultName::SwitchUp | FaultName::NodeUp => {
-                self.conflict(&format!("{key}.kind"), "nothing comes back in a rack of messages");
-                return None;
+                Some("nothing comes back in a rack of messages")
             }
-            FaultName::AdapterDown | FaultName::AdapterUp | FaultName::DriveDown | FaultName::DriveUp => {
-                self.only_in_san(key, kind);
-                return None;
-            }
-        };
-        Some(Fault { at: file.at?.0, kind })
+            _ => None,
+        })
     }
-}
 
-/// What is not measured.
-fn warm_up(file: &RunFile) -> WarmUp {
-    match (file.warm_up, file.warm_up_requests) {
-        (Some(Choice::Given(Quantity(span))), _) => WarmUp::Time(span),
-        (Some(Choice::Auto), _) => WarmUp::Auto,
-        (None, Some(count)) => WarmUp::Requests(count),
-        (None, None) => default_warm_up(file),
-    }
-}
-
-/// A tenth of what ends the run; nothing of a trace without an end of its own.
-fn default_warm_up(file: &RunFile) -> WarmUp {
-    match (file.requests, file.duration) {
-        (Some(requests), _) => WarmUp::Requests(requests / WARM_UP_SHARE),
-        (None, Some(Quantity(duration))) => WarmUp::Time(duration / WARM_UP_SHARE),
-        (None, None) => WarmUp::Requests(0),
+    /// The fault of a rack that has none of the kinds for which `refusal` gives a reason.
+    pub(crate) fn rack_fault(
+        &mut self,
+        key: &str,
+        file: &FaultFile,
+        refusal: impl Fn(FaultName) -> Option<&'static str>,
+    ) -> Option<Fault> {
+        let name = file.kind?;
+        let kind = name.in_rack(NodeId(file.node.unwrap_or(0)), file.switch());
+        let only_in_san = || format!("{} is valid only with the designs san and san-plain", name.word());
+        let reason = refusal(name).map(str::to_owned).or_else(|| kind.is_none().then(only_in_san));
+        if let Some(reason) = reason {
+            self.conflict(&format!("{key}.kind"), reason);
+            return None;
+        }
+        let at = file.at?.0;
+        self.at_most(&format!("{key}.at"), at.saturating_since(Time::ZERO), HORIZON);
+        Some(Fault { at, kind: kind? })
     }
 }

@@ -60,7 +60,7 @@ macro_rules! rivals {
 pub(crate) trait Rival: Default + Clone + Sized {
     /// Its parameters.
     type Config;
-    /// The fixed latencies that it usually stands on.
+    /// The fixed latencies of its usual stack.
     const STACK: EthernetStack;
     /// The packets of a lone one-way message.
     fn train(config: &Self::Config, bytes: Bytes) -> Train;
@@ -70,7 +70,7 @@ pub(crate) trait Rival: Default + Clone + Sized {
     fn wire_cost(config: &Self::Config, operation: Operation, bytes: Bytes) -> WireCost {
         WireCost::of_messages(operation, bytes, READ_REQUEST, |bytes| Self::train(config, bytes))
     }
-    /// What is given, and defaults for the rest.
+    /// The given values, and defaults for the rest.
     fn parameters(&self, ground: &Ground) -> Self::Config;
     /// The table that says all of `config`.
     fn table(config: &Self::Config) -> Self;
@@ -134,7 +134,7 @@ macro_rules! registered {
             /// Every rival of EDM.
             pub const RIVALS: &[DesignName] = &[$( DesignName::$rival ),*];
 
-            /// The fixed latencies that a rival usually stands on.
+            /// The fixed latencies of a rival's usual stack.
             pub(crate) fn usual_stack(self) -> Option<EthernetStack> {
                 match self {
                     $( DesignName::$rival => Some($file::STACK), )*

@@ -33,10 +33,10 @@ use workload::fio::PlayConfig;
 use workload::imitation::ImitationConfig;
 use workload::lsm::LsmConfig;
 
-/// Hosts and drives on a network, and who asks for what.
+/// Hosts and drives on a network, with their load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct San {
-    /// With the techniques, or without those that are not asked for.
+    /// With the techniques, or without those that are off.
     pub design: crate::DesignName,
     /// The network.
     pub fabric: SanFabric,
@@ -44,7 +44,7 @@ pub struct San {
     pub drives: Drives,
     /// Numbers of the drives in place of their preset's, as `rackweave fit` writes them.
     pub flash: Option<Flash>,
-    /// Which way I/Os take.
+    /// Routing of I/Os.
     pub routing: RouteConfig,
     /// Bandwidth for answers; `None` when none is booked.
     pub reservation: Option<ReservationConfig>,
@@ -56,7 +56,7 @@ pub struct San {
     pub target: TargetConfig,
     /// Software at both ends.
     pub ends: EndTimes,
-    /// Who asks for what, and when.
+    /// The load.
     pub io: SanIo,
     /// What parts cost.
     pub prices: Prices,
@@ -98,13 +98,14 @@ pub struct Passing {
     pub mtu: Bytes,
 }
 
-/// The drives of every target. Nodes of records are hosts first, in the order of their vertices, then drives: drive `d` of the target that is the `t`-th vertex of its kind
-/// is the node `hosts + t * per_target + d`.
+/// The drives of every target. Nodes of records are hosts first, in the order of their vertices,
+/// then drives: drive `d` of the target that is the `t`-th vertex of its kind is the node
+/// `hosts + t * per_target + d`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drives {
     /// Of each target.
     pub per_target: u32,
-    /// Whose geometry and times.
+    /// Model of the drive.
     pub preset: PresetName,
     /// How they were used before.
     pub state: DriveStateName,
@@ -117,19 +118,19 @@ pub struct Drives {
 /// Software at the two ends of a session, as latency: cores are never short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndTimes {
-    /// From the initiator to its link, each packet.
+    /// Latency from the initiator to its link, for each packet.
     pub host_send: Span,
-    /// From the response to the application.
+    /// Latency from the response to the application.
     pub host_complete: Span,
-    /// Copies and checksums at both ends for each 4 KiB of an I/O.
+    /// Time of copies and checksums at both ends for each 4 KiB of an I/O.
     pub per_4_kib: Span,
-    /// From the target's link to its program, each packet.
+    /// Latency from the target's link to its program, for each packet.
     pub target_receive: Span,
-    /// From the target's program to its link, each packet.
+    /// Latency from the target's program to its link, for each packet.
     pub target_send: Span,
 }
 
-/// Who asks for what, and when. Clients are hosts, volumes are drives.
+/// The load. Clients are hosts, volumes are drives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SanIo {
     /// What is played.
@@ -145,12 +146,12 @@ pub enum SanLoad {
     Requests {
         /// All of it.
         config: workload::storage::Config,
-        /// What an open loop was asked to offer, in requests a second of all hosts; `None` in a closed loop.
+        /// Offered load of all hosts, in requests a second; `None` in a closed loop.
         requests_per_second: Option<f64>,
     },
     /// Reads and writes of several sizes, as a fio job.
     Mixed {
-        /// As it was asked for.
+        /// As given.
         mixed: MixedSizes,
         /// As it is played.
         play: PlayConfig,
@@ -184,26 +185,26 @@ pub struct MixedSizes {
     pub sizes: Vec<(Bytes, u32)>,
     /// Share of writes.
     pub write_share: f64,
-    /// Where.
+    /// Distribution of addresses.
     pub addresses: AddressesName,
     /// Exponent of a skew.
     pub theta: f64,
-    /// When.
+    /// Arrival process.
     pub arrivals: IoArrivalsName,
     /// Requests that each host keeps outstanding at most.
     pub depth: u32,
     /// What all hosts offer together; `None` in a closed loop.
     pub requests_per_second: Option<f64>,
-    /// The one drive that all ask.
+    /// The only drive of the load.
     pub drive: Option<u32>,
 }
 
 /// Something that breaks or comes back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SanFault {
-    /// When.
+    /// Time from the start of the run.
     pub at: Time,
-    /// What.
+    /// The part that breaks or returns.
     pub part: SanPart,
     /// Whether it comes back; otherwise it breaks.
     pub is_repair: bool,

@@ -1,4 +1,4 @@
-//! Plans of the room `scalio`: a key-value store on a box of SSDs, its clients and what is between.
+//! Plans of key-value stores: a JBOF, its clients and the network between.
 
 pub(crate) mod file;
 pub mod fixed;
@@ -15,12 +15,12 @@ pub use file::{CarrierName, ProtocolName};
 use hardware::{DramConfig, RdmaConfig, TargetOffloadConfig};
 pub(crate) use print::file_of;
 
-/// A box of SSDs, those who ask, and the store on it; or the SSDs alone, behind an NVMe-oF target.
+/// A JBOF, its clients, and the store on it; or its SSDs alone, behind an NVMe-oF target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scalio {
     /// Scalio or a rival.
     pub design: crate::DesignName,
-    /// Box, clients, keys and values.
+    /// JBOF, clients, keys and values.
     pub store: Store,
     /// Numbers of the SSDs in place of those of the paper's, as `rackweave fit` writes them.
     pub flash: Option<Flash>,
@@ -28,7 +28,7 @@ pub struct Scalio {
     pub rdma: Rdma,
     /// Of the design scalio: what carries operations on memory.
     pub carrier: Option<Carrier>,
-    /// The box's cores.
+    /// The JBOF's cores.
     pub cores: Cores,
     /// Of the design scalio.
     pub options: Option<Options>,
@@ -36,36 +36,36 @@ pub struct Scalio {
     pub leed: Option<Leed>,
     /// Of the design leed-ditto.
     pub ditto: Option<Ditto>,
-    /// Who asks for what, and when. An address is a key's number times the block.
+    /// The load. An address is a key's number times the block.
     pub io: workload::storage::Config,
-    /// What an open loop was asked to offer, in requests a second of all clients; `None` in a closed loop.
+    /// Offered load of all clients, in requests a second; `None` in a closed loop.
     pub requests_per_second: Option<f64>,
     /// Whether every operation is remembered and the history of each key judged.
     pub check_history: bool,
     /// What is measured, and how long stragglers are waited for.
     pub run: Run,
-    /// Clients and the box that stop, and come back: nodes `0..clients` and the node after them.
+    /// Failures and returns of clients, nodes `0..clients`, and of the JBOF, the node after them.
     pub faults: Vec<Fault>,
 }
 
-/// Box, clients, keys and values.
+/// JBOF, clients, keys and values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Store {
-    /// SSDs in the box.
+    /// SSDs of the JBOF.
     pub devices: u32,
-    /// Threads that ask.
+    /// Client threads.
     pub clients: u32,
-    /// Machines that they are on, each with an adapter.
+    /// Machines of the clients, each with an adapter.
     pub client_nodes: u32,
-    /// Keys that are there when a run begins.
+    /// Keys of the store at the start of a run.
     pub keys: u32,
     /// Of each value.
     pub value: Bytes,
-    /// Keys that the cache has room for.
+    /// Capacity of the cache, in keys.
     pub cached_keys: u32,
-    /// The share of the cache that is full of the most popular keys when a run begins.
+    /// Share of the cache that holds the most popular keys at the start of a run.
     pub warmed: f64,
-    /// Room of each SSD's log beyond what is there when a run begins, as a multiple of that.
+    /// Free space of each SSD's log at the start of a run, as a multiple of the used space.
     pub spare: f64,
 }
 
@@ -74,11 +74,11 @@ pub struct Store {
 pub struct Rdma {
     /// Every adapter.
     pub adapter: RdmaConfig,
-    /// The target in the box's adapter.
+    /// The target in the JBOF's adapter.
     pub offload: TargetOffloadConfig,
 }
 
-/// What carries a client's operations on the box's memory.
+/// Transport of a client's operations on the JBOF's memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Carrier {
     /// Verbs, and then all that follows means nothing, or EDM.
@@ -93,7 +93,7 @@ pub struct Carrier {
     pub post: Span,
     /// From EDM's logic until a thread sees the answer.
     pub completion: Span,
-    /// From a request at the box's memory controller to the first byte.
+    /// From a request at the JBOF's memory controller to the first byte.
     pub memory_latency: Span,
     /// What that memory delivers.
     pub memory_bandwidth: Rate,
@@ -105,41 +105,41 @@ impl Carrier {
         EdmFile::default().resolve(&Ground::shown(crate::DesignName::Edm)).config
     }
 
-    /// The memory of the box behind EDM.
+    /// The memory of the JBOF behind EDM.
     pub fn memory(&self) -> DramConfig {
         DramConfig { latency: self.memory_latency, bandwidth: Some(self.memory_bandwidth) }
     }
 }
 
-/// The box's cores: how many do what, and what each thing costs.
+/// The JBOF's cores: their division, and CPU times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cores {
-    /// All of them.
+    /// Number of cores.
     pub count: u32,
-    /// Those that serve the network. One of the rest has nothing to do with requests.
+    /// Cores of the network. One of the rest serves no requests.
     pub network: u32,
-    /// Those that serve SSDs, each SSD one of them in turn.
+    /// Cores of the SSDs, to which SSDs are assigned in turn.
     pub flash: u32,
     /// To receive a request.
     pub receive: Span,
     /// To send an answer.
     pub send: Span,
-    /// To submit an I/O, the store's own work for it included.
+    /// CPU time to submit an I/O, with the store's own work.
     pub submit: Span,
-    /// To complete it, likewise.
+    /// CPU time to complete it, likewise.
     pub complete: Span,
     /// One operation on the index in memory.
     pub memory: Span,
     /// To form a group of updates.
     pub batch: Span,
-    /// An NVMe-oF target in software: one I/O, all of it.
+    /// CPU time of one I/O of an NVMe-oF target in software.
     pub target: Span,
 }
 
 /// Scalio's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// Whose protocol.
+    /// Consistency protocol.
     pub protocol: ProtocolName,
     /// Whether blocks have slots, in which keys and values are cached.
     pub cache: bool,
@@ -149,19 +149,19 @@ pub struct Options {
     pub slots: u32,
     /// Updates of a group at most.
     pub batch: u32,
-    /// How long a group waits for more.
+    /// Longest wait of a group for more updates.
     pub idle_flush: Span,
-    /// How long a filler may take; `None` in the paper's protocol without leases.
+    /// Lease of a filler; `None` in the paper's protocol without leases.
     pub lease: Option<Span>,
-    /// From looking at a slot that somebody fills until looking again.
+    /// Period of polls of a slot that another client fills.
     pub retry: Span,
-    /// From a request to its repetition.
+    /// Timeout of a request, which is then repeated.
     pub timeout: Span,
-    /// How often a request is sent at most.
+    /// Attempts of a request at most.
     pub attempts: u32,
-    /// Whether a block that is read while it is written may come back in parts of before and after.
+    /// Whether a read of a block during a write may return old and new lines.
     pub torn_reads: bool,
-    /// Whether SSDs may lose what they acknowledged: servers flush before they publish.
+    /// Whether SSDs have a volatile write cache: servers flush before they publish.
     pub volatile_cache: bool,
 }
 

@@ -1,4 +1,5 @@
-//! What an experiment is about decides which of its tables and keys mean something. All others are refused, by one list.
+//! The scene of an experiment decides which tables and keys are valid. All others are refused, by
+//! one list.
 
 use crate::check::property;
 use crate::design_file::DesignName;
@@ -6,10 +7,10 @@ use crate::document::Node;
 use crate::error::Problem;
 use crate::resolve::Resolver;
 use crate::soundness::join;
-use SceneName::{Devices, Messages, Pairs, San, Volumes, Wear};
+use SceneName::{Devices, KeyValue, Messages, San, Volumes, Wear};
 use serde_json::Value as Json;
 
-/// What a design is about, and so which part of the program reads the file.
+/// The scene of a design, which decides the part of the program that reads the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SceneName {
     /// Messages between nodes around a switch.
@@ -22,8 +23,8 @@ pub(crate) enum SceneName {
     San,
     /// The devices of a machine.
     Devices,
-    /// A key-value store on a box of SSDs, or the box without a store.
-    Pairs,
+    /// A key-value store on a JBOF, or the JBOF without a store.
+    KeyValue,
 }
 
 impl SceneName {
@@ -35,13 +36,13 @@ impl SceneName {
             Wear => "wear",
             San => "san",
             Devices => "devices",
-            Pairs => "pairs",
+            KeyValue => "key-value",
         }
     }
 }
 
 impl DesignName {
-    /// What the design is about.
+    /// The scene of the design.
     pub(crate) fn scene(self) -> SceneName {
         match self {
             DesignName::Rackblox | DesignName::RackbloxSoftware | DesignName::Vdc => Volumes,
@@ -52,7 +53,7 @@ impl DesignName {
             | DesignName::Leed
             | DesignName::LeedDitto
             | DesignName::NvmeOf
-            | DesignName::NvmeOfOffload => Pairs,
+            | DesignName::NvmeOfOffload => KeyValue,
             // EDM and its rivals.
             _ => Messages,
         }
@@ -60,13 +61,13 @@ impl DesignName {
 }
 
 impl Resolver<'_> {
-    /// Refuses what means nothing to the design; of a table that is refused, the table alone.
+    /// Refuses keys without a meaning for the design; of a refused table, the table alone.
     pub(crate) fn refuse_what_means_nothing(&mut self, design: DesignName) {
         let mut strangers = Vec::new();
         find_strangers(self.schema, self.schema, self.document, "", design.scene(), &mut strangers);
         for path in strangers {
             let key = path.rsplit('.').next().unwrap_or(&path);
-            let reason = format!("`{key}` does not go with the design {}", design.word());
+            let reason = format!("`{key}` is not valid with the design {}", design.word());
             // Whatever else is wrong with its table.
             self.soundness.mark(&path);
             self.problems.add(self.document.place_of(&path), &path, Problem::Conflict(reason));
@@ -80,7 +81,7 @@ pub(crate) fn goes_with(schema: &Json, scene: SceneName) -> bool {
     scenes.is_none_or(|scenes| scenes.iter().any(|word| word == scene.word()))
 }
 
-/// Adds the paths below `path` that do not go with `scene`.
+/// Adds the paths below `path` that are not valid with `scene`.
 fn find_strangers(root: &Json, schema: &Json, node: &Node, path: &str, scene: SceneName, out: &mut Vec<String>) {
     let entries = node.entries().iter().map(|entry| (entry.key.clone(), &entry.node));
     let items = node.items().iter().enumerate().map(|(index, item)| (index.to_string(), item));
@@ -100,7 +101,8 @@ mod tests {
     use super::*;
     use crate::schema::schema;
 
-    /// Tables that every experiment may have, whatever it is about; a `design`'s own tables are looked at with all points.
+    /// Tables that every experiment may have, whatever it is about; a `design`'s own tables are
+    /// checked with all points.
     const OF_ALL: [&str; 7] = ["title", "seed", "seeds", "files", "design", "sweep", "scale"];
 
     #[test]

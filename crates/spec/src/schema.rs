@@ -7,9 +7,11 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
 
-/// The JSON Schema (draft 2020-12) of an experiment file: every key with its description, allowed values, unit and default.
+/// The JSON Schema (draft 2020-12) of an experiment file: every key with its description, allowed
+/// values, unit and default.
 ///
-/// It is not only printed: [`crate::parse`] checks every file against it, so the two cannot disagree.
+/// It is not only printed: [`crate::parse`] checks every file against it, so the two cannot
+/// disagree.
 pub fn schema() -> Value {
     shared_schema().clone()
 }

@@ -1,4 +1,4 @@
-//! Plans of the room `sdirect`: a machine's devices, and who brings them to clients.
+//! Plans of S-Direct and its rivals: a machine with devices, its clients, and the network between.
 
 pub(crate) mod file;
 mod print;
@@ -12,7 +12,7 @@ pub use file::{ByName, TaskName};
 pub(crate) use print::file_of;
 use sdirect::baseline::stack::StackConfig;
 
-/// A machine with devices, its clients, and what is between.
+/// A machine with devices, its clients, and the network between.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SDirect {
     /// S-Direct or a rival.
@@ -26,13 +26,13 @@ pub struct SDirect {
     pub nic: Option<Nic>,
     /// The machine's software; of linux and spdk.
     pub software: Option<StackConfig>,
-    /// Who asks.
+    /// The clients.
     pub clients: Clients,
-    /// What each request is.
+    /// Operation of each request.
     pub task: Task,
-    /// Who asks for what, and when.
+    /// The load.
     pub io: workload::storage::Config,
-    /// What an open loop was asked to offer, in requests a second of all clients; `None` in a closed loop.
+    /// Offered load of all clients, in requests a second; `None` in a closed loop.
     pub requests_per_second: Option<f64>,
     /// What is measured, and how long stragglers are waited for.
     pub run: Run,
@@ -43,7 +43,7 @@ pub struct SDirect {
 pub struct Machine {
     /// Devices below the switch.
     pub devices: u32,
-    /// What they are.
+    /// Model of the devices.
     pub preset: PresetName,
     /// Blocks of a plane.
     pub blocks_per_plane: u32,
@@ -57,11 +57,11 @@ pub struct Machine {
     pub nic_link: Rate,
     /// The switch's link to the root complex.
     pub root_link: Rate,
-    /// Most data of a PCIe packet.
+    /// Largest payload of a PCIe packet.
     pub payload_max: Bytes,
-    /// Most data that a PCIe read asks for.
+    /// Largest PCIe read request.
     pub read_max: Bytes,
-    /// What a PCIe packet has beside its data.
+    /// Overhead of a PCIe packet.
     pub packet_overhead: Bytes,
     /// From one end of a PCIe link to the other.
     pub link_latency: Span,
@@ -74,28 +74,28 @@ pub struct Machine {
 /// The NIC's logic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Nic {
-    /// Commands in a device's queue pair at once.
+    /// Outstanding commands of a device's queue pair.
     pub queue_depth: u32,
     /// Most bytes of one NVMe command.
     pub transfer_max: Bytes,
     /// Bound of a pair's FIFO.
     pub fifo: Bytes,
-    /// The logic's time for each command, completion and packet.
+    /// Processing time of each command, completion and packet.
     pub processing: Span,
     /// Commands at once.
     pub commands_max: u32,
-    /// How long granted data are waited for.
+    /// Timeout of granted data.
     pub grant_timeout: Span,
     /// Grants of the same data.
     pub grants_max: u32,
 }
 
-/// Who asks, and the network between.
+/// The clients, and the network between.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clients {
-    /// How many.
+    /// Number of clients.
     pub count: u32,
-    /// Whether they are other machines.
+    /// Whether they are remote.
     pub remote: bool,
     /// Line rate of the network's links.
     pub rate: Rate,
@@ -107,21 +107,21 @@ pub struct Clients {
     pub header: Bytes,
     /// Of a hundred packets, how many are lost.
     pub loss_percent: f64,
-    /// Without a sign of life for so long, a command is repeated.
+    /// Timeout of a command, which is then repeated.
     pub timeout: Span,
-    /// How often a command is sent at most.
+    /// Attempts of a command at most.
     pub attempts: u32,
 }
 
-/// What each request is.
+/// Operation of each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// What.
+    /// Operation.
     pub kind: TaskName,
-    /// Who moves the data.
+    /// Mover of the data.
     pub moved_by: ByName,
-    /// How many devices get them.
+    /// Devices that receive them.
     pub targets: u32,
-    /// How many.
+    /// Size of the data.
     pub bytes: Bytes,
 }

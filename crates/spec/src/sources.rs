@@ -13,7 +13,8 @@ use workload::block_trace::{BlockTrace, Format, Inversions, Tolerance, open_bloc
 use workload::fio::{JobFile, read_job_file};
 use workload::{SizeDistribution, TraceMessage, read_delays};
 
-/// Opens the files that an experiment refers to. `spec` never sees a path: the caller decides what a name is relative to.
+/// Opens the files that an experiment refers to. `spec` never sees a path: the caller decides what
+/// a name is relative to.
 pub trait Files {
     /// Opens `relative` as it is written in the experiment.
     ///
@@ -56,7 +57,8 @@ pub(crate) struct Trace {
     pub digest: String,
 }
 
-/// What was read so far, so that no file is read twice, and none after [`crate::parse`] has returned.
+/// What was read so far, so that no file is read twice, and none after [`crate::parse`] has
+/// returned.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sources {
     distributions: BTreeMap<(String, u64), Result<SizeDistribution, Problem>>,
@@ -75,7 +77,7 @@ pub(crate) struct SharedSnapshot {
     pub digest: String,
 }
 
-/// A block trace as it was asked for, and what came of it.
+/// The parameters of a block trace, and the result of reading it.
 #[derive(Clone, Debug)]
 struct ReadTrace {
     file: String,

@@ -1,4 +1,4 @@
-//! Which fixed latencies a rival stands on.
+//! Fixed latencies of a rival's stack.
 
 use crate::design_file::{DesignName, StackName};
 use base::Span;
@@ -15,7 +15,8 @@ const NOTHING: EthernetStack = EthernetStack {
 /// The latencies of `stack` under `design`, with the fabric's transceiver.
 pub(crate) fn stack_of(design: DesignName, stack: StackName, transceiver: Span) -> EthernetStack {
     let latencies = match stack {
-        // EDM's pipeline is counted in cycles of its clocks, and what is about no messages has hosts of its own.
+        // EDM's pipeline is counted in cycles of its clocks, and what is about no messages has
+        // hosts of its own.
         StackName::Own => design.usual_stack().unwrap_or(NOTHING),
         StackName::None => NOTHING,
         StackName::Raw => EthernetStack::RAW,

@@ -1,4 +1,4 @@
-//! Declares a table of a file: each key once, with all that is to be said of it.
+//! Declares a table of a file: each key once, with all of its properties.
 //!
 //! ```text
 //! table! {
@@ -19,13 +19,15 @@
 //! the JSON Schema that files are checked against with its messages about ranges, scenes and other
 //! keys, the defaults, what a printed plan leaves out, and the pages of docs/reference.
 //!
-//! * `NameFile { .. }`: a key with a default has a method that returns what is given or the default.
+//! * `NameFile { .. }`: a key with a default has a method that returns what is given or the
+//!   default.
 //! * `NameFile => Config { .. }`: besides, `resolve` makes a `Config` of a table, and `of` the
 //!   table of it. Every key is a field of `Config`. A default behind `=>` may depend on keys before
 //!   it and on what `resolve` is given (`with context: Type`), and is not in the schema. A key
 //!   without a default is an `Option`. Keys `beside` it are no such fields.
 //! * `.. as { part: Part { key }, field: other_key }`: where `Config` has its keys, when they are
-//!   not its fields. It is an expression in `resolve` and a pattern in `of`.
+//!   not its fields. It is an expression in `resolve` and a pattern in `of`. `.. as whole` names a
+//!   value that `from` makes and `to` takes apart, such as an enum.
 //! * `.. from { let part = ..; } to { let key = ..; }`: what a shape cannot say, such as a variant
 //!   that a key chooses: the statements before it in `resolve`, and behind it in `of`.
 //! * `NameFile => Config on ground of Design { .. }`: the same with defaults that depend on a rack.
@@ -48,7 +50,7 @@ macro_rules! table {
     ($(#[$meta:meta])* $name:ident => $config:ident $(with $context:ident : $of:ty)? { $(
         $(#[$key_meta:meta])* $key:ident : $type:ty $([ $($bounds:tt)+ ])? $(where [ $($goes:tt)+ ])?
             $(= $default:expr)? $(=> $usual:expr)?,
-    )* } $(as { $($shape:tt)+ })? $(from { $($from:tt)+ } to { $($to:tt)* })? $(beside { $(
+    )* } $(as $shape:tt)? $(from { $($from:tt)+ } to { $($to:tt)* })? $(beside { $(
         $(#[$beside_meta:meta])* $beside:ident : $beside_type:ty $([ $($beside_bounds:tt)+ ])?
             $(where [ $($beside_goes:tt)+ ])?,
     )* })?) => {
@@ -62,7 +64,7 @@ macro_rules! table {
             )*)?
         } }
         $crate::table::two_ways! {
-            $name, $config, ($($context : $of)?), ($($($shape)+)?), ($($($from)+)?), ($($($to)*)?),
+            $name, $config, ($($context : $of)?), ($($shape)?), ($($($from)+)?), ($($($to)*)?),
             ($( $key, ($($default)? $($usual)?); )*), ($($( $beside, )*)?)
         }
         $crate::table::methods! { $name, $( $($key : $type = $default;)? )* }
@@ -71,14 +73,14 @@ macro_rules! table {
     ($(#[$meta:meta])* $name:ident => $config:ident on $ground:ident of $design:ident { $(
         $(#[$key_meta:meta])* $key:ident : $type:ty $([ $($bounds:tt)+ ])? $(where [ $($goes:tt)+ ])?
             = $default:expr,
-    )* } $(as { $($shape:tt)+ })? $(from { $($from:tt)+ } to { $($to:tt)* })?) => {
+    )* } $(as $shape:tt)? $(from { $($from:tt)+ } to { $($to:tt)* })?) => {
         $crate::table::written! { $(#[$meta])* #[schemars(extend("defaultsVary" = true))] $name { $(
             $(#[$key_meta])* $key : $type, ($($($bounds)+)?), ($($($goes)+)?), (
                 $crate::table::shown!($type, $ground of $design, $default)
             );
         )* } }
         $crate::table::two_ways! {
-            $name, $config, ($ground : &$crate::ground::Ground), ($($($shape)+)?), ($($($from)+)?), ($($($to)*)?),
+            $name, $config, ($ground : &$crate::ground::Ground), ($($shape)?), ($($($from)+)?), ($($($to)*)?),
             ($( $key, ($default); )*), ()
         }
     };
@@ -90,7 +92,7 @@ macro_rules! methods {
     ($name:ident, $( $key:ident : $type:ty = $default:expr; )*) => {
         #[allow(dead_code, clippy::clone_on_copy, reason = "most keys are asked for all at once")]
         impl $name { $(
-            /// What is given, else the default.
+            /// The given value, else the default.
             pub(crate) fn $key(&self) -> <$type as $crate::quantity::Plain>::Value {
                 $crate::table::given!(self.$key; $default)
             }
@@ -99,7 +101,7 @@ macro_rules! methods {
 }
 pub(crate) use methods;
 
-/// A default as it is written, on the rack whose defaults the schema shows.
+/// A default as it is written, on the rack of the schema's defaults.
 macro_rules! shown {
     ($type:ty, $ground:ident of $design:ident, $default:expr) => {{
         let $ground = &$crate::ground::Ground::shown($crate::design_file::DesignName::$design);
@@ -108,7 +110,7 @@ macro_rules! shown {
 }
 pub(crate) use shown;
 
-/// From a table to the struct of its values, and back.
+/// Converts a table to the struct of its values, and back.
 macro_rules! two_ways {
     (
         $name:ident, $config:ident, ($($context:ident : $of:ty)?), ($($shape:tt)*), ($($from:tt)*), ($($to:tt)*),
@@ -116,7 +118,7 @@ macro_rules! two_ways {
     ) => {
         #[allow(unused_variables, clippy::clone_on_copy, reason = "not every table needs all of it")]
         impl $name {
-            /// What is given, and defaults for the rest.
+            /// The given values, and defaults for the rest.
             pub(crate) fn resolve(&self $(, $context: $of)?) -> $config {
                 $( let $key = $crate::table::given!(self.$key; $($default)?); )*
                 $($from)*
@@ -136,10 +138,12 @@ macro_rules! two_ways {
 }
 pub(crate) use two_ways;
 
-/// A struct with its keys as fields, or as they are placed: an expression and a pattern.
+/// A struct with its keys as fields, with the keys in other places, or whole as `from` makes it: an
+/// expression and a pattern.
 macro_rules! shape {
     ($config:ident; $($key:ident)*;) => { $config { $($key),* } };
-    ($config:ident; $($key:ident)*; $($shape:tt)+) => { $config { $($shape)+ } };
+    ($config:ident; $($key:ident)*; { $($shape:tt)+ }) => { $config { $($shape)+ } };
+    ($config:ident; $($key:ident)*; $whole:ident) => { $whole };
 }
 pub(crate) use shape;
 
@@ -160,7 +164,7 @@ macro_rules! as_value {
 }
 pub(crate) use as_value;
 
-/// What is given for a key, else its default; of a key without one, what is given if anything.
+/// The given value of a key, else its default; without a default, an `Option`.
 macro_rules! given {
     ($given:expr; $default:expr) => {
         $given.clone().map_or_else(|| $default, $crate::quantity::Plain::plain)
@@ -171,7 +175,7 @@ macro_rules! given {
 }
 pub(crate) use given;
 
-/// The way back from [`given`].
+/// The inverse of [`given`].
 macro_rules! told {
     ($value:expr;) => {
         $value.map($crate::quantity::Plain::written)
@@ -205,14 +209,15 @@ macro_rules! written {
 }
 pub(crate) use written;
 
-/// When a key means something, its parts apart by `;`:
+/// Conditions of a key, separated by `;`:
 ///
 /// * `San, Volumes`: with these scenes; with those of its table when it names none;
 /// * `kind = "mesh" | "torus"`, `remote = true`: with these values of another key of its table, or
-///   of another table (`flash.state = "used"`), given or by default; `kind != "custom"`: with others;
-/// * `given trace`, `without trace`: where another key is given, or is not;
+///   of another table (`flash.state = "used"`), given or by default; `kind != "custom"`: with
+///   others;
+/// * `given trace | job`, `without trace | job`: where one of other keys is given, or none is;
 /// * `needed`: it must be given wherever it means something, or with these scenes (`needed San`). A
-///   default behind `=>` then stands in for it while other mistakes are found;
+///   default behind `=>` then replaces it while other errors are found;
 /// * `was old_name`: what it was called before.
 macro_rules! goes {
     ($goes:expr;) => { $goes };
@@ -222,24 +227,20 @@ macro_rules! goes {
     ($goes:expr; was $old:ident $(; $($rest:tt)*)?) => {
         $crate::table::goes!($goes.was(stringify!($old)); $($($rest)*)?)
     };
-    ($goes:expr; given $($key:ident).+ $(; $($rest:tt)*)?) => {
-        $crate::table::goes!(
-            $goes.only(&[$(stringify!($key)),+].join("."), "isGiven", true.into()); $($($rest)*)?
-        )
+    ($goes:expr; given $($($key:ident).+)|+ $(; $($rest:tt)*)?) => {
+        $crate::table::goes!($goes.given(&[$($crate::table::dotted!($($key).+)),+]); $($($rest)*)?)
     };
-    ($goes:expr; without $($key:ident).+ $(; $($rest:tt)*)?) => {
-        $crate::table::goes!(
-            $goes.only(&[$(stringify!($key)),+].join("."), "isGiven", false.into()); $($($rest)*)?
-        )
+    ($goes:expr; without $($($key:ident).+)|+ $(; $($rest:tt)*)?) => {
+        $crate::table::goes!($goes.without(&[$($crate::table::dotted!($($key).+)),+]); $($($rest)*)?)
     };
     ($goes:expr; $($key:ident).+ = $($is:literal)|+ $(; $($rest:tt)*)?) => {
         $crate::table::goes!(
-            $goes.only(&[$(stringify!($key)),+].join("."), "is", serde_json::json!([$($is),+])); $($($rest)*)?
+            $goes.only($crate::table::dotted!($($key).+), "is", serde_json::json!([$($is),+])); $($($rest)*)?
         )
     };
     ($goes:expr; $($key:ident).+ != $($is:literal)|+ $(; $($rest:tt)*)?) => {
         $crate::table::goes!(
-            $goes.only(&[$(stringify!($key)),+].join("."), "isNot", serde_json::json!([$($is),+])); $($($rest)*)?
+            $goes.only($crate::table::dotted!($($key).+), "isNot", serde_json::json!([$($is),+])); $($($rest)*)?
         )
     };
     ($goes:expr; $($scene:ident),+ $(; $($rest:tt)*)?) => {
@@ -248,7 +249,15 @@ macro_rules! goes {
 }
 pub(crate) use goes;
 
-/// When a key means something, as its schema says it.
+/// The path of a key as a text.
+macro_rules! dotted {
+    ($first:ident $(. $rest:ident)*) => {
+        concat!(stringify!($first) $(, ".", stringify!($rest))*)
+    };
+}
+pub(crate) use dotted;
+
+/// Conditions of a key, as its schema has them.
 #[derive(Default)]
 pub(crate) struct Goes(Map<String, Value>);
 
@@ -260,6 +269,20 @@ impl Goes {
         let conditions = self.0.entry("goesIf").or_insert_with(|| json!([])).as_array_mut();
         conditions.expect("conditions are a list").push(json!({ "key": key, test: value }));
         self
+    }
+    /// At least one of `keys` is given.
+    pub(crate) fn given(self, keys: &[&str]) -> Goes {
+        let (first, others) = keys.split_first().expect("`given` names a key");
+        let mut goes = self.only(first, "isGiven", true.into());
+        if !others.is_empty() {
+            let last = goes.0["goesIf"].as_array_mut().and_then(|all| all.last_mut());
+            last.expect("it was added")["orKeys"] = json!(others);
+        }
+        goes
+    }
+    /// None of `keys` is given.
+    pub(crate) fn without(self, keys: &[&str]) -> Goes {
+        keys.iter().fold(self, |goes, key| goes.only(key, "isGiven", false.into()))
     }
     pub(crate) fn needed(self, scenes: &[SceneName]) -> Goes {
         self.and("needed", if scenes.is_empty() { true.into() } else { words(scenes) })
@@ -294,9 +317,9 @@ macro_rules! bounds {
 }
 pub(crate) use bounds;
 
-/// Puts what `table!` says of a key where a schema has it. Bounds are beside a number, a list or a
-/// text, and for quantities the `formatMinimum` and its kin of JSON Schema's vocabulary for ordered
-/// formats.
+/// Moves the properties of a key from `table!` to their places in a schema. Bounds are beside a
+/// number, a list or a text, and for quantities the `formatMinimum` and its kin of JSON Schema's
+/// vocabulary for ordered formats.
 pub(crate) fn settle(object: &mut Map<String, Value>) {
     if let Some(Value::Object(goes)) = object.remove("goes") {
         object.extend(goes);

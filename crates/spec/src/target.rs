@@ -1,7 +1,8 @@
-//! Plans of the live target: where it listens, which disks it shows to whom, what peers may use.
+//! Plans of the live target: ports, disks, the hosts that may access them, and limits.
 //!
-//! A file of its own, not an experiment: [`parse`] checks it against [`schema()`] in the same way, and nothing in it is left to choose
-//! afterwards. An empty file is one RAM disk of 1 GiB at 127.0.0.1:4420.
+//! A file of its own, not an experiment: [`parse`] checks it against [`schema()`] in the same way,
+//! and nothing in it is left to choose afterwards. An empty file is one RAM disk of 1 GiB at
+//! 127.0.0.1:4420.
 
 mod file;
 mod print;
@@ -15,7 +16,7 @@ pub use file::{
 };
 use serde_json::Value as Json;
 
-/// Everything that the live target is told.
+/// The configuration of the live target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TargetPlan {
     /// The folder of what has to outlive a restart: identities and reservations. Without one,
@@ -27,7 +28,7 @@ pub struct TargetPlan {
     pub log: LogLevelName,
     /// How they are written.
     pub log_format: LogFormatName,
-    /// How long the target looks for work before it sleeps, at most, where sleeps have been short.
+    /// The longest time of polling before the target sleeps, where sleeps have been short.
     pub busy_poll: Span,
     /// Refuse what is against the specification, even where hosts in use do it.
     pub strict: bool,
@@ -50,7 +51,8 @@ pub struct TargetPlan {
 pub struct Port {
     /// Where to listen, `ADDRESS:PORT`.
     pub address: String,
-    /// What the discovery log says instead of `address`, `ADDRESS:PORT`: where a host reaches a target that listens everywhere.
+    /// What the discovery log says instead of `address`, `ADDRESS:PORT`: where a host reaches a
+    /// target that listens everywhere.
     pub advertised: Option<String>,
     /// Whether connections have to be secured.
     pub tls: TlsName,
@@ -81,7 +83,7 @@ pub struct HostKeys {
     pub nqn: String,
     /// Its secret of DH-HMAC-CHAP, without which it is not let in.
     pub dhchap: Option<SecretSource>,
-    /// The target's, for hosts that ask.
+    /// The target's, for hosts that request it.
     pub dhchap_controller: Option<SecretSource>,
     /// Its key of TLS.
     pub tls: Option<SecretSource>,
@@ -126,7 +128,7 @@ pub struct Path {
     pub port: u16,
     /// The group.
     pub group: u32,
-    /// How.
+    /// Access of the path to its disks.
     pub access: AccessName,
 }
 
@@ -162,7 +164,7 @@ pub enum Backend {
     Null,
     /// A file or block device.
     File {
-        /// Where.
+        /// Path of the file.
         path: String,
         /// Around the page cache.
         direct: bool,
@@ -218,16 +220,17 @@ pub struct Limits {
 pub struct Records {
     /// The folder to make.
     pub folder: String,
-    /// One of so many requests is kept.
+    /// The inverse of the share of requests that are kept.
     pub sample: u32,
     /// Every request that takes at least this long is kept besides.
     pub tail: Span,
 }
 
-/// Reads and checks the file of a live target. `name` stands in messages.
+/// Reads and checks the file of a live target. `name` is for messages.
 ///
 /// # Errors
-/// Everything that is wrong, with its line: unknown keys, wrong types and units, values out of range, impossible combinations.
+/// Everything that is wrong, with its line: unknown keys, wrong types and units, values out of
+/// range, impossible combinations.
 pub fn parse(name: &str, text: &str) -> Result<TargetPlan, PlanErrors> {
     let mut problems = Problems::new(name, None);
     let document = Node::parse(text, &mut problems);
@@ -235,7 +238,8 @@ pub fn parse(name: &str, text: &str) -> Result<TargetPlan, PlanErrors> {
     resolve::resolve(name, &document)
 }
 
-/// Whether a file is one of a live target, not an experiment: it has a table that only targets have, and neither title nor design.
+/// Whether a file is one of a live target, not an experiment: it has a table that only targets
+/// have, and neither title nor design.
 pub fn is_target_file(text: &str) -> bool {
     let document = Node::parse(text, &mut Problems::new("", None));
     let has = |keys: &[&str]| keys.iter().any(|key| document.child(key).is_some());
@@ -251,7 +255,8 @@ pub fn uuid_bytes(text: &str) -> Option<[u8; 16]> {
     number.map(u128::to_be_bytes)
 }
 
-/// The JSON Schema (draft 2020-12) of the file: every key with its description, allowed values, unit and default.
+/// The JSON Schema (draft 2020-12) of the file: every key with its description, allowed values,
+/// unit and default.
 pub fn schema() -> Json {
     crate::schema::schema_of::<file::TargetFile>()
 }
@@ -281,7 +286,7 @@ impl TargetPlan {
         }
         plan
     }
-    /// The file that says all of the plan, secrets that stand in it too.
+    /// The file of the whole plan, with the secrets in it.
     pub fn to_toml(&self) -> String {
         print::to_toml(self)
     }

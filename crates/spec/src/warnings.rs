@@ -34,7 +34,7 @@ fn inversions(number: u64, what: &str, table: &str, out: &mut Vec<String>) {
     }
 }
 
-/// Everything that is legal but probably not meant, with its numbers.
+/// Values that are legal but probably unintended.
 pub(crate) fn warnings(plan: &Messages) -> Vec<String> {
     let expected = Expected::of(plan);
     let mut out = Vec::new();
@@ -53,7 +53,7 @@ pub(crate) fn warnings(plan: &Messages) -> Vec<String> {
     out
 }
 
-/// What the plan comes to on average.
+/// Averages of the plan.
 struct Expected {
     requests: f64,
     /// In picoseconds, until the last arrival.
@@ -81,7 +81,7 @@ impl Expected {
     }
 }
 
-/// The mean gap at one asking node. In a closed loop it is at least the unloaded time of a request.
+/// The mean gap of one source. In a closed loop it is at least the unloaded time of a request.
 fn gap_ps(plan: &Messages, unloaded_ps: f64) -> f64 {
     match &plan.workload.arrivals {
         Arrivals::Poisson { mean_gap_ps } => *mean_gap_ps,
@@ -123,7 +123,8 @@ fn overload(plan: &Messages, out: &mut Vec<String>) {
     }
 }
 
-/// Without an offered load nothing is known of the memory traffic, but frames alone may be too many.
+/// Without an offered load nothing is known of the memory traffic, but frames alone may be too
+/// many.
 fn background_alone(background: f64, out: &mut Vec<String>) {
     if background > 1.0 {
         out.push(format!(
@@ -133,7 +134,8 @@ fn background_alone(background: f64, out: &mut Vec<String>) {
     }
 }
 
-/// Fastpass has one link through which all demands and allocations go (EDM, 4.3.1: it becomes the bottleneck).
+/// Fastpass has one link through which all demands and allocations go (EDM, 4.3.1: it becomes the
+/// bottleneck).
 fn arbiter(plan: &Messages, expected: &Expected, out: &mut Vec<String>) {
     let total: f64 = plan.workload.mix.iter().map(|class| class.weight).sum();
     let mut bytes = [0.0; 2];
@@ -272,7 +274,7 @@ fn idle_nodes(plan: &Messages, out: &mut Vec<String>) {
         _ => nodes,
     };
     if busy < nodes {
-        out.push(format!("{} of {nodes} nodes neither ask nor are asked", nodes - busy));
+        out.push(format!("{} of {nodes} nodes neither send nor receive requests", nodes - busy));
     }
 }
 
@@ -285,7 +287,7 @@ fn readable(ps: f64) -> String {
     }
 }
 
-/// What a warm-up leaves to measure of a run that ends after so many requests.
+/// Measured requests of a run with a limit of requests.
 pub(crate) fn measured(warm_up: WarmUp, requests: Option<u64>, out: &mut Vec<String>) {
     let (WarmUp::Requests(count), Some(requests)) = (warm_up, requests) else { return };
     let measured = requests.saturating_sub(count);

@@ -21,7 +21,7 @@ pub const SWAPS_IN_FIVE_YEARS: f64 = 152.0;
 /// vSSDs that a rack may have.
 pub const VSSDS_MAX: u64 = 1 << 24;
 
-/// A rack of drives, what wears them, and who swaps them.
+/// A rack of drives, their writes, and the policy of swaps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wear {
     /// Servers of the rack.
@@ -32,7 +32,7 @@ pub struct Wear {
     pub vssds: u32,
     /// Days that are played.
     pub days: u32,
-    /// Who swaps.
+    /// Policy of swaps.
     pub arm: ArmName,
     /// Within servers.
     pub local: LocalLevelling,
@@ -53,7 +53,7 @@ pub struct Wear {
 pub struct LocalLevelling {
     /// By how much the most worn drive may exceed the mean.
     pub gamma: f64,
-    /// Days between two looks.
+    /// Days between two checks.
     pub period_days: u32,
     /// What makes a look swap.
     pub trigger: TriggerName,
@@ -64,7 +64,7 @@ pub struct LocalLevelling {
 /// Wear levelling between servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GlobalLevelling {
-    /// Days between two looks.
+    /// Days between two checks.
     pub period_days: u32,
     /// Drives of either server that a look exchanges at most.
     pub pairs: u32,
@@ -79,7 +79,7 @@ pub struct WearLoad {
     pub assignment: WearAssignmentName,
     /// What a vSSD would write a day if it only wrote.
     pub peak_per_day: Bytes,
-    /// Pages written to flash for each that was asked for.
+    /// Write amplification: pages written to flash for each page of the host.
     pub write_amplification: f64,
     /// By how much vSSDs of one application differ.
     pub spread: f64,
@@ -122,7 +122,8 @@ impl Wear {
         self.vssds_in_rack().saturating_mul(u64::from(self.days))
     }
 
-    /// Share of its endurance that the mean drive uses in the whole run, swaps left out; that of workloads that are dealt out evenly.
+    /// Share of its endurance that the mean drive uses in the whole run, swaps left out; that of
+    /// workloads that are dealt out evenly.
     pub fn used_mean(&self) -> f64 {
         let WearLoad { workloads, peak_per_day, write_amplification, .. } = &self.load;
         let share = workloads.iter().map(|each| each.mix().write_share()).sum::<f64>() / workloads.len() as f64;

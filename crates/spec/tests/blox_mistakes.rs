@@ -89,10 +89,7 @@ fn a_drives_own_numbers_are_refused_when_no_drive_has_them() {
         ("write_firmware = \"1001ms\"", "flash.write_firmware: 1001ms is out of range; allowed is up to 1s"),
         ("channel = \"999Kbps\"", "flash.channel: 999Kbps is out of range; allowed is 1Mbps..=100Tbps"),
         ("dies_per_channel = 65", "flash.dies_per_channel: 65 is out of range; allowed is 1..=64"),
-        (
-            "preset = \"optane\"\nchannel = \"1Gbps\"",
-            "flash.channel: `channel` does not go with preset = optane, which is written in place",
-        ),
+        ("preset = \"optane\"\nchannel = \"1Gbps\"", "flash.channel: `channel` is not valid with preset = optane"),
     ] {
         assert_eq!(said(&format!("[flash]\n{tables}")), expected);
     }
@@ -106,32 +103,29 @@ fn a_drives_own_numbers_are_refused_when_no_drive_has_them() {
 #[test]
 fn states_of_drives_that_contradict_themselves_are_refused() {
     for (tables, expected) in [
-        ("[flash]\nsteady.windows = 5", "flash.steady: `steady` goes only with state = fragmented, not with used"),
+        ("[flash]\nsteady.windows = 5", "flash.steady: `steady` is valid only with state = fragmented, not with used"),
         (
             "[flash]\nstate = \"fragmented\"\nsteady.windows_max = 2",
             "flash.steady.windows_max: 3 windows are compared, and 2 written",
         ),
         (
             "[flash]\nstate = \"clean\"\n[vssd]\nused_before = 0.5",
-            "vssd.used_before: `used_before` goes only with flash.state = used, not with clean",
+            "vssd.used_before: `used_before` is valid only with flash.state = used, not with clean",
         ),
         (
             "[flash]\nstate = \"fragmented\"\n[vssd]\nused_before = 0.5",
-            "vssd.used_before: `used_before` goes only with flash.state = used, not with fragmented",
+            "vssd.used_before: `used_before` is valid only with flash.state = used, not with fragmented",
         ),
-        ("[flash]\nsnapshot_digest = \"00\"", "flash.snapshot_digest: `snapshot_digest` goes only with `snapshot`"),
+        ("[flash]\nsnapshot_digest = \"00\"", "flash.snapshot_digest: `snapshot_digest` is valid only with `snapshot`"),
         ("[flash]\npreset = \"p3700\"\nsnapshot = \"none\"", "flash.snapshot: file `none`: there is no such file"),
         (
             "[flash]\npreset = \"optane\"\nsnapshot_digest = \"00\"",
-            "flash.snapshot_digest: `snapshot_digest` goes only with `snapshot`",
+            "flash.snapshot_digest: `snapshot_digest` is valid only with `snapshot`",
         ),
-        (
-            "[flash]\npreset = \"optane\"\nerase = \"1ms\"",
-            "flash.erase: `erase` does not go with preset = optane, which is written in place",
-        ),
+        ("[flash]\npreset = \"optane\"\nerase = \"1ms\"", "flash.erase: `erase` is not valid with preset = optane"),
         ("[flash]\nsnapshot = \"none\"", "flash.snapshot: file `none`: there is no such file"),
         ("[rack]\nnetwork_file = \"none\"", "rack.network_file: file `none`: there is no such file"),
-        ("[rack]\nnetwork_unit = \"1us\"", "rack.network_unit: `network_unit` goes only with `network_file`"),
+        ("[rack]\nnetwork_unit = \"1us\"", "rack.network_unit: `network_unit` is valid only with `network_file`"),
     ] {
         assert_eq!(said(tables), expected);
     }
@@ -190,23 +184,26 @@ fn thresholds_in_the_wrong_order_are_refused_both_ways() {
 #[test]
 fn parts_that_do_not_go_together_are_refused() {
     for (tables, expected) in [
-        ("[vssd]\ngroup = 2", "vssd.group: `group` goes only with isolation = software, not with hardware"),
-        ("[vssd]\nrate = 5", "vssd.rate: `rate` goes only with isolation = software, not with hardware"),
-        ("[vssd]\nborrow = \"1GiB\"", "vssd.borrow: `borrow` goes only with isolation = software, not with hardware"),
+        ("[vssd]\ngroup = 2", "vssd.group: `group` is valid only with isolation = software, not with hardware"),
+        ("[vssd]\nrate = 5", "vssd.rate: `rate` is valid only with isolation = software, not with hardware"),
+        (
+            "[vssd]\nborrow = \"1GiB\"",
+            "vssd.borrow: `borrow` is valid only with isolation = software, not with hardware",
+        ),
         (
             "[flash]\nsuspension_limit = 3",
             "flash.suspension_limit: suspension is given by `suspension_overhead` and `suspension_limit` together, or by suspension_limit = 0 alone",
         ),
-        ("[io]\nprofile = \"ycsb-a\"\nwrite_share = 0.5", "io.write_share: `write_share` does not go with `profile`"),
+        ("[io]\nprofile = \"ycsb-a\"\nwrite_share = 0.5", "io.write_share: `write_share` is not valid with `profile`"),
         (
             "[io]\nrequests_per_second = 5.0",
-            "io.requests_per_second: `requests_per_second` does not go with arrivals = closed",
+            "io.requests_per_second: `requests_per_second` is valid only with arrivals = poisson or deterministic, not with closed",
         ),
         (
             "[io]\narrivals = \"poisson\"\nrequests_per_second = 5.0\ndepth = 3",
-            "io.depth: `depth` does not go with arrivals = poisson",
+            "io.depth: `depth` is not valid with arrivals = poisson",
         ),
-        ("[io]\ntime_scale = 2.0", "io.time_scale: `time_scale` goes only with `trace`"),
+        ("[io]\ntime_scale = 2.0", "io.time_scale: `time_scale` is valid only with `trace` or `imitation`"),
         (
             "[membership]\nlease = \"50ms\"",
             "membership.lease: a lease of 50ms is not shorter than the 50ms after which a server counts as dead: two sets of replicas could serve",
@@ -238,7 +235,7 @@ fn what_a_part_of_the_rack_would_refuse_is_refused_before_the_run() {
 fn faults_of_servers_that_are_not_there_are_refused() {
     let fault = |keys: &str| said(&format!("[[fault]]\nat = \"1s\"\n{keys}"));
     assert_eq!(fault("kind = \"node-down\"\nnode = 4"), "fault.0.node: 4 is out of range; allowed is 0..=3");
-    assert_eq!(fault("kind = \"switch-down\"\nnode = 0"), "fault.0.node: `node` does not go with kind = switch-down");
+    assert_eq!(fault("kind = \"switch-down\"\nnode = 0"), "fault.0.node: `node` is not valid with kind = switch-down");
     assert_eq!(
         fault("kind = \"switch-down\"\nswitch = 1"),
         "fault.0.switch: there is no switch 1: a rack of volumes has one, 0"
@@ -258,14 +255,14 @@ fn tables_of_racks_of_another_kind_are_refused() {
         };
         let all = complaints(&with(&format!("[{table}]\n{needed}")));
         assert!(
-            all.iter().any(|said| said.ends_with(&format!("{table}: `{table}` does not go with the design rackblox"))),
+            all.iter().any(|said| said.ends_with(&format!("{table}: `{table}` is not valid with the design rackblox"))),
             "{all:?}"
         );
     }
     for table in ["rack", "flash", "vssd", "scheduler", "collection", "controller", "membership", "io"] {
         let all = complaints(&format!("{}[{table}]\n", common::SMALL));
         assert!(
-            all.iter().any(|said| said.ends_with(&format!("{table}: `{table}` does not go with the design edm"))),
+            all.iter().any(|said| said.ends_with(&format!("{table}: `{table}` is not valid with the design edm"))),
             "{all:?}"
         );
     }
@@ -312,7 +309,7 @@ fn what_is_probably_not_meant_is_warned_of_with_its_numbers() {
         let said = complaints(&format!("title = \"rack\"\ndesign.name = \"rackblox\"\n[run]\n{run}\n"));
         assert!(said.len() == 1 && said[0].contains(part) && said[0].contains(":5:"), "{said:?}");
     }
-    warned("[run]\nduration = \"89s\"", "a run of 89s sees fewer than 3 looks at the free blocks, one every 30s");
+    warned("[run]\nduration = \"89s\"", "a run of 89s has fewer than 3 checks of the free blocks, one every 30s");
     warned("[rack]\nnetwork = \"none\"\n[run]\nrequests = 5000", "coordinated I/O scheduling has nothing to weigh");
     warned(
         "[io]\narrivals = \"poisson\"\nrequests_per_second = 1e9\n[run]\nrequests = 5000",
@@ -320,7 +317,7 @@ fn what_is_probably_not_meant_is_warned_of_with_its_numbers() {
     );
     warned(
         "[run]\nrequests = 5000\ndrain_limit = \"100ms\"",
-        "drain_limit = 100ms is shorter than the 2s that a client may wait",
+        "drain_limit = 100ms is shorter than a client's wait of up to 2s",
     );
     warned("[rack]\nrecirculation = \"1ms\"\n[run]\nrequests = 5000", "answers to soft requests come too late");
     let calm = plan("title = \"rack\"\ndesign.name = \"rackblox\"\nrack.network = \"slow\"\nrun.requests = 100000\n");

@@ -1,4 +1,5 @@
-//! Racks of volumes as experiment files: what is filled in, that a printed plan is the plan, and what tells plans apart.
+//! Racks of volumes as experiment files: what is filled in, that a printed plan is the plan, and
+//! what tells plans apart.
 
 mod common;
 

@@ -158,23 +158,23 @@ fn what_is_missing_is_named_with_what_it_is_for() {
 fn keys_that_do_not_go_together_are_refused() {
     assert_eq!(
         complaint(&with("load = 0.5", "load = 0.5\ndepth = 4")),
-        "small.toml:9:9: workload.depth: `depth` goes only with arrivals = closed, not with poisson"
+        "small.toml:9:9: workload.depth: `depth` is valid only with arrivals = closed, not with poisson"
     );
     assert_eq!(
         complaint(&with("load = 0.5", "arrivals = \"closed\"\nload = 0.5")),
-        "small.toml:9:8: workload.load: `load` goes only with arrivals = poisson, deterministic or on-off, not with closed"
+        "small.toml:9:8: workload.load: `load` is valid only with arrivals = poisson, deterministic or on-off, not with closed"
     );
     assert_eq!(
         complaint(&with("load = 0.5", "arrivals = \"trace\"\nfile = \"messages.csv\"\nload = 0.5")),
-        "small.toml:10:8: workload.load: `load` goes only with arrivals = poisson, deterministic or on-off, not with trace"
+        "small.toml:10:8: workload.load: `load` is valid only with arrivals = poisson, deterministic or on-off, not with trace"
     );
     assert_eq!(
         complaint(&with("load = 0.5", "load = 0.5\nsize = \"64B\"\nmix = [{ operation = \"read\", size = \"64B\" }]")),
-        "small.toml:9:8: workload.size: `size` does not go with `mix`"
+        "small.toml:9:8: workload.size: `size` is not valid with `mix`"
     );
     assert_eq!(
         complaint(&with("requests = 100000", "requests = 10\nwarm_up = \"1us\"\nwarm_up_requests = 1")),
-        "small.toml:11:11: run.warm_up: `warm_up` does not go with `warm_up_requests`"
+        "small.toml:11:11: run.warm_up: `warm_up` is not valid with `warm_up_requests`"
     );
     assert_eq!(
         complaint(&with("load = 0.5", "load = 0.5\nsize = { profile = \"spark\", cdf = \"sizes.txt\" }")),
@@ -234,7 +234,7 @@ fn a_design_checks_its_own_table() {
     );
     assert_eq!(
         complaint(&with("name = \"edm\"", "name = \"edm\"\nstack = \"tcp\"")),
-        "small.toml:7:9: design.stack: `stack` does not go with the design edm"
+        "small.toml:7:9: design.stack: `stack` is not valid with the design edm"
     );
     assert_eq!(
         complaint(&with("name = \"edm\"", "name = \"dcqcn\"\ndcqcn = { mark_from = \"10KB\", mark_all = \"9KB\" }")),
@@ -262,7 +262,7 @@ fn files_are_named_with_their_line_and_reason() {
     );
     assert_eq!(
         complaint(&with("load = 0.5", "load = 0.5\ninversions = \"sort\"")),
-        "small.toml:9:14: workload.inversions: `inversions` goes only with arrivals = trace, not with poisson"
+        "small.toml:9:14: workload.inversions: `inversions` is valid only with arrivals = trace, not with poisson"
     );
     assert_eq!(
         complaint(&with("load = 0.5", "arrivals = \"trace\"\nfile = \"messages.csv\"\ndigest = \"00\""))
@@ -272,7 +272,8 @@ fn files_are_named_with_their_line_and_reason() {
     );
 }
 
-/// [`SMALL`] with one stream of frames, which starts in line 11; `keys` are its keys but for the name.
+/// [`SMALL`] with one stream of frames, which starts in line 11; `keys` are its keys but for the
+/// name.
 fn with_stream(keys: &str) -> String {
     format!("{SMALL}[[background.stream]]\nname = \"ip\"\n{keys}\n")
 }
@@ -312,7 +313,8 @@ fn background_streams_offer_a_part_of_a_link_in_bursts() {
     assert!(complaint(&with_stream("")).contains("background.stream.0: `load` is missing"));
 }
 
-/// 192 blocks of 640 ps are 122.88 ns; fifty of such gaps fit into 30 days from a load of 2.37e-12 on.
+/// 192 blocks of 640 ps are 122.88 ns; fifty of such gaps fit into 30 days from a load of 2.37e-12
+/// on.
 #[test]
 fn the_longest_gap_between_bursts_fits_into_a_run() {
     common::experiment(&with_stream("load = 2.4e-12"));
@@ -360,9 +362,9 @@ fn a_background_has_streams() {
 fn background_frames_are_refused_beside_the_packets_of_a_rival() {
     let text = with_stream("load = 0.1").replace("name = \"edm\"", "name = \"dctcp\"");
     let said = complaint(&text);
-    assert!(said.starts_with("small.toml:11:3: background: `background` does not go with the design dctcp"), "{said}");
+    assert!(said.starts_with("small.toml:11:3: background: `background` is not valid with the design dctcp"), "{said}");
     let swept = with_stream("load = 0.1") + "[sweep]\ndesign.name = [\"edm\", \"cxl\"]\n";
-    assert!(complaint(&swept).ends_with("does not go with the design cxl (at the sweep point design.name = cxl)"));
+    assert!(complaint(&swept).ends_with("is not valid with the design cxl (at the sweep point design.name = cxl)"));
 }
 
 #[test]
@@ -379,7 +381,7 @@ fn faults_name_what_exists() {
     assert_eq!(
         complaint(&with_fault("kind = \"link-down\"")),
         "small.toml:11:1: fault.0: `node` is missing: The node, or the node at the end of the link: a storage server with \
-         volumes, a client with pairs, whose box comes after the last."
+         volumes, a client of a key-value store, whose JBOF has the number after the last client's."
     );
 }
 
@@ -479,14 +481,14 @@ fn what_means_nothing_to_a_design_is_refused_wherever_it_stands() {
     ];
     for (design, keys, what) in cases {
         let said = complaints(&format!("title = 't'\ndesign.name = '{design}'\nrun.requests = 9\n{keys}\n")).join("\n");
-        assert!(said.contains(&format!("{what} does not go with the design {design}")), "{said}");
+        assert!(said.contains(&format!("{what} is not valid with the design {design}")), "{said}");
     }
 }
 
 #[test]
 fn of_a_table_that_is_refused_the_table_alone_is_named() {
     let said = complaints(&format!("{SMALL}[io]\nsize = '4KiB'\nprofile = 'ycsb-a'\n"));
-    assert_eq!(said, ["small.toml:11:2: io: `io` does not go with the design edm"]);
+    assert_eq!(said, ["small.toml:11:2: io: `io` is not valid with the design edm"]);
 }
 
 /// Keys with an old name, as paths: the new one and the old one.

@@ -164,7 +164,8 @@ fn close(got: f64, expected: f64) {
     assert!((got / expected - 1.0).abs() < 1e-12, "{got} instead of {expected}");
 }
 
-/// 64 B at 100 Gb/s are 5.12 ns; each node sends the data of its writes and of the reads of others: 64 B a request.
+/// 64 B at 100 Gb/s are 5.12 ns; each node sends the data of its writes and of the reads of others:
+/// 64 B a request.
 #[test]
 fn a_payload_load_gives_the_same_rate_to_every_design() {
     for design in DESIGNS.iter() {
@@ -325,7 +326,7 @@ fn a_queue_smaller_than_a_packet_and_idle_nodes_are_noticed() {
     assert_eq!(warned(&text), ["design.dctcp.queue of 1537B has no room for a full packet of 1538B on the wire"]);
     assert!(warned(&text.replace("1537B", "1538B")).is_empty());
     let incast = with("load = 0.5", "load = 0.5\npattern = \"incast\"\nsources = 100");
-    assert_eq!(warned(&incast), ["43 of 144 nodes neither ask nor are asked"]);
+    assert_eq!(warned(&incast), ["43 of 144 nodes neither send nor receive requests"]);
 }
 
 #[test]

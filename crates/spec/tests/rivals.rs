@@ -146,7 +146,7 @@ fn a_key_that_the_chosen_way_does_not_read_is_an_error() {
         ),
     ] {
         let got = complaint(&text("100Gbps", design, table));
-        let end = format!("design.{design}.{key}: `{key}` goes only with {needs}");
+        let end = format!("design.{design}.{key}: `{key}` is valid only with {needs}");
         assert!(got.ends_with(&end), "{got}");
     }
 }

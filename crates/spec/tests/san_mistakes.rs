@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Memory, complaint, plan};
+use common::{Memory, complaint, complaints, plan};
 use spec::parse;
 
 const SMALL: &str = "title = \"san\"\ndesign.name = \"san\"\nrun.requests = 10000\n[fabric]\nkind = \"torus\"\ndimensions = [2, 2]\nhosts = 4\n";
@@ -21,8 +21,8 @@ fn said(tables: &str) -> String {
 fn a_shape_needs_its_own_keys_and_takes_no_others() {
     let missing = complaint(&SMALL.replace("dimensions = [2, 2]\n", ""));
     assert_eq!(missing, "small.toml:4:2: fabric: `dimensions` is missing: kind = torus needs it");
-    assert_eq!(said("leaves = 3"), "fabric.leaves: `leaves` goes only with kind = leaf-spine, not with torus");
-    assert_eq!(said("propagation = \"10ns\""), "fabric.propagation: `propagation` does not go with the design san");
+    assert_eq!(said("leaves = 3"), "fabric.leaves: `leaves` is valid only with kind = leaf-spine, not with torus");
+    assert_eq!(said("propagation = \"10ns\""), "fabric.propagation: `propagation` is not valid with the design san");
     let switched = SMALL.replace("\"torus\"\ndimensions = [2, 2]", "\"single-switch\"");
     assert_eq!(
         complaint(&switched),
@@ -88,10 +88,7 @@ fn io_beyond_a_drive_and_loads_that_contradict_themselves_are_refused() {
         "io.footprint: 3GiB is out of range; allowed is 8MiB..=2GiB, what a drive has, in whole sectors"
     );
     assert_eq!(said("[io]\nsizes = [[\"4KiB\", 50]]"), "io.sizes: percentages add up to 50, and must to 100");
-    assert_eq!(
-        said("[io]\nsizes = [[\"4KiB\", 100]]\nsize = \"4KiB\""),
-        "io.size: `size` does not go with `sizes` in a SAN"
-    );
+    assert_eq!(said("[io]\nsizes = [[\"4KiB\", 100]]\nsize = \"4KiB\""), "io.size: `size` is not valid with `sizes`");
     assert_eq!(
         said("[io]\nsize = \"1000B\""),
         "io.size: 1KB is out of range; allowed is 512B..=8MiB in whole sectors of 512B"
@@ -128,7 +125,7 @@ fn faults_of_what_does_not_exist_are_refused_with_what_does() {
     assert_eq!(fault("kind = \"drive-down\""), "fault.0: `drive` is missing: kind = drive-down needs it");
     assert_eq!(
         fault("kind = \"link-down\"\nnode = 1\nends = [\"a0\", \"a1\"]"),
-        "fault.0.node: `node` does not go with the design san"
+        "fault.0.node: `node` is not valid with the design san"
     );
 }
 
@@ -147,7 +144,7 @@ fn drives_that_no_model_has_are_refused() {
 #[test]
 fn other_designs_refuse_what_only_a_san_reads() {
     let edm = "title = \"x\"\ndesign.name = \"edm\"\nfabric = { nodes = 4, rate = \"100Gbps\", kind = \"ring\" }\nworkload.load = 0.5\nrun.requests = 1000\n";
-    assert_eq!(complaint(edm), "small.toml:3:48: fabric.kind: `kind` does not go with the design edm");
+    assert_eq!(complaint(edm), "small.toml:3:48: fabric.kind: `kind` is not valid with the design edm");
 }
 
 #[test]
@@ -214,8 +211,10 @@ fn a_way_that_no_header_records_is_refused_and_so_is_a_stretch_behind_it() {
 
 #[test]
 fn an_exponent_of_a_skew_that_is_not_there_is_refused() {
-    let reason = "io.theta: `theta` goes only with addresses = zipfian, scrambled-zipfian or latest";
     for addresses in ["uniform", "sequential"] {
+        let reason = format!(
+            "io.theta: `theta` is valid only with addresses = zipfian, scrambled-zipfian or latest, not with {addresses}"
+        );
         assert_eq!(said(&format!("[io]\naddresses = \"{addresses}\"\ntheta = 0.9")), reason);
         assert_eq!(said(&format!("[io]\nsizes = [[\"4KiB\", 100]]\naddresses = \"{addresses}\"\ntheta = 0.9")), reason);
     }
@@ -228,19 +227,19 @@ fn keys_of_one_transport_do_not_go_with_another() {
     let by = |transport: &str, key: &str| said(&format!("[wire]\ntransport = \"{transport}\"\n{key}"));
     assert_eq!(
         said("[wire]\ntimeout_min = \"1ms\""),
-        "wire.timeout_min: `timeout_min` goes only with transport = tcp, dctcp or dcqcn+pfc, not with unpaced"
+        "wire.timeout_min: `timeout_min` is valid only with transport = tcp, dctcp or dcqcn+pfc, not with unpaced"
     );
     assert_eq!(
         by("dcqcn+pfc", "window_max = \"64KiB\""),
-        "wire.window_max: `window_max` goes only with transport = tcp or dctcp, not with dcqcn+pfc"
+        "wire.window_max: `window_max` is valid only with transport = tcp or dctcp, not with dcqcn+pfc"
     );
     assert_eq!(
         by("tcp", "dcqcn.preset = \"hpcc\""),
-        "wire.dcqcn: `dcqcn` goes only with transport = dcqcn+pfc, not with tcp"
+        "wire.dcqcn: `dcqcn` is valid only with transport = dcqcn+pfc, not with tcp"
     );
     assert_eq!(
         by("dcqcn+pfc", "tcp_options = 12"),
-        "wire.tcp_options: `tcp_options` goes only with transport = tcp, dctcp or unpaced, not with dcqcn+pfc"
+        "wire.tcp_options: `tcp_options` is valid only with transport = tcp, dctcp or unpaced, not with dcqcn+pfc"
     );
     assert_eq!(
         by("dcqcn+pfc", "dcqcn.mtu = \"1KiB\""),
@@ -248,7 +247,7 @@ fn keys_of_one_transport_do_not_go_with_another() {
     );
     assert_eq!(
         by("dcqcn+pfc", "dcqcn.shared_buffer = \"1MiB\""),
-        "wire.dcqcn.shared_buffer: `shared_buffer` goes only with pfc = dynamic, not with static"
+        "wire.dcqcn.shared_buffer: `shared_buffer` is valid only with pfc = dynamic, not with static"
     );
     assert_eq!(
         by("dcqcn+pfc", "dcqcn = { mark_from = \"0B\", mark_all = \"0B\" }"),
@@ -256,7 +255,7 @@ fn keys_of_one_transport_do_not_go_with_another() {
     );
     assert_eq!(
         said("queue = \"1MiB\"\n[wire]\ntransport = \"dcqcn+pfc\""),
-        "fabric.queue: `queue` goes only with wire.transport = tcp, dctcp or unpaced, not with dcqcn+pfc"
+        "fabric.queue: `queue` is valid only with wire.transport = tcp, dctcp or unpaced, not with dcqcn+pfc"
     );
 }
 
@@ -285,4 +284,22 @@ fn the_rival_has_the_windows_of_tcp_and_the_design_none() {
     assert!(host.is_some_and(|stream| !stream.obeys_marks()) && host == target);
     assert_eq!(timeout, base::Span::secs(30));
     assert_eq!(window(SMALL), (None, None, base::Span::ms(20)));
+}
+
+#[test]
+fn a_load_that_replaces_single_requests_leaves_none_of_their_keys() {
+    for (tables, expected) in [
+        ("[lsm]\nstores = 1\n[io]\nsize = \"4KiB\"", "io: `io` is not valid with `lsm`"),
+        ("[io]\njob = \"x.fio\"\ndepth = 3", "io.depth: `depth` is not valid with `job`"),
+        ("[io]\njob = \"x.fio\"\nimitation = \"oltp-like\"", "io.imitation: `imitation` is not valid with `job`"),
+        ("[io]\nimitation = \"oltp-like\"\ndrive = 1", "io.drive: `drive` is not valid with `imitation`"),
+        ("[io]\ntrace = \"x.txt\"\nsizes = [[\"4KiB\", 100]]", "io.sizes: `sizes` is not valid with `trace`"),
+        ("[io]\nsizes = [[\"4KiB\", 100]]\nthink = \"1us\"", "io.think: `think` is not valid with `sizes`"),
+        ("[io]\ntime_scale = 2.0", "io.time_scale: `time_scale` is valid only with `trace` or `imitation`"),
+    ] {
+        let all = complaints(&with(tables));
+        assert!(all.iter().any(|said| said.contains(expected)), "{tables}: {all:?}");
+    }
+    plan(&with("[io]\nimitation = \"oltp-like\"\ntime_scale = 2.0\nfootprint = \"1GiB\""));
+    plan(&with("[io]\nsizes = [[\"4KiB\", 100]]\narrivals = \"poisson\"\nrequests_per_second = 9.0\ndepth = 3"));
 }

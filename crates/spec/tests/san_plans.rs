@@ -1,4 +1,5 @@
-//! SANs as experiment files: what is filled in, that a printed plan is the plan, and what tells plans apart.
+//! SANs as experiment files: what is filled in, that a printed plan is the plan, and what tells
+//! plans apart.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! A key-value store on a box of SSDs as an experiment file: what is filled in, what is refused, and what is warned of.
+//! A key-value store on a box of SSDs as an experiment file: what is filled in, what is refused,
+//! and what is warned of.
 
 mod common;
 
@@ -209,15 +210,15 @@ fn mistakes_are_named_with_their_place_and_what_is_allowed() {
         (with("store.clients = 3"), "3 clients cannot be on 5 machines"),
         (with("cores.network = 7"), "7 cores for the network, 1 for SSDs and one of control are more than 8"),
         (with("cores = { network = 4, flash = 4 }"), "more than 8"),
-        (with("leed.tokens = 9"), "`leed` does not go with the design scalio"),
-        (of("leed", "carrier.name = 'edm'"), "`carrier` does not go with the design leed"),
-        (with("carrier.post = '1ns'"), "`post` goes only with name = edm"),
+        (with("leed.tokens = 9"), "`leed` is not valid with the design scalio"),
+        (of("leed", "carrier.name = 'edm'"), "`carrier` is not valid with the design leed"),
+        (with("carrier.post = '1ns'"), "`post` is valid only with name = edm"),
         (with("carrier = { name = 'edm', completion = '2ms' }"), "carrier.completion: 2ms is out of range"),
-        (of("leed", "scalio.slots = 4"), "`scalio` does not go with the design leed"),
-        (of("leed", "ditto.samples = 4"), "`ditto` does not go with the design leed"),
-        (of("nvme-of", "leed.tokens = 9"), "`leed` does not go with the design nvme-of"),
-        (of("nvme-of", "store.keys = 9"), "`keys` does not go with the design nvme-of"),
-        (of("nvme-of", "io.profile = 'ycsb-a'"), "`profile` does not go with the design nvme-of"),
+        (of("leed", "scalio.slots = 4"), "`scalio` is not valid with the design leed"),
+        (of("leed", "ditto.samples = 4"), "`ditto` is not valid with the design leed"),
+        (of("nvme-of", "leed.tokens = 9"), "`leed` is not valid with the design nvme-of"),
+        (of("nvme-of", "store.keys = 9"), "`keys` is not valid with the design nvme-of"),
+        (of("nvme-of", "io.profile = 'ycsb-a'"), "`profile` is not valid with the design nvme-of"),
     ];
     all_are_refused(&cases);
 }
@@ -225,32 +226,35 @@ fn mistakes_are_named_with_their_place_and_what_is_allowed() {
 #[test]
 fn mistakes_of_options_and_loads_are_named_too() {
     let cases = [
-        (with("scalio.leases = false"), "`leases` goes only with protocol = paper"),
+        (with("scalio.leases = false"), "`leases` is valid only with protocol = paper"),
         (
             with("scalio = { protocol = 'paper', leases = false, lease = '1ms' }"),
-            "`lease` goes only with leases = true, not with false",
+            "`lease` is valid only with leases = true, not with false",
         ),
-        (with("scalio = { batching = false, batch = 4 }"), "`batch` and `idle_flush` do not go with batching = false"),
+        (
+            with("scalio = { batching = false, batch = 4 }"),
+            "`batch` and `idle_flush` are not valid with batching = false",
+        ),
         (with("scalio.lease = '9s'"), "scalio.lease: 9s is out of range"),
         (with("scalio.slots = 65"), "scalio.slots: 65 is out of range"),
         (with("io.profile = 'ycsb-e'"), "ycsb-e scans, and the store has no order of keys"),
-        (with("io.size = '4KiB'"), "`size` does not go with the design scalio"),
+        (with("io.size = '4KiB'"), "`size` is not valid with the design scalio"),
         (with("io.theta = 1.0"), "addresses.theta: 1 is not above 0, up to 4 and not 1"),
-        (with("io.arrivals = 'poisson'"), "needs the requests a second to offer"),
+        (with("io.arrivals = 'poisson'"), "`requests_per_second` is missing: arrivals = poisson needs it"),
         (
             of("leed", "[[fault]]\nkind = 'node-down'\nnode = 0\nat = '1us'"),
             "faults are not modelled with the design leed",
         ),
         (with("[[fault]]\nkind = 'node-down'\nnode = 161\nat = '1us'"), "161 is out of range; allowed is 0..=160"),
-        (with("[[fault]]\nkind = 'switch-down'\nat = '1us'"), "clients and the box stop and come back"),
-        (with("[[fault]]\nkind = 'node-down'\nat = '1us'"), "box comes after the last"),
-        (with("machine.devices = 3"), "`machine` does not go with the design scalio"),
-        (with("fabric = { nodes = 2, rate = '1Gbps' }"), "`fabric` does not go with the design scalio"),
+        (with("[[fault]]\nkind = 'switch-down'\nat = '1us'"), "clients and the JBOF stop and come back"),
+        (with("[[fault]]\nkind = 'node-down'\nat = '1us'"), "whose JBOF has the number after the last"),
+        (with("machine.devices = 3"), "`machine` is not valid with the design scalio"),
+        (with("fabric = { nodes = 2, rate = '1Gbps' }"), "`fabric` is not valid with the design scalio"),
         (with("store.kyes = 3"), "unknown key `kyes`, did you mean `keys`?"),
     ];
     all_are_refused(&cases);
     let other = "title = 't'\ndesign.name = 's-direct'\nrun.requests = 5\nstore.devices = 2\n";
-    assert!(complaint(other).contains("`store` does not go with the design s-direct"), "{}", complaint(other));
+    assert!(complaint(other).contains("`store` is not valid with the design s-direct"), "{}", complaint(other));
 }
 
 #[test]
@@ -268,7 +272,7 @@ fn what_is_legal_and_hardly_meant_is_warned_of() {
     assert_eq!(warnings("store.cached_keys = 19999999"), "");
     assert!(warnings("store.warmed = 0.0").contains("those of a cold cache"));
     assert!(warnings("scalio.protocol = 'paper'").contains("is not linearizable"));
-    assert!(warnings("scalio = { protocol = 'paper', leases = false }").contains("half of one value"));
+    assert!(warnings("scalio = { protocol = 'paper', leases = false }").contains("a mixture of two values"));
     assert_eq!(warnings("scalio = { protocol = 'paper', leases = false, torn_reads = false }"), "");
     assert!(warnings("store = { clients = 10, client_nodes = 1 }").contains("cannot fill a group of 8"));
     assert_eq!(warnings("store = { clients = 19, client_nodes = 1 }"), "");

@@ -1,4 +1,5 @@
-//! The JSON Schema and the reader agree, because the reader uses it; and it says what a newcomer needs.
+//! The JSON Schema and the reader agree, because the reader uses it; and it says what a newcomer
+//! needs.
 
 mod common;
 

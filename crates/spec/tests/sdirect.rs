@@ -1,4 +1,5 @@
-//! A machine with devices as an experiment file: what is filled in, what is refused, and what is warned of.
+//! A machine with devices as an experiment file: what is filled in, what is refused, and what is
+//! warned of.
 
 mod common;
 
@@ -150,11 +151,11 @@ fn mistakes_are_named_with_their_place_and_what_is_allowed() {
         (with("machine.root_link = 5"), "machine.root_link"),
         (with("nic.fifo = '64KiB'"), "nic.fifo: a FIFO of 64KiB does not hold a transfer of 128KiB"),
         (with("nic.transfer_max = '5KiB'"), "nic.transfer_max: 5KiB is out of range; allowed is a multiple of 4KiB"),
-        (with("software.cores = 2"), "`software` does not go with the design s-direct"),
-        (of("linux", "nic.queue_depth = 2"), "`nic` does not go with the design linux"),
-        (of("linux", "software.poll = '1us'"), "`poll` does not go with the design linux"),
-        (of("spdk", "software.coalesce = 2"), "`coalesce` does not go with the design spdk"),
-        (with("clients.rate = '10Gbps'"), "`rate` goes only with remote = true, not with false"),
+        (with("software.cores = 2"), "`software` is not valid with the design s-direct"),
+        (of("linux", "nic.queue_depth = 2"), "`nic` is not valid with the design linux"),
+        (of("linux", "software.poll = '1us'"), "`poll` is not valid with the design linux"),
+        (of("spdk", "software.coalesce = 2"), "`coalesce` is not valid with the design spdk"),
+        (with("clients.rate = '10Gbps'"), "`rate` is valid only with remote = true, not with false"),
         (with("task.kind = 'copy'"), "2 devices are needed, and the machine has 1"),
         (
             of("linux", "task.kind = 'copy'\nmachine.devices = 2\ntask.moved_by = 'nic'"),
@@ -164,15 +165,18 @@ fn mistakes_are_named_with_their_place_and_what_is_allowed() {
             with("task.kind = 'copy'\nmachine.devices = 2\ntask.moved_by = 'client'"),
             "data go through a client only with clients.remote = true",
         ),
-        (with("task.moved_by = 'nic'"), "`moved_by` goes only with kind = copy"),
-        (with("task.targets = 2"), "`targets` goes only with kind = replicate"),
+        (with("task.moved_by = 'nic'"), "`moved_by` is valid only with kind = copy"),
+        (with("task.targets = 2"), "`targets` is valid only with kind = replicate"),
         (with("task.bytes = '5KiB'"), "task.bytes: 5KiB is out of range"),
-        (with("io.profile = 'ycsb-a'"), "`profile` does not go with the design s-direct"),
-        (with("io.theta = 0.8"), "`theta` goes only with addresses = zipfian, scrambled-zipfian or latest"),
-        (with("io.arrivals = 'poisson'"), "needs the requests a second to offer"),
-        (with("task.kind = 'add-write'\nio.write_share = 0.5"), "`write_share` goes only with task.kind = read-write"),
-        (with("fabric = { nodes = 2, rate = '1Gbps' }"), "`fabric` does not go with the design s-direct"),
-        (with("[[fault]]\nkind = 'switch-down'\nat = '1us'"), "`fault` does not go with the design s-direct"),
+        (with("io.profile = 'ycsb-a'"), "`profile` is not valid with the design s-direct"),
+        (with("io.theta = 0.8"), "`theta` is valid only with addresses = zipfian, scrambled-zipfian or latest"),
+        (with("io.arrivals = 'poisson'"), "`requests_per_second` is missing: arrivals = poisson needs it"),
+        (
+            with("task.kind = 'add-write'\nio.write_share = 0.5"),
+            "`write_share` is valid only with task.kind = read-write",
+        ),
+        (with("fabric = { nodes = 2, rate = '1Gbps' }"), "`fabric` is not valid with the design s-direct"),
+        (with("[[fault]]\nkind = 'switch-down'\nat = '1us'"), "`fault` is not valid with the design s-direct"),
         (with("machine.devics = 3"), "unknown key `devics`, did you mean `devices`?"),
     ];
     for (text, expected) in cases {
@@ -180,7 +184,7 @@ fn mistakes_are_named_with_their_place_and_what_is_allowed() {
         assert!(said.contains(expected) && said.starts_with("small.toml:"), "{text}\n{said}");
     }
     let other = "title = 't'\ndesign.name = 'rackblox'\nrun.requests = 5\nmachine.devices = 2\n";
-    assert!(complaint(other).contains("`machine` does not go with the design rackblox"), "{}", complaint(other));
+    assert!(complaint(other).contains("`machine` is not valid with the design rackblox"), "{}", complaint(other));
 }
 
 #[test]

@@ -60,8 +60,8 @@ node = 1
 
 #[test]
 fn a_table_that_cannot_be_read_is_not_missing_and_nothing_is_judged_by_it() {
-    // Neither the nodes of faults and patterns, nor EDM's limit, nor the load follow from a rack that
-    // is not known.
+    // Neither the nodes of faults and patterns, nor EDM's limit, nor the load follow from a rack
+    // that is not known.
     let rack = "nodes = 'many'\nrate = '100Gbps'";
     let text = SMALL.replace("nodes = 144\nrate = \"100Gbps\"", rack)
         + "[[fault]]\nat = '1us'\nkind = 'node-down'\nnode = 70000\n";
@@ -78,7 +78,7 @@ fn a_table_that_cannot_be_read_is_not_missing_and_nothing_is_judged_by_it() {
 fn what_is_missing_is_reported_beside_what_is_wrong() {
     let text = "title = 't'\ndesign.name = 'dctcp'\nmemory = { latency = '2s' }\nseed = 1\nseeds = [2, 2]\n";
     let said = complaints(text);
-    for part in ["`fabric` is missing", "`workload` is missing", "memory.latency", "seed: ", "2 is there twice"] {
+    for part in ["`fabric` is missing", "`workload` is missing", "memory.latency", "seed: ", "2 is listed twice"] {
         assert_eq!(said.iter().filter(|line| line.contains(part)).count(), 1, "{part}: {said:#?}");
     }
     assert_eq!(said.len(), 5, "{said:#?}");

@@ -64,7 +64,8 @@ fn a_title_and_the_design_are_the_rack_of_the_paper() {
     assert_eq!((wear.drive.endurance, wear.rate_window_days), (30_000, 48));
     let names: Vec<&str> = wear.load.workloads.iter().map(|profile| profile.name).collect();
     assert_eq!(names, ["tpc-h", "seats", "auction-mark", "tpc-c", "twitter"]);
-    // 4.5 TB a day, 44.836 % writes on average, twice on flash, 4 vSSDs, 1,825 days, on 1 TiB of 30,000 erases.
+    // 4.5 TB a day, 44.836 % writes on average, twice on flash, 4 vSSDs, 1,825 days, on 1 TiB of
+    // 30,000 erases.
     let used = 4.5e12 * 0.448_36 * 2.0 * 4.0 * 1_825.0 / 1_099_511_627_776.0 / 30_000.0;
     assert!((wear.used_mean() - used).abs() < 1e-9 && (0.85..0.95).contains(&used), "{} {used}", wear.used_mean());
 }
@@ -123,7 +124,7 @@ fn years_are_of_365_days() {
     let refused = complaint(&with("years = 0.001"));
     assert_eq!(refused, "small.toml:4:9: wear.years: 0.001 is out of range; allowed is at least a day, 1/365");
     let refused = complaint(&with("years = 2.0\ndays = 3"));
-    assert_eq!(refused, "small.toml:4:9: wear.years: `years` does not go with `days`");
+    assert_eq!(refused, "small.toml:4:9: wear.years: `years` is not valid with `days`");
     assert!(complaint(&with("years = 100.1")).contains("100.1 is out of range"));
 }
 
@@ -148,7 +149,10 @@ fn numbers_out_of_range_are_refused_with_the_range() {
         ("workloads = []", "wear.workloads: a list of 0 is out of range"),
         ("workloads = ['tpc-x']", "wear.workloads.0: `tpc-x` is not allowed, did you mean `tpc-"),
         ("arm = 'global'", "wear.arm: `global` is not allowed"),
-        ("horizon_days = 3", "wear.horizon_days: `horizon_days` goes only with trigger = uneven, not with every-look"),
+        (
+            "horizon_days = 3",
+            "wear.horizon_days: `horizon_days` is valid only with trigger = uneven, not with every-look",
+        ),
         (
             "servers = 4096\nssds = 1024\nvssds = 5",
             "wear.vssds: 4096 servers of 1024 drives of 5 vSSDs are 20971520, more than 16777216",
@@ -182,16 +186,16 @@ fn tables_of_runs_that_make_requests_do_not_go_with_it_nor_it_with_them() {
     ];
     for (table, keys) in tables {
         let refused = complaint(&format!("{SMALL}[{table}]\n{keys}\n"));
-        let expected = format!("{table}: `{table}` does not go with the design wear-levelling");
+        let expected = format!("{table}: `{table}` is not valid with the design wear-levelling");
         assert!(refused.contains(&expected), "{refused}");
     }
     let refused = complaint(&format!("{SMALL}[[fault]]\nat = '1s'\nkind = 'switch-down'\n"));
-    assert!(refused.contains("`fault` does not go with the design wear-levelling"), "{refused}");
-    assert!(complaint(&format!("{SMALL}design.stack = 'raw'\n")).contains("`stack` does not go"));
+    assert!(refused.contains("`fault` is not valid with the design wear-levelling"), "{refused}");
+    assert!(complaint(&format!("{SMALL}design.stack = 'raw'\n")).contains("`stack` is not valid with"));
     let refused = complaint(&format!("{}[wear]\nservers = 4\n", common::SMALL));
-    assert!(refused.contains("wear: `wear` does not go with the design edm"), "{refused}");
+    assert!(refused.contains("wear: `wear` is not valid with the design edm"), "{refused}");
     let volumes = complaints("title = 't'\ndesign.name = 'vdc'\nrun.requests = 10\nwear.servers = 4\n");
-    assert!(volumes[0].contains("wear: `wear` does not go with the design vdc"), "{volumes:?}");
+    assert!(volumes[0].contains("wear: `wear` is not valid with the design vdc"), "{volumes:?}");
 }
 
 #[test]
@@ -200,8 +204,8 @@ fn a_rack_that_is_not_what_was_meant_is_warned_of_with_numbers() {
     assert_eq!(warned(""), [""; 0]);
     for (keys, message) in [
         ("years = 6.0", "in 2190 days the mean drive uses 1.07 times the 30000 erases that a block endures"),
-        ("days = 11", "a run of 11 days ends before the first look within servers, on day 12"),
-        ("days = 55", "a run of 55 days ends before the first look between servers, on day 56"),
+        ("days = 11", "a run of 11 days ends before the first check within servers, on day 12"),
+        ("days = 55", "a run of 55 days ends before the first check between servers, on day 56"),
         ("ssds = 1", "a server of one drive has nothing to swap it with"),
         ("servers = 1", "a rack of one server has nothing to swap between servers"),
         (

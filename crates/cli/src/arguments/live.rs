@@ -1,4 +1,4 @@
-//! What may be written behind the verbs of live disks: `target`, `disk`, `attack`.
+//! Arguments of the commands of live disks: `target`, `disk`, `attack`.
 
 use base::Bytes;
 use clap::{Args, Subcommand, ValueEnum};
@@ -7,13 +7,13 @@ use std::path::PathBuf;
 /// `rackweave target`
 #[derive(Debug, Args)]
 pub struct TargetArguments {
-    /// What to serve (TOML; `rackweave schema target` explains every key). SIGHUP reads it anew
+    /// The configuration (TOML; `rackweave schema target` explains every key). SIGHUP reads it anew
     #[arg(long, value_name = "FILE", conflicts_with = "TargetFlags")]
     pub config: Option<PathBuf>,
     /// Open everything as if to serve it, say whether that would do, and leave no trace
     #[arg(long)]
     pub check: bool,
-    /// What to serve, without a file.
+    /// The configuration, without a file.
     #[command(flatten)]
     pub flags: TargetFlags,
 }
@@ -25,10 +25,10 @@ pub struct TargetFlags {
     /// Listen here; may be repeated. 127.0.0.1:4420 when not given
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Vec<String>,
-    /// What holds the data: ram, null, file or flash. `file` when there is a path, else `ram`
+    /// Backend of the data: ram, null, file or flash. `file` when there is a path, else `ram`
     #[arg(long, value_name = "KIND")]
     pub backend: Option<String>,
-    /// How large the disk is, such as 1GiB
+    /// Size of the disk, such as 1GiB
     #[arg(long, value_name = "SIZE")]
     pub size: Option<String>,
     /// Bytes of a block, such as 4KiB
@@ -63,21 +63,21 @@ pub struct TargetFlags {
 /// `rackweave disk`
 #[derive(Debug, Args)]
 pub struct DiskArguments {
-    /// Where the target is
+    /// Address of the target
     #[arg(value_name = "ADDRESS:PORT")]
     pub address: String,
-    /// What to do; `identify` when not given
+    /// The operation; `identify` when not given
     #[command(subcommand)]
     pub verb: Option<DiskVerb>,
-    /// Whom to connect to, and as whom.
+    /// The target, and the identity of the host.
     #[command(flatten)]
     pub connection: ConnectionArguments,
 }
 
-/// Whom to connect to, and as whom.
+/// The target, and the identity of the host.
 #[derive(Debug, Args)]
 pub struct ConnectionArguments {
-    /// The subsystem. The only one that the target's discovery tells of when not given
+    /// The subsystem. By default the only one of the target's discovery log
     #[arg(long, value_name = "NQN", global = true)]
     pub nqn: Option<String>,
     /// The name that this host gives
@@ -95,12 +95,12 @@ pub struct ConnectionArguments {
     /// Seconds that an answer may take
     #[arg(long, value_name = "S", global = true, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub timeout: u64,
-    /// What this host proves itself by.
+    /// Credentials of this host.
     #[command(flatten)]
     pub proof: ProofArguments,
 }
 
-/// What a host proves itself by.
+/// Credentials of a host.
 #[derive(Debug, Default, Args)]
 pub struct ProofArguments {
     /// The file of this host's secret (DH-HMAC-CHAP), as `nvme gen-dhchap-key` prints it
@@ -120,7 +120,7 @@ pub struct ProofArguments {
     pub tls_key_file: Option<PathBuf>,
 }
 
-/// What to do with a disk.
+/// Operations on a disk.
 #[derive(Debug, Subcommand)]
 pub enum DiskVerb {
     /// Show the controller and its disks
@@ -134,7 +134,7 @@ pub enum DiskVerb {
         /// First byte: a multiple of a block
         #[arg(long, value_name = "SIZE", default_value = "0B")]
         at: Bytes,
-        /// How much; to the end of the disk when not given
+        /// Length; to the end of the disk when not given
         #[arg(long, value_name = "SIZE")]
         bytes: Option<Bytes>,
         /// The file to make. The standard output when not given
@@ -150,12 +150,13 @@ pub enum DiskVerb {
         #[arg(long, value_name = "FILE")]
         from: Option<PathBuf>,
     },
-    /// Write noise, flush, read it back on a new connection and compare: overwrites that part of the disk
+    /// Write noise, flush, read it back on a new connection and compare: overwrites that part of
+    /// the disk
     Verify {
         /// First byte: a multiple of a block
         #[arg(long, value_name = "SIZE", default_value = "0B")]
         at: Bytes,
-        /// How much; to the end of the disk when not given
+        /// Length; to the end of the disk when not given
         #[arg(long, value_name = "SIZE")]
         bytes: Option<Bytes>,
         /// Decides the noise
@@ -165,19 +166,21 @@ pub enum DiskVerb {
         #[arg(long, required = true)]
         overwrite: bool,
     },
-    /// Let the target copy a part of the disk to several places by itself (MultiCast of S-Direct), and flush
+    /// Let the target copy a part of the disk to several places by itself (MultiCast of S-Direct),
+    /// and flush
     Cast {
         /// First byte: a multiple of a block
         #[arg(long, value_name = "SIZE", default_value = "0B")]
         at: Bytes,
-        /// How much; to the end of the disk when not given
+        /// Length; to the end of the disk when not given
         #[arg(long, value_name = "SIZE")]
         bytes: Option<Bytes>,
         /// A namespace and its first byte that is written, such as 2:1MiB; may be repeated
         #[arg(long, value_name = "N:SIZE", required = true, value_parser = place)]
         to: Vec<(u32, Bytes)>,
     },
-    /// Let the target add two 64-bit little-endian words of the disk (add_write of S-Direct): the sum takes the place of the second, and is printed
+    /// Let the target add two 64-bit little-endian words of the disk (add_write of S-Direct): the
+    /// sum takes the place of the second, and is printed
     Add {
         /// First byte of the first: a multiple of 8
         #[arg(long, value_name = "SIZE")]
@@ -200,7 +203,7 @@ fn place(text: &str) -> Result<(u32, Bytes), String> {
 /// Which requests are measured.
 #[derive(Debug, Args)]
 pub struct BenchArguments {
-    /// What is asked for
+    /// The operation
     #[arg(long, value_enum, default_value_t = BenchLoad::RandomRead)]
     pub load: BenchLoad,
     /// Bytes of a request
@@ -239,10 +242,10 @@ pub enum BenchLoad {
 /// `rackweave attack`
 #[derive(Debug, Args)]
 pub struct AttackArguments {
-    /// Where the target is: one of yours, which may lose what it holds
+    /// Address of the target: one of yours, which may lose its data
     #[arg(value_name = "ADDRESS:PORT", required_unless_present_any = ["list", "explain"])]
     pub address: Option<String>,
-    /// The subsystem. The only one that the target's discovery tells of when not given
+    /// The subsystem. By default the only one of the target's discovery log
     #[arg(long, value_name = "NQN")]
     pub nqn: Option<String>,
     /// The name that this host gives
@@ -254,19 +257,22 @@ pub struct AttackArguments {
     /// Only attacks whose name contains this
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
-    /// Seconds after which a target that says nothing hangs. Fifty times what a lone command takes, and 3 at least, when not given
+    /// Seconds after which a target that says nothing hangs. Fifty times what a lone command takes,
+    /// and 3 at least, when not given
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=600))]
     pub patience: Option<u64>,
     /// Show the attacks and do nothing
     #[arg(long)]
     pub list: bool,
-    /// Show what an attack sends, what a specification demands, and which published fault it stems from; do nothing
+    /// Show what an attack sends, what a specification demands, and which published fault it stems
+    /// from; do nothing
     #[arg(long, value_name = "NAME", conflicts_with = "list")]
     pub explain: Option<String>,
     /// Write a report to this file: JSON, or JUnit XML where the name ends in `.xml`
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Compare with the verdicts that this file (TOML) expects, and fail where they differ instead of at a fault
+    /// Compare with the verdicts that this file (TOML) expects, and fail where they differ instead
+    /// of at a fault
     #[arg(long, value_name = "FILE")]
     pub expect: Option<PathBuf>,
     /// Print a list of objects for programs

@@ -1,4 +1,4 @@
-//! What attacks have found, and what they are about, as text, JSON and JUnit XML.
+//! Descriptions and results of attacks as text, JSON and JUnit XML.
 
 use nvme::attack::{Attack, Verdict, VerdictClass};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
 
-/// What an attack is about.
+/// The description of an attack.
 #[derive(Serialize)]
 pub struct Explained {
     name: &'static str,
@@ -16,7 +16,7 @@ pub struct Explained {
     demand: &'static str,
     /// Published faults that it stems from.
     origins: Vec<&'static str>,
-    /// What a target may do instead.
+    /// Allowed alternatives of a target.
     allowed: Vec<String>,
 }
 
@@ -48,14 +48,14 @@ pub fn explanation(attack: &Attack) -> String {
     )
 }
 
-/// What became of one attack.
+/// The result of one attack.
 #[derive(Serialize)]
 pub struct Shown {
     pub name: &'static str,
     about: &'static str,
     pub class: &'static str,
     pub verdict: String,
-    /// Whether the target is to blame for nothing.
+    /// Whether the target has no fault.
     pub sound: bool,
     source: &'static str,
     demand: &'static str,
@@ -104,7 +104,7 @@ impl Shown {
     }
 }
 
-/// All of them in the form that the name of `file` asks for.
+/// All of them in the format of the suffix of `file`.
 pub fn report(file: &Path, address: &str, all: &[Shown]) -> Result<String, Box<dyn std::error::Error>> {
     if file.extension().is_none_or(|extension| extension != "xml") {
         return Ok(serde_json::to_string_pretty(all)? + "\n");

@@ -10,7 +10,7 @@ use nvme::initiator::Ticket;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What was measured. Latencies are from submission to completion, as this host's clock has it.
+/// The results. Latencies are from submission to completion, as this host's clock has it.
 #[derive(Serialize)]
 struct Measured {
     requests: u64,

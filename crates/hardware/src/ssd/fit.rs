@@ -21,7 +21,7 @@
 //! keeps the best value.
 //!
 //! The error of a point combines that of the measurement ([`FitRequest::point_error`]) and what
-//! remains of the model's own after its drawn addresses are allowed for. The simplex is argmin's. A
+//! remains of the model's own after its drawn addresses are allowed for. The simplex is that of the crate basin. A
 //! gradient would not help: the model counts whole commands, and its answers have small steps.
 
 mod attempt;
@@ -209,9 +209,6 @@ pub enum FitError {
     /// The drive could not be brought into the state in which it was measured.
     #[error(transparent)]
     State(#[from] PreconditionError),
-    /// The simplex gave up.
-    #[error("the search failed: {0}")]
-    Search(String),
 }
 
 impl FittedPoint {

@@ -23,7 +23,7 @@ super::metrics! {
     gets_unavailable: Count ["operations"];
     /// Requests that clients sent again.
     requests_repeated: Count ["requests"];
-    /// Writes that were under way when the box stopped and are not there.
+    /// Writes that were under way when the JBOF stopped and are not there.
     writes_lost_in_crashes: Count ["writes"] whole "a crash counts whenever it was";
     /// Keys whose histories were judged.
     keys_checked: Count ["keys"] whole "a history is judged from its first operation";
@@ -60,9 +60,9 @@ super::metrics! {
     /// Busy time of all cores by work: receive, send, submit, complete, memory, batch, control,
     /// target.
     server_cpu_work_s = "server_cpu_{work}_s": Count ["s"];
-    /// Messages that the adapter of the box began, a second.
+    /// Messages that the adapter of the JBOF began, a second.
     adapter_messages_per_second: Ratio ["1/s"];
-    /// Messages that the adapter of the box began over the most that it can begin.
+    /// Messages that the adapter of the JBOF began over the most that it can begin.
     adapter_used_ratio: Ratio ["ratio"];
     /// One-sided messages to memory over operations; a check of a block is three.
     verbs_per_operation: Ratio ["ratio"];

@@ -1,6 +1,6 @@
 //! Tests that everything is described, and nothing else.
 
-use crate::support::{dataset, read, summary};
+use crate::support::{dataset, read, summarizer, summary};
 use base::{Operation, Span, Time};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use record::{Availability, SpanKind, Summary, columns, has_number, metric, number_paths};
@@ -34,17 +34,19 @@ fn every_kind_of_span_has_its_column_named_for_it() {
 fn full_summary() -> Summary {
     let mut row = read(0, Time::ZERO, Span::ns(1), Span::ns(1));
     row.operation = Operation::Write;
+    let pool = summarizer(std::slice::from_ref(&row), Time::ZERO).pool();
     let mut one = summary(&[row], Time::ns(2));
     one.seeds = vec![1];
-    let statistics = one.latency_ns.values_mut().chain(one.slowdown.values_mut());
-    statistics.for_each(|statistics| statistics.lower_bound_from = Some(0.99));
     one.load.planned = Some(0.5);
     one.availability = Some(Availability { requests: 1, recovery_ns: Some(0.0), ..Availability::default() });
     one.labels = BTreeMap::from([("load".into(), "0.5".into())]);
     let two = Summary { seeds: vec![2], ..one.clone() };
     // Under the declared names: one name stands for its whole family.
     let metrics = metric::all().map(|metric| (metric.name.into(), 1.0)).collect();
-    Summary { metrics, ..Summary::over_seeds(&[one, two]).unwrap() }
+    let mut full = Summary { metrics, ..Summary::over_seeds(&[one, two], &pool).unwrap() };
+    let statistics = full.latency_ns.values_mut().chain(full.slowdown.values_mut());
+    statistics.for_each(|statistics| statistics.lower_bound_from = Some(0.99));
+    full
 }
 
 /// Collects the paths to the leaves, as `columns` writes them.

@@ -14,7 +14,8 @@ const LEDGERS: [(&str, &str); 5] = [
 /// Every claim of every paper.
 ///
 /// # Panics
-/// When a ledger built into the program is broken: a test reads them all, so such a program does not leave the workshop.
+/// When a ledger built into the program is broken: a test reads them all, so such a program does
+/// not leave the workshop.
 pub fn ledgers() -> Vec<Ledger> {
     let read = |(name, text): &(&str, &str)| {
         parse(name, text).unwrap_or_else(|error| panic!("a built-in ledger is broken: {error}"))

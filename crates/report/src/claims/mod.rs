@@ -1,4 +1,4 @@
-//! What the papers claim: the ledgers of `experiments/claims`.
+//! The claims of the papers: the ledgers of `experiments/claims`.
 
 mod embedded;
 
@@ -23,7 +23,7 @@ pub struct Ledger {
     pub claims: Vec<Claim>,
 }
 
-/// What a claim may be used for.
+/// The purpose of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -53,17 +53,17 @@ pub struct Claim {
     pub id: String,
     /// Figure, table or section of the paper (`where` in the file).
     pub place: String,
-    /// What it may be used for.
+    /// Its purpose.
     pub role: Role,
     /// The conditions of the measurement.
     pub setting: String,
-    /// What was measured.
+    /// The quantity.
     pub metric: String,
     /// Its unit; `ratio` and `fraction` have no dimension, `bool` is a statement.
     pub unit: String,
     /// The printed value.
     pub paper: Value,
-    /// Where ours agrees.
+    /// The interval of agreement.
     pub accept: Accept,
 }
 
@@ -87,8 +87,9 @@ struct RawClaim {
     accept: toml::Value,
 }
 
-/// Reads the ledger `text`, called `name` in errors. Refuses unknown or missing keys, ids that occur twice or do not start
-/// with the paper's name, and intervals that do not fit the paper's value or leave it out.
+/// Reads the ledger `text`, called `name` in errors. Refuses unknown or missing keys, ids that
+/// occur twice or do not start with the paper's name, and intervals that do not fit the paper's
+/// value or leave it out.
 pub fn parse(name: &str, text: &str) -> Result<Ledger, ClaimError> {
     let raw: RawLedger = toml::from_str(text).map_err(|error| FileError::toml(name, text, &error))?;
     let mut seen = BTreeMap::new();

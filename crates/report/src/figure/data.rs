@@ -9,7 +9,7 @@ use super::{Definition, Figure, Line};
 use crate::measure::{Flat, describe, flatten, label, neighbours, same};
 use crate::published::{PublishedRow, Source};
 
-/// Whose a number is.
+/// The origin of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Origin {
@@ -42,7 +42,7 @@ pub(crate) struct Datum {
     pub value: f64,
     /// Half-width of the 95 % confidence interval over seeds.
     pub half_width: Option<f64>,
-    /// Whether requests that did not end could raise it.
+    /// Whether unfinished requests could raise it.
     pub lower_bound: bool,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct FigureData {
     pub facets: Vec<String>,
     pub series: Vec<String>,
     pub xs: Vec<String>,
-    /// What could not be shown, for the reader.
+    /// Numbers that could not be shown, for the reader.
     pub gaps: Vec<String>,
 }
 
@@ -136,13 +136,13 @@ pub(crate) fn gather(figure: &Figure, points: &[Summary]) -> FigureData {
     data
 }
 
-/// What stands before the `*` of a line that is every number there.
+/// The prefix before the `*` of a line that selects every number there.
 fn all_of(line: &Line) -> Option<&str> {
     let [path] = &line.paths[..] else { return None };
     path.strip_suffix('*').filter(|prefix| prefix.ends_with('.'))
 }
 
-/// A line for each number that `line` means: those of a `*` are told apart by the label of the series.
+/// A line for each number that `line` selects: those of a `*` differ in the label of the series.
 fn each(definition: &Definition, line: &Line, flat: &Flat) -> Vec<Line> {
     let Some(prefix) = all_of(line) else { return vec![line.clone()] };
     let names = flat.keys().filter_map(|path| path.strip_prefix(prefix)).filter(|name| !name.contains('.'));
@@ -183,7 +183,7 @@ fn ours(definition: &Definition, line: &Line, point: &Summary, flat: &Flat) -> R
     })
 }
 
-/// Whether a percentile is one that `lower_bound_from`, which stands beside it, speaks of.
+/// Whether a percentile is a lower bound, by the `lower_bound_from` beside it.
 fn is_lower_bound(path: &str, flat: &Flat) -> bool {
     let quantile = |name: &str| match name {
         "p50" => Some(0.5),
@@ -198,7 +198,7 @@ fn is_lower_bound(path: &str, flat: &Flat) -> bool {
     quantile(name).zip(least).is_some_and(|(quantile, least)| quantile >= *least)
 }
 
-/// The confidence interval of a mean or of p99 stands beside it in the summary.
+/// The confidence interval of a mean or of p99 is beside it in the summary.
 fn half_width(paths: &[String], flat: &Flat) -> Option<f64> {
     let [path] = paths else { return None };
     flat.get(&format!("{path}_ci95")).copied()

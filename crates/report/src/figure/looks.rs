@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-/// How a series is drawn.
+/// The style of a series.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Look {
@@ -41,7 +41,7 @@ struct RawLooks {
     other: Vec<Look>,
 }
 
-/// All looks.
+/// All styles.
 #[derive(Debug)]
 pub(crate) struct Looks {
     named: BTreeMap<String, (String, Look)>,

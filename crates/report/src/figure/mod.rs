@@ -1,4 +1,4 @@
-//! What a figure shows: `figure.toml` beside an experiment, and the numbers that go into it.
+//! A figure: `figure.toml` beside an experiment, and its numbers.
 
 mod data;
 mod looks;
@@ -19,13 +19,13 @@ pub(crate) use vega::{Names, specification};
 /// A figure with what others printed for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// What it shows.
+    /// Its title.
     pub definition: Definition,
     /// The rows of the file that [`Definition::published`] names; empty when it names none.
     pub published: Vec<PublishedRow>,
 }
 
-/// How values are drawn.
+/// The form of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -39,7 +39,7 @@ pub enum Kind {
     Table,
 }
 
-/// How an axis is divided.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
@@ -55,23 +55,23 @@ pub enum Scale {
 pub struct Definition {
     /// The heading.
     pub title: String,
-    /// What a reader should look at.
+    /// The caption.
     pub caption: String,
-    /// How it is drawn.
+    /// Its form.
     pub kind: Kind,
     /// The label along x.
     pub x: XAxis,
     /// What is measured.
     pub y: YAxis,
-    /// The label that tells series apart; `design` unless the file says otherwise.
+    /// The label that distinguishes series; `design` by default.
     pub series: String,
-    /// The label that tells panels apart.
+    /// The label that distinguishes panels.
     pub facet: Option<String>,
     /// Which points are shown.
     pub filter: Selection,
     /// The file with published numbers, beside the figure's, and which of its rows.
     pub published: Option<Overlay>,
-    /// What readers see instead of a label's value.
+    /// Displayed names of label values.
     pub names: BTreeMap<String, String>,
     /// Printed under the figure.
     pub notes: Vec<String>,
@@ -92,7 +92,7 @@ pub struct Overlay {
 pub struct XAxis {
     /// A label of the points, `design`, or one that [`Line::set`] gives.
     pub label: String,
-    /// What is written along the axis, with its unit.
+    /// The title of the axis, with its unit.
     pub title: String,
     /// Only for numbers.
     #[serde(default)]
@@ -102,13 +102,14 @@ pub struct XAxis {
 /// The y axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct YAxis {
-    /// What is measured of each point; usually one.
+    /// The numbers of each point; usually one.
     pub lines: Vec<Line>,
-    /// What is written along the axis, with its unit.
+    /// The title of the axis, with its unit.
     pub title: String,
-    /// How it is divided.
+    /// Its scale.
     pub scale: Scale,
-    /// Ours is multiplied by it: a conversion of units. Published numbers are already in the axis's unit.
+    /// Ours is multiplied by it: a conversion of units. Published numbers are already in the axis's
+    /// unit.
     pub factor: f64,
 }
 

@@ -6,7 +6,7 @@ use super::{Datum, Definition, FigureData, Kind, Look, Looks, Origin, Scale};
 
 /// Room for panels in pixels, inside a page of 1280 px.
 const WIDTH: usize = 1000;
-/// Width of a figure with a single panel, in pixels: its legend stands at its right.
+/// Width of a figure with a single panel, in pixels: its legend is to the right.
 const SINGLE_WIDTH: usize = 780;
 /// Height of a panel in pixels.
 const HEIGHT: usize = 320;
@@ -27,7 +27,7 @@ pub(crate) fn specification(definition: &Definition, data: &FigureData, looks: &
     Some(drawing.framed(&layers))
 }
 
-/// What readers see instead of a label's value.
+/// Displayed names of label values.
 #[derive(Clone, Copy)]
 pub(crate) struct Names<'a> {
     pub definition: &'a Definition,
@@ -71,7 +71,8 @@ impl Drawing<'_> {
         specification
     }
 
-    /// A logarithmic axis has no place for zero and below; the page's table still shows such a number.
+    /// A logarithmic axis has no place for zero and below; the page's table still shows such a
+    /// number.
     fn can_be_drawn(&self, datum: &Datum) -> bool {
         self.definition.y.scale == Scale::Linear || datum.value > 0.0
     }
@@ -208,7 +209,8 @@ impl Drawing<'_> {
         self.channel(|look| json!(look.colour))
     }
 
-    /// One property of the looks of the series; channels with the same field and domain share one legend.
+    /// One property of the looks of the series; channels with the same field and domain share one
+    /// legend.
     fn channel(&self, property: impl Fn(&Look) -> Json) -> Json {
         let range: Vec<Json> = self.looks.of(&self.data.series).iter().map(property).collect();
         let panels = self.definition.facet.is_some() && self.data.facets.len() > 1;
@@ -236,7 +238,8 @@ impl Drawing<'_> {
         self.y_of("y")
     }
 
-    /// The y channel of `field`; every layer says the same about axis and scale, so that they share both.
+    /// The y channel of `field`; every layer says the same about axis and scale, so that they share
+    /// both.
     fn y_of(&self, field: &str) -> Json {
         let mut channel = json!({ "field": field, "type": "quantitative", "title": self.definition.y.title });
         match self.definition.y.scale {
@@ -250,8 +253,9 @@ impl Drawing<'_> {
         channel
     }
 
-    /// The ends of a logarithmic axis and the steps between: 1, 2, 5 in each decade, or whole decades when there are many.
-    /// Bars need some height, so their axis starts below the least of them.
+    /// The ends of a logarithmic axis and the steps between: 1, 2, 5 in each decade, or whole
+    /// decades when there are many. Bars need some height, so their axis starts below the least of
+    /// them.
     fn log_ticks(&self) -> Vec<f64> {
         let drawn = self.data.data.iter().filter(|datum| datum.value > 0.0);
         let ends = drawn.map(|datum| {

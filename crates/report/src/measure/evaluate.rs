@@ -27,9 +27,9 @@ pub enum Missing {
     /// More than one fits where one is meant.
     #[error("{count} {what} are selected where reduce = \"only\" wants one")]
     Several {
-        /// How many.
+        /// Number of points.
         count: usize,
-        /// Of what, and under which conditions.
+        /// The points, and their conditions.
         what: String,
     },
     /// A selected point has no such number.
@@ -37,17 +37,17 @@ pub enum Missing {
     Metric {
         /// The point's labels.
         point: String,
-        /// The path that was asked for.
+        /// The requested path.
         path: String,
-        /// What is there instead.
+        /// The existing names.
         there: String,
     },
     /// A value of the wrong kind, or lists of different lengths.
     #[error("wanted {wanted}, got {got}")]
     Shape {
-        /// What is needed there.
+        /// The expected kind of value.
         wanted: &'static str,
-        /// What came.
+        /// The actual kind of value.
         got: String,
     },
     /// A quotient that is no number.
@@ -69,7 +69,7 @@ pub struct Evaluated {
     pub used: BTreeSet<usize>,
 }
 
-/// What measures are evaluated over: the points of one experiment and what others printed for it.
+/// The input of measures: the points of one experiment and its published numbers.
 #[derive(Debug)]
 pub struct Reading<'a> {
     points: &'a [Summary],

@@ -1,6 +1,7 @@
 //! A small declarative language that says how a number is computed from the points of a run.
 //!
-//! A *point* is one [`record::Summary`]. A measure is written as a TOML table (or as a bare number) with exactly one of
+//! A *point* is one [`record::Summary`]. A measure is written as a TOML table (or as a bare number)
+//! with exactly one of
 //!
 //! | key | its value |
 //! | --- | --- |
@@ -13,10 +14,11 @@
 //! | `list = [M, M]` | a list, for claims with several numbers |
 //! | `all = [{ left = M, op = "<", right = M }]` | true when every comparison holds; an element-wise one for lists |
 //!
-//! and any of `where` (which points it sees: labels and `design`, each equal to a value, to one of a list, or inside
-//! `{ at_least = 0.1, at_most = 0.9 }`), `reduce` (`only`, the default of `metric`, `sum` and `published`; `max`, `min`,
-//! `mean`, `median`, `list`; `all` for truths), then `subtract = M`, `divide_by = M`, `scale = 0.001`, applied to the reduced
-//! value in this order, element by element when it is a list. `where` narrows what the node itself sees, not what it is
+//! and any of `where` (which points it sees: labels and `design`, each equal to a value, to one of
+//! a list, or inside `{ at_least = 0.1, at_most = 0.9 }`), `reduce` (`only`, the default of
+//! `metric`, `sum` and `published`; `max`, `min`, `mean`, `median`, `list`; `all` for truths), then
+//! `subtract = M`, `divide_by = M`, `scale = 0.001`, applied to the reduced value in this order,
+//! element by element when it is a list. `where` narrows what the node itself sees, not what it is
 //! divided by.
 
 mod evaluate;
@@ -34,10 +36,10 @@ pub use select::{Condition, Selection};
 
 use crate::published::Source;
 
-/// What a measure still grows by without having stopped to grow, as a share of its largest value.
+/// Largest growth of a measure that counts as none, as a share of its largest value.
 pub const KNEE: f64 = 0.05;
 
-/// How a value is computed. See the module for the meaning of each form.
+/// The computation of a value. See the module for the meaning of each form.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Measure {
     /// A number written in the file.
@@ -48,45 +50,46 @@ pub enum Measure {
         paths: Vec<String>,
         /// Which points.
         selection: Selection,
-        /// How many become one.
+        /// Reduction to one value.
         reduce: Reduce,
     },
     /// Published numbers, reduced.
     Published {
-        /// Whose.
+        /// Origin of the numbers.
         source: Source,
         /// Which, by `series`, `x` and `facet`.
         selection: Selection,
-        /// How many become one.
+        /// Reduction to one value.
         reduce: Reduce,
     },
     /// Another measure, once for each value of a label, reduced.
     Each {
         /// A label, `design`, or for published numbers `series`, `x` or `facet`.
         label: String,
-        /// What is computed for each value.
+        /// The measure of each value.
         of: Box<Measure>,
         /// Which points are seen at all.
         selection: Selection,
-        /// How many become one.
+        /// Reduction to one value.
         reduce: Reduce,
     },
-    /// Where another measure stops growing: the smallest value of a label at which it is within [`KNEE`] of its largest.
+    /// The knee of another measure: the smallest value of a label at which it is within [`KNEE`] of
+    /// its largest.
     Knee {
         /// A label whose values are numbers.
         label: String,
-        /// What grows.
+        /// The growing measure.
         of: Box<Measure>,
         /// Which points are seen at all.
         selection: Selection,
     },
     /// Another measure, reduced once more if it is a list.
     Of {
-        /// What is reduced.
+        /// The measure.
         of: Box<Measure>,
         /// Which points are seen at all.
         selection: Selection,
-        /// How; nothing is done when absent.
+        /// The reduction; none when absent.
         reduce: Option<Reduce>,
     },
     /// Several values.
@@ -96,20 +99,20 @@ pub enum Measure {
         /// Which points are seen at all.
         selection: Selection,
     },
-    /// Whether all of these hold.
+    /// A conjunction of comparisons.
     All {
-        /// What must hold.
+        /// The comparisons.
         comparisons: Vec<Comparison>,
         /// Which points are seen at all.
         selection: Selection,
     },
     /// `(base - subtract) / divide_by * scale`.
     Arithmetic {
-        /// What it starts from.
+        /// The minuend.
         base: Box<Measure>,
-        /// What is taken off first.
+        /// The subtrahend.
         subtract: Option<Box<Measure>>,
-        /// What the difference is divided by.
+        /// The divisor of the difference.
         divide_by: Option<Box<Measure>>,
         /// A conversion of units, last.
         scale: f64,
@@ -127,7 +130,7 @@ pub struct Comparison {
     pub right: Measure,
 }
 
-/// How two numbers stand to each other.
+/// The relation of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// `<`
@@ -150,7 +153,7 @@ impl Relation {
         (">=", Relation::GreaterOrEqual),
         ("==", Relation::Equal),
     ];
-    /// Whether `left` stands so to `right`.
+    /// Whether `left` has this relation to `right`.
     pub fn holds(self, left: f64, right: f64) -> bool {
         match self {
             Relation::Less => left < right,
@@ -162,7 +165,7 @@ impl Relation {
     }
 }
 
-/// How several values become one.
+/// The reduction of several values to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduce {
     /// There must be exactly one.

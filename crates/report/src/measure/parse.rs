@@ -16,7 +16,7 @@ pub(crate) enum RawMeasure {
     Table(Box<RawTable>),
 }
 
-/// The table form; which keys may stand together is checked in [`RawMeasure::check`].
+/// The table form; the combinations of keys are checked in [`RawMeasure::check`].
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawTable {
@@ -70,7 +70,7 @@ impl<'de> Visitor<'de> for RawVisitor {
 }
 
 impl RawMeasure {
-    /// Checks which keys stand together and translates.
+    /// Checks the combination of keys and translates it.
     pub(crate) fn check(self) -> Result<Measure, String> {
         match self {
             RawMeasure::Number(number) => Ok(Measure::Constant(number)),

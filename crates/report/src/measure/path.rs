@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use record::{Summary, has_number, number_paths};
 
-/// Every number of a summary under its dotted path: `latency_ns.read.mean`, `span_mean_ns.read.stack`, `metrics.NAME`, ...
+/// Every number of a summary under its dotted path: `latency_ns.read.mean`,
+/// `span_mean_ns.read.stack`, `metrics.NAME`, ...
 pub(crate) type Flat = BTreeMap<String, f64>;
 
-/// Lists the finite numbers of `summary`. The paths are the field names of [`Summary`], so that the record's schema alone
-/// says what can be measured.
+/// Lists the finite numbers of `summary`. The paths are the field names of [`Summary`], so that the
+/// record's schema alone says what can be measured.
 pub(crate) fn flatten(summary: &Summary) -> Flat {
     let mut flat = Flat::new();
-    // A summary has nothing that JSON cannot say, except non-finite numbers, which become null and are left out.
+    // A summary has nothing that JSON cannot say, except non-finite numbers, which become null and
+    // are left out.
     walk(String::new(), &serde_json::to_value(summary).unwrap_or_default(), &mut flat);
     flat
 }
@@ -30,11 +32,11 @@ fn walk(path: String, value: &serde_json::Value, flat: &mut Flat) {
     }
 }
 
-/// How many names a message offers for one that is not known.
+/// Names that a message offers for an unknown one.
 const NEAREST: usize = 3;
 
 /// Whether a summary can have a number under `path`; if not, why, with the nearest paths. A path
-/// that ends with `.*` stands for all that begin so.
+/// that ends with `.*` covers all with that prefix.
 pub(crate) fn check_path(path: &str) -> Result<(), String> {
     let is_known = match path.strip_suffix('*').filter(|prefix| prefix.ends_with('.')) {
         Some(prefix) => number_paths().iter().any(|known| known.starts_with(prefix)),
@@ -64,7 +66,8 @@ fn nearest(path: &str) -> Vec<String> {
     known
 }
 
-/// What stands beside a path that is not there: the names that continue the longest part of it that exists.
+/// Suggestions for a path that does not exist: the names that continue the longest part of it that
+/// exists.
 pub(crate) fn neighbours(flat: &Flat, path: &str) -> String {
     let mut prefix = path;
     loop {

@@ -8,7 +8,7 @@ use crate::value::show_number;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection(BTreeMap<String, Condition>);
 
-/// What one label must be.
+/// The condition of one label.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
     /// One of these texts; `"0.90"` and `"0.9"` are the same number and therefore equal.
@@ -37,12 +37,12 @@ impl Selection {
         Selection(BTreeMap::from([(label.to_owned(), Condition::OneOf(vec![value.to_owned()]))]))
     }
 
-    /// Whether all conditions hold, `label` giving the labels; a label that is not there satisfies none.
+    /// Whether all conditions hold, `label` giving the labels; an absent label satisfies none.
     pub fn holds<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.0.iter().all(|(name, condition)| label(name).is_some_and(|value| condition.holds(value)))
     }
 
-    /// The labels that it asks about.
+    /// The labels that it selects by.
     pub fn labels(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }

@@ -1,4 +1,4 @@
-//! What was run, and what a reader must know before believing it.
+//! The runs of a page, and their warnings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -103,7 +103,8 @@ pub(super) fn section_warnings(section: &Section) -> Markup {
 /// More than these are folded away behind their kinds.
 const WARNINGS_SHOWN: usize = 4;
 
-/// What warnings are about, each kind once: of each the first part between colons that says it without a number.
+/// The kinds of warnings, each once: of each the first part between colons that says it without a
+/// number.
 fn kinds<'a>(warnings: impl Iterator<Item = &'a str>) -> String {
     let plain = |part: &&str| !part.contains(|c: char| c.is_ascii_digit());
     let kind = |warning: &'a str| warning.split(':').map(str::trim).find(plain).unwrap_or(warning);

@@ -49,7 +49,7 @@ fn notes(notes: &[String], data: &FigureData) -> Markup {
     }
 }
 
-/// How ours is told from what others printed; only where both are drawn.
+/// Distinction of our values from published ones; only where both are drawn.
 fn key(kind: Kind, data: &FigureData) -> Markup {
     let origins = data.origins();
     let intervals = data.data.iter().any(|datum| datum.half_width.is_some());
@@ -81,7 +81,7 @@ fn key(kind: Kind, data: &FigureData) -> Markup {
     }
 }
 
-/// Rows are series (in panels), columns are places on x, each split by whose number it is.
+/// Rows are series (in panels), columns are places on x, each split by the origin of the number.
 fn numbers(data: &FigureData, names: Names<'_>) -> Markup {
     let origins: Vec<Origin> = [Origin::Paper, Origin::Artifact, Origin::Ours]
         .into_iter()

@@ -1,4 +1,5 @@
-//! One self-contained HTML page: no network, readable at 1280 px, printable; its tables need no script.
+//! One self-contained HTML page: no network, readable at 1280 px, printable; its tables need no
+//! script.
 
 mod claims;
 mod facts;
@@ -11,7 +12,7 @@ use record::Summary;
 use crate::ClaimResult;
 use crate::figure::{Figure, Kind, Looks};
 
-/// What a page is about.
+/// The contents of a page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PageInput {
     /// Its heading.
@@ -116,7 +117,8 @@ fn section_markup(section: &Section, looks: &Looks) -> Markup {
     }
 }
 
-/// An identifier for `name` that is unique where names are: letters and digits stay, anything else becomes a dash.
+/// An identifier for `name` that is unique where names are: letters and digits stay, anything else
+/// becomes a dash.
 fn anchor(name: &str) -> String {
     name.chars().map(|letter| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' }).collect()
 }

@@ -4,8 +4,9 @@ use maud::{Markup, PreEscaped};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-/// Light Markdown: no HTML of its own (it is shown as text), no images (their description stays), links only as their text,
-/// headings two levels lower than they are written, since the page has its own.
+/// Light Markdown: no HTML of its own (it is shown as text), no images (their description stays),
+/// links only as their text, headings two levels lower than they are written, since the page has
+/// its own.
 pub(super) fn markdown(text: &str) -> Markup {
     let events = Parser::new_ext(text, Options::ENABLE_TABLES).filter_map(tamed);
     let mut out = String::new();
@@ -22,7 +23,8 @@ fn tamed(event: Event<'_>) -> Option<Event<'_>> {
             Some(Event::Start(Tag::Heading { level: lower(level), id: None, classes: Vec::new(), attrs: Vec::new() }))
         }
         Event::End(TagEnd::Heading(level)) => Some(Event::End(TagEnd::Heading(lower(level)))),
-        // An ordered list may start at any number; that number is all that a list carries into an attribute.
+        // An ordered list may start at any number; that number is all that a list carries into an
+        // attribute.
         other => Some(other),
     }
 }
@@ -44,7 +46,7 @@ pub(super) fn csv_address(text: &str) -> String {
     format!("data:text/csv;charset=utf-8,{}", utf8_percent_encode(text, KEPT))
 }
 
-/// JSON that can stand inside a `script` element: no `<` that could end it.
+/// JSON for use inside a `script` element: no `<` that could end it.
 pub(super) fn json_in_script(json: &serde_json::Value) -> Markup {
     PreEscaped(CowStr::from(json.to_string()).replace('<', "\\u003c"))
 }

@@ -1,6 +1,6 @@
 use crate::drive::{Flow, Observer, Outcomes, Progress, Unobserved};
 use crate::{RunOptions, run};
-use record::{Discard, Summary};
+use record::{Discard, Pool, Summary};
 use spec::{NoFiles, Plan, parse};
 use std::collections::BTreeMap;
 
@@ -114,7 +114,8 @@ fn seeds_decide_spread_and_drift_and_summaries_of_several_go_together() {
     let [four, five] = [of(4), of(5)];
     let name = "server_imbalance_max_from_year_1_ratio";
     assert_ne!(four.metrics[name], five.metrics[name]);
-    let both = Summary::over_seeds(&[four.clone(), five.clone()]).expect("they differ in their seed alone");
+    let runs = [four.clone(), five.clone()];
+    let both = Summary::over_seeds(&runs, &Pool::default()).expect("they differ in their seed alone");
     is(&both, name, four.metrics[name].max(five.metrics[name]));
     let mean = "server_imbalance_mean_ratio";
     is(&both, mean, (four.metrics[mean] + five.metrics[mean]) / 2.0);

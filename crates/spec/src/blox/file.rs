@@ -1,4 +1,5 @@
-//! The written form of the room `blox`, and its defaults, each with its source. "Paper" is RackBlox, SOSP'23.
+//! The written form of the room `blox`, and its defaults, each with its source. "Paper" is
+//! RackBlox, SOSP'23.
 
 use crate::blox::{
     Collection, Controller, Flash, FlashState, Membership, OwnNumbers, PlannedSwap, Rack, Scheduler, Vssd,
@@ -15,7 +16,8 @@ words! {
     NetworkName {
         /// No delay.
         None,
-        /// The published trace's quantiles and correlation (breidys2/RackBlox): 142 us on average, P95 210 us.
+        /// The published trace's quantiles and correlation (breidys2/RackBlox): 142 us on average,
+        /// P95 210 us.
         Fast,
         /// The same, scaled so that P95 is 0.5 ms: the paper's own distribution is not published.
         Medium,
@@ -25,7 +27,7 @@ words! {
 }
 
 words! {
-    /// Which packets of a switch port go first (paper, 4.5.2).
+    /// Scheduling of a switch port (paper, 4.5.2).
     NetworkSchedulingName {
         /// In order of arrival.
         Fifo,
@@ -39,7 +41,7 @@ words! {
 }
 
 words! {
-    /// How virtual drives share a drive (paper, 3.3).
+    /// Isolation of virtual drives (paper, 3.3).
     IsolationName {
         /// Each has channels of its own.
         Hardware,
@@ -49,7 +51,7 @@ words! {
 }
 
 words! {
-    /// Which drive's geometry and times.
+    /// Model of a drive: geometry and times.
     PresetName {
         /// The programmable drive of the paper's testbed: MLC, 16 channels.
         PSsd,
@@ -70,7 +72,7 @@ words! {
 }
 
 words! {
-    /// Which block is collected next.
+    /// Choice of the block to collect.
     VictimName {
         /// The one with the fewest valid units.
         Greedy,
@@ -84,13 +86,14 @@ words! {
 }
 
 words! {
-    /// What drives hold when a run begins.
+    /// State of the drives at the start of a run.
     FlashStateName {
         /// Nothing. Reads of pages that were never written need no flash.
         Clean,
         /// `vssd.data`, written once in order.
         Filled,
-        /// That, overwritten at random until `vssd.used_before` of the free blocks is used up (paper, 4.1).
+        /// That, overwritten at random until `vssd.used_before` of the free blocks is used up
+        /// (paper, 4.1).
         Used,
         /// Written once in order and overwritten at random, with blocks kept free as `[collection]`
         /// does it in a run, until write amplification is steady.
@@ -111,19 +114,20 @@ words! {
 }
 
 words! {
-    /// Who is asked before garbage is collected.
+    /// Coordination of garbage collection.
     CoordinationName {
         /// Nobody.
         Uncoordinated,
         /// The switch, which also redirects reads (paper, 3.5).
         Switch,
-        /// A controller on a server; storage servers redirect reads (paper, 4.1: RackBlox in software).
+        /// A controller on a server; storage servers redirect reads (paper, 4.1: RackBlox in
+        /// software).
         Controller,
     }
 }
 
 table! {
-    /// Servers, clients, switch and the networks around them. With the designs rackblox, rackblox-software and vdc.
+    /// Servers, clients, switch and networks. With the designs rackblox, rackblox-software and vdc.
     RackFile => Rack {
         /// Storage servers (paper, 3.7: five machines, one of them the clients').
         servers: u32 [2 to 64] = 4,
@@ -135,17 +139,21 @@ table! {
         rate: Quantity<Rate> ["1Mbps" to "100Tbps"] = Rate::gbps(50),
         /// Light in the fibre of every link in the rack: 2 m.
         propagation: Quantity<Span> [to "1s"] = Span::ns(10),
-        /// Host software a packet at clients and servers. Ours: a microsecond, as is usual for poll-mode drivers.
+        /// Host software a packet at clients and servers. Ours: a microsecond, as is usual for
+        /// poll-mode drivers.
         host: Quantity<Span> [to "1s"] = Span::us(1),
-        /// The switch, from a packet's last bit to its output queue. Ours: some hundreds of nanoseconds are usual.
+        /// The switch, from a packet's last bit to its output queue. Ours: some hundreds of
+        /// nanoseconds are usual.
         pipeline: Quantity<Span> [to "1s"] = Span::ns(600),
-        /// A second pass through the switch, which a soft request needs (paper, 3.5.1). Ours: as long as the first.
+        /// A second pass through the switch, which a soft request needs (paper, 3.5.1). Ours: as
+        /// long as the first.
         recirculation: Quantity<Span> [to "1s"] = Span::ns(600),
-        /// Output queue of a switch port; what does not fit is dropped. Ours.
+        /// Output queue of a switch port; packets that do not fit are dropped. Ours.
         switch_queue: Quantity<Bytes> [from "16KiB"] = Bytes::kib(2_048),
-        /// Which packets of a switch port go first (paper, 4.1: the default is priority-based isolation).
+        /// Scheduling of a switch port (paper, 4.1: the default is priority-based isolation).
         scheduling: NetworkSchedulingName = NetworkSchedulingName::Priority,
-        /// High-priority traffic to every server, as a share of its link (paper, 4.5.2: some, for Figure 18 only).
+        /// High-priority traffic to every server, as a share of its link (paper, 4.5.2: some, for
+        /// Figure 18 only).
         background_load: f64 [0.0 to 0.95] = 0.0,
         /// Mean length of its bursts, which come at line rate. Ours.
         background_burst: Quantity<Span> ["1us" to "1s"] = Span::ms(1),
@@ -158,12 +166,12 @@ table! {
         /// One way between the racks. Ours: the mean of the published trace.
         remote_delay: Quantity<Span> [to "1s"] = Span::us(142),
     } beside {
-        /// A file of one-way delays between clients and rack, one a line with its unit. Packets of a
-        /// client have them in order, from a place of its own on, and again from the first.
+        /// A file of one-way delays between clients and rack, one a line with its unit. Packets of
+        /// a client take them in order, cyclically, from a start of its own.
         network_file: String,
-        /// What a number without a unit counts in. Such lines are refused without.
+        /// Unit of numbers without one, which are errors otherwise.
         network_unit: Quantity<Span> where [given network_file],
-        /// SHA-256 of its delays, in hex, when it has to be this very one.
+        /// SHA-256 of its delays, in hex. Another file is an error.
         network_digest: String where [given network_file],
     }
 }
@@ -171,33 +179,36 @@ table! {
 table! {
     /// The drives. With the designs rackblox, rackblox-software and vdc.
     FlashFile => Flash with held: FlashState {
-        /// Whose geometry and times. The number of blocks follows from the virtual drives.
+        /// Model of the drive. The number of blocks follows from the virtual drives.
         preset: PresetName = PresetName::PSsd,
         /// Pages of a block, in place of the preset's.
         pages_per_block: u32 [8 to 4_096] where [Volumes, Devices],
         /// Dies of a channel, in place of the preset's.
-        dies_per_channel: u32 [1 to 64],
-        /// Array time of a read, for each of the preset's kinds of pages (lower and upper, ...), in place of the preset's.
-        read: Vec<Quantity<Span>> [length from 1],
-        /// Array time of a program, for each of the preset's kinds of pages, in place of the preset's.
-        program: Vec<Quantity<Span>> [length from 1],
+        dies_per_channel: u32 [1 to 64] where [preset != "optane"],
+        /// Array time of a read, for each of the preset's kinds of pages (lower and upper, ...), in
+        /// place of the preset's.
+        read: Vec<Quantity<Span>> [length from 1] where [preset != "optane"],
+        /// Array time of a program, for each of the preset's kinds of pages, in place of the
+        /// preset's.
+        program: Vec<Quantity<Span>> [length from 1] where [preset != "optane"],
         /// Array time of an erase, in place of the preset's.
-        erase: Quantity<Span> [to "1s"] where [Volumes, San, Devices],
+        erase: Quantity<Span> [to "1s"] where [Volumes, San, Devices; preset != "optane"],
         /// Data rate of a channel, in place of the preset's.
-        channel: Quantity<Rate> ["1Mbps" to "100Tbps"],
+        channel: Quantity<Rate> ["1Mbps" to "100Tbps"] where [preset != "optane"],
         /// The controller's time of a read, once a command, in place of the preset's.
-        read_firmware: Quantity<Span> [to "1s"],
+        read_firmware: Quantity<Span> [to "1s"] where [preset != "optane"],
         /// The controller's time of a write, once a command, in place of the preset's.
-        write_firmware: Quantity<Span> [to "1s"],
-        /// What a read that interrupts a program or an erase costs, in place of the preset's rule. Not with `suspension_limit = 0`.
+        write_firmware: Quantity<Span> [to "1s"] where [preset != "optane"],
+        /// Cost of a read that suspends a program or an erase, in place of the preset's rule. Not
+        /// with `suspension_limit = 0`.
         suspension_overhead: Quantity<Span> where [Volumes, San, Devices],
-        /// How often one operation lets itself be interrupted; 0 for never.
+        /// Suspensions of one operation at most; 0 for none.
         suspension_limit: u32 [to 1_000] where [Volumes, San, Devices],
-        /// Which block is collected next (paper, 3.7: greedy).
+        /// Choice of the block to collect (paper, 3.7: greedy).
         victim: VictimName where [Volumes, San, Devices] = VictimName::Greedy,
         /// Whether relocated data are kept apart from new data.
         hot_cold: bool where [Volumes, San, Devices] = false,
-        /// What drives hold when a run begins (paper, 4.1: used).
+        /// State of the drives at the start of a run (paper, 4.1: used).
         state: FlashStateName where [Volumes, Devices; without snapshot] = FlashStateName::Used,
     } as {
         preset,
@@ -229,9 +240,9 @@ table! {
     } beside {
         /// When write amplification counts as steady.
         steady: SteadyFile where [Volumes, Devices; state = "fragmented"],
-        /// A file that `rackweave precondition` wrote: drives hold what they held there.
-        snapshot: String where [Volumes],
-        /// SHA-256 of the file, in hex, when it has to be this very one.
+        /// A file of `rackweave precondition`: the initial state of the drives.
+        snapshot: String where [Volumes; preset != "optane"],
+        /// SHA-256 of the file, in hex. Another file is an error.
         snapshot_digest: String where [Volumes; given snapshot],
     }
 }
@@ -251,11 +262,12 @@ table! {
 }
 
 table! {
-    /// Where the numbers of `[flash]` are from, as `rackweave fit` writes it. It changes nothing, and a printed plan does not have it.
+    /// Source of the numbers of `[flash]`, written by `rackweave fit`. It has no effect, and
+    /// printed plans leave it out.
     FitFile {
         /// The version that fitted.
         version: String,
-        /// What the drive held when writes were measured: `steady` or `fresh`.
+        /// State of the drive in measurements of writes: `steady` or `fresh`.
         state: String,
         /// Parameters that were fitted.
         fitted: Vec<String>,
@@ -269,7 +281,7 @@ table! {
         held_out_error_mean: f64,
         /// The largest of those errors.
         held_out_error_largest: f64,
-        /// What fio wrote.
+        /// Output files of fio.
         input: Vec<FitInputFile>,
     }
 }
@@ -287,37 +299,44 @@ table! {
 }
 
 table! {
-    /// How drives are divided. With the designs rackblox, rackblox-software and vdc.
+    /// Virtual drives of each drive. With the designs rackblox, rackblox-software and vdc.
     VssdFile => Vssd with dies_per_channel: u32 {
         /// Virtual drives on each drive.
         per_ssd: u32 [1 to 128] = 2,
         /// Own channels, or shares of common ones (paper, 4.1: hardware).
         isolation: IsolationName = IsolationName::Hardware,
-        /// Channels of a virtual drive, or of a channel group. Ours: of the paper's 1 TB on 16 channels, 64 GB are one.
+        /// Channels of a virtual drive, or of a channel group. Ours: of the paper's 1 TB on 16
+        /// channels, 64 GB are one.
         channels: u32 [1 to 64] = 1,
         /// Virtual drives that share channels (paper, 4.5.4: two).
         group: u32 [2 to 128] where [isolation = "software"] = 2,
         /// Flash of a virtual drive, spare blocks included (paper, 4.1: 64 to 128 GB).
         capacity: Quantity<Bytes> = Bytes::kib(64 << 20),
-        /// The share of it that holds data. Ours: the paper's 50 to 100 GB in 64 to 128 GB would leave fewer free blocks than its own
-        /// thresholds ask for; with this, half of the free blocks used up leave 30 %, between the two thresholds.
+        /// Share of it that holds data. Ours: the paper's 50 to 100 GB in 64 to 128 GB would leave
+        /// fewer free blocks than its own thresholds require; with this, half of the free blocks
+        /// used up leave 30 %, between the two thresholds.
         data: f64 [0.01 to 0.95] = 0.4,
-        /// The share of free blocks that is used up before the run (paper, 4.1: half).
+        /// Share of free blocks that is consumed before the run (paper, 4.1: half).
         used_before: f64 [0.0 to 1.0] where [flash.state = "used"; without flash.snapshot] = 0.5,
-        /// DRAM of its server that holds writes on their way to flash. The paper gives no number; ours is a thousandth of the capacity.
+        /// DRAM of its server that holds writes on their way to flash. The paper gives no number;
+        /// ours is a thousandth of the capacity.
         write_cache: Quantity<Bytes> => Bytes::new(capacity.count() / 1_024),
-        /// Share of `write_cache` that may be dirty before anything is flushed. Ours; just below 1 is the paper's Algorithm 2 by the letter.
+        /// Share of `write_cache` at which flushing starts. Ours; just below 1 is the paper's
+        /// Algorithm 2 by the letter.
         flush_above: f64 [0.0 to 0.9999] = 0.5,
-        /// Requests outstanding at the drive. Ours: one for each die; what a die cannot start waits where the scheduler can still choose.
+        /// Requests outstanding at the drive. Ours: one for each die; what a die cannot start waits
+        /// where the scheduler can still choose.
         device_depth: u32 [1 to 4_096] => channels * dies_per_channel,
-        /// Requests a second that each may start. No limit when not given.
+        /// Requests a second of each. No limit when not given.
         rate: u32 [from 1] where [isolation = "software"],
-        /// Free blocks that are lent together (paper, 3.5.2: 1 GB). A 64th of the capacity when not
+        /// Size of a loan of free blocks (paper, 3.5.2: 1 GB). A 64th of the capacity when not
         /// given.
         borrow: Quantity<Bytes> where [isolation = "software"] => Bytes::new(capacity.count() / 64),
-        /// With `[[swap]]`: pages of each virtual drive that change places together. Ours: few enough that requests to them wait for milliseconds.
+        /// With `[[swap]]`: pages of each virtual drive that change places together. Ours: few
+        /// enough that requests to them wait for milliseconds.
         swap_batch: u32 [1 to 1_048_576] = 64,
-        /// With `[[swap]]`: how long a page of a swap makes way for requests at the device (paper, 3.6: regular requests have priority). Ours.
+        /// With `[[swap]]`: longest time that a page of a swap yields to requests at the device
+        /// (paper, 3.6: regular requests have priority). Ours.
         swap_wait_max: Quantity<Span> [to "1s"] where [was swap_patience] = Span::us(200),
     } from {
         let group = if isolation == IsolationName::Hardware { 1 } else { group };
@@ -325,7 +344,8 @@ table! {
 }
 
 table! {
-    /// Two drives of a server that exchange what they hold (paper, 3.6), one pair of virtual drives after the other.
+    /// Two drives of a server that exchange what they hold (paper, 3.6), one pair of virtual drives
+    /// after the other.
     SwapFile => PlannedSwap {
         /// When it begins, from the start of the run.
         at: Quantity<Time> [to "24h"] where [needed] => Time::ZERO,
@@ -351,13 +371,15 @@ fn targets(policy: PolicyName, coordinated: bool) -> (Span, Span) {
 }
 
 table! {
-    /// In which order a server hands requests to a drive. With the designs rackblox, rackblox-software and vdc.
+    /// The I/O scheduler of a server. With the designs rackblox, rackblox-software and vdc.
     SchedulerFile => Scheduler with coordinates: bool {
         /// The scheduler (paper, 4.1: kyber).
         policy: PolicyName = PolicyName::Kyber,
-        /// Whether network times count (paper, 3.4). By default with rackblox and rackblox-software.
+        /// Whether deadlines include network times (paper, 3.4). By default with rackblox and
+        /// rackblox-software.
         coordinated: bool => coordinates,
-        /// Latency target of kyber, deadline of deadline. Paper, 4.1 and 4.5.1: 0.75 ms and 0.5 ms; 1 ms more when coordinated.
+        /// Latency target of kyber, deadline of deadline. Paper, 4.1 and 4.5.1: 0.75 ms and 0.5 ms;
+        /// 1 ms more when coordinated.
         read_target: Quantity<Span> ["1us" to "60s"] => targets(policy, coordinated).0,
         /// The same for writes: 3 ms and 1.75 ms; 1 ms more when coordinated.
         write_target: Quantity<Span> ["1us" to "60s"] => targets(policy, coordinated).1,
@@ -367,32 +389,35 @@ table! {
 }
 
 table! {
-    /// When garbage is collected. With the designs rackblox, rackblox-software and vdc.
+    /// Garbage collection. With the designs rackblox, rackblox-software and vdc.
     CollectionFile => Collection with usual: (CoordinationName, u32) {
-        /// Who is asked first. By default nobody with vdc, the switch with rackblox, the controller with rackblox-software.
+        /// Coordinator. By default none with vdc, the switch with rackblox, the controller with
+        /// rackblox-software.
         coordination: CoordinationName => usual.0,
-        /// Below this share of free blocks a server would like to collect (paper, 3.5.1: 35 %). Not without coordination.
+        /// Share of free blocks below which a server requests collection (paper, 3.5.1: 35 %). Not
+        /// without coordination.
         soft: f64 [0.0 to 1.0] = 0.35,
-        /// Below this share it must (paper, 3.5.1: 25 %).
+        /// Share below which it must collect (paper, 3.5.1: 25 %).
         regular: f64 [0.0 to 1.0] = 0.25,
-        /// At this share it stops. The paper gives none; ours.
+        /// Share at which it stops. Ours: the paper gives none.
         stop: f64 [0.0 to 1.0] = 0.38,
-        /// Between two looks at the free blocks (paper, 3.5.1: 30 s).
+        /// Period of checks of the free blocks (paper, 3.5.1: 30 s).
         check_period: Quantity<Span> ["1us" to "1h"] = Span::secs(30),
-        /// How often an unanswered regular request is sent again (paper, 3.5.1: 3).
+        /// Retries of an unanswered regular request (paper, 3.5.1: 3).
         retries: u32 [to 100] = 3,
-        /// How long an answer is waited for. Ours.
+        /// Timeout of a request to the coordinator. Ours.
         retry_after: Quantity<Span> ["1us" to "1h"] = Span::ms(1),
-        /// Whether idle time is used (paper, 3.5.1).
+        /// Whether collection uses idle time (paper, 3.5.1).
         background: bool = true,
         /// Smoothing of the idle predictor (paper, 3.5.1: 0.5).
         idle_alpha: f64 [0.0 to 1.0] = 0.5,
-        /// Predicted idle time from which garbage is collected in the background (paper, 3.5.1: 30 ms).
+        /// Predicted idle time from which garbage is collected in the background (paper, 3.5.1: 30
+        /// ms).
         idle_threshold: Quantity<Span> = Span::ms(30),
         /// Dies of a virtual drive that collect at the same time; all when not given. Ours.
         streams: u32 [1 to 4_096] => usual.1,
-        /// Pages that a die moves before host requests get their turn. The paper has requests wait for some milliseconds (3.5); ours is four,
-        /// which makes that of them.
+        /// Pages that a die moves between host requests. The paper has requests wait for some
+        /// milliseconds (3.5); ours is four, which makes that of them.
         burst: u32 [1 to 4_096] = 4,
     }
 }
@@ -402,41 +427,45 @@ table! {
     ControllerFile => Controller {
         /// Between two allocations. Not published by either paper; ours.
         period: Quantity<Span> ["10us" to "1h"] = Span::ms(100),
-        /// A write counts as so many reads. Ours: by the flash's times.
+        /// Cost of a write, in reads. Ours: by the flash's times.
         write_cost: u32 [1 to 1_000] = 4,
-        /// Capacity of a virtual drive, in reads a second. What its channels can transfer when not given.
+        /// Capacity of a virtual drive, in reads a second. What its channels can transfer when not
+        /// given.
         capacity: u32 [from 1],
     }
 }
 
 table! {
-    /// Heartbeats and leases (paper, 3.7: heartbeats; the numbers are ours). With the designs rackblox, rackblox-software and vdc.
+    /// Heartbeats and leases (paper, 3.7: heartbeats; the numbers are ours). With the designs
+    /// rackblox, rackblox-software and vdc.
     MembershipFile => Membership {
         /// Between two heartbeats.
         heartbeat: Quantity<Span> ["1us" to "1h"] = Span::ms(10),
         /// Beats missed before a server counts as dead.
         misses: u32 [1 to 1_000] = 5,
-        /// How long a server serves without having heard from the control plane; shorter than `heartbeat` times `misses`.
+        /// Lease of a server without contact to the control plane; shorter than `heartbeat` times
+        /// `misses`.
         lease: Quantity<Span> = Span::ms(40),
-        /// A dead server's replicas are built again elsewhere after so long.
+        /// Time from a server's death to the rebuild of its replicas on others.
         replace_after: Quantity<Span> [to "24h"] = Span::secs(2),
-        /// Orders, invalidations and fetches that get no answer are sent again after so long.
+        /// Timeout of orders, invalidations and fetches, which are then repeated.
         resend: Quantity<Span> ["1us" to "1h"] = Span::ms(20),
-        /// A page that stays invalid for so long is replayed: its writer may have died.
+        /// Age at which an invalid page is replayed: its writer may have died.
         replay: Quantity<Span> ["1us" to "1h"] = Span::ms(60),
-        /// Pages that a rebuild asks for at a time.
+        /// Outstanding pages of a rebuild.
         fetch_window: u32 [1 to 65_536] = 64,
-        /// How long a client waits before it asks another replica.
+        /// Timeout of a client, which then tries another replica.
         client_timeout: Quantity<Span> ["1us" to "1h"] = Span::ms(500),
-        /// How often a request is sent at most.
+        /// Attempts of a request at most.
         client_attempts: u32 [1 to 100] = 3,
-        /// Timeouts in a row, without a packet from the rack, after which a client takes its switch for dead.
+        /// Timeouts in a row, without a packet from the rack, after which a client takes its switch
+        /// for dead.
         client_silence: u32 [1 to 10_000] = 8,
     }
 }
 
 words! {
-    /// When clients ask.
+    /// Arrival process.
     IoArrivalsName {
         /// Each client keeps `depth` requests outstanding.
         Closed,
@@ -448,7 +477,7 @@ words! {
 }
 
 words! {
-    /// Which blocks of a volume are asked for.
+    /// Distribution of addresses.
     AddressesName {
         /// Every block alike.
         Uniform,
@@ -464,19 +493,19 @@ words! {
 }
 
 words! {
-    /// What becomes of a trace's request that comes behind a later one, by 1 ms at most.
+    /// Treatment of a trace's request that follows a later one, by at most 1 ms.
     InversionsName is Inversions {
-        /// It is put in order, counted and warned of.
+        /// It is sorted and counted, with a warning.
         Sort is Inversions::Sort,
-        /// It is a mistake in the file.
+        /// It is an error of the file.
         Refuse is Inversions::Refuse,
     }
 }
 
 words! {
-    /// What becomes of a trace's request that ends beyond its volume.
+    /// Treatment of a trace's request that ends beyond its volume.
     BeyondName is Beyond {
-        /// It is a mistake in the file.
+        /// It is an error of the file.
         Refuse is Beyond::Refuse,
         /// Its address is taken modulo the volume.
         Fold is Beyond::Fold,
@@ -484,7 +513,7 @@ words! {
 }
 
 words! {
-    /// How a block trace is written down (docs/reference/traces.md).
+    /// Format of a block trace (docs/reference/traces.md).
     TraceFormatName is Format {
         /// `time_ns device first_sector sectors type`; 0 writes, 1 reads.
         Mqsim is Format::Mqsim,
@@ -510,72 +539,91 @@ words! {
 }
 
 words! {
-    /// Which client uses which volumes.
+    /// Volumes of each client.
     AssignmentName {
         /// Every client uses every volume.
         All,
-        /// Volumes are dealt to the clients.
+        /// Volumes are assigned to the clients in turn.
         RoundRobin,
     }
 }
 
 table! {
-    /// Who asks volumes for which blocks, and when. With the designs rackblox, rackblox-software and vdc.
+    /// The block load: clients, addresses, and arrivals. `trace`, and in a SAN `job` and
+    /// `imitation`, replace single requests; `sizes` replaces `size` in a SAN.
     IoFile {
         /// An application: YCSB A to F, or one of the paper's Table 2.
-        profile: String where [Volumes, San, Pairs; design.name != "nvme-of" | "nvme-of-offload"],
-        /// Share of writes of a load of single reads and writes. Half when neither it nor `profile` is given.
-        write_share: f64 [0.0 to 1.0] where [design.name != "nvme-of" | "nvme-of-offload"; without profile],
-        /// With `write_share`: writes come in runs of this mean length, and reads in runs between them.
-        write_run: f64 [1.0 to 1e9] where [Volumes, San; without profile],
-        /// Which blocks; the profile's own when not given, else scrambled-zipfian.
-        addresses: AddressesName,
+        profile: String where [
+            Volumes, San, KeyValue; design.name != "nvme-of" | "nvme-of-offload";
+            without trace | job | imitation | sizes
+        ],
+        /// Share of writes. Half when neither it nor `profile` is given; none with devices.
+        write_share: f64 [0.0 to 1.0] where [
+            design.name != "nvme-of" | "nvme-of-offload"; without profile | trace | job | imitation
+        ],
+        /// Mean length of a run of writes, with runs of reads between. Single requests when not
+        /// given.
+        write_run: f64 [1.0 to 1e9] where [Volumes, San; without profile | trace | job | imitation | sizes],
+        /// Distribution of addresses. The profile's own when not given, else scrambled-zipfian;
+        /// uniform with devices.
+        addresses: AddressesName where [without trace | job | imitation],
         /// Exponent of the zipfian distributions (YCSB: 0.99).
-        theta: f64 [0.01 to 4.0] = 0.99,
-        /// When clients ask. The paper's clients wait for their answers.
-        arrivals: IoArrivalsName = IoArrivalsName::Closed,
-        /// With `closed`: requests that each client keeps outstanding. Ours: with more, a drive of the paper's kind collects for more than half of the
-        /// time under half writes, and both replicas have to at once.
-        depth: u32 [1 to 65_536] = 16,
-        /// With `closed`: from an answer to the next request.
-        think: Quantity<Span> [to "24h"] = Span::ZERO,
-        /// With `poisson` and `deterministic`: requests a second of all clients together.
-        requests_per_second: f64 [above 0.0 to 1e12],
-        /// Which client uses which volumes.
-        assignment: AssignmentName where [Volumes, San; without drive] = AssignmentName::RoundRobin,
-        /// SAN: size of every I/O of a load of single reads and writes.
-        size: Quantity<Bytes> where [San] = Bytes::kib(4),
-        /// SAN: sizes with percentages in place of `size`, `[["4KiB", 70], ["128KiB", 30]]`. With `poisson` and `deterministic` a host still keeps within `depth`.
-        sizes: Vec<(Quantity<Bytes>, u32)> [length 1 to 64] where [San],
-        /// SAN: how much of each drive is used, from its first byte on. All of it when not given.
+        theta: f64 [0.01 to 4.0] where [
+            without trace | job | imitation; addresses = "zipfian" | "scrambled-zipfian" | "latest"
+        ] = 0.99,
+        /// Arrival process. The paper's clients are closed loops.
+        arrivals: IoArrivalsName where [without trace | job | imitation] = IoArrivalsName::Closed,
+        /// Outstanding requests of each client in a closed loop; with `sizes` the limit of a host
+        /// in an open loop too. Ours: with more, a drive of the paper's kind collects for more than
+        /// half of the time under half writes, and both replicas collect at once.
+        depth: u32 [1 to 65_536] where [without trace | job | imitation] = 16,
+        /// Time from a completion to the client's next request.
+        think: Quantity<Span> [to "24h"] where [
+            without trace | job | imitation | sizes; arrivals = "closed"
+        ] = Span::ZERO,
+        /// Offered load of all clients together.
+        requests_per_second: f64 [above 0.0 to 1e12] where [
+            without trace | job | imitation; arrivals = "poisson" | "deterministic"; needed
+        ],
+        /// Volumes of each client.
+        assignment: AssignmentName where [
+            Volumes, San; without drive | trace | job | imitation | sizes
+        ] = AssignmentName::RoundRobin,
+        /// SAN: size of every request.
+        size: Quantity<Bytes> where [San; without trace | job | imitation | sizes] = Bytes::kib(4),
+        /// SAN: sizes with percentages, `[["4KiB", 70], ["128KiB", 30]]`.
+        sizes: Vec<(Quantity<Bytes>, u32)> [length 1 to 64] where [San; without trace | job | imitation],
+        /// SAN: bytes of each drive that requests address, from its first byte. All of it when not
+        /// given.
         footprint: Quantity<Bytes> where [San],
-        /// SAN: the one drive that all ask, counted from 0 over all targets: incast.
-        drive: u32 where [San],
-        /// SAN: a fio job file, in place of all of the above. Its files are dealt to drives, its threads to hosts.
+        /// SAN: the only drive of the load, counted from 0 over all targets: incast.
+        drive: u32 where [San; without trace | job | imitation],
+        /// SAN: a fio job file. Its files are assigned to drives, its threads to hosts.
         job: String where [San],
-        /// SHA-256 of its jobs, in hex, when it has to be these very jobs.
+        /// SHA-256 of its jobs, in hex. Other jobs are an error.
         job_digest: String where [San; given job],
-        /// SAN: a load with the published statistics of a trace that cannot be shipped: oltp-like and others.
-        imitation: String where [San],
-        /// A block trace to replay, in place of all of the above.
-        trace: String where [Volumes, San],
-        /// How it is written down. Told from its first lines by default with a SAN, mqsim with
-        /// volumes.
+        /// SAN: a load with the published statistics of a trace that cannot be shipped: oltp-like
+        /// and others.
+        imitation: String where [San; without job],
+        /// A block trace to replay.
+        trace: String where [Volumes, San; without job | imitation],
+        /// Format of the trace. Detected from its first lines when not given.
         format: TraceFormatName where [Volumes, San; given trace],
-        /// Devices are cut into stripes of so much, which are dealt to volumes or drives. Each
-        /// device is one of them when not given.
+        /// Size of the stripes into which devices are divided, and that are assigned to volumes or
+        /// drives in turn. Whole devices when not given.
         stripe: Quantity<Bytes> where [Volumes, San; given trace],
-        /// SHA-256 of its requests, in hex, when it has to be this very trace.
+        /// SHA-256 of its requests, in hex. Another trace is an error.
         trace_digest: String where [Volumes, San; given trace],
-        /// With `trace` and `imitation`: what its times are multiplied with; 0.5 plays it twice as fast.
-        time_scale: f64 [1e-6 to 1e6] where [Volumes, San] = 1.0,
-        /// What becomes of requests beyond the data of a volume.
+        /// Factor of the trace's times; 0.5 replays it twice as fast.
+        time_scale: f64 [1e-6 to 1e6] where [Volumes, San; given trace | imitation] = 1.0,
+        /// Treatment of requests beyond the data of a volume.
         beyond: BeyondName where [Volumes, San; given trace] = Beyond::Refuse,
-        /// So many bad lines are skipped, counted and reported before the next is an error.
+        /// Bad lines that are skipped, counted and reported. One more is an error.
         skip_bad: u64 [to 1_000_000_000] where [Volumes, San; given trace] = 0,
-        /// What becomes of requests that come behind a later one, by 1 ms at most.
+        /// Treatment of requests that follow a later one, by at most 1 ms.
         inversions: InversionsName where [Volumes, San; given trace] = Inversions::Sort,
-        /// Whether every operation is remembered and the history checked for linearizability, page by page.
-        check_history: bool where [Volumes, Pairs; design.name != "nvme-of" | "nvme-of-offload"] = false,
+        /// Whether the history of all operations is recorded and checked for linearizability, page
+        /// by page.
+        check_history: bool where [Volumes, KeyValue; design.name != "nvme-of" | "nvme-of-offload"] = false,
     }
 }

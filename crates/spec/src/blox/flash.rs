@@ -55,8 +55,9 @@ impl Flash {
         }
     }
 
-    /// The drive's parts, with the plan's own pages of a block and mapped by pages of a request. A medium that is written in place has no
-    /// channels that belong to anyone: it takes the counts of the paper's drive, so that plans stay comparable.
+    /// The drive's parts, with the plan's own pages of a block and mapped by pages of a request. A
+    /// medium that is written in place has no channels that belong to anyone: it takes the counts
+    /// of the paper's drive, so that plans stay comparable.
     pub fn geometry(&self) -> Geometry {
         let geometry = self.solid_state().geometry;
         Geometry { pages_per_block: self.pages_per_block.unwrap_or(geometry.pages_per_block), unit: PAGE, ..geometry }

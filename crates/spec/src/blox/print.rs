@@ -1,4 +1,4 @@
-//! From a plan of the room back to the file that says all of it.
+//! Prints a plan as the file of all its values.
 
 use super::file::{
     AddressesName, AssignmentName, CollectionFile, ControllerFile, FlashFile, IoArrivalsName, IoFile, MembershipFile,
@@ -73,7 +73,7 @@ fn io_of(blox: &Blox) -> IoFile {
     file
 }
 
-/// What is asked, where and when.
+/// Operations, addresses and arrivals.
 pub(crate) fn write_io(io: &Config, file: &mut IoFile) {
     write_mix(&io.mix, file);
     write_places_and_times(io, file);

@@ -1,4 +1,5 @@
-//! From what is written of a rack of volumes to a plan: defaults that depend on other values, ranges, and combinations.
+//! Resolves the tables of a rack of volumes to a plan: defaults that depend on other values,
+//! ranges, and combinations.
 
 mod flash;
 mod swap;
@@ -11,10 +12,10 @@ use super::{BlockReplay, Blox, Collection, Flash, Rack, RecordedNetwork, Vssd};
 use crate::design_file::DesignName;
 use crate::error::Problem;
 use crate::file::{ExperimentFile, FaultFile, FaultName, RunFile};
-use crate::plan::{Fault, FaultKind, Run};
+use crate::plan::{Fault, Run};
 use crate::quantity::{Plain, Quantity};
 use crate::resolve::Resolver;
-use base::{Bytes, NodeId, Span};
+use base::{Bytes, Span};
 use swap::swaps_of;
 use workload::block_trace::{Devices, ReplayConfig, Tolerance};
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
@@ -23,25 +24,8 @@ use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 pub const PAGE: Bytes = Bytes::kib(4);
 /// Replicas of a volume in its rack (RackBlox, 3.5.1).
 pub const REPLICAS_IN_RACK: u32 = 2;
-/// YCSB's exponent.
-const THETA: f64 = 0.99;
-/// Keys of `io` that a trace leaves nothing to say.
-const TRACE_SAYS: [&str; 11] = [
-    "profile",
-    "write_share",
-    "write_run",
-    "addresses",
-    "theta",
-    "arrivals",
-    "depth",
-    "think",
-    "requests_per_second",
-    "size",
-    "sizes",
-];
-
 impl Resolver<'_> {
-    /// All parts are read even when one is wrong, so that every mistake is reported at once.
+    /// Reads all parts even if one is wrong, so that every error is reported at once.
     pub(crate) fn blox(&mut self, file: &ExperimentFile, design: DesignName) -> Option<Blox> {
         let rack = file.rack.clone().unwrap_or_default().resolve();
         let flash = self.flash(&file.flash.clone().unwrap_or_default());
@@ -103,7 +87,8 @@ impl Resolver<'_> {
         let run_file = file.run.clone().unwrap_or_default();
         let mut run = self.run(&run_file, file.io.as_ref().is_some_and(|io| io.trace.is_some()));
         if run_file.drain_limit.is_none() && self.sound(&["membership"]) {
-            // A closed loop whose requests all wait for an answer has no arrivals meanwhile, and is not at its end.
+            // A closed loop whose requests all wait for an answer has no arrivals meanwhile, and is
+            // not at its end.
             run.drain_limit = run.drain_limit.max(membership.patience());
         }
         run
@@ -112,7 +97,7 @@ impl Resolver<'_> {
     fn recorded_network(&mut self, file: &RackFile) -> Option<RecordedNetwork> {
         let name = file.network_file.as_ref()?;
         if file.network.is_some_and(|network| network != NetworkName::None) {
-            self.conflict("rack.network", "`network` does not go with `network_file`");
+            self.conflict("rack.network", "`network` is not valid with `network_file`");
         }
         let unit = file.network_unit.map(Plain::plain);
         let read = self.sources.delays(self.files, name, unit);
@@ -163,8 +148,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Every die needs spare blocks beside its data, or garbage collection has nowhere to move them.
-    /// Returns whether it has them.
+    /// Every die needs spare blocks beside its data, or garbage collection has nowhere to move
+    /// them. Returns whether it has them.
     fn check_capacity(&mut self, vssd: &Vssd, flash: &Flash) -> bool {
         const BLOCKS_MIN: u64 = 8;
         if !self.sound(&["flash"]) {
@@ -178,7 +163,8 @@ impl Resolver<'_> {
             self.report("vssd.capacity", Problem::out_of_range(vssd.capacity, allowed));
         }
         let data = vssd.capacity.count() as f64 * vssd.data;
-        // One that the host fills, one that moved data fill, and one in reserve; hot data fill two of their own.
+        // One that the host fills, one that moved data fill, and one in reserve; hot data fill two
+        // of their own.
         let spare = if flash.hot_cold { 5 } else { 3 };
         let has_blocks = blocks >= BLOCKS_MIN;
         if has_blocks && data as u64 > block.count() * dies * (blocks - spare) {
@@ -252,7 +238,6 @@ impl Resolver<'_> {
 
     fn io(&mut self, file: &IoFile, rack: &Rack, vssd: &Vssd, requests: Option<u64>, duration: Option<Span>) -> Config {
         let (mix, by_profile) = self.io_mix(file);
-        self.check_theta(file, true);
         let addresses = addresses_of(file, by_profile);
         let io = Config {
             clients: rack.clients,
@@ -275,23 +260,9 @@ impl Resolver<'_> {
         io
     }
 
-    /// Refuses an exponent of a skew where there is none. `is_skewed` when addresses are that are not given.
-    pub(crate) fn check_theta(&mut self, file: &IoFile, is_skewed: bool) {
-        let even = [AddressesName::Uniform, AddressesName::Sequential];
-        if !file.addresses.map_or(is_skewed, |addresses| !even.contains(&addresses)) {
-            self.refuse_key("io.theta", "`theta` goes only with addresses = zipfian, scrambled-zipfian or latest");
-        }
-    }
-
     /// The trace to be played in place of `io`; its lines tell the format where the file does not.
     pub(crate) fn replay(&mut self, file: &IoFile, io: &Config) -> Option<BlockReplay> {
-        let Some(name) = &file.trace else {
-            self.refuse_key("io.time_scale", "`time_scale` goes only with `trace`");
-            return None;
-        };
-        for key in TRACE_SAYS {
-            self.refuse_key(&format!("io.{key}"), &format!("`{key}` does not go with `trace`, which says it itself"));
-        }
+        let name = file.trace.as_ref()?;
         let mut tolerance = tolerance(file, io);
         let is_on_known = self.sound(&["rack", "vssd", "flash", "fabric", "drives"]);
         if !is_on_known {
@@ -335,7 +306,7 @@ impl Resolver<'_> {
     }
 
     pub(crate) fn io_mix(&mut self, file: &IoFile) -> (Mix, Addresses) {
-        let scrambled = Addresses::ScrambledZipfian { theta: THETA };
+        let scrambled = Addresses::ScrambledZipfian { theta: file.theta() };
         let Some(name) = &file.profile else {
             let share = file.write_share.unwrap_or(0.5);
             let mix = match file.write_run {
@@ -356,19 +327,10 @@ impl Resolver<'_> {
 
     pub(crate) fn io_arrivals(&mut self, file: &IoFile, clients: u32) -> Arrivals {
         let name = file.arrivals();
-        let is_closed = name == IoArrivalsName::Closed;
-        let stray: &[&str] = if is_closed { &["requests_per_second"] } else { &["depth", "think"] };
-        for key in stray {
-            let reason = format!("`{key}` does not go with arrivals = {}", name.word());
-            self.refuse_key(&format!("io.{key}"), &reason);
-        }
-        if is_closed {
+        if name == IoArrivalsName::Closed {
             return Arrivals::Closed { depth: file.depth(), think: file.think() };
         }
-        if file.requests_per_second.is_none() {
-            let why = format!("arrivals = {} needs the requests a second to offer", name.word());
-            self.report("io", Problem::missing("io.requests_per_second", &why));
-        }
+        self.refuse_key("io.depth", &format!("`depth` is not valid with arrivals = {}", name.word()));
         let gap_ps = f64::from(clients) * 1e12 / file.requests_per_second.unwrap_or(1.0);
         match name {
             IoArrivalsName::Deterministic => Arrivals::Deterministic { gap_ps },
@@ -386,7 +348,6 @@ impl Resolver<'_> {
     }
 
     fn volume_fault(&mut self, key: &str, file: &FaultFile, rack: &Rack) -> Option<Fault> {
-        let name = file.kind?;
         if let Some(node) = file.node.filter(|_| self.sound(&["rack"])) {
             self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(rack.servers.saturating_sub(1)));
         }
@@ -394,24 +355,8 @@ impl Resolver<'_> {
             let reason = format!("there is no switch {other}: a rack of volumes has one, 0");
             self.conflict(&format!("{key}.switch"), reason);
         }
-        let node = NodeId(file.node.unwrap_or(0));
-        let kind = match name {
-            FaultName::LinkDown => FaultKind::LinkDown { node, switch: 0 },
-            FaultName::LinkUp => FaultKind::LinkUp { node },
-            FaultName::SwitchDown => FaultKind::SwitchDown { switch: 0 },
-            FaultName::SwitchUp => FaultKind::SwitchUp { switch: 0 },
-            FaultName::NodeDown => FaultKind::NodeDown { node },
-            FaultName::NodeUp => FaultKind::NodeUp { node },
-            FaultName::LinkCorrupt => {
-                self.conflict(&format!("{key}.kind"), "corruption is modelled for design edm only");
-                return None;
-            }
-            FaultName::AdapterDown | FaultName::AdapterUp | FaultName::DriveDown | FaultName::DriveUp => {
-                self.only_in_san(key, name);
-                return None;
-            }
-        };
-        Some(Fault { at: file.at?.0, kind })
+        let corruption = "corruption is modelled for design edm only";
+        self.rack_fault(key, file, |kind| (kind == FaultName::LinkCorrupt).then_some(corruption))
     }
 }
 

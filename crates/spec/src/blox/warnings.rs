@@ -1,15 +1,15 @@
-//! What a reader must know about a rack of volumes before believing its numbers.
+//! Warnings about plans of a rack of volumes.
 
 use super::{Blox, CoordinationName, FlashState, NetworkName};
 use crate::warnings::{measured, of_trace};
 use base::Span;
 use workload::storage::Arrivals;
 
-/// A run has to see a few looks at the free blocks.
+/// A run should contain some checks of the free blocks.
 const CHECKS_MIN: u64 = 3;
 
 impl Blox {
-    /// Everything that is legal but probably not meant, with its numbers.
+    /// Values that are legal but probably unintended.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut out = Vec::new();
         measured(self.run.warm_up, self.io.requests, &mut out);
@@ -33,7 +33,7 @@ impl Blox {
         let period = self.collection.check_period;
         if let Some(duration) = self.io.duration.filter(|duration| *duration < period * CHECKS_MIN) {
             out.push(format!(
-                "a run of {duration} sees fewer than {CHECKS_MIN} looks at the free blocks, one every {period}: garbage is hardly collected"
+                "a run of {duration} has fewer than {CHECKS_MIN} checks of the free blocks, one every {period}: little garbage is collected"
             ));
         }
     }
@@ -48,7 +48,7 @@ impl Blox {
         let (limit, patience) = (self.run.drain_limit, self.membership.patience());
         if limit < patience {
             out.push(format!(
-                "drain_limit = {limit} is shorter than the {patience} that a client may wait for a dead server: a run in which every request does ends there"
+                "drain_limit = {limit} is shorter than a client's wait of up to {patience} for a dead server: the run may end before its requests"
             ));
         }
     }
@@ -83,7 +83,8 @@ impl Blox {
         }
     }
 
-    /// Pages of 4 KiB that the dies of a virtual drive can program in a second, without collecting garbage.
+    /// Pages of 4 KiB that the dies of a virtual drive can program in a second, without collecting
+    /// garbage.
     pub fn writes_per_second(&self) -> f64 {
         let (geometry, timing) = (self.flash.geometry(), self.flash.timing());
         let program: Span = timing.pages.iter().map(|page| page.program).sum();

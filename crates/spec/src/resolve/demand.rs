@@ -1,4 +1,4 @@
-//! The workload of a point: which keys go together, sizes, and the rate that a load comes to.
+//! The workload of a point: combinations of keys, sizes, and the rate of a load.
 
 use super::Resolver;
 use crate::cost;
@@ -13,12 +13,13 @@ use workload::{Arrivals, Class, Config, Pattern, SizeDistribution};
 /// The size of a cache line, and of the paper's microbenchmarks (EDM, 4.3.1).
 const SIZE: Bytes = Bytes::new(64);
 
-/// The largest request: EDM's messages count bytes in 32 bits, and no application asks for more at once.
+/// The largest request: EDM's messages count bytes in 32 bits, and no application requests more at
+/// once.
 const SIZE_MAX: Bytes = Bytes::new(1 << 30);
-/// A random gap is practically never longer than so many mean gaps: the chance is 2e-22.
+/// The longest random gap, in mean gaps: the probability of a longer one is 2e-22.
 pub(super) const LONGEST_GAP: f64 = 50.0;
 
-/// What the workload of a point comes to.
+/// The resolved workload of a point.
 pub(super) struct Demand {
     pub config: Config,
     pub load: Option<PlannedLoad>,
@@ -217,7 +218,8 @@ impl Resolver<'_> {
         Some((arrivals, Some(planned)))
     }
 
-    /// The load is the mean over on and off periods, so the gap while on is shorter by the share of time that is on.
+    /// The load is the mean over on and off periods, so the gap while on is shorter by the share of
+    /// time that is on.
     fn on_off(&mut self, file: &WorkloadFile, gap: f64) -> Option<Arrivals> {
         let (on, off) = (file.on?.0, file.off?.0);
         let share = on.as_ps() as f64 / (on.as_ps() as f64 + off.as_ps() as f64);
@@ -249,7 +251,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// What only the generator knows to be impossible, such as an on period too short for a request.
+    /// What only the generator knows to be impossible, such as an on period too short for a
+    /// request.
     fn playable(&mut self, config: &Config) {
         if !self.sound(&["workload", "run", "fabric"]) {
             return;

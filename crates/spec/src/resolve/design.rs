@@ -8,7 +8,8 @@ use crate::plan::{Design, Edm, Fabric, Packet, Protocol};
 use crate::stack::stack_of;
 use base::Bytes;
 
-/// The largest switch of the paper (EDM, 4.1), and what the node field of its control blocks can name.
+/// The largest switch of the paper (EDM, 4.1), and what the node field of its control blocks can
+/// name.
 const EDM_NODES_MAX: u64 = 512;
 /// Payload of a jumbo frame.
 pub(crate) const MTU_MAX: u64 = 9_000;
@@ -16,8 +17,8 @@ pub(crate) const MTU_MAX: u64 = 9_000;
 pub(crate) const BUFFER_MAX: u64 = 1 << 40;
 
 impl Resolver<'_> {
-    /// The design on `fabric`. Where that is not known, what is wrong on the slowest rack and on the
-    /// fastest alike.
+    /// The design on `fabric`. Where that is not known, what is wrong on the slowest rack and on
+    /// the fastest alike.
     pub(super) fn design_on(&mut self, file: &DesignFile, fabric: &Fabric) -> Option<Design> {
         if self.sound(&["fabric"]) {
             return self.design(file, fabric);

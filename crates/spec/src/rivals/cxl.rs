@@ -19,7 +19,8 @@ table! {
         flit_payload: Quantity<Bytes> ["16B" to "9KB"] = Bytes::new(64),
         /// A flit on the wire (CXL 2.0, 4.2: 68 bytes with protocol id and CRC).
         flit_wire: Quantity<Bytes> = Bytes::new(68),
-        /// Input buffer of a switch port in flits. No standard value: enough for several link round trips at 100 Gb/s.
+        /// Input buffer of a switch port in flits. No standard value: enough for several link round
+        /// trips at 100 Gb/s.
         switch_buffer_flits: u32 [2 to 1_048_576] = 128,
         /// Input buffer of a device in flits; likewise.
         device_buffer_flits: u32 [2 to 1_048_576] = 128,

@@ -14,7 +14,7 @@ use transport::cost::{Part, Train, WireCost};
 use transport::dcqcn;
 
 words! {
-    /// Whose constants DCQCN has, where its table does not say otherwise.
+    /// The source of DCQCN's constants that its table does not give.
     DcqcnPreset {
         /// The paper's (SIGCOMM'15); those that are bytes in a queue or bits a second scale from
         /// its 40 Gb/s to the link rate.
@@ -55,9 +55,10 @@ table! {
     /// `preset` says otherwise. What `paper` and `hpcc` have instead is in
     /// docs/concepts/rivals-dcqcn.md.
     DcqcnFile => Dcqcn on ground of Dcqcn {
-        /// Whose constants the other keys have when they are not given.
+        /// The source of the constants that are not given.
         preset: DcqcnPreset = DcqcnPreset::Scaled,
-        /// Largest payload: the RoCE MTU of 1024 bytes, which fits into a standard frame (paper, 6).
+        /// Largest payload: the RoCE MTU of 1024 bytes, which fits into a standard frame (paper,
+        /// 6).
         mtu: Quantity<Bytes> ["1B" to "9KB"] = Bytes::new(1_024),
         /// No marks below this queue (paper, Figure 14: 5 KB at 40 Gb/s).
         mark_from: Quantity<Bytes> = Bytes::new(ground.scaled_from_40g(5_000)),
@@ -80,15 +81,14 @@ table! {
         free_share: f64 [above 0.0 to 1_024.0] where [pfc = "dynamic"] = 1.0,
         /// Gain g of alpha (paper, Figure 14: 1/256).
         gain: f64 [above 0.0 to 1.0] = 1.0 / 256.0,
-        /// Least rate of a flow in bits a second. The paper gives none; 100 Mb/s is in the published
-        /// simulator of DCQCN's authors, HPCC's experiments at 100 Gb/s have 1 Gb/s.
+        /// Least rate of a flow in bits a second. The paper gives none; 100 Mb/s is in the
+        /// published simulator of DCQCN's authors, HPCC's experiments at 100 Gb/s have 1 Gb/s.
         rate_min_bps: u64 [from 1] = 100_000_000,
         /// Least time between two congestion notifications of a flow (paper, 3.1: 50 us).
         notification_interval: Quantity<Span> ["1ps" to "1h"] = Span::us(50),
         /// How a flow answers notifications.
         reaction: ReactionName = ReactionName::AtOnce,
-        /// Time between two looks at whether a notification has come (HPCC's
-        /// simulator: 4 us).
+        /// Period of checks for a notification (HPCC's simulator: 4 us).
         cut_interval: Quantity<Span> ["1ps" to "1h"] where [reaction = "periodic"] = Span::us(4),
         /// Alpha decays when no notification came for this long (paper, 3.1: 55 us).
         alpha_timer: Quantity<Span> ["1ps" to "1h"] = Span::us(55),
@@ -100,7 +100,8 @@ table! {
         fast_recovery_rounds: u32 [1 to 1_000] = 5,
         /// Additive step in bits a second (paper, 3.1: 40 Mb/s at 40 Gb/s).
         additive_bps: u64 [from 1] = ground.scaled_from_40g(40_000_000),
-        /// Hyper step in bits a second; the paper gives none, ten additive steps is what its vendor's adapters ship with.
+        /// Hyper step in bits a second; the paper gives none, ten additive steps is what its
+        /// vendor's adapters ship with.
         hyper_bps: u64 [from 1] = ground.scaled_from_40g(400_000_000),
     } as {
         mtu,
@@ -222,7 +223,7 @@ impl Rival for DcqcnFile {
     }
 
     fn table(config: &Dcqcn) -> DcqcnFile {
-        // What a preset stands for is written key by key.
+        // The constants of a preset are written key by key.
         DcqcnFile { preset: None, ..DcqcnFile::of(config) }
     }
 

@@ -18,7 +18,7 @@ table! {
         slot_payload: Quantity<Bytes> ["1B" to "9KB"] = Bytes::new(1_460),
         /// Time slots that the arbiter plans together (public code: `BATCH_SIZE`, 16).
         batch: u32 [1 to 32] = 16,
-        /// A demand without an answer for so long is stated again (public code:
+        /// Timeout of a demand, which is then sent again (public code:
         /// `CONTROLLER_SEND_TIMEOUT_SECS`, 200 us with slots of a microsecond).
         timeout: Quantity<Span> ["1ps" to "1h"] = Span::us(200),
     }

@@ -17,7 +17,8 @@ table! {
     ReceiverDrivenFile => ReceiverDriven on ground of ReceiverDriven {
         /// Largest payload of a packet: 1500 bytes less the IPv4 and UDP headers and 16 of its own.
         mtu: Quantity<Bytes> ["1B" to "9KB"] = Bytes::new(1_456),
-        /// Credits out at once: a bandwidth-delay product of payload (Homa, SIGCOMM'18, 3.2: RTTbytes).
+        /// Credits out at once: a bandwidth-delay product of payload (Homa, SIGCOMM'18, 3.2:
+        /// RTTbytes).
         outstanding: Quantity<Bytes> = Bytes::new(1_456) * u64::from(ground.frames_in_flight()),
     }
 }

@@ -23,8 +23,8 @@ use transport::framing::roce_ack_wire;
 const INITIAL_SEGMENTS: u32 = 10;
 /// The timeout of a queue pair: 4.096 us times 2^14 (InfiniBand 9.9.2.4.1). perftest's default.
 const QUEUE_PAIR_TIMEOUT: Span = Span::ps(4_096_000 << 14);
-/// How long a hole may stay in a stream whose packets overtake each other. Ours: longer than the
-/// full buffer of a hop takes to leave by one link of 100 Gb/s.
+/// Lifetime of a gap in a stream whose packets overtake each other. Ours: longer than the full
+/// buffer of a hop takes to leave by one link of 100 Gb/s.
 const HOLE_PATIENCE: Span = Span::ms(1);
 /// The ways that packets of a session take.
 pub(super) struct Ways<'a> {

@@ -16,7 +16,8 @@ pub struct Estimate {
 
 /// The program itself, its threads and what it keeps for records.
 const BASE_BYTES: f64 = 40e6;
-/// A session that is used, at both ends together, and what its windows or Gimbal keep for it beside that.
+/// A session that is used, at both ends together, and what its windows or Gimbal keep for it beside
+/// that.
 const SESSION_BYTES: f64 = 500.0;
 const WINDOW_BYTES: f64 = 1_000.0;
 const TENANT_BYTES: f64 = 150.0;
@@ -28,18 +29,19 @@ const WAY_BYTES: f64 = 50.0;
 const CLASS_BYTES: f64 = 16.0;
 /// A request under way, with its packets.
 const REQUEST_BYTES: f64 = 2_500.0;
-/// What a packet's link takes of a core, and what a request takes beside its links, in seconds; and a look at one
-/// vertex for one neighbour, when distances are told.
+/// What a packet's link takes of a core, and what a request takes beside its links, in seconds; and
+/// a look at one vertex for one neighbour, when distances are told.
 const LINK_SECONDS: f64 = 200e-9;
 const REQUEST_SECONDS: f64 = 3e-6;
 const TOLD_SECONDS: f64 = 20e-9;
-/// Hosts whose distances are looked at.
+/// Hosts whose distances are computed.
 const SAMPLE: usize = 64;
 /// What a host keeps outstanding where only its player knows.
 const USUAL_DEPTH: f64 = 16.0;
 
 impl San {
-    /// What a run of it takes, as far as its number of requests is known. The formula is in docs/reference/san-plans.md.
+    /// What a run of it takes, as far as its number of requests is known. The formula is in
+    /// docs/reference/san-plans.md.
     pub fn estimate(&self) -> Option<Estimate> {
         let requests = self.requests()? as f64;
         let size = Size::of(self);
@@ -95,7 +97,7 @@ impl San {
     }
 }
 
-/// How many of `places` have been drawn at least once after so many draws, each alike.
+/// Expected number of `places` that are drawn at least once in uniform draws.
 fn occupied(draws: f64, places: f64) -> f64 {
     if places == 0.0 { 0.0 } else { places * -(-draws / places).exp_m1() }
 }
@@ -132,13 +134,14 @@ impl Size {
         }
     }
 
-    /// Distances at every hop: a byte a port, the best port and two places of rows. What is told of them at a time
-    /// finds room that sessions take later.
+    /// Distances at every hop: a byte a port, the best port and two places of rows. What is told of
+    /// them at a time finds room that sessions take later.
     fn tables(&self) -> f64 {
         self.hops * self.vertices * (self.ports + 6.0)
     }
 
-    /// Vertices times channels of which neighbours tell each other: when a run is prepared, and in it.
+    /// Vertices times channels of which neighbours tell each other: when a run is prepared, and in
+    /// it.
     fn told(&self) -> f64 {
         self.hops * self.vertices * self.ports
     }

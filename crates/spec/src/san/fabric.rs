@@ -77,7 +77,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The key that a refusal is about, as far as it stands in the file.
+    /// The key of a refusal, if the file has it.
     fn key_of(&self, error: &BuildError) -> String {
         let key = match error {
             BuildError::PortsOverRadix { kind: VertexKind::Host | VertexKind::Target, .. } => "endpoint_ports",
@@ -132,13 +132,14 @@ impl Resolver<'_> {
     fn check_graph(&mut self, graph: &Graph) {
         for kind in [VertexKind::Host, VertexKind::Target] {
             if graph.of_kind(kind).next().is_none() {
-                self.conflict("fabric", format!("there is no {kind}: nobody would ask, or nobody would answer"));
+                self.conflict("fabric", format!("there is no {kind}: a SAN requires hosts and targets"));
             }
         }
     }
 }
 
-/// Cables; `rate` of teams, and of the crossing to a target what a team has, until the node's cables were counted.
+/// Cables; `rate` of teams, and of the crossing to a target what a team has, until the node's
+/// cables were counted.
 fn cabling(file: &FabricFile) -> Cabling {
     let rate = file.rate.map_or(RATE, Plain::plain);
     let team = Rate::bps(rate.as_bps().saturating_mul(u64::from(file.trunk())));
@@ -151,7 +152,8 @@ fn cabling(file: &FabricFile) -> Cabling {
     }
 }
 
-/// Builds it once to count what a file may leave open, the ports in use and what a node's cables carry, and once more with that.
+/// Builds it once to count what a file may leave open, the ports in use and what a node's cables
+/// carry, and once more with that.
 fn build(config: &mut Config, file: &FabricFile) -> Result<Graph, BuildError> {
     let graph = config.build()?;
     config.ports = Ports {
@@ -195,7 +197,7 @@ fn adapters_of(kind: &Kind) -> Option<u32> {
     }
 }
 
-/// The shape that is asked for; `None` when one of its keys is missing.
+/// The shape of the file; `None` when one of its keys is missing.
 fn kind_of(file: &FabricFile, name: FabricKindName) -> Option<Kind> {
     let nodes = file.nodes;
     Some(match name {

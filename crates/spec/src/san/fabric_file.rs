@@ -1,5 +1,5 @@
-//! The written form of a SAN's fabric, drives and prices, and their defaults, each with its source. "Paper" is the SAN study, NSDI'26; "ours" is what it
-//! does not say.
+//! The written form of a SAN's fabric, drives and prices, and their defaults, each with its source.
+//! "Paper" is the SAN study, NSDI'26; "ours" is what it does not say.
 
 use super::Drives;
 use crate::file::words;
@@ -10,7 +10,7 @@ use san::cost::Prices;
 use topology::Placement;
 
 words! {
-    /// What joins hosts and targets of a SAN.
+    /// Topology of a SAN.
     FabricKindName {
         /// Switched: one top-of-rack switch.
         SingleSwitch,
@@ -40,9 +40,9 @@ words! {
 }
 
 words! {
-    /// Where hosts and targets go.
+    /// Placement of hosts and targets.
     PlacementName is Placement {
-        /// One a place, round and round.
+        /// One at each place, cyclically.
         Spread is Placement::Spread,
         /// Each place is filled before the next one.
         Packed is Placement::Packed,
@@ -50,21 +50,23 @@ words! {
 }
 
 words! {
-    /// How a drive was used before the run.
+    /// State of a drive before the run.
     DriveStateName {
         /// Written once, in order.
         Clean,
-        /// Full, and overwritten at random by 128 KiB (paper, 4.1) until garbage collection is steady.
+        /// Full, and overwritten at random by 128 KiB (paper, 4.1) until garbage collection is
+        /// steady.
         Fragmented,
     }
 }
 
 words! {
-    /// How much of a drive is simulated.
+    /// Model of a drive.
     DriveModelName {
         /// Flash, translation and garbage collection.
         Whole,
-        /// A few sums with the same latencies, for many drives: a fragmented one is slower by what the whole model has found.
+        /// A few sums with the same latencies, for many drives: a fragmented one is slower by what
+        /// the whole model has found.
         Quick,
     }
 }
@@ -74,26 +76,27 @@ table! {
     DrivesFile => Drives {
         /// Drives of each target (paper, 5.1: four).
         per_target: u32 [1 to 64] = 4,
-        /// Whose geometry and times (paper, 3.1: PM9A3).
+        /// Model of the drive (paper, 3.1: PM9A3).
         preset: crate::blox::PresetName = crate::blox::PresetName::Pm9a3,
-        /// How it was used before.
+        /// State before the run.
         state: DriveStateName = DriveStateName::Clean,
-        /// How much of it is simulated.
+        /// Model of a drive.
         model: DriveModelName = DriveModelName::Whole,
-        /// What a host sees of a drive, its addresses running from 0. Flash behind it comes in whole blocks, so that a drive may have a little more. Ours: enough
-        /// for every effect of the paper's 960 GB that a run of seconds can show.
+        /// Capacity of a drive. Flash has whole blocks, so that a drive may have a little more.
+        /// Ours: enough for every effect of the paper's 960 GB that a run of seconds can show.
         capacity: Quantity<Bytes> = Bytes::kib(2 << 20),
     }
 }
 
 table! {
-    /// What parts cost, in US dollars. With the designs san and san-plain.
+    /// Prices of parts, in US dollars. With the designs san and san-plain.
     PricesFile => Prices {
         /// Ports of an adapter in a switched SAN (paper, Table 1: 2).
         switched_adapter_ports: u32 [1 to 1_024] = 2,
         /// An adapter of a switched SAN (paper, Table 1).
         switched_adapter: f64 [0.0 to 1e9] = 900.0,
-        /// Ports of a switch that is bought (paper, Table 1: 32). A larger switch of the fabric counts as several.
+        /// Ports of a switch that is bought (paper, Table 1: 32). A larger switch of the fabric
+        /// counts as several.
         switch_ports: u32 [1 to 65_536] = 32,
         /// A switch (paper, Table 1).
         switch: f64 [0.0 to 1e9] = 23_000.0,

@@ -1,4 +1,4 @@
-//! What breaks in a SAN: from names to parts, and back.
+//! Faults of a SAN: from names to parts, and back.
 
 use super::{Drives, SanFault, SanPart};
 use crate::file::{FaultFile, FaultName};
@@ -31,11 +31,6 @@ const fn about(name: FaultName) -> Option<(About, bool)> {
 }
 
 impl Resolver<'_> {
-    /// Refuses a kind of fault of which only a SAN has the part.
-    pub(crate) fn only_in_san(&mut self, key: &str, name: FaultName) {
-        self.conflict(&format!("{key}.kind"), format!("{} goes only with the designs san and san-plain", name.word()));
-    }
-
     /// Of a network that is not known, no names are judged.
     pub(crate) fn san_faults(&mut self, files: &[FaultFile], graph: Option<&Graph>, drives: &Drives) -> Vec<SanFault> {
         let mut faults: Vec<SanFault> = Vec::new();

@@ -1,17 +1,15 @@
-//! Who asks drives for what: from keys to a load, and back.
+//! The load of a SAN: from keys to a plan, and back.
 
 use super::lsm::LsmFile;
 use super::{Drives, MixedSizes, SanIo, SanLoad};
 use crate::blox::file::{AddressesName, AssignmentName, IoArrivalsName, IoFile};
 use crate::blox::print::{write_io, write_replay};
 use crate::blox::resolve::addresses_of;
-use crate::check::find;
 use crate::error::Problem;
 use crate::file::ExperimentFile;
 use crate::plan::{Run, WarmUp};
 use crate::quantity::{Plain, Quantity};
 use crate::resolve::Resolver;
-use crate::scene::{SceneName, goes_with};
 use base::{Bytes, NodeId, Span};
 use topology::{Graph, VertexKind};
 use workload::fio::{
@@ -25,8 +23,6 @@ use workload::storage::{Assignment, Config};
 const SECTOR: Bytes = Bytes::new(512);
 /// Ours: far above what NVMe drives take in one command.
 const SIZE_MAX: Bytes = Bytes::kib(8 << 10);
-/// YCSB's exponent.
-const THETA: f64 = 0.99;
 
 /// What a load is played on, and when it ends.
 #[derive(Clone, Copy)]
@@ -39,32 +35,8 @@ pub(crate) struct Ground {
     pub(super) warm_up: WarmUp,
 }
 
-/// Keys that go with each way to say a load; the first one chooses it.
-const OF_JOB: [&str; 3] = ["job", "job_digest", "footprint"];
-const OF_IMITATION: [&str; 3] = ["imitation", "time_scale", "footprint"];
-const OF_TRACE: [&str; 9] =
-    ["trace", "trace_digest", "format", "stripe", "time_scale", "beyond", "skip_bad", "inversions", "footprint"];
-const OF_SIZES: [&str; 9] =
-    ["sizes", "write_share", "addresses", "theta", "arrivals", "depth", "requests_per_second", "drive", "footprint"];
-const OF_STORES: [&str; 0] = [];
-const OF_REQUESTS: [&str; 13] = [
-    "size",
-    "profile",
-    "write_share",
-    "write_run",
-    "addresses",
-    "theta",
-    "arrivals",
-    "depth",
-    "think",
-    "requests_per_second",
-    "assignment",
-    "drive",
-    "footprint",
-];
-
 impl Resolver<'_> {
-    /// On a network that is not known, one host and one target stand for all.
+    /// On an unknown network, one host and one target represent all.
     pub(super) fn san_io(
         &mut self,
         file: &ExperimentFile,
@@ -84,42 +56,18 @@ impl Resolver<'_> {
             warm_up: run.warm_up,
         };
         let load = match (&file.lsm, &io) {
-            (Some(lsm), _) => self.with_keys("lsm", &OF_STORES, |it| it.stores(lsm, &ground)),
-            (_, IoFile { job: Some(name), .. }) => self.with_keys("job", &OF_JOB, |it| it.jobs(name, &io, &ground)),
-            (_, IoFile { imitation: Some(name), .. }) => {
-                self.with_keys("imitation", &OF_IMITATION, |it| it.imitated(name, &io, &ground))
-            }
-            (_, IoFile { trace: Some(_), .. }) => self.with_keys("trace", &OF_TRACE, |it| it.traced(&io, &ground)),
-            (_, IoFile { sizes: Some(sizes), .. }) => {
-                self.with_keys("sizes", &OF_SIZES, |it| it.mixed(sizes, &io, &ground))
-            }
-            _ => self.with_keys("size", &OF_REQUESTS, |it| Some(it.single(&io, &ground))),
+            (Some(lsm), _) => self.stores(lsm, &ground),
+            (_, IoFile { job: Some(name), .. }) => self.jobs(name, &io, &ground),
+            (_, IoFile { imitation: Some(name), .. }) => self.imitated(name, &io, &ground),
+            (_, IoFile { trace: Some(_), .. }) => self.traced(&io, &ground),
+            (_, IoFile { sizes: Some(sizes), .. }) => self.mixed(sizes, &io, &ground),
+            _ => Some(self.single(&io, &ground)),
         };
         Some(SanIo { load: load?, footprint: ground.footprint })
     }
 
-    /// Refuses every other key of `[io]`, and reads the load.
-    fn with_keys(
-        &mut self,
-        chooser: &str,
-        keys: &[&str],
-        read: impl FnOnce(&mut Self) -> Option<SanLoad>,
-    ) -> Option<SanLoad> {
-        let given: Vec<String> = match self.document.at("io") {
-            Some(node) => node.entries().iter().map(|entry| entry.key.clone()).collect(),
-            None => Vec::new(),
-        };
-        let of_san =
-            |key: &str| find(self.schema, &format!("io.{key}")).is_ok_and(|schema| goes_with(schema, SceneName::San));
-        let strange = |key: &&String| !keys.contains(&key.as_str()) && of_san(key);
-        let strangers: Vec<&String> = given.iter().filter(strange).collect();
-        for key in strangers {
-            self.conflict(&format!("io.{key}"), format!("`{key}` does not go with `{chooser}` in a SAN"));
-        }
-        read(self)
-    }
-
-    /// Reports what `workload` finds impossible, where the load and all that it is played on is sound.
+    /// Reports what `workload` finds impossible, where the load and all that it is played on is
+    /// sound.
     fn impossible(&mut self, key: &str, problems: impl FnOnce() -> Vec<workload::Problem>) {
         if !self.sound(&["fabric", "drives", "flash", "run", "io", "lsm"]) {
             return;
@@ -130,7 +78,6 @@ impl Resolver<'_> {
     fn single(&mut self, file: &IoFile, ground: &Ground) -> SanLoad {
         let block = self.io_size("io.size", file.size());
         let (mix, by_profile) = self.io_mix(file);
-        self.check_theta(file, true);
         let config = Config {
             clients: ground.hosts,
             volumes: ground.drives,
@@ -226,13 +173,12 @@ impl Resolver<'_> {
             self.conflict("io.sizes", format!("percentages add up to {total}, and must to 100"));
         }
         self.asked_drive(file, ground);
-        self.check_theta(file, true);
         self.check_mixed(file);
         let mixed = MixedSizes {
             sizes,
             write_share: file.write_share.unwrap_or(0.5),
             addresses: file.addresses.unwrap_or(AddressesName::ScrambledZipfian),
-            theta: file.theta.unwrap_or(THETA),
+            theta: file.theta(),
             arrivals: file.arrivals(),
             depth: file.depth(),
             requests_per_second: file.requests_per_second,
@@ -243,7 +189,7 @@ impl Resolver<'_> {
         Some(SanLoad::Mixed { mixed, play })
     }
 
-    /// What a fio job cannot do, and keys that contradict each other.
+    /// Refuses what a fio job cannot do.
     fn check_mixed(&mut self, file: &IoFile) {
         let addresses = file.addresses.unwrap_or(AddressesName::ScrambledZipfian);
         if matches!(addresses, AddressesName::Latest | AddressesName::Zipfian) {
@@ -251,19 +197,8 @@ impl Resolver<'_> {
             let allowed = allowed.map(AddressesName::word).join(", ");
             self.conflict(
                 "io.addresses",
-                format!("{} does not go with `sizes`; allowed are {allowed}", addresses.word()),
+                format!("{} is not valid with `sizes`; allowed are {allowed}", addresses.word()),
             );
-        }
-        let arrivals = file.arrivals();
-        match (arrivals, file.requests_per_second) {
-            (IoArrivalsName::Closed, Some(_)) => {
-                self.conflict("io.requests_per_second", "`requests_per_second` does not go with arrivals = closed");
-            }
-            (IoArrivalsName::Poisson | IoArrivalsName::Deterministic, None) => {
-                let why = format!("arrivals = {} needs the requests a second to offer", arrivals.word());
-                self.report("io", Problem::missing("io.requests_per_second", &why));
-            }
-            _ => {}
         }
     }
 

@@ -14,10 +14,12 @@ pub(super) type LongestWay = (u32, VertexId, VertexId);
 
 /// What a distance has to be below where no way has more than some 30 hops. Ours.
 const INFINITY_MIN: u32 = 64;
-/// The most hops of a header that the segment of a window had room for before headers grew with the network.
+/// The most hops of a header that the segment of a window had room for before headers grew with the
+/// network.
 const COUNTED_HOPS_MIN: u32 = 24;
 
-/// The longest way, and the hops that the header of a packet counts, where there is one. Sets the bound of distances.
+/// The longest way, and the hops that the header of a packet counts, where there is one. Sets the
+/// bound of distances.
 pub(super) fn ways(graph: &Graph, routing: &mut RouteConfig) -> (Option<LongestWay>, Option<u32>) {
     // What cannot be named is refused, and need not be measured.
     let longest = if crowded(graph).is_some() { None } else { longest_way(graph) };
@@ -25,7 +27,8 @@ pub(super) fn ways(graph: &Graph, routing: &mut RouteConfig) -> (Option<LongestW
     (longest, routing.has_header.then(|| hops_counted(longest, routing)))
 }
 
-/// What a distance has to be below: ways around what has failed may be twice as long as the longest that there is.
+/// What a distance has to be below: ways around what has failed may be twice as long as the longest
+/// that there is.
 fn infinity(longest: Option<LongestWay>) -> u16 {
     let links = longest.map_or(0, |(hops, ..)| hops + 1);
     (2 * links + 2).clamp(INFINITY_MIN, u32::from(u16::MAX)) as u16
@@ -82,7 +85,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The first of these keys that stands in the file, else the table of the fabric.
+    /// The first of these keys in the file, else the table of the fabric.
     fn first_of(&self, keys: &[&'static str]) -> &'static str {
         keys.iter().copied().find(|key| self.document.at(key).is_some()).unwrap_or("fabric")
     }

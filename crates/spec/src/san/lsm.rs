@@ -1,4 +1,5 @@
-//! Key-value stores as a load: the table and its defaults. "RocksDB" is its default of version 8; "ours" is what neither it nor the paper says.
+//! Key-value stores as a load: the table and its defaults. "RocksDB" is its default of version 8;
+//! "ours" is what neither it nor the paper says.
 
 use super::io::Ground;
 use crate::plan::WarmUp;
@@ -8,10 +9,12 @@ use base::{Bytes, Span};
 use workload::lsm::{LsmConfig, TreeConfig, Wal, YcsbMix};
 
 table! {
-    /// Key-value stores on log-structured trees in place of `[io]` (paper, Figure 12: RocksDB). `run.requests` counts key-value requests, and so does `run.warm_up_requests` for
-    /// those that are not timed. With the designs san and san-plain.
+    /// Key-value stores on log-structured trees in place of `[io]` (paper, Figure 12: RocksDB).
+    /// `run.requests` counts key-value requests, and so does `run.warm_up_requests` for those that
+    /// are not timed. With the designs san and san-plain.
     LsmFile => LsmConfig with ground: &Ground {
-        /// How many; store `i` runs at host `i` modulo hosts on drive `i` modulo drives (paper, 5.1: 8 on 4 clients).
+        /// How many; store `i` runs at host `i` modulo hosts on drive `i` modulo drives (paper,
+        /// 5.1: 8 on 4 clients).
         stores: u32 [1 to 65_536] = 8,
         /// Keys of a store. Ours: the paper's 10 million, scaled down with the drives.
         keys: u64 [2 to 1_000_000_000_000_u64] = 100_000,
@@ -27,7 +30,8 @@ table! {
         read_modify_writes: f64 [from 0.0] = 0.0,
         /// Requests outstanding at each store. Ours.
         threads: u32 [1 to 65_536] = 16,
-        /// What a request costs its host before its first I/O. Ours: some microseconds of RocksDB's code.
+        /// What a request costs its host before its first I/O. Ours: some microseconds of RocksDB's
+        /// code.
         service: Quantity<Span> = Span::us(3),
         /// `block_size` (RocksDB).
         block: Quantity<Bytes> = Bytes::kib(4),
@@ -45,11 +49,12 @@ table! {
         multiplier: u32 [2 to 1_024] = 10,
         /// `target_file_size_base`. RocksDB's 64 MiB, scaled down with the keys; ours.
         table: Quantity<Bytes> = Bytes::kib(1 << 10),
-        /// How likely a filter lets a key pass that is not there. Ours: 10 bits a key.
+        /// Probability that a filter lets a key pass that is not there. Ours: 10 bits a key.
         false_positive: f64 [0.0 to 1.0] = 0.01,
         /// The block cache of a store. RocksDB's 32 MiB, scaled down with the keys; ours.
         block_cache: Quantity<Bytes> = Bytes::kib(2 << 10),
-        /// Whether an update is answered when it is in the log on the drive. RocksDB's default is not.
+        /// Whether an update is answered when it is in the log on the drive. RocksDB's default is
+        /// not.
         sync: bool = false,
         /// The log's buffer, which is written out when it is full. Ours.
         log_buffer: Quantity<Bytes> where [sync = false] = Bytes::kib(16),

@@ -1,19 +1,16 @@
-//! From a plan of the room back to the file that says all of it.
+//! Prints a plan as the file of all its values.
 
 use super::San;
 use super::ends::wire_of;
 use super::fabric::fabric_of;
 use super::fabric_file::{DrivesFile, PricesFile};
 use super::fault::fault_of;
-use super::file::{
-    CheckFile, GimbalFile, HostEnd, HostFile, QueueName, ReservationFile, RoutingFile, SchedulingFile, TargetFile,
-};
+use super::file::{CheckFile, GimbalFile, HostEnd, HostFile, ReservationFile, RoutingFile, SchedulingFile, TargetFile};
 use super::io::io_of;
 use crate::blox::print::flash_of;
 use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
 use crate::print::written_run;
-use san::egress::{SchedulingConfig, Service};
 use san::reserve::ReservationConfig;
 use san::target::Admission;
 
@@ -30,7 +27,7 @@ pub(crate) fn file_of(san: &San) -> ExperimentFile {
         flash: san.flash.as_ref().map(flash_of),
         routing: Some(RoutingFile::of(&san.routing)),
         reservation: Some(reservation_of(san.reservation.as_ref())),
-        scheduling: Some(scheduling_of(&san.scheduling)),
+        scheduling: Some(SchedulingFile::of(&san.scheduling)),
         gimbal: match &san.target.admission {
             Admission::Gimbal(config) => Some(GimbalFile::of(config)),
             Admission::Fifo { .. } => None,
@@ -52,24 +49,4 @@ pub(crate) fn file_of(san: &San) -> ExperimentFile {
 fn reservation_of(config: Option<&ReservationConfig>) -> ReservationFile {
     let off = ReservationFile { on: Some(false), ..ReservationFile::default() };
     config.map_or(off, ReservationFile::of)
-}
-
-fn scheduling_of(config: &SchedulingConfig) -> SchedulingFile {
-    let SchedulingConfig::StorageDriven(config) = config else {
-        return SchedulingFile { policy: Some(QueueName::Fifo), ..SchedulingFile::default() };
-    };
-    let weights = match &config.service {
-        Service::Strict => None,
-        Service::WeightedRoundRobin(weights) => Some(weights.clone()),
-    };
-    SchedulingFile {
-        policy: Some(QueueName::StorageDriven),
-        queues: Some(config.queues),
-        strict: Some(weights.is_none()),
-        weights,
-        credit_quantum: Some(config.rank.quantum),
-        rank_max: Some(config.rank.rank_max),
-        unknown_credit: Some(config.rank.unknown_credit),
-        read_rank: Some(config.rank.read_rank),
-    }
 }

@@ -1,10 +1,11 @@
-//! From what is written of a SAN to a plan: defaults that depend on other values, ranges, and combinations.
+//! Resolves the tables of a SAN to a plan: defaults that depend on other values, ranges, and
+//! combinations.
 
 use super::ends::Ways;
 use super::fabric_file::{DriveModelName, DriveStateName, DrivesFile};
 use super::file::{
-    GimbalFile, HostEnd, OnWire, QueueName, ReservationFile, Reserved, RoutePolicyName, RoutingFile, SchedulingFile,
-    Serving, learns,
+    GimbalFile, HostEnd, OnWire, ReservationFile, Reserved, RoutePolicyName, RoutingFile, SchedulingFile, Serving,
+    learns,
 };
 use super::limits::ways;
 use super::{Drives, San, SanFabric};
@@ -17,7 +18,7 @@ use crate::quantity::{Of1024, Plain};
 use crate::resolve::Resolver;
 use base::Bytes;
 use hardware::ssd::presets::DriveConfig;
-use san::egress::{RankConfig, SchedulingConfig, Service, StorageDrivenConfig};
+use san::egress::SchedulingConfig;
 use san::gimbal::GimbalConfig;
 use san::host::HostConfig;
 use san::reserve::{Estimate, ReservationConfig};
@@ -30,7 +31,7 @@ const CAPACITIES: std::ops::RangeInclusive<Bytes> = Bytes::kib(64 << 10)..=Bytes
 const BLOCK: Bytes = Bytes::kib(4);
 
 impl Resolver<'_> {
-    /// All parts are read even when one is wrong, so that every mistake is reported at once.
+    /// Reads all parts even if one is wrong, so that every error is reported at once.
     pub(crate) fn san(&mut self, file: &ExperimentFile, design: DesignName) -> Option<San> {
         let fabric = file.fabric.as_ref().and_then(|file| self.san_fabric(file));
         let (drives, flash) = self.drives(&file.drives.clone().unwrap_or_default(), file.flash.as_ref());
@@ -205,32 +206,17 @@ impl Resolver<'_> {
     }
 
     fn scheduling(&mut self, file: &SchedulingFile, design: DesignName) -> SchedulingConfig {
-        let ours = if design == DesignName::San { QueueName::StorageDriven } else { QueueName::Fifo };
-        let queues = file.queues();
-        let ranked = usize::from(queues) - 1;
-        let weights = file.weights.clone().unwrap_or_else(|| (1..=ranked as u32).rev().collect());
-        if weights.len() != ranked {
+        let ranked = usize::from(file.queues()) - 1;
+        let weights = file.weights.as_deref().unwrap_or_default();
+        if file.weights.is_some() && weights.len() != ranked {
+            let queues = ranked + 1;
             let reason = format!("{} weights for {ranked} queues: the first of {queues} has none", weights.len());
             self.conflict("scheduling.weights", reason);
         }
         for (index, weight) in weights.iter().enumerate() {
             self.range(&format!("scheduling.weights.{index}"), u64::from(*weight), 1..=1_000_000);
         }
-        let is_strict = file.strict();
-        let rank = RankConfig {
-            quantum: file.credit_quantum(),
-            rank_max: file.rank_max(),
-            unknown_credit: file.unknown_credit(),
-            read_rank: file.read_rank(),
-        };
-        match file.policy.unwrap_or(ours) {
-            QueueName::Fifo => SchedulingConfig::Fifo,
-            QueueName::StorageDriven => SchedulingConfig::StorageDriven(StorageDrivenConfig {
-                rank,
-                queues,
-                service: if is_strict { Service::Strict } else { Service::WeightedRoundRobin(weights) },
-            }),
-        }
+        file.resolve(design)
     }
 
     fn gimbal(&mut self, file: &GimbalFile, drives: &Drives) -> GimbalConfig {

@@ -15,7 +15,7 @@ const TRANSIT_SHARE: f64 = 0.5;
 const USUAL_BYTES: f64 = 16_384.0;
 
 impl San {
-    /// Everything that is legal but probably not meant, with its numbers.
+    /// Values that are legal but probably unintended.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut out = Vec::new();
         measured(self.run.warm_up, self.io.ends().0, &mut out);
@@ -45,7 +45,7 @@ impl San {
         }
         self.drives_overload(&offered, out);
         let bisection = graph.bisection().capacity.as_bps() as f64;
-        // Half of what hosts ask of all drives alike has to cross any halving, in either direction.
+        // Half of a uniform load crosses any bisection, in either direction.
         let crossing = offered.read_bps.max(offered.write_bps) / 2.0;
         if self.io.is_uniform() && crossing > bisection && bisection > 0.0 {
             out.push(format!(
@@ -62,14 +62,15 @@ impl San {
         let asked = offered.read_bps.max(offered.write_bps);
         if asked > can {
             out.push(format!(
-                "{} of data one way are offered, and the links of the drives that are asked carry {}",
+                "{} of data one way are offered, and the links of the requested drives carry {}",
                 gbps(asked),
                 gbps(can)
             ));
         }
     }
 
-    /// How much of what cables between adapters carry is on its way to somebody else's node, when every host asks every target alike.
+    /// How much of what cables between adapters carry is on its way to somebody else's node, when
+    /// the load of all pairs is equal.
     fn transit(&self, out: &mut Vec<String>) {
         let graph = &*self.fabric.graph;
         let adapters: Vec<VertexId> = graph.of_kind(VertexKind::Adapter).collect();
@@ -128,7 +129,8 @@ impl San {
         ));
     }
 
-    /// What every host wants of every target, for the oracle: reads, at the rate that all drives of a target can give one host's share of.
+    /// What every host wants of every target, for the oracle: reads, at the rate that all drives of
+    /// a target can give one host's share of.
     pub fn demands(&self) -> Vec<Demand> {
         let graph = &*self.fabric.graph;
         let ends = |kind| graph.of_kind(kind).collect::<Vec<_>>();
@@ -161,7 +163,8 @@ impl super::SanIo {
         self.ends()
     }
 
-    /// Mean size of a request in bytes, as far as the plan says it: one that shapes no result, only how long a run may take.
+    /// Mean size of a request in bytes, as far as the plan says it: one that shapes no result, only
+    /// how long a run may take.
     pub fn mean_bytes(&self) -> f64 {
         match &self.load {
             SanLoad::Requests { config, .. } => config.block.count() as f64,
@@ -191,7 +194,7 @@ impl super::SanIo {
         Some(Offered { read_bps: bps * (1.0 - write_share), write_bps: bps * write_share })
     }
 
-    /// Whether all hosts ask all drives alike.
+    /// Whether the load of all hosts on all drives is equal.
     fn is_uniform(&self) -> bool {
         match &self.load {
             SanLoad::Requests { config, .. } => config.assignment == workload::storage::Assignment::All,

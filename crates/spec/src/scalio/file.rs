@@ -1,4 +1,5 @@
-//! The written form of a key-value store on a box of SSDs, and its defaults, each with its source. "Paper" is Scalio, OSDI'25.
+//! The written form of a key-value store on a JBOF, and its defaults, each with its source. "Paper"
+//! is Scalio, OSDI'25.
 
 use super::{Carrier, Cores, Ditto, Leed, Options, Rdma, Store};
 use crate::file::words;
@@ -8,55 +9,63 @@ use base::{Bytes, Rate, Span};
 use hardware::{RdmaConfig, TargetOffloadConfig};
 
 words! {
-    /// Whose protocol keeps cache and flash consistent.
+    /// Consistency protocol of cache and flash.
     ProtocolName {
-        /// Ours: versions in the word of a slot, compare-and-swap everywhere, the server invalidates before it answers.
+        /// Ours: versions in the word of a slot, compare-and-swap everywhere, the server
+        /// invalidates before it answers.
         Linearizable,
-        /// The paper's (5.2), flags that are stored and a client that invalidates after the answer. Not linearizable with leases.
+        /// The paper's (5.2), flags that are stored and a client that invalidates after the answer.
+        /// Not linearizable with leases.
         Paper,
     }
 }
 
 table! {
-    /// The box of SSDs, its clients, and what is stored. With the designs scalio, leed, leed-ditto, nvme-of and nvme-of-offload.
+    /// The JBOF (a box of SSDs), its clients, and the stored keys. With the designs scalio, leed,
+    /// leed-ditto, nvme-of and nvme-of-offload.
     StoreFile => Store {
-        /// SSDs in the box (paper, 6.1: seven 970 PRO).
+        /// SSDs of the JBOF (paper, 6.1: seven 970 PRO).
         devices: u32 [1 to 64] = 7,
-        /// Threads that ask (paper, 6.1: up to 160).
+        /// Client threads (paper, 6.1: up to 160).
         clients: u32 [1 to 4_096] = 160,
-        /// Machines that they are on (paper, 6.1: five).
+        /// Machines of the clients (paper, 6.1: five).
         client_nodes: u32 [1 to 256] = 5,
-        /// Keys that are there when a run begins (paper, 6.1: 20 million of 16 B).
+        /// Keys of the store at the start of a run (paper, 6.1: 20 million of 16 B).
         keys: u32 [1 to 200_000_000]
             where [design.name != "nvme-of" | "nvme-of-offload"] = 20_000_000,
-        /// Of each value (paper, 6.1: 64 B).
+        /// Size of each value (paper, 6.1: 64 B).
         value: Quantity<Bytes> ["8B" to "64B"]
             where [design.name != "nvme-of" | "nvme-of-offload"] = Bytes::new(64),
-        /// Keys that the cache has room for (paper, 6.1: about 2 million in 1 GB).
+        /// Capacity of the cache, in keys (paper, 6.1: about 2 million in 1 GB).
         cached_keys: u32 [1 to 200_000_000]
             where [design.name != "nvme-of" | "nvme-of-offload"] = 2_000_000,
-        /// The share of the cache that is full of the most popular keys when a run begins. Ours: full, so that a run needs not be as long as the cache is large.
+        /// Share of the cache that holds the most popular keys at the start of a run. Ours: all of
+        /// it, which shortens the warm-up.
         warmed: f64 [0.0 to 1.0]
             where [design.name != "nvme-of" | "nvme-of-offload"] = 1.0,
-        /// Room of each SSD's log beyond what is there when a run begins, as a multiple of that. Ours: SSDs are far larger than what the paper stores. With 0.05 compaction
-        /// runs beside the load, and a little more is written.
+        /// Free space of each SSD's log at the start of a run, as a multiple of the used space.
+        /// Ours: SSDs are far larger than the paper's data. With 0.05 compaction runs beside the
+        /// load.
         spare: f64 [0.05 to 1_000.0]
             where [design.name != "nvme-of" | "nvme-of-offload"] = 4.0,
     }
 }
 
 table! {
-    /// Adapters with remote direct memory access, the network between, and the NVMe-oF target in the box's adapter. With the designs scalio, leed, leed-ditto, nvme-of and
-    /// nvme-of-offload.
+    /// Adapters with remote direct memory access, the network between, and the NVMe-oF target in
+    /// the JBOF's adapter. With the designs scalio, leed, leed-ditto, nvme-of and nvme-of-offload.
     RdmaFile => Rdma {
-        /// Line rate of every adapter. The paper names a ConnectX-6, which is sold for up to 200 Gb/s.
+        /// Line rate of every adapter. The paper names a ConnectX-6, which is sold for up to 200
+        /// Gb/s.
         rate: Quantity<Rate> ["1Mbps" to "100Tbps"] = Rate::gbps(200),
         /// Messages that an adapter begins a second (paper, 2.1: 200 million).
         messages_per_second: u64 [1 to 1_000_000_000_000_u64] = 200_000_000,
-        /// Swaps of a word that an adapter carries out a second (paper, 1.2: a tenth of reads and writes).
+        /// Swaps of a word that an adapter carries out a second (paper, 1.2: a tenth of reads and
+        /// writes).
         swaps_per_second: u64 [1 to 1_000_000_000_000_u64] = 20_000_000,
-        /// From a thread's call until the adapter has the work request. Ours, like the next five: a read of a block comes to 2 us, as Kalia et al. (ATC'16) found for
-        /// adapters of this family.
+        /// From a thread's call until the adapter has the work request. Ours, like the next five: a
+        /// read of a block comes to 2 us, as Kalia et al. (ATC'16) found for adapters of this
+        /// family.
         post: Quantity<Span> [to "10ms"] = Span::ns(200),
         /// One pass of a message through an adapter.
         processing: Quantity<Span> [to "10ms"] = Span::ns(150),
@@ -66,9 +75,11 @@ table! {
         memory_read: Quantity<Span> [to "10ms"] = Span::ns(450),
         /// From the adapter into memory, until a thread that polls sees it.
         memory_write: Quantity<Span> [to "10ms"] = Span::ns(250),
-        /// What a message has on the wire beside its data: InfiniBand's local and base transport headers, an extended one and two checks.
+        /// What a message has on the wire beside its data: InfiniBand's local and base transport
+        /// headers, an extended one and two checks.
         header: Quantity<Bytes> [to "4KiB"] = Bytes::new(42),
-        /// NVMe-oF commands that the box's adapter carries out a second by itself. Ours: more than seven SSDs take, since the paper's Figure 6 sees no limit.
+        /// NVMe-oF commands a second of the target in the JBOF's adapter. Ours: more than seven
+        /// SSDs take, since the paper's Figure 6 sees no limit.
         offload_commands_per_second: u64 [1 to 1_000_000_000_000_u64] = 8_000_000,
         /// From such a command's arrival to the SSD's queue, peer to peer. Ours.
         offload_submission: Quantity<Span> [to "10ms"] = Span::us(1),
@@ -95,18 +106,19 @@ table! {
 }
 
 words! {
-    /// What carries a client's operations on the box's memory.
+    /// Transport of a client's operations on the JBOF's memory.
     CarrierName {
         /// RDMA verbs of the adapters of `rdma`.
         Rdma,
-        /// EDM's messages (ASPLOS'25), in a network of their own beside the adapters, which go on to carry requests to servers and offloaded reads.
+        /// EDM's messages (ASPLOS'25), in a network of their own beside the adapters, which go on
+        /// to carry requests to servers and offloaded reads.
         Edm,
     }
 }
 
 table! {
-    /// What carries a client's operations on the box's memory; all keys but `name` are of EDM's network, whose other parameters are those that `design.edm` has when
-    /// nothing is given. With the design scalio.
+    /// Transport of a client's operations on the JBOF's memory. All keys but `name` are of EDM's
+    /// network, whose other parameters are the defaults of `design.edm`. With the design scalio.
     CarrierFile => Carrier {
         /// RDMA or EDM.
         name: CarrierName = CarrierName::Rdma,
@@ -116,73 +128,85 @@ table! {
         propagation: Quantity<Span> [to "1ms"] where [name = "edm"] = Span::ns(10),
         /// PMA, PMD and transceiver, one crossing (EDM, Table 1: 19 ns).
         transceiver: Quantity<Span> [to "1ms"] where [name = "edm"] = Span::ns(19),
-        /// From a thread's call until EDM's logic has the request. EDM (2.1) asks for a network controller beside the processor, tens of nanoseconds away.
+        /// From a thread's call until EDM's logic has the request. EDM (2.1) asks for a network
+        /// controller beside the processor, tens of nanoseconds away.
         post: Quantity<Span> [to "1ms"] where [name = "edm"] = Span::ns(50),
         /// From EDM's logic until a thread that polls sees an answer, likewise.
         completion: Quantity<Span> [to "1ms"] where [name = "edm"; was seen] = Span::ns(50),
-        /// From a request at the box's memory controller to the first byte. Ours: DDR4.
+        /// From a request at the JBOF's memory controller to the first byte. Ours: DDR4.
         memory_latency: Quantity<Span> [to "1ms"] where [name = "edm"] = Span::ns(80),
-        /// What that memory delivers: a channel of DDR4-3200, as a BlueField-2 has. Blocks are read line by line at this rate.
+        /// What that memory delivers: a channel of DDR4-3200, as a BlueField-2 has. Blocks are read
+        /// line by line at this rate.
         memory_bandwidth: Quantity<Rate> ["1Mbps" to "100Tbps"] where [name = "edm"] = Rate::bps(204_800_000_000),
     }
 }
 
 table! {
-    /// The box's cores. One has nothing to do with requests (paper, 2.1). With the designs scalio, leed, leed-ditto, nvme-of and nvme-of-offload.
+    /// The JBOF's cores. One serves no requests (paper, 2.1). With the designs scalio, leed,
+    /// leed-ditto, nvme-of and nvme-of-offload.
     CoresFile => Cores {
-        /// All of them (paper, 6.1: limited to 8).
+        /// Number of cores (paper, 6.1: limited to 8).
         count: u32 [3 to 256] = 8,
-        /// Those that serve the network. Three sevenths of all but one when not given, as LEED has 3 of 8 (paper, 2.1).
+        /// Cores of the network. Three sevenths of all but one when not given, as LEED has 3 of 8
+        /// (paper, 2.1).
         network: u32 [1 to 255] => (count.saturating_sub(1) * 3 / 7).max(1),
-        /// Those that serve SSDs, each SSD one of them in turn. The rest when not given, as LEED has 4 of 8 (paper, 2.1).
+        /// Cores of the SSDs, to which SSDs are assigned in turn. The rest when not given, as LEED
+        /// has 4 of 8 (paper, 2.1).
         flash: u32 [1 to 255] => count.saturating_sub(1).saturating_sub(network).max(1),
-        /// To receive a request. Ours, of the order of RPC systems over RDMA.
+        /// CPU time to receive a request. Ours, of the order of RPC systems over RDMA.
         receive: Quantity<Span> [to "1s"] = Span::ns(600),
-        /// To send an answer. Ours.
+        /// CPU time to send a response. Ours.
         send: Quantity<Span> [to "1s"] = Span::ns(400),
-        /// To submit an I/O, the store's own work for it included. Calibrated with `complete`: paper, Figure 5, where four cores do the two I/Os of 600,000 operations a second, 3.3 us
-        /// for each.
+        /// CPU time to submit an I/O, with the store's own work. Calibrated with `complete`: paper,
+        /// Figure 5, where four cores do the two I/Os of 600,000 operations a second, 3.3 us for
+        /// each.
         submit: Quantity<Span> [to "1s"] = Span::ns(1_500),
-        /// To complete it, likewise.
+        /// CPU time to complete it, likewise.
         complete: Quantity<Span> [to "1s"] = Span::ns(1_800),
-        /// One operation on the index in memory. Ours: a miss of the cache.
+        /// CPU time of one operation on the index in memory. Ours: a cache miss.
         memory: Quantity<Span> [to "1s"] = Span::ns(100),
-        /// To form a group of updates. Ours.
+        /// CPU time to form a group of updates. Ours.
         batch: Quantity<Span> [to "1s"] = Span::ns(500),
-        /// An NVMe-oF target in software: one I/O, all of it. Calibrated: paper, Figure 6, where seven SSDs of 500,000 I/Os a second take 5.62 cores.
+        /// CPU time of one I/O of an NVMe-oF target in software. Calibrated: paper, Figure 6, where
+        /// seven SSDs of 500,000 I/Os a second take 5.62 cores.
         target: Quantity<Span> [to "1s"] = Span::ns(1_606),
     }
 }
 
 table! {
-    /// Scalio's own. With the design scalio.
+    /// Parameters of Scalio. With the design scalio.
     ScalioFile => Options {
-        /// Whose protocol.
+        /// Consistency protocol.
         protocol: ProtocolName = ProtocolName::Linearizable,
         /// Whether blocks have slots, in which keys and values are cached.
         cache: bool = true,
         /// Whether updates are written in groups.
         batching: bool = true,
-        /// Slots of a block (paper, Figure 18: 4, 8 and 16). There are as many blocks as it takes for `store.cached_keys`.
+        /// Slots of a block (paper, Figure 18: 4, 8 and 16). There are as many blocks as it takes
+        /// for `store.cached_keys`.
         slots: u32 [1 to 64] = 8,
-        /// Updates of a group at most; what fills 4 KiB goes before (the paper's artifact: 8).
+        /// Updates of a group at most; 4 KiB of updates are written earlier (the paper's artifact:
+        /// 8).
         batch: u32 [1 to 256] = 8,
-        /// How long a group waits for more (the paper's artifact: 1 ms).
+        /// Longest wait of a group for more updates (the paper's artifact: 1 ms).
         idle_flush: Quantity<Span> [to "1s"] = Span::ms(1),
-        /// Whether a filler's slot may be taken after its lease. Ours always has leases.
+        /// Whether a filler loses its slot after its lease. The linearizable protocol always has
+        /// leases.
         leases: bool where [protocol = "paper"] = true,
-        /// How long a filler may take. Ours: far beyond a read of flash under load.
+        /// Lease of a filler. Ours: far beyond a read of flash under load.
         lease: Quantity<Span> ["100us" to "8s"] where [leases = true] = Span::ms(20),
-        /// From looking at a slot that somebody fills until looking again. Ours: about a read of flash; throughput hardly depends on it.
+        /// Period of polls of a slot that another client fills. Ours: about a read of flash;
+        /// throughput hardly depends on it.
         retry: Quantity<Span> ["1us" to "1h"] = Span::us(50),
-        /// From a request to its repetition. Ours.
+        /// Timeout of a request, which is then repeated. Ours.
         timeout: Quantity<Span> ["1us" to "1h"] = Span::ms(50),
-        /// How often a request is sent at most. Ours.
+        /// Attempts of a request at most. Ours.
         attempts: u32 [1 to 1_000] = 20,
-        /// Whether a block that a client reads while others write into it may come back with lines of 64 B from before and lines from after, as it does from real memory.
-        /// Without, reads are of one moment, whatever the network.
+        /// Whether a read of a block during a write may return old and new lines of 64 B, as real
+        /// memory does. Otherwise reads are atomic.
         torn_reads: bool = true,
-        /// Whether SSDs may lose what they acknowledged, so that servers flush before they publish. The paper's does not; a 970 PRO has no capacitors.
+        /// Whether SSDs have a volatile write cache, so that servers flush before they publish. The
+        /// paper's servers do not flush; a 970 PRO has no capacitors.
         volatile_cache: bool = true,
     } as {
         protocol,
@@ -208,9 +232,10 @@ table! {
 const KEYS_OF_A_SEGMENT: u32 = 15 * 3 / 4;
 
 table! {
-    /// LEED's own. With the designs leed and leed-ditto.
+    /// Parameters of LEED. With the designs leed and leed-ditto.
     LeedFile => Leed with keys_of_an_ssd: u32 {
-        /// Segments of an SSD. As many as a chain of one bucket each needs, three quarters full, when not given.
+        /// Segments of an SSD. As many as a chain of one bucket each needs, three quarters full,
+        /// when not given.
         segments: u32 [1 to 100_000_000] => keys_of_an_ssd.div_ceil(KEYS_OF_A_SEGMENT).max(1),
         /// Tokens of an SSD (LEED's artifact: 1,024; a GET takes 3, a SET 8, a DEL 4).
         tokens: u32 [8 to 65_536] = 1_024,
@@ -218,9 +243,9 @@ table! {
 }
 
 table! {
-    /// Ditto's own. With the design leed-ditto.
+    /// Parameters of Ditto. With the design leed-ditto.
     DittoFile => Ditto {
-        /// Keys that an eviction chooses from (Ditto, SOSP'23: 5).
+        /// Keys among which an eviction chooses (Ditto, SOSP'23: 5).
         samples: u32 [1 to 64] = 5,
     }
 }

@@ -1,4 +1,5 @@
-//! What no key of a key-value store says: numbers that are the same in every plan, each with its source.
+//! What no key of a key-value store says: numbers that are the same in every plan, each with its
+//! source.
 
 use base::{Bytes, Span};
 
@@ -12,7 +13,8 @@ pub const RESERVE_ZONES: u32 = 4;
 pub const COMPACT_BELOW: u32 = 8;
 /// Zones that even a small store has. Ours.
 pub const ZONES_MIN: u64 = 24;
-/// Groups of updates that a server has on their way. Ours: enough that none waits for another's I/Os.
+/// Groups of updates that a server has on their way. Ours: enough that none waits for another's
+/// I/Os.
 pub const GROUPS: u32 = 32;
 /// Reads of one GET before it gives up. Ours: never in a run without faults.
 pub const READS_OF_A_GET: u32 = 100_000;
@@ -57,6 +59,6 @@ pub const DITTO_BLOCK: u32 = 256;
 pub const DITTO_SAMPLE_BUCKETS: u32 = 4;
 /// How often a client of Ditto tries an operation on a slot. Ours.
 pub const DITTO_ATTEMPTS: u32 = 8;
-/// Chunks of Ditto's pool for each client. Ours: a megabyte each, as shipped, would leave clients of a small pool
-/// without any.
+/// Chunks of Ditto's pool for each client. Ours: a megabyte each, as shipped, would leave clients
+/// of a small pool without any.
 pub const CHUNKS_OF_A_CLIENT: u32 = 4;

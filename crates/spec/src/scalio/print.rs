@@ -1,4 +1,4 @@
-//! From a plan of the room back to the file that says all of it.
+//! Prints a plan as the file of all its values.
 
 use super::Scalio;
 use super::file::{CarrierFile, CoresFile, DittoFile, LeedFile, RdmaFile, ScalioFile, StoreFile};
@@ -27,7 +27,7 @@ pub(crate) fn file_of(scalio: &Scalio) -> ExperimentFile {
     }
 }
 
-/// An NVMe-oF target is asked for reads alone, of which nothing is written but where they are.
+/// The load of an NVMe-oF target is reads alone, so that only addresses and times are written.
 fn io_of(scalio: &Scalio) -> IoFile {
     let mut file = IoFile { requests_per_second: scalio.requests_per_second, ..IoFile::default() };
     if scalio.design.is_bare_flash() {

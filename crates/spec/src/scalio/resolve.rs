@@ -1,4 +1,5 @@
-//! From what is written of a key-value store to a plan: defaults that depend on the design, ranges, and combinations.
+//! Resolves the tables of a key-value store to a plan: defaults that depend on the design, ranges,
+//! and combinations.
 
 use super::file::ScalioFile;
 use super::{Cores, Options, Scalio, Store};
@@ -7,22 +8,24 @@ use crate::blox::file::{IoArrivalsName, IoFile};
 use crate::blox::resolve::addresses_of;
 use crate::design_file::DesignName;
 use crate::file::{ExperimentFile, FaultFile, FaultName};
-use crate::plan::{Fault, FaultKind};
+use crate::plan::Fault;
 use crate::quantity::Plain;
-use crate::resolve::{HORIZON, Resolver};
-use base::{Bytes, NodeId, Span};
+use crate::resolve::Resolver;
+use base::{Bytes, Span};
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
-/// Requests that a client keeps outstanding unless the file says otherwise: 160 clients then come to about the 512 of the paper's artifact.
+/// Requests that a client keeps outstanding unless the file says otherwise: 160 clients then come
+/// to about the 512 of the paper's artifact.
 const DEPTH: u32 = 3;
-/// I/Os that a reader of an NVMe-oF target keeps outstanding: enough for all SSDs to be busy (paper, Figure 6: fio at its maximum).
+/// I/Os that a reader of an NVMe-oF target keeps outstanding: enough for all SSDs to be busy
+/// (paper, Figure 6: fio at its maximum).
 const FLASH_DEPTH: u32 = 8;
 const FLASH_BLOCK: Bytes = Bytes::kib(4);
-/// Blocks of an SSD that readers of an NVMe-oF target ask for: 16 GiB.
+/// Blocks of an SSD that readers of an NVMe-oF target address: 16 GiB.
 const BARE_BLOCKS: u64 = 4 << 20;
 
 impl Resolver<'_> {
-    /// All parts are read even when one is wrong, so that every mistake is reported at once.
+    /// Reads all parts even if one is wrong, so that every error is reported at once.
     pub(crate) fn scalio(&mut self, file: &ExperimentFile, design: DesignName) -> Option<Scalio> {
         let store = file.store.clone().unwrap_or_default().resolve();
         self.check_store(&store);
@@ -80,7 +83,7 @@ impl Resolver<'_> {
     fn scalio_options(&mut self, file: &ScalioFile) -> Options {
         let options = file.resolve();
         if !options.batching && (file.batch.is_some() || file.idle_flush.is_some()) {
-            self.conflict("scalio.batching", "`batch` and `idle_flush` do not go with batching = false");
+            self.conflict("scalio.batching", "`batch` and `idle_flush` are not valid with batching = false");
         }
         options
     }
@@ -114,8 +117,9 @@ impl Resolver<'_> {
         io
     }
 
-    /// What is asked, and which keys unless the file says otherwise. YCSB scatters popular items over its keys by hashing them; the store hashes keys itself, and the paper's hit
-    /// ratios are those of a law over its 20 million keys, not over YCSB's ten billion items.
+    /// The mix of operations, and the default distribution of keys. YCSB scatters popular items
+    /// over its keys by hashing them; the store hashes keys itself, and the paper's hit ratios are
+    /// those of a law over its 20 million keys, not over YCSB's ten billion items.
     fn pairs_mix(&mut self, file: &IoFile) -> (Mix, Addresses) {
         if file.profile.as_deref() == Some("ycsb-e") {
             self.conflict("io.profile", "ycsb-e scans, and the store has no order of keys");
@@ -149,17 +153,9 @@ impl Resolver<'_> {
         if let Some(node) = file.node.filter(|_| self.sound(&["store"])) {
             self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(store.clients));
         }
-        self.at_most(&format!("{key}.at"), file.at?.0.saturating_since(base::Time::ZERO), HORIZON);
-        let node = NodeId(file.node.unwrap_or(0));
-        let kind = match file.kind? {
-            FaultName::NodeDown => FaultKind::NodeDown { node },
-            FaultName::NodeUp => FaultKind::NodeUp { node },
-            _ => {
-                self.conflict(&format!("{key}.kind"), "clients and the box stop and come back: node-down, node-up");
-                return None;
-            }
-        };
-        Some(Fault { at: file.at?.0, kind })
+        let only_nodes = "clients and the JBOF stop and come back: node-down, node-up";
+        let is_of_node = |kind| matches!(kind, FaultName::NodeDown | FaultName::NodeUp);
+        self.rack_fault(key, file, |kind| (!is_of_node(kind)).then_some(only_nodes))
     }
 }
 

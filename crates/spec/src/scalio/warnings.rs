@@ -4,11 +4,11 @@ use super::{ProtocolName, Scalio};
 use crate::warnings::measured;
 use workload::storage::Arrivals;
 
-/// Operations whose history is remembered without asking for more memory than a laptop has: some 100 B each.
+/// Operations whose history fits into the memory of a laptop: some 100 B each.
 const REMEMBERED_MAX: u64 = 50_000_000;
 
 impl Scalio {
-    /// Everything that is legal but probably not meant, with its numbers.
+    /// Values that are legal but probably unintended.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut out = Vec::new();
         measured(self.run.warm_up, self.io.requests, &mut out);
@@ -43,7 +43,10 @@ impl Scalio {
             out.push("the paper's protocol with leases is not linearizable: a slow filler and its successor can both write a slot".into());
         }
         if options.protocol == ProtocolName::Paper && options.torn_reads {
-            out.push("the paper's protocol is not linearizable where a block can be read while it is written: nothing tells half of one value from half of another".into());
+            out.push(
+                "the paper's protocol is not linearizable with torn reads: it cannot detect a mixture of two values"
+                    .into(),
+            );
         }
         let Arrivals::Closed { depth, .. } = self.io.arrivals else { return };
         let each = u64::from(self.store.clients) * u64::from(depth) / u64::from(self.store.devices);

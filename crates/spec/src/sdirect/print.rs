@@ -1,4 +1,4 @@
-//! From a plan of the room back to the file that says all of it.
+//! Prints a plan as the file of all its values.
 
 use super::file::{ClientsFile, MachineFile, NicFile, SoftwareFile, TaskFile};
 use super::{SDirect, TaskName};

@@ -1,9 +1,10 @@
-//! From what is written of a machine with devices to a plan: defaults that depend on the design, ranges, and combinations.
+//! Resolves the tables of a machine with devices to a plan: defaults that depend on the design,
+//! ranges, and combinations.
 
 use super::file::{ByName, TaskFile, TaskName, Usual};
 use super::{Clients, Machine, Nic, SDirect, Task};
 use crate::blox::Flash;
-use crate::blox::file::IoFile;
+use crate::blox::file::{AddressesName, IoFile};
 use crate::blox::resolve::addresses_of;
 use crate::design_file::DesignName;
 use crate::error::Problem;
@@ -17,7 +18,7 @@ use sdirect::baseline::stack::StackConfig;
 use workload::storage::{Addresses, Assignment, Config, Mix};
 
 impl Resolver<'_> {
-    /// All parts are read even when one is wrong, so that every mistake is reported at once.
+    /// Reads all parts even if one is wrong, so that every error is reported at once.
     pub(crate) fn sdirect(&mut self, file: &ExperimentFile, design: DesignName) -> Option<SDirect> {
         let machine_file = file.machine.clone().unwrap_or_default();
         let own_preset = machine_file.preset;
@@ -33,6 +34,7 @@ impl Resolver<'_> {
         let task = self.task(&file.task.clone().unwrap_or_default(), design, &machine, &clients);
         let run_file = file.run.clone().unwrap_or_default();
         let io_file = file.io.clone().unwrap_or_default();
+        self.refuse_idle_keys(design, &[("io.addresses", AddressesName::Uniform.word().into())]);
         let duration = run_file.duration.map(Plain::plain);
         let capacity = drive.as_ref().map_or(Bytes::ZERO, capacity_of);
         let io = self.device_io(&io_file, (&machine, capacity), &clients, task, (run_file.requests, duration));
@@ -130,9 +132,8 @@ impl Resolver<'_> {
         (requests, duration): (Option<u64>, Option<Span>),
     ) -> Config {
         if file.write_share.is_some() && task.kind != TaskName::ReadWrite && self.sound(&["task"]) {
-            self.conflict("io.write_share", "`write_share` goes only with task.kind = read-write");
+            self.conflict("io.write_share", "`write_share` is valid only with task.kind = read-write");
         }
-        self.check_theta(file, false);
         let share = if task.kind == TaskName::ReadWrite { file.write_share.unwrap_or(0.0) } else { 1.0 };
         let blocks = capacity.count() / task.bytes.count().max(1);
         if blocks < 2 && self.sound(&["machine", "flash", "task"]) {
@@ -157,7 +158,8 @@ impl Resolver<'_> {
         io
     }
 
-    /// Reads find data only in what was written; what is written may go anywhere, save the last block, which add_write reaches into.
+    /// Reads find data only in what was written; what is written may go anywhere, save the last
+    /// block, which add_write reaches into.
     fn working_set(&mut self, machine: &Machine, task: Task, blocks: u64) -> u64 {
         let written = (blocks as f64 * machine.filled) as u64;
         match task.kind {
@@ -173,7 +175,8 @@ impl SDirect {
         self.drive().as_ref().map_or(Bytes::ZERO, capacity_of)
     }
 
-    /// A device's configuration, its own link left to the machine's tree. `None` for media that are no flash, which `spec` refuses.
+    /// A device's configuration, its own link left to the machine's tree. `None` for media that are
+    /// no flash, which `spec` refuses.
     pub fn drive(&self) -> Option<SolidStateConfig> {
         drive(&self.machine, self.flash.as_ref())
     }

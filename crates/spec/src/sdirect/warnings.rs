@@ -4,7 +4,7 @@ use super::SDirect;
 use crate::warnings::measured;
 
 impl SDirect {
-    /// Everything that is legal but probably not meant, with its numbers.
+    /// Values that are legal but probably unintended.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut out = Vec::new();
         self.overload(&mut out);
@@ -27,7 +27,7 @@ impl SDirect {
         let (offered, line) = (rate * bits, self.clients.rate.as_bps() as f64);
         if offered >= line {
             out.push(format!(
-                "data of {:.1} Gb/s are asked for over a link of {}: the network is overloaded",
+                "{:.1} Gb/s of data are requested over a link of {}: the network is overloaded",
                 offered / 1e9,
                 self.clients.rate
             ));

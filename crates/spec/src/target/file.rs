@@ -13,7 +13,7 @@ words! {
         Error,
         /// And what peers did wrong.
         Warn,
-        /// And who comes and goes.
+        /// And connections.
         Info,
         /// And every admin command.
         Debug,
@@ -49,7 +49,8 @@ words! {
 words! {
     /// How a file is read and written.
     IoName {
-        /// Read by io_uring where the kernel has it and written by threads, which is the quickest; all by threads elsewhere.
+        /// Read by io_uring where the kernel has it and written by threads, which is the quickest;
+        /// all by threads elsewhere.
         Auto,
         /// Read and written by io_uring: the target does not start where the kernel refuses it.
         Uring,
@@ -140,12 +141,13 @@ table! {
         log: LogLevelName = LogLevelName::Info,
         /// How they are written.
         log_format: LogFormatName = LogFormatName::Text,
-        /// How long to look for work before sleeping, at most 1ms, where sleeps have been about as short and no backend works: being woken costs more
-        /// than a request, in virtual machines above all. The processor is busy meanwhile, and others may have it. "0us": never.
+        /// How long to look for work before sleeping, at most 1ms, where sleeps have been about as
+        /// short and no backend works: being woken costs more than a request, in virtual machines
+        /// above all. The processor is busy meanwhile, and others may have it. "0us": never.
         busy_poll: Quantity<Span> [to "1ms"] = Span::us(50),
-        /// Refuse what is against the specification though hosts in use do it, for work on conformance:
-        /// an empty HOSTNQN, CC.CSS = 6, identifiers of outstanding event requests, a HOSTID that differs
-        /// between queues. Else it is let pass, and logged.
+        /// Refuse what is against the specification though hosts in use do it, for work on
+        /// conformance: an empty HOSTNQN, CC.CSS = 6, identifiers of outstanding event requests, a
+        /// HOSTID that differs between queues. Else it is let pass, and logged.
         strict: bool = false,
         /// Where hosts come in. The first is number 1. One at 127.0.0.1:4420 when not given.
         port: Vec<PortFile> [length 1 to 64],
@@ -168,7 +170,8 @@ table! {
         /// Where to listen: an address and a TCP port. 4420 is the one of NVMe over TCP.
         #[schemars(extend("default" = "127.0.0.1:4420"))]
         address: String,
-        /// What the discovery log says instead, for a target that listens at 0.0.0.0 or behind a translation of addresses.
+        /// What the discovery log says instead, for a target that listens at 0.0.0.0 or behind a
+        /// translation of addresses.
         advertised: String,
         /// Whether connections have to be secured by TLS 1.3, with the `tls_key` of the host.
         tls: TlsName = TlsName::Off,
@@ -176,16 +179,18 @@ table! {
 }
 
 table! {
-    /// What a host proves itself by. Secrets stand here or in files of their own, of which the first line counts, so that this file may be read by all.
+    /// Credentials of a host. Secrets are here or in files of their own, of which the first line
+    /// counts, so that this file may be read by all.
     #[schemars(extend("required" = ["nqn"]))]
     HostFile {
         /// The host's NVMe qualified name. `hosts` of a subsystem has to name it too.
         nqn: String,
-        /// Its secret of DH-HMAC-CHAP as `nvme gen-dhchap-key` prints it. With one it is let in by that alone.
+        /// Its secret of DH-HMAC-CHAP as `nvme gen-dhchap-key` prints it. With one it is let in by
+        /// that alone.
         dhchap_secret: String,
         /// The file that holds `dhchap_secret`.
         dhchap_secret_file: String [length from 1],
-        /// The secret by which the target proves itself to this host, if the host asks.
+        /// The secret of the target for this host, if the host requests authentication.
         dhchap_controller_secret: String,
         /// The file that holds `dhchap_controller_secret`.
         dhchap_controller_secret_file: String [length from 1],
@@ -193,8 +198,8 @@ table! {
         tls_key: String,
         /// The file that holds `tls_key`.
         tls_key_file: String [length from 1],
-        /// How the host derives what it uses from `tls_key`. Where its identity does not show it (version 0,
-        /// or a key of 00) it has to be said.
+        /// How the host derives what it uses from `tls_key`. Where its identity does not show it
+        /// (version 0, or a key of 00) it has to be said.
         tls_derivation: TlsDerivationName = TlsDerivationName::Any,
     }
 }
@@ -204,10 +209,12 @@ table! {
     DhchapFile {
         /// Hash functions that are taken. All when not given.
         hashes: Vec<HashName> [length from 1],
-        /// Groups of Diffie and Hellman that are taken; the first that a host offers is used. All, the cheapest first, when not given.
+        /// Groups of Diffie and Hellman that are taken; the first that a host offers is used. All,
+        /// the cheapest first, when not given.
         groups: Vec<GroupName> [length from 1],
-        /// What exponentiations may cost a second of authentications that come to nothing, in exponentiations of 2,048 bits: 3,072 bits cost 3, 4,096
-        /// bits 6, 6,144 bits 14, 8,192 bits 28.
+        /// Limit of the cost a second of exponentiations of failed authentications, in
+        /// exponentiations of 2,048 bits: 3,072 bits cost 3, 4,096 bits 6, 6,144 bits 14, 8,192
+        /// bits 28.
         stranger_cost: u32 [1 to 100_000] = 100,
     }
 }
@@ -225,7 +232,8 @@ table! {
         /// Model, at most 40 printable characters.
         #[schemars(extend("default" = "Rackweave"))]
         model: String [length from 1],
-        /// NVMe qualified names of the hosts that may use it. All hosts when not given. A name is no proof: give the host a secret or a key, see `host`.
+        /// NVMe qualified names of the hosts that may use it. All hosts when not given. A name is
+        /// no proof: give the host a secret or a key, see `host`.
         hosts: Vec<String>,
         /// Numbers of the ports by which it is reached. All when not given.
         ports: Vec<u16> [length from 1],
@@ -243,17 +251,20 @@ table! {
         id: u32 [1 to 1_024],
         /// What holds its data.
         backend: BackendName = BackendName::Ram,
-        /// Its size: whole blocks. With `file` as much as the file has when not given; 1 GiB otherwise.
+        /// Its size: whole blocks. With `file` as much as the file has when not given; 1 GiB
+        /// otherwise.
         size: Quantity<Bytes>,
         /// Bytes of a block: a power of two from 512B to 64KiB.
         block: Quantity<Bytes> = Bytes::new(512),
-        /// With `file`: the file or block device. With `flash`: a file for the data. A file that is not there is made, of the given size.
+        /// With `file`: the file or block device. With `flash`: a file for the data. A file that is
+        /// not there is made, of the given size.
         path: String [length from 1],
         /// With `file`: read and write around the page cache.
         direct: bool = false,
         /// With `file`: how it is read and written.
         io: IoName = IoName::Auto,
-        /// With `file`: threads that read and write it, and beside io_uring those for what is rare (zeros, copies, verification).
+        /// With `file`: threads that read and write it, and beside io_uring those for what is rare
+        /// (zeros, copies, verification).
         threads: u32 [1 to 64] = 4,
         /// With `flash`: the drive, a preset of docs/reference/flash.md.
         #[schemars(extend("default" = "tlc-gen4"))]
@@ -265,8 +276,8 @@ table! {
         uuid: String,
         /// Its group of asymmetric access.
         group: u32 [1 to 1_024] = 1,
-        /// With `ram`, and with `flash` without a `path`: take all of the memory at the start, so that no
-        /// first write waits for it.
+        /// With `ram`, and with `flash` without a `path`: take all of the memory at the start, so
+        /// that no first write waits for it.
         prefault: bool = false,
         /// Refuse writes.
         read_only: bool = false,
@@ -284,7 +295,7 @@ table! {
         port: u16 [1 to 64],
         /// The group.
         group: u32 [1 to 1_024] = 1,
-        /// How.
+        /// Access of hosts to it.
         access: AccessName,
     }
 }
@@ -327,7 +338,7 @@ table! {
     RecordsFile {
         /// The folder to make for them.
         folder: String [length from 1],
-        /// One of so many requests is kept.
+        /// The inverse of the share of requests that are kept.
         sample: u32 [1 to 1_000_000_000] = 100,
         /// Every request that takes at least this long is kept besides.
         tail: Quantity<Span> = Span::ms(10),

@@ -1,4 +1,5 @@
-//! From what is written of a live target to its plan: defaults, ranges that depend on other values, and combinations.
+//! Resolves the file of a live target to its plan: defaults, ranges that depend on other values,
+//! and combinations.
 
 mod hosts;
 
@@ -45,7 +46,7 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    /// Nothing of a table of which the schema has refused a key: it may follow from that.
+    /// Reports nothing of a table in which the schema has refused a key: it may follow from that.
     fn report(&mut self, key: &str, problem: Problem) {
         if self.soundness.is_broken(key) {
             return;
@@ -280,7 +281,7 @@ impl Resolver<'_> {
         for (name, _, backends) in given.iter().filter(|(_, given, backends)| *given && !backends.contains(&backend)) {
             let words: Vec<String> = backends.iter().map(|backend| backend.word()).collect();
             let reason =
-                format!("`{name}` goes only with backend = {}, not with {}", words.join(" or "), backend.word());
+                format!("`{name}` is valid only with backend = {}, not with {}", words.join(" or "), backend.word());
             self.report(&format!("{key}.{name}"), Problem::Conflict(reason));
         }
     }

@@ -94,16 +94,16 @@ fn every_mistake_is_told_with_its_line_and_what_is_allowed() {
 fn values_that_do_not_go_together_are_refused() {
     let namespace = |keys: &str| format!("[[subsystem]]\nnamespace = [{{ {keys} }}]");
     for (text, reason) in [
-        (namespace("path = 'x'"), "`path` goes only with backend = file or flash, not with ram"),
+        (namespace("path = 'x'"), "`path` is valid only with backend = file or flash, not with ram"),
         ("busy_poll = '1001us'".into(), "up to 1ms"),
         (
             namespace("backend = 'null', prefault = true"),
-            "`prefault` goes only with backend = ram or flash, not with null",
+            "`prefault` is valid only with backend = ram or flash, not with null",
         ),
         (namespace("backend = 'flash', path = 'x', prefault = true"), "the data lie in the file at `path`"),
-        (namespace("io = 'uring'"), "`io` goes only with backend = file, not with ram"),
+        (namespace("io = 'uring'"), "`io` is valid only with backend = file, not with ram"),
         (namespace("backend = 'file', path = 'x', io = 'magic'"), "uring"),
-        (namespace("shared = true"), "`shared` goes only with backend = file or flash, not with ram"),
+        (namespace("shared = true"), "`shared` is valid only with backend = file or flash, not with ram"),
         (namespace("backend = 'file'"), "`path` is missing"),
         (namespace("size = '1000B'"), "one or more whole blocks of 512B"),
         (namespace("block = '768B'"), "a power of two from 512B to 64KiB"),
@@ -173,8 +173,11 @@ fn keys_of_hosts_that_do_not_go_together_are_refused() {
     for (text, reason) in [
         (with_host(&format!("dhchap_secret = '{SECRET}'\ndhchap_secret_file = 'x'")), "say the same: give one"),
         (with_host("dhchap_controller_secret_file = 'x'"), "`dhchap_secret` is missing"),
-        (format!("[[host]]\nnqn = '{HOST}'\ndhchap_secret = '{SECRET}'\n"), "among its `hosts`"),
-        (format!("{}[[host]]\nnqn = '{HOST}'\n", with_host("")), "stands here already"),
+        (
+            format!("[[host]]\nnqn = '{HOST}'\ndhchap_secret = '{SECRET}'\n"),
+            "in `hosts`, so that its keys would not be used",
+        ),
+        (format!("{}[[host]]\nnqn = '{HOST}'\n", with_host("")), "is listed twice"),
         ("[[port]]\ntls = 'required'\n".into(), "no `host` has a `tls_key`"),
         (with_host("") + "[dhchap]\ngroups = []\n", "groups"),
     ] {

@@ -1,4 +1,5 @@
-//! The written form of wear levelling, and its defaults, each with its source. "Paper" is RackBlox, SOSP'23.
+//! The written form of wear levelling, and its defaults, each with its source. "Paper" is RackBlox,
+//! SOSP'23.
 
 use super::{DAYS_PER_YEAR, ENDURANCE, GlobalLevelling, LocalLevelling, Replacement, Wear, WearLoad, WornDrive};
 use crate::file::words;
@@ -8,7 +9,7 @@ use base::Bytes;
 use workload::storage::Profile;
 
 words! {
-    /// Who swaps the contents of drives.
+    /// Policy of swaps.
     ArmName {
         /// Nobody.
         None,
@@ -30,7 +31,8 @@ words! {
 }
 
 words! {
-    /// Which vSSD runs which workload. vSSDs are dealt to servers in turn, and there to drives in turn (paper, 4.6).
+    /// Which vSSD runs which workload. vSSDs are dealt to servers in turn, and there to drives in
+    /// turn (paper, 4.6).
     WearAssignmentName {
         /// The next vSSD runs the next workload.
         InTurn,
@@ -40,51 +42,58 @@ words! {
 }
 
 table! {
-    /// A rack of drives over years, and who levels their wear. With the design wear-levelling.
+    /// A rack of drives over years, and its wear levelling. With the design wear-levelling.
     WearFile => Wear with workloads_named: Vec<&'static Profile> {
         /// Servers of the rack (paper, 4.6: 32).
         servers: u32 [1 to 4_096] = 32,
         /// Drives of a server (paper, 4.6: 16).
         ssds: u32 [1 to 1_024] = 16,
-        /// vSSDs of a drive (paper, 4.6: 4). They move together when the drive's contents are swapped.
+        /// vSSDs of a drive (paper, 4.6: 4). They move together when the drive's contents are
+        /// swapped.
         vssds: u32 [1 to 1_024] = 4,
         /// Years that are played, of 365 days; five when neither it nor `days` is given (paper,
         /// 3.6: a drive lasts five).
         years: f64 [above 0.0 to 100.0] where [without days],
         /// Days that are played.
         days: u32 [1 to 36_500],
-        /// Who swaps.
+        /// Policy of swaps.
         arm: ArmName = ArmName::LocalAndGlobal,
-        /// By how much the most worn drive of a server may exceed the mean of the server (paper, 3.6: 0.1). It decides with `trigger = "uneven"`, and is
-        /// counted against in any case.
+        /// By how much the most worn drive of a server may exceed the mean of the server (paper,
+        /// 3.6: 0.1). It decides with `trigger = "uneven"`, and is counted against in any case.
         gamma: f64 [0.0 to 100.0] = 0.1,
-        /// Days between two looks of a server at its drives, each of which swaps one pair at most (paper, 3.6: 12).
+        /// Days between two checks of a server, each of which swaps at most one pair (paper, 3.6:
+        /// 12).
         local_period_days: u32 [1 to 36_500] = 12,
-        /// What makes a look swap. Ours: the paper (3.6) swaps "periodically" and counts the cost of one swap every 12 days, but does not say whether a
-        /// look at even drives swaps too.
+        /// What makes a look swap. Ours: the paper (3.6) swaps "periodically" and counts the cost
+        /// of one swap every 12 days, but does not say whether a look at even drives swaps too.
         trigger: TriggerName = TriggerName::EveryLook,
-        /// Wear is compared as it will be after so many days at the present rates. 0 waits until it
-        /// is uneven.
+        /// Days of extrapolation at the present rates before wear is compared. 0 waits until it is
+        /// uneven.
         horizon_days: u32 [to 36_500] where [trigger = "uneven"] = 0,
-        /// Days between two looks of the rack at its servers (paper, 3.6: 8 weeks).
+        /// Days between two checks of the rack (paper, 3.6: 8 weeks).
         global_period_days: u32 [1 to 36_500] = 56,
-        /// Drives of either server that such a look exchanges at most. Ours: the paper does not say how many.
+        /// Drives of either server that such a look exchanges at most. Ours: the paper does not say
+        /// how many.
         global_pairs: u32 [1 to 1_024] = 1,
-        /// Days over which a drive's rate of wear is smoothed. Ours: four local periods, as the last one alone sends heavy loads back to worn drives.
+        /// Days over which a drive's rate of wear is smoothed. Ours: four local periods, as the
+        /// last one alone sends heavy loads back to worn drives.
         rate_window_days: u32 [1 to 36_500] => local_period_days.saturating_mul(WINDOW_PERIODS),
-        /// What vSSDs run: names of `io.profile`. The five applications of the paper's Table 2 when not given.
+        /// What vSSDs run: names of `io.profile`. The five applications of the paper's Table 2 when
+        /// not given.
         workloads: Vec<String> [length from 1],
-        /// Which vSSD runs which. Ours: the paper (4.6) deals vSSDs to servers in turn and does not give the order of their workloads; in turn is the
-        /// reading nearest to its words.
+        /// Which vSSD runs which. Ours: the paper (4.6) deals vSSDs to servers in turn and does not
+        /// give the order of their workloads; in turn is the reading nearest to its words.
         assignment: WearAssignmentName = WearAssignmentName::InTurn,
-        /// What a vSSD would write a day if all its requests were writes. Ours: 52 MB/s, with which the mean drive uses nine tenths of its erases in
-        /// five years.
+        /// What a vSSD would write a day if all its requests were writes. Ours: 52 MB/s, with which
+        /// the mean drive uses nine tenths of its erases in five years.
         peak_per_day: Quantity<Bytes> [above "0B"] = Bytes::new(4_500_000_000_000),
-        /// Pages written to flash for each that was asked for. Ours.
+        /// Write amplification: pages written to flash for each page of the host. Ours.
         write_amplification: f64 [1.0 to 100.0] = 2.0,
-        /// Each vSSD writes at its workload's rate times a factor between 1 minus this and 1 plus this, drawn once. Ours.
+        /// Each vSSD writes at its workload's rate times a factor between 1 minus this and 1 plus
+        /// this, drawn once. Ours.
         spread: f64 [0.0 to 1.0] = 0.2,
-        /// A vSSD's rate goes steadily from one factor between 1 minus this and 1 plus this to the next. Ours.
+        /// A vSSD's rate goes steadily from one factor between 1 minus this and 1 plus this to the
+        /// next. Ours.
         drift: f64 [0.0 to 1.0] = 0.2,
         /// Days from one such factor to the next. Ours: a month.
         drift_days: u32 [1 to 36_500] = 30,
@@ -92,9 +101,11 @@ table! {
         capacity: Quantity<Bytes> [above "0B"] = Bytes::kib(1 << 30),
         /// Erases that a block endures (paper, 3.6: 30,000 writes).
         endurance: u32 [1 to 1_000_000_000] = ENDURANCE,
-        /// What a swap costs either drive, in erases of all its blocks: 1, as it is written once as a whole (paper, 3.6).
+        /// What a swap costs either drive, in erases of all its blocks: 1, as it is written once as
+        /// a whole (paper, 3.6).
         swap_erases: f64 [0.0 to 1_000.0] = 1.0,
-        /// Drives that are replaced by new ones on the way; what they held comes back from replicas.
+        /// Drives that are replaced by new ones on the way; what they held comes back from
+        /// replicas.
         replacement: Vec<ReplacementFile>,
     } as {
         servers,

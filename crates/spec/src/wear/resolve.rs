@@ -1,4 +1,5 @@
-//! From what is written of wear levelling to a plan: defaults that depend on other values, ranges, and combinations.
+//! Resolves the table of wear levelling to a plan: defaults that depend on other values, ranges,
+//! and combinations.
 
 use super::file::ReplacementFile;
 use super::{DAYS_PER_YEAR, VSSDS_MAX, Wear};
@@ -11,7 +12,7 @@ use workload::storage::{PROFILES, Profile, profile};
 const TABLE_2: [&str; 5] = ["tpc-h", "seats", "auction-mark", "tpc-c", "twitter"];
 
 impl Resolver<'_> {
-    /// All parts are read even when one is wrong, so that every mistake is reported at once.
+    /// Reads all parts even if one is wrong, so that every error is reported at once.
     pub(crate) fn wear(&mut self, file: &ExperimentFile) -> Option<Wear> {
         let file = file.wear.clone().unwrap_or_default();
         let wear = file.resolve(self.wear_workloads(file.workloads.as_deref()));

@@ -6,7 +6,7 @@ use super::{ArmName, Wear};
 const VSSD_DAYS_MANY: u64 = 2_000_000_000;
 
 impl Wear {
-    /// Everything that is legal but probably not meant, with its numbers.
+    /// Values that are legal but probably unintended.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut out = Vec::new();
         self.used_up(&mut out);
@@ -35,7 +35,7 @@ impl Wear {
         if self.ssds == 1 {
             out.push("a server of one drive has nothing to swap it with".into());
         } else if days < period {
-            out.push(format!("a run of {days} days ends before the first look within servers, on day {period}"));
+            out.push(format!("a run of {days} days ends before the first check within servers, on day {period}"));
         }
     }
 
@@ -47,7 +47,7 @@ impl Wear {
         if self.servers == 1 {
             out.push("a rack of one server has nothing to swap between servers".into());
         } else if days < period {
-            out.push(format!("a run of {days} days ends before the first look between servers, on day {period}"));
+            out.push(format!("a run of {days} days ends before the first check between servers, on day {period}"));
         }
     }
 

@@ -4,9 +4,7 @@ use super::model::Bench;
 use super::parameter::Parameter;
 use super::{Best, FitError, FitPoint};
 use crate::ssd::drive::SolidStateConfig;
-use argmin::core::{CostFunction, Error, Executor, State};
-use argmin::solver::neldermead::NelderMead;
-use argmin_math::{ArgminAdd, ArgminMul, ArgminSub};
+use basin::{CostFunction, Executor, NelderMead, SimplexProgress};
 
 /// Size of the first simplex and of the one that starts again from what was found: steps of
 /// ln(value). Ours.
@@ -125,17 +123,17 @@ impl Search<'_> {
         if self.free.is_empty() {
             return Ok(start.clone());
         }
-        let from = self.place_of(start);
-        let failed = |error: Error| FitError::Search(error.to_string());
-        let solver = NelderMead::new(from.simplex(step)).with_sd_tolerance(TOLERANCE).map_err(failed)?;
+        let simplex = SimplexProgress::from_simplex(self.place_of(start).simplex(step));
+        // The spread of the sums of squares alone ends the search.
+        let solver = NelderMead::new()
+            .with_absolute_simplex_size_tolerance(None)
+            .with_relative_simplex_size_tolerance(None)
+            .with_absolute_simplex_cost_tolerance(None)
+            .with_relative_simplex_cost_tolerance(None)
+            .with_absolute_simplex_cost_std_dev_tolerance(TOLERANCE);
         let rounds = ROUNDS * self.free.len() as u64;
-        let run = Executor::new(Misfit { search: self, start }, solver)
-            .configure(|state| state.max_iters(rounds))
-            .timer(false)
-            .run()
-            .map_err(failed)?;
-        let place = run.state.get_best_param().ok_or_else(|| FitError::Search("no place was tried".into()))?;
-        Ok(self.at(start, place))
+        let found = Executor::new(Misfit { search: self, start }, solver, simplex).max_iter(rounds).run()?;
+        Ok(self.at(start, &Place(found.best_param().clone())))
     }
 }
 
@@ -146,17 +144,18 @@ struct Misfit<'a> {
 }
 
 impl CostFunction for Misfit<'_> {
-    type Param = Place;
+    type Param = Vec<f64>;
     type Output = f64;
-    fn cost(&self, place: &Place) -> Result<f64, Error> {
-        let squares = self.search.squares(&self.search.at(self.start, place))?;
+    type Error = FitError;
+    fn cost(&self, place: &Vec<f64>) -> Result<f64, FitError> {
+        let squares = self.search.squares(&self.search.at(self.start, &Place(place.clone())))?;
         // Beyond its bounds nothing changes any more: the way back must lead down.
-        let beyond: f64 = place.0.iter().map(|step| (step.abs() - STEP_MAX).max(0.0)).sum();
+        let beyond: f64 = place.iter().map(|step| (step.abs() - STEP_MAX).max(0.0)).sum();
         Ok(squares + BEYOND * beyond)
     }
 }
 
-/// Steps of the parameters. (argmin's own arithmetic of vectors would bring a second `rand` along.)
+/// Steps of the parameters.
 #[derive(Clone, Debug)]
 pub(super) struct Place(Vec<f64>);
 
@@ -184,32 +183,14 @@ impl Place {
         place.0[index] = step;
         place
     }
-    fn simplex(self, step: f64) -> Vec<Place> {
+    /// The corners of a simplex: the place itself, and a step from it along each parameter.
+    fn simplex(self, step: f64) -> Vec<Vec<f64>> {
         let corner = |index: usize| {
-            let mut corner = self.clone();
-            corner.0[index] += step;
+            let mut corner = self.0.clone();
+            corner[index] += step;
             corner
         };
-        let corners: Vec<Place> = (0..self.0.len()).map(corner).collect();
-        [vec![self], corners].concat()
-    }
-    fn with(&self, other: &Place, combine: impl Fn(f64, f64) -> f64) -> Place {
-        Place(self.0.iter().zip(&other.0).map(|(one, other)| combine(*one, *other)).collect())
-    }
-}
-
-impl ArgminAdd<Place, Place> for Place {
-    fn add(&self, other: &Place) -> Place {
-        self.with(other, |one, other| one + other)
-    }
-}
-impl ArgminSub<Place, Place> for Place {
-    fn sub(&self, other: &Place) -> Place {
-        self.with(other, |one, other| one - other)
-    }
-}
-impl ArgminMul<f64, Place> for Place {
-    fn mul(&self, factor: &f64) -> Place {
-        Place(self.0.iter().map(|step| step * factor).collect())
+        let corners: Vec<Vec<f64>> = (0..self.0.len()).map(corner).collect();
+        [vec![self.0], corners].concat()
     }
 }

@@ -28,7 +28,7 @@ impl Resolver<'_> {
         let state = written.state.unwrap_or(FlashStateName::Filled);
         if !matches!(state, FlashStateName::Filled | FlashStateName::Fragmented) {
             let reason = format!(
-                "state = {} goes only with drives that are divided; allowed are filled and fragmented",
+                "state = {} is valid only with drives that are divided; allowed are filled and fragmented",
                 state.word()
             );
             self.conflict("flash.state", reason);
@@ -43,9 +43,7 @@ impl Resolver<'_> {
     pub(super) fn flash(&mut self, file: &FlashFile) -> Flash {
         self.check_suspension(file);
         let flash = file.resolve(self.flash_state(file));
-        if flash.direct().is_some() {
-            self.refuse_own_numbers(&flash);
-        } else {
+        if flash.direct().is_none() {
             self.check_own_numbers(&flash);
         }
         flash
@@ -113,17 +111,6 @@ impl Resolver<'_> {
         if !differences.is_empty() {
             let reason = format!("`{}` was made of other drives ({})", snapshot.file, differences.join("; "));
             self.conflict("flash.snapshot", reason);
-        }
-    }
-
-    /// A medium that is written in place has neither dies nor pages.
-    fn refuse_own_numbers(&mut self, flash: &Flash) {
-        const KEYS: [&str; 8] =
-            ["dies_per_channel", "read", "program", "erase", "channel", "read_firmware", "write_firmware", "snapshot"];
-        for key in KEYS {
-            let reason =
-                format!("`{key}` does not go with preset = {}, which is written in place", flash.preset.word());
-            self.refuse_key(&format!("flash.{key}"), &reason);
         }
     }
 

@@ -1,5 +1,5 @@
-//! What hosts prove themselves by. Secrets that stand in the file are read here, so that a mistake is told with its line; what is wrong is said, the
-//! secret is not.
+//! Authentication of hosts. Secrets in the file are parsed here, so that an error has its line;
+//! messages never contain the secret.
 
 use super::super::file::{DhchapFile, GroupName, HashName, HostFile, TargetFile, TlsName};
 use super::super::{Dhchap, HostKeys, Port, SecretSource, Subsystem};
@@ -34,13 +34,12 @@ pub(super) fn hosts(
         let key = format!("host.{index}");
         let host = host(resolver, &key, file);
         if !names.insert(host.nqn.clone()) {
-            let reason = format!("{} stands here already", host.nqn);
+            let reason = format!("{} is listed twice", host.nqn);
             resolver.report(&format!("{key}.nqn"), Problem::Conflict(reason));
         }
         let is_allowed = |subsystem: &Subsystem| subsystem.hosts.as_ref().is_some_and(|all| all.contains(&host.nqn));
         if !subsystems.iter().any(is_allowed) && resolver.soundness.holds(&["subsystem"]) {
-            let reason =
-                format!("no subsystem has {} among its `hosts`, so that nothing would be asked of it", host.nqn);
+            let reason = format!("no subsystem lists {} in `hosts`, so that its keys would not be used", host.nqn);
             resolver.report(&format!("{key}.nqn"), Problem::Conflict(reason));
         }
         all.push(host);
@@ -48,7 +47,7 @@ pub(super) fn hosts(
     let has_key = all.iter().any(|host| host.tls.is_some());
     for (index, port) in ports.iter().enumerate() {
         if port.tls == TlsName::Required && !has_key && resolver.soundness.holds(&["host"]) {
-            let reason = "no `host` has a `tls_key`, so that nobody could come in".into();
+            let reason = "no `host` has a `tls_key`, so that no host could connect".into();
             resolver.report(&format!("port.{index}.tls"), Problem::Conflict(reason));
         }
     }
@@ -64,7 +63,7 @@ fn host(resolver: &mut Resolver<'_>, key: &str, file: &HostFile) -> HostKeys {
     let both = (dhchap_controller_secret, &file.dhchap_controller_secret_file);
     let dhchap_controller = source(resolver, key, "dhchap_controller_secret", both, secret);
     if dhchap_controller.is_some() && dhchap.is_none() {
-        let reason = "the host's own secret; only a host that proves itself may ask the target to";
+        let reason = "the host's own secret: the target authenticates itself only to hosts that authenticate";
         resolver.report(key, Problem::missing("dhchap_secret", reason));
     }
     let tls_key = |text: &str| TlsKey::parse(text).map(drop).map_err(|error| error.to_string());
