@@ -2,10 +2,10 @@
 //! under YCSB A.
 
 use crate::harness::{Better, Contender, Group, cpu_seconds};
+use plan::{NoFiles, Plan, parse};
 use record::Discard;
 use sim::drive::Unobserved;
 use sim::{RunOptions, run};
-use spec::{NoFiles, Plan, parse};
 
 const DESIGNS: [&str; 3] = ["rackblox", "rackblox-software", "vdc"];
 const REQUESTS: u32 = 200_000;

@@ -6,10 +6,10 @@
 //! distribution (measured once on such a machine; not run here).
 
 use crate::harness::{Better, Contender, Group, cpu_seconds};
+use plan::{NoFiles, Plan, parse};
 use record::Discard;
 use sim::drive::Unobserved;
 use sim::{RunOptions, run};
-use spec::{NoFiles, Plan, parse};
 
 const DESIGNS: [&str; 7] = ["edm", "receiver-driven", "pfabric", "dcqcn", "dctcp", "cxl", "fastpass"];
 const MEMORY_MESSAGES: u64 = 10_000_000;

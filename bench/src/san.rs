@@ -6,10 +6,10 @@ use crate::harness::{Better, Contender, Group, cpu_seconds};
 use crate::torus_load::{Agenda, Delivered, Due, TorusLoad};
 use base::Time;
 use kernel::EventQueue;
+use plan::{NoFiles, Plan, parse};
 use record::Discard;
 use sim::drive::Unobserved;
 use sim::{RunOptions, run};
-use spec::{NoFiles, Plan, parse};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

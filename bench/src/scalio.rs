@@ -4,10 +4,10 @@
 use crate::harness::{Better, Contender, Group, cpu_seconds};
 use base::{Seed, Span};
 use hardware::DramConfig;
+use plan::scalio::Scalio;
+use plan::{NoFiles, Scene, parse};
 use record::{Discard, RunIdentity};
 use sim::drive::{Limits, Unobserved, WarmUp, drive};
-use spec::scalio::Scalio;
-use spec::{NoFiles, Scene, parse};
 
 const REQUESTS: u32 = 1_000_000;
 

@@ -376,7 +376,7 @@ impl Target {
         let text = format!(
             "{settings}\nport = [{{ address = '127.0.0.1:0' }}]\n[[subsystem]]\nnqn = '{NQN}'\nnamespace = [{{ backend = '{backend}', size = '64MiB' }}]"
         );
-        let plan = spec::target::parse("bench", &text)?;
+        let plan = plan::target::parse("bench", &text)?;
         let mut server = Server::start(&plan, ServerOptions::default())?;
         let (address, stopper) = (server.addresses()[0].to_string(), server.stopper());
         thread::spawn(move || server.run());

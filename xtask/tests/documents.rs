@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use plan::NoFiles;
 use record::{SpanKind, metric};
-use spec::NoFiles;
 use xtask::markdown::{Kind, blocks, kinds};
 
 fn root() -> PathBuf {
@@ -80,7 +80,7 @@ const TARGET_PAGES: [&str; 2] = ["docs/guide/live-target.md", "docs/reference/ta
 
 /// Returns the warnings of an experiment, of all its points.
 fn warnings(name: &str, text: &str) -> Vec<String> {
-    let parsed = spec::parse(name, text, &NoFiles, &[]).unwrap_or_else(|errors| panic!("{name}: {errors}"));
+    let parsed = plan::parse(name, text, &NoFiles, &[]).unwrap_or_else(|errors| panic!("{name}: {errors}"));
     parsed.points(None).into_iter().flat_map(|point| point.plan.warnings).collect()
 }
 
@@ -92,7 +92,7 @@ fn every_block_of_toml_is_an_experiment_a_graph_a_target_or_a_fragment() {
             let name = format!("{}:{}", path.display(), block.line);
             match block.info.as_str() {
                 "toml" if TARGET_PAGES.iter().any(|page| path.ends_with(page)) => {
-                    assert!(spec::target::is_target_file(&block.text), "{name}: no file of a target");
+                    assert!(plan::target::is_target_file(&block.text), "{name}: no file of a target");
                 }
                 "toml" => {
                     let warnings = warnings(&name, &block.text);

@@ -10,8 +10,8 @@ pub use live::{
 use crate::seeds::{SEED_MAX, Seeds};
 use base::Bytes;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use plan::Scale;
 use record::Keep;
-use spec::Scale;
 use std::path::PathBuf;
 use std::str::FromStr;
 use workload::block_trace::Format;

@@ -6,7 +6,7 @@ use crate::failure::{Failure, bad_input, print};
 use crate::load;
 use crate::play::printed;
 use crate::target;
-use spec::Point;
+use plan::Point;
 
 /// Prints plans with their hashes and warnings. What is printed is an experiment file again, when
 /// it is one point.

@@ -9,7 +9,7 @@ use serde::Serialize;
 pub fn describe(arguments: &DescribeArguments) -> Result<(), Failure> {
     if let Some(name) = &arguments.page {
         let mut pages: Vec<(String, String)> = vec![("metrics".into(), record::metric::page())];
-        pages.extend(spec::reference::pages().into_iter().map(|page| (page.name, page.text)));
+        pages.extend(plan::reference::pages().into_iter().map(|page| (page.name, page.text)));
         let (_, text) = pages.iter().find(|(known, _)| known == name).ok_or_else(|| {
             let names: Vec<&str> = pages.iter().map(|(name, _)| name.as_str()).collect();
             bad_input(format!("there is no page `{name}`; allowed are {}", names.join(", ")))
@@ -44,8 +44,8 @@ fn entry(column: &Column) -> String {
 /// Prints the JSON Schema of a file.
 pub fn schema(of: SchemaKind) -> Result<(), Failure> {
     print_json(&match of {
-        SchemaKind::Experiment => spec::schema(),
-        SchemaKind::Target => spec::target::schema(),
+        SchemaKind::Experiment => plan::schema(),
+        SchemaKind::Target => plan::target::schema(),
     })
 }
 

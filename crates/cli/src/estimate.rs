@@ -1,7 +1,7 @@
 //! Estimates of the memory and time of a run.
 
 use crate::failure::{Failure, bad_input};
-use spec::{Plan, san::Estimate};
+use plan::{Plan, san::Estimate};
 
 /// Says what a run of a plan may take, where there is a formula for it: SANs have one.
 pub fn print(prefix: &str, plan: &Plan) {

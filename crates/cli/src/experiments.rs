@@ -4,10 +4,10 @@
 //! `figure*.toml`, `README.md`, and as needed `claims.toml` and `published.csv`.
 
 use crate::failure::{Failure, bad_input};
+use plan::{Files, Point, Scale};
 use report::bindings::{self, Bindings};
 use report::figure::{self, Figure};
 use report::published::{self, PublishedRow};
-use spec::{Files, Point, Scale};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, BufRead, Cursor};
@@ -141,7 +141,7 @@ impl Library {
     fn points(&self, name: &str, path: &str, scale: Scale) -> Result<Vec<Point>, Failure> {
         let (file, text) = self.text(path).expect("it was listed");
         let beside = Beside { library: self, folder: name };
-        Ok(spec::parse(&file, text, &beside, &[]).map_err(bad_input)?.points(Some(scale)))
+        Ok(plan::parse(&file, text, &beside, &[]).map_err(bad_input)?.points(Some(scale)))
     }
 
     fn figure(&self, name: &str, path: &str) -> Result<Figure, Failure> {

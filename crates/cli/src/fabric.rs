@@ -6,11 +6,11 @@ use crate::describe::print_json;
 use crate::failure::{Failure, bad_input, print};
 use crate::{load, output};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets::NOTHING};
+use plan::Point;
+use plan::san::{San, Shape};
 use san::cost::{StoragePorts, SwitchRule};
 use san::oracle::{Demand, Method, OracleError, least_degradation, max_concurrent_flow};
 use serde::Serialize;
-use spec::Point;
-use spec::san::{San, Shape};
 use topology::{Bill, Graph, VertexId, VertexKind};
 
 /// One network in numbers.

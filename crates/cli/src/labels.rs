@@ -1,8 +1,8 @@
 //! The labels of a sweep as columns of the records: named so that no query has to quote them, typed
 //! so that numbers sort as numbers.
 
+use plan::Point;
 use record::{Label, LabelValue};
-use spec::Point;
 use std::collections::BTreeSet;
 
 /// The type of an axis: the narrowest that fits all of its points.
@@ -74,12 +74,12 @@ fn value(r#type: Type, text: Option<&str>) -> LabelValue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spec::NoFiles;
+    use plan::NoFiles;
 
     fn labels(sweep: &str) -> Vec<Vec<Label>> {
         let text = "title = \"t\"\nfabric = { nodes = 2, rate = \"100Gbps\" }\ndesign.name = \"edm\"\n\
                     workload.load = 0.5\nrun.requests = 10\n";
-        of_points(&spec::parse("t", &format!("{text}{sweep}"), &NoFiles, &[]).unwrap().points(None))
+        of_points(&plan::parse("t", &format!("{text}{sweep}"), &NoFiles, &[]).unwrap().points(None))
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::arguments::{Setting, SourceArguments};
 use crate::failure::{Failure, bad_input};
-use spec::{Experiment, Files, Point};
+use plan::{Experiment, Files, Point};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub fn experiment(source: &SourceArguments) -> Result<Experiment, Failure> {
     }
     let folder = source.file.parent().unwrap_or(Path::new(""));
     let settings: Vec<_> = source.settings.iter().map(|Setting(key, value)| (key.clone(), value.clone())).collect();
-    spec::parse(&name, &text, &Beside(folder.into()), &settings).map_err(bad_input)
+    plan::parse(&name, &text, &Beside(folder.into()), &settings).map_err(bad_input)
 }
 
 /// The points of the experiment at the selected scale.
@@ -99,11 +99,11 @@ pub fn folder_name(index: usize, point: &Point) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spec::NoFiles;
+    use plan::NoFiles;
 
     fn points(labels: &str) -> Vec<Point> {
         let text = "title = 't'\nfabric = { nodes = 4, rate = '100Gbps' }\ndesign = { name = 'edm' }\nworkload = { load = 0.5 }\nrun = { requests = 10 }\n";
-        spec::parse("t", &format!("{text}{labels}"), &NoFiles, &[]).unwrap().points(None)
+        plan::parse("t", &format!("{text}{labels}"), &NoFiles, &[]).unwrap().points(None)
     }
 
     #[test]

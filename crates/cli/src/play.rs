@@ -18,13 +18,13 @@ use crate::load::describe;
 use crate::output::write;
 use crate::progress::Meter;
 use live::FileParts;
+use plan::{Plan, Point};
 use rayon::prelude::*;
 use record::{
     Keep, Label, LabelValue, ParquetWriter, Pool, Provenance, Row, Sink, SinkError, SpanRow, Summary, summary_json,
 };
 use sim::drive::Outcomes;
 use sim::{RunError, RunOptions};
-use spec::{Plan, Point};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;

@@ -6,9 +6,9 @@ use crate::failure::{Failure, bad_input, print};
 use crate::load;
 use crate::output::write;
 use base::Seed;
+use plan::Scene;
+use plan::blox::FlashState;
 use sim::Prepared;
-use spec::Scene;
-use spec::blox::FlashState;
 
 /// Prepares the drives of the file's only point, writes their states, and says what they are.
 pub fn precondition(arguments: &PreconditionArguments) -> Result<(), Failure> {

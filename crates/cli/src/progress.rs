@@ -2,10 +2,10 @@
 
 use crate::interrupt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use plan::Plan;
 use record::Summary;
 use serde_json::json;
 use sim::drive::{Flow, Observer, Progress};
-use spec::Plan;
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,13 +23,13 @@ const VSSD_DAYS_AS_A_REQUEST: u64 = 200;
 /// duration is known.
 fn work(plan: &Plan) -> Option<u64> {
     let bytes = match &plan.scene {
-        spec::Scene::Messages(messages) => mean_bytes(&messages.workload),
+        plan::Scene::Messages(messages) => mean_bytes(&messages.workload),
         // A page of a volume is written to three drives and collected: as much work as several
         // messages.
-        spec::Scene::Blox(_) | spec::Scene::SDirect(_) | spec::Scene::Scalio(_) => 4.0 * BYTES_AS_A_REQUEST,
+        plan::Scene::Blox(_) | plan::Scene::SDirect(_) | plan::Scene::Scalio(_) => 4.0 * BYTES_AS_A_REQUEST,
         // A command passes some six hops, and its data come in frames.
-        spec::Scene::San(san) => 6.0 * BYTES_AS_A_REQUEST + san.io.mean_bytes(),
-        spec::Scene::Wear(wear) => return Some(wear.vssd_days().div_ceil(VSSD_DAYS_AS_A_REQUEST)),
+        plan::Scene::San(san) => 6.0 * BYTES_AS_A_REQUEST + san.io.mean_bytes(),
+        plan::Scene::Wear(wear) => return Some(wear.vssd_days().div_ceil(VSSD_DAYS_AS_A_REQUEST)),
     };
     Some((plan.requests()? as f64 * (1.0 + bytes / BYTES_AS_A_REQUEST)).ceil() as u64)
 }

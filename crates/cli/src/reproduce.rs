@@ -87,7 +87,7 @@ impl Campaign {
 
     /// A line for each experiment: its points, its requests, its name.
     fn list(&self) -> String {
-        let requests = |point: &spec::Point| play::requests_of(point, self.seeds.as_ref().unwrap_or(&point.plan.seeds));
+        let requests = |point: &plan::Point| play::requests_of(point, self.seeds.as_ref().unwrap_or(&point.plan.seeds));
         let line = |experiment: &Experiment| {
             let requests: u64 = experiment.points.iter().map(requests).fold(0, u64::saturating_add);
             let title = experiment.readme.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);
@@ -263,7 +263,7 @@ fn places(names: &[String], selection: &str) -> Result<Vec<usize>, Failure> {
 fn tasks<'a>(experiment: &'a Experiment, root: &Path, seeds: Option<&[u64]>) -> Vec<(&'a str, Task)> {
     let folder = root.join("records").join(&experiment.name);
     let labels = labels::of_points(&experiment.points);
-    let task = |(index, (point, labels)): (usize, (&spec::Point, Vec<Label>))| {
+    let task = |(index, (point, labels)): (usize, (&plan::Point, Vec<Label>))| {
         let name = format!("{} {}", experiment.name, load::describe(point)).trim_end().to_string();
         let folder = folder.join(load::folder_name(index, point));
         (experiment.name.as_str(), Task::new(name, folder, point.clone(), labels, seeds))

@@ -8,8 +8,8 @@ use crate::labels;
 use crate::load;
 use crate::output::{self, Marker};
 use crate::play::{self, Playing, Task};
+use plan::{DesignName, Plan};
 use record::{Availability, Statistics, Summary};
-use spec::{DesignName, Plan};
 use std::path::Path;
 use std::time::Instant;
 

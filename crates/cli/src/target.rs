@@ -5,7 +5,7 @@ use crate::failure::{Failure, bad_input, print};
 use crate::load;
 use live::{Server, ServerOptions, StartError};
 use nvme::target::PortConfig;
-use spec::target::{LogFormatName, LogLevelName, TargetPlan, TlsName, is_target_file, parse};
+use plan::target::{LogFormatName, LogLevelName, TargetPlan, TlsName, is_target_file, parse};
 use std::fs;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};

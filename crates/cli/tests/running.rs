@@ -9,8 +9,8 @@ use support::{Home, SMALL, SWEEP};
 
 /// EDM and every rival that is registered.
 fn designs() -> impl Iterator<Item = String> {
-    let rivals = spec::DesignName::RIVALS.iter().map(|design| design.word());
-    [spec::DesignName::Edm.word()].into_iter().chain(rivals)
+    let rivals = plan::DesignName::RIVALS.iter().map(|design| design.word());
+    [plan::DesignName::Edm.word()].into_iter().chain(rivals)
 }
 
 #[test]

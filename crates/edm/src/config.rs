@@ -1,4 +1,4 @@
-//! Parameters of EDM. Plain structs with every field given; defaults and checks are in `spec`.
+//! Parameters of EDM. Plain structs with every field given; defaults and checks are in `plan`.
 
 use base::{Bytes, Clock, Rate, Span};
 use serde::{Deserialize, Serialize};
@@ -65,8 +65,8 @@ pub struct Config {
 
 impl Config {
     /// The paper's testbed (4.1, 4.2): every clock at 2.56 ns, chunks of 256 B, X = 3. What the
-    /// paper leaves open is chosen as `spec` chooses it. Not a default: experiments get theirs from
-    /// `spec`.
+    /// paper leaves open is chosen as `plan` chooses it. Not a default: experiments get theirs from
+    /// `plan`.
     pub const TESTBED: Config = Config {
         chunk: Bytes::new(256),
         active_per_pair: 3,

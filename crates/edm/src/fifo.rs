@@ -33,7 +33,7 @@ impl<T: Copy> Fifo<T> {
     }
     /// The oldest item will be needed soon.
     #[inline]
-    pub fn foresee_front(&self) {
+    pub fn prefetch_front(&self) {
         prefetch_index(&self.slots, self.head as usize);
     }
     /// Appends `item`. Inlined, so that large items are made in place.

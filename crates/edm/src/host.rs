@@ -6,7 +6,7 @@
 //! ids of reads have the top bit clear and those of writes have it set. A /G/ thus distinguishes a
 //! write to a node from a response to it without another field.
 
-mod foresee;
+mod prefetch;
 
 use crate::config::{Config, Ordering, Place};
 use crate::fifo::Fifo;

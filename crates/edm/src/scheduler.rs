@@ -405,10 +405,10 @@ impl Scheduler {
     /// Prefetches the state of the channels between two ports: a demand of either direction will
     /// arrive shortly.
     #[inline]
-    pub fn foresee(&self, port: NodeId, other: NodeId) {
+    pub fn prefetch(&self, port: NodeId, other: NodeId) {
         let classes = |source: NodeId, target: NodeId| {
             if let Some(heads) = self.heads.get(source.index()) {
-                heads.foresee(Channel { source, target, class: Class::Write }.key());
+                heads.prefetch(Channel { source, target, class: Class::Write }.key());
             }
         };
         classes(port, other);
@@ -625,7 +625,7 @@ impl Scheduler {
 
     /// Cycles 2 and 3: each source takes its best request, and the ports are marked busy.
     fn accept(&mut self, start: Time, issue_at: Time, take: &mut impl FnMut(Match)) {
-        self.foresee_grants();
+        self.prefetch_grants();
         for index in 0..self.scratch.sources.len() {
             let (source, first) = self.scratch.sources[index];
             let target = if self.scratch.count[source as usize] == 1 { first } else { self.best_request(source) };
@@ -635,7 +635,7 @@ impl Scheduler {
 
     /// Most requests will be granted, and each demand is in another cold place: all are fetched at
     /// once.
-    fn foresee_grants(&self) {
+    fn prefetch_grants(&self) {
         for (source, Peer { port, class }) in &self.scratch.sources {
             let head = self.first(Channel { source: NodeId(*source), target: NodeId(*port), class: *class });
             prefetch_index(&self.entries, head as usize);

@@ -50,7 +50,7 @@ impl<V: Copy + Default + PartialEq> Sparse<V> {
     }
     /// The value of `key` will be needed soon.
     #[inline]
-    pub fn foresee(&self, key: u32) {
+    pub fn prefetch(&self, key: u32) {
         prefetch_index(&self.plain, key as usize);
     }
     /// The keys whose values are not the default, in order.

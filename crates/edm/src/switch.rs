@@ -144,8 +144,8 @@ impl Switch {
 
     /// Prefetches the state of two ports: a message between them will arrive on `port` shortly.
     #[inline]
-    pub fn foresee(&self, port: NodeId, other: NodeId) {
-        self.scheduler.foresee(port, other);
+    pub fn prefetch(&self, port: NodeId, other: NodeId) {
+        self.scheduler.prefetch(port, other);
         if let Some(circuits) = self.circuits.get(port.index()) {
             prefetch_index(circuits.as_slices().0, 0);
         }
@@ -240,7 +240,7 @@ fn issue(circuits: &mut [VecDeque<Circuit>], made: &Match, at: Time) -> SwitchOu
     circuits[source.index()].push_back(Circuit { target, id, bytes, since: at });
     match kind {
         DemandKind::Response { request } if first => SwitchOut::Request { at, message: request, last, tag },
-        // A chunk is at most 65,535 bytes: `spec` checks it, and /G/ has 16 bits for it.
+        // A chunk is at most 65,535 bytes: `plan` checks it, and /G/ has 16 bits for it.
         _ => SwitchOut::Grant { at, to: source, grant: Grant { target, id, bytes: bytes as u16 }, last, tag },
     }
 }

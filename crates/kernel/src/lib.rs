@@ -80,9 +80,9 @@ pub enum Soon {
 }
 
 /// Receives events before they are due.
-pub trait Foresight<E> {
+pub trait Prefetcher<E> {
     /// Called for an event that will be popped soon, unless an earlier one is pushed.
-    fn foresee(&self, soon: Soon, event: &E);
+    fn prefetch(&self, soon: Soon, event: &E);
 }
 
 /// Later than the time of any separate event.
@@ -228,38 +228,38 @@ impl<E: Copy> EventQueue<E> {
         self.popped += 1;
         Some((self.now, entry.event))
     }
-    /// Pops like [`pop`](Self::pop), and shows `foresight` events that will pop soon, so that the
+    /// Pops like [`pop`](Self::pop), and shows `prefetcher` events that will pop soon, so that the
     /// caller can prefetch their memory. It shows most events once in each state of [`Soon`]. Late
     /// and isolated events appear in fewer states.
     #[inline]
-    pub fn pop_foreseeing(&mut self, foresight: &impl Foresight<E>) -> Option<(Time, E)> {
+    pub fn pop_prefetching(&mut self, prefetcher: &impl Prefetcher<E>) -> Option<(Time, E)> {
         if self.ready.left() < AHEAD {
-            self.reach_further(foresight);
+            self.reach_further(prefetcher);
         }
         let popped = self.pop()?;
         if let Some(next) = self.ready.ahead(0) {
-            foresight.foresee(Soon::Next, next);
+            prefetcher.prefetch(Soon::Next, next);
         }
         if let Some(later) = self.ready.ahead(2) {
-            foresight.foresee(Soon::Shortly, later);
+            prefetcher.prefetch(Soon::Shortly, later);
         }
         Some(popped)
     }
     /// Makes one more slot ready, if the next occupied one is close and events are still ready.
     #[inline(never)]
-    fn reach_further(&mut self, foresight: &impl Foresight<E>) {
+    fn reach_further(&mut self, prefetcher: &impl Prefetcher<E>) {
         if self.ready.left() == 0 {
             return;
         }
         let Some(slot) = self.wheel.next_occupied(self.cursor) else { return };
         if slot - self.cursor < CLOSE {
             self.reach(slot);
-            self.ready.newest_batch().for_each(|event| foresight.foresee(Soon::Later, event));
+            self.ready.newest_batch().for_each(|event| prefetcher.prefetch(Soon::Later, event));
         }
         if let Some(slot) = self.wheel.next_occupied(self.cursor) {
-            self.slab.foresee_elder(self.wheel.chain(slot));
+            self.slab.prefetch_elder(self.wheel.chain(slot));
             if let Some(after) = self.wheel.next_occupied(slot + 1) {
-                self.slab.foresee(self.wheel.chain(after));
+                self.slab.prefetch(self.wheel.chain(after));
             }
         }
     }

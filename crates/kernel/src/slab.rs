@@ -127,12 +127,12 @@ impl<E: Copy> Slab<E> {
     }
     /// Prefetches the newest bundle of a chain that will be drained in a while.
     #[inline]
-    pub(crate) fn foresee(&self, chain: Chain) {
+    pub(crate) fn prefetch(&self, chain: Chain) {
         prefetch_index(&self.bundles, chain.bundle() as usize);
     }
     /// Prefetches the bundle before the newest of a chain that will be drained soon.
     #[inline]
-    pub(crate) fn foresee_elder(&self, chain: Chain) {
+    pub(crate) fn prefetch_elder(&self, chain: Chain) {
         if let Some(newest) = self.bundles.get(chain.bundle() as usize) {
             prefetch_index(&self.bundles, newest.next as usize);
         }

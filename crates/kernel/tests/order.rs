@@ -1,7 +1,7 @@
 //! The queue returns the same as a sorted map of (time, order of insertion), for any interleaving.
 
 use base::{Seed, Span, Time};
-use kernel::{EventQueue, Foresight, Soon};
+use kernel::{EventQueue, Prefetcher, Soon};
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ struct Pair {
     pending: BTreeSet<u64>,
     pushed: u64,
     /// Whether pops show events ahead of time.
-    foresees: bool,
+    prefetches: bool,
 }
 
 /// Checks that all events shown are pending.
@@ -23,8 +23,8 @@ struct Pending<'a> {
     all: Cell<bool>,
 }
 
-impl Foresight<u64> for Pending<'_> {
-    fn foresee(&self, _: Soon, event: &u64) {
+impl Prefetcher<u64> for Pending<'_> {
+    fn prefetch(&self, _: Soon, event: &u64) {
         self.all.set(self.all.get() && self.events.contains(event));
     }
 }
@@ -72,9 +72,9 @@ impl Pair {
     fn pop(&mut self) -> Result<bool, TestCaseError> {
         let expected = self.model.pop_first().map(|(key, ())| key);
         prop_assert_eq!(self.queue.peek_time(), expected.map(|(at, _)| at));
-        let foresight = Pending { events: &self.pending, all: Cell::new(true) };
-        let popped = if self.foresees { self.queue.pop_foreseeing(&foresight) } else { self.queue.pop() };
-        prop_assert!(foresight.all.get(), "an event that is not pending was shown");
+        let prefetcher = Pending { events: &self.pending, all: Cell::new(true) };
+        let popped = if self.prefetches { self.queue.pop_prefetching(&prefetcher) } else { self.queue.pop() };
+        prop_assert!(prefetcher.all.get(), "an event that is not pending was shown");
         prop_assert_eq!(popped, expected);
         if let Some((_, event)) = popped {
             self.pending.remove(&event);
@@ -150,9 +150,9 @@ proptest! {
     #[test]
     fn any_interleaving_comes_out_by_time_and_then_by_order_of_arrival(
         steps in prop::collection::vec(step(), 1..40),
-        foresees: bool,
+        prefetches: bool,
     ) {
-        let mut pair = Pair { foresees, ..Pair::default() };
+        let mut pair = Pair { prefetches, ..Pair::default() };
         steps.into_iter().try_for_each(|step| pair.step(step))?;
         pair.step(Step::Drain)?;
     }
@@ -162,9 +162,9 @@ proptest! {
     fn ties_stay_in_order_on_every_level(
         times in prop::collection::vec(delay(), 1..6),
         picks in prop::collection::vec((any::<prop::sample::Index>(), 0u8..3, any::<bool>()), 1..3000),
-        foresees: bool,
+        prefetches: bool,
     ) {
-        let mut pair = Pair { foresees, ..Pair::default() };
+        let mut pair = Pair { prefetches, ..Pair::default() };
         for (pick, pops, aside) in picks {
             let at = Time::ps(times[pick.index(times.len())]).max(pair.queue.now());
             if aside { pair.push_aside(at) } else { pair.push(at) }

@@ -7,7 +7,7 @@ use crate::listen::listen_unless_in_use;
 use mio::net::TcpListener;
 use mio::{Interest, Registry, Token};
 use nvme::target::PortId;
-use spec::target::TargetPlan;
+use plan::target::TargetPlan;
 use std::net::SocketAddr;
 use std::ops::Range;
 

@@ -139,7 +139,7 @@ impl Sidecar {
         if form.version != VERSION {
             return Err(wrong(format!("it has version {}, and this program reads {VERSION}", form.version)));
         }
-        let uuid = spec::target::uuid_bytes(&form.uuid);
+        let uuid = plan::target::uuid_bytes(&form.uuid);
         let uuid = uuid.ok_or_else(|| wrong(format!("`{}` is no UUID", form.uuid)))?;
         Ok(Some((uuid, form.path)))
     }

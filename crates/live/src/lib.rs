@@ -2,7 +2,7 @@
 //! clock.
 //!
 //! So far it has one role, the NVMe/TCP target. [`Server`] opens what a
-//! [`spec::target::TargetPlan`] names and serves hosts; [`nvme::target::Target`] decides
+//! [`plan::target::TargetPlan`] names and serves hosts; [`nvme::target::Target`] decides
 //! everything, and this crate moves bytes, runs backends and keeps time.
 //!
 //! | to | look at |

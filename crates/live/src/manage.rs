@@ -10,7 +10,7 @@ use crate::server::Server;
 use crate::setup::{Opened, Preparation, Prepared};
 use base::Time;
 use nvme::target::{Change, CloseReason};
-use spec::target::TargetPlan;
+use plan::target::TargetPlan;
 
 impl Server {
     /// Changes what is served to `plan`, and logs each change.

@@ -5,7 +5,7 @@ use nvme::Nqn;
 use nvme::auth::{Entropy, GroupId, HashId, Secret};
 use nvme::target::{AuthenticationConfig, Channel, HostSecrets};
 use nvme::tls::{Derivation, TlsKey};
-use spec::target::{Dhchap, GroupName, HashName, HostKeys, SecretSource, Subsystem, TargetPlan, TlsDerivationName};
+use plan::target::{Dhchap, GroupName, HashName, HostKeys, SecretSource, Subsystem, TargetPlan, TlsDerivationName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;

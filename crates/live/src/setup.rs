@@ -16,7 +16,7 @@ use nvme::target::{
     TargetLimits,
 };
 use nvme::{Nqn, Text};
-use spec::target::{
+use plan::target::{
     AccessName, Backend, IoName, Limits, Namespace, Path, Port, Subsystem, TargetPlan, TlsName, uuid_bytes,
 };
 use std::collections::BTreeMap;

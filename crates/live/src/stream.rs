@@ -5,7 +5,7 @@ use crate::secrets::Secrets;
 use crate::tls::{Acceptor, Keys, Session};
 use mio::net::TcpStream;
 use nvme::target::{Channel, PortId};
-use spec::target::{Port, TargetPlan, TlsName};
+use plan::target::{Port, TargetPlan, TlsName};
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};

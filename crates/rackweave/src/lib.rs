@@ -75,10 +75,10 @@
 //! | [`Observer`] | sees the progress of a run and may stop it |
 
 pub use base::{Bytes, Operation, Rate, Seed, Span, Time};
+pub use plan::{Experiment, Files, NoFiles, Plan, PlanErrors, Point, Scale, Scene, parse};
 pub use record::{Discard, Outcome, Row, Sink, SinkError, SpanKind, Spans, Statistics, Summary};
 pub use sim::drive::{Flow, Observer, Outcomes, Progress, Unobserved};
 pub use sim::{RunError, RunOptions, run};
-pub use spec::{Experiment, Files, NoFiles, Plan, PlanErrors, Point, Scale, Scene, parse};
 
 /// Runs `plan` to its end and keeps its numbers, not its rows.
 ///

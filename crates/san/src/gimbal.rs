@@ -174,8 +174,8 @@ impl Gimbal {
     /// Prefetches the state of a tenant of which an I/O will soon arrive or complete. Has no other
     /// effect.
     #[inline]
-    pub fn foresee(&self, tenant: u32) {
-        Tenant::foresee(&self.tenants, tenant);
+    pub fn prefetch(&self, tenant: u32) {
+        Tenant::prefetch(&self.tenants, tenant);
     }
 
     /// Returns the next I/O for the drive, or `None` if none waits, or if those that wait lack

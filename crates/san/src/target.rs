@@ -279,39 +279,39 @@ impl Target {
 
     /// Prefetches the session state of a packet that will arrive soon. Has no other effect.
     #[inline]
-    pub fn foresee(&self, packet: &Packet) {
+    pub fn prefetch(&self, packet: &Packet) {
         if let Some(seat) = self.seat(packet.tag.session).filter(|seat| seat.place != UNUSED) {
-            self.drives[seat.drive as usize].foresee(seat.tenant);
+            self.drives[seat.drive as usize].prefetch(seat.tenant);
             prefetch_index(&self.sessions, seat.place as usize);
         }
     }
 
-    /// Prefetches the slot of the packet that arrives next, after [`foresee`](Self::foresee).
+    /// Prefetches the slot of the packet that arrives next, after [`prefetch`](Self::prefetch).
     #[inline]
-    pub fn foresee_next(&self, packet: &Packet) {
+    pub fn prefetch_next(&self, packet: &Packet) {
         if let Some(seat) = self.seat(packet.tag.session).filter(|seat| seat.place != UNUSED) {
-            self.sessions[seat.place as usize].foresee(packet);
+            self.sessions[seat.place as usize].prefetch(packet);
         }
     }
 
-    /// As [`foresee`](Self::foresee), for a job that will soon complete.
+    /// As [`prefetch`](Self::prefetch), for a job that will soon complete.
     #[inline]
-    pub fn foresee_job(&self, job: JobId) {
-        self.flights.foresee(job);
+    pub fn prefetch_job(&self, job: JobId) {
+        self.flights.prefetch(job);
     }
 
     /// Prefetches the state that the answer of the next completed job changes.
     #[inline]
-    pub fn foresee_answer(&self, job: JobId) {
+    pub fn prefetch_answer(&self, job: JobId) {
         if let Some(flight) = self.flights.get(job) {
-            self.foresee_session(&self.sessions[flight.session()], &flight.packet);
+            self.prefetch_session(&self.sessions[flight.session()], &flight.packet);
         }
     }
 
     #[inline]
-    fn foresee_session(&self, session: &Session, packet: &Packet) {
-        session.foresee(packet);
-        self.drives[session.drive].foresee(session.tenant);
+    fn prefetch_session(&self, session: &Session, packet: &Packet) {
+        session.prefetch(packet);
+        self.drives[session.drive].prefetch(session.tenant);
     }
 
     /// Returns the index of a session, and adds it at its first use.

@@ -146,7 +146,7 @@ impl Trail {
     }
     /// Prefetches the hops of a route of the usual length.
     #[inline]
-    pub fn foresee_hops(&self) {
+    pub fn prefetch_hops(&self) {
         prefetch_index(&self.near, HOPS_USUAL - 1);
     }
     /// Whether `vertex` is among the hops.

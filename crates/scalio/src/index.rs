@@ -110,7 +110,7 @@ impl<V: Value> Index<V> {
 
     /// Prefetches a block that will be read or changed soon.
     #[inline]
-    pub fn foresee(&self, block: u32) {
+    pub fn prefetch(&self, block: u32) {
         let first = block as usize * self.slots_per_block;
         prefetch_index(&self.headers, block as usize);
         (first..first + self.slots_per_block).for_each(|slot| prefetch_index(&self.slots, slot));

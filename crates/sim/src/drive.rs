@@ -8,7 +8,7 @@ use crate::slab::Slab;
 use base::{Bytes, Operation, Request, Span, Time};
 use hardware::{Dram, DramConfig};
 use history::StoreHistory;
-use kernel::{EventQueue, Foresight, Soon};
+use kernel::{EventQueue, Prefetcher, Soon};
 use record::metric::Meter;
 use record::{
     Audit, Backlog, Keep, Keeper, Ledger, Outcome, Place, Pool, Row, RunFacts, RunIdentity, Sink, SinkError, SpanKind,
@@ -97,19 +97,19 @@ pub trait Rig {
     fn on(&mut self, event: Self::Event, context: &mut Context<'_, Self::Event>);
     /// Whether it wants to be told of its events before they are due. That costs a little each
     /// time.
-    const FORESEES: bool = false;
+    const PREFETCHES: bool = false;
     /// One of its own events is due soon: a large rig fetches what it will need from memory, and
     /// says which request the event may end, if it knows. Nothing else comes of it.
     #[inline]
-    fn foresee(&self, _soon: Soon, _event: Self::Event) -> Option<Ticket> {
+    fn prefetch(&self, _soon: Soon, _event: Self::Event) -> Option<Ticket> {
         None
     }
     /// The same for a request that will be issued soon.
     #[inline]
-    fn foresee_request(&self, _request: &Request) {}
+    fn prefetch_request(&self, _request: &Request) {}
     /// The same while the request waits for its time.
     #[inline]
-    fn foresee_issue(&self, _soon: Soon, _request: &Request) {}
+    fn prefetch_issue(&self, _soon: Soon, _request: &Request) {}
     /// The end-to-end time of such a request alone in this network; `None` where no formula gives
     /// it.
     fn unloaded(&self, operation: Operation, bytes: Bytes) -> Option<Span>;
@@ -390,24 +390,24 @@ fn summarizer(identity: RunIdentity, limits: &Limits) -> Summarizer {
 }
 
 /// Has what an event will need fetched from memory.
-struct Foreseeing<'a, R> {
+struct Prefetching<'a, R> {
     rig: &'a R,
     in_flight: &'a Slab<InFlight>,
     arrivals: &'a Slab<Arrival>,
 }
 
-impl<R: Rig> Foresight<Event<R::Event>> for Foreseeing<'_, R> {
+impl<R: Rig> Prefetcher<Event<R::Event>> for Prefetching<'_, R> {
     #[inline(always)]
-    fn foresee(&self, soon: Soon, event: &Event<R::Event>) {
+    fn prefetch(&self, soon: Soon, event: &Event<R::Event>) {
         match event {
             Event::Rig(event) => {
-                if let Some(ticket) = self.rig.foresee(soon, *event) {
-                    self.in_flight.foresee(ticket.0);
+                if let Some(ticket) = self.rig.prefetch(soon, *event) {
+                    self.in_flight.prefetch(ticket.0);
                 }
             }
             Event::Arrival(slot) => {
                 if let Some(arrival) = self.arrivals.get(*slot) {
-                    self.rig.foresee_issue(soon, &arrival.request);
+                    self.rig.prefetch_issue(soon, &arrival.request);
                 }
             }
         }
@@ -476,11 +476,11 @@ impl<R: Rig> Drive<'_, R> {
 
     #[inline(always)]
     fn next_event(&mut self) -> Option<(Time, Event<R::Event>)> {
-        if !R::FORESEES {
+        if !R::PREFETCHES {
             return self.queue.pop();
         }
-        let foreseeing = Foreseeing { rig: &*self.rig, in_flight: &self.in_flight, arrivals: &self.arrivals };
-        self.queue.pop_foreseeing(&foreseeing)
+        let prefetching = Prefetching { rig: &*self.rig, in_flight: &self.in_flight, arrivals: &self.arrivals };
+        self.queue.pop_prefetching(&prefetching)
     }
 
     fn live(&self) -> u64 {
@@ -493,7 +493,7 @@ impl<R: Rig> Drive<'_, R> {
     }
 
     fn expect(&mut self, arrival: Arrival) {
-        self.rig.foresee_request(&arrival.request);
+        self.rig.prefetch_request(&arrival.request);
         let at = arrival.at;
         let slot = self.arrivals.insert(arrival);
         self.exhausted = false;

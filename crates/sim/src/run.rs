@@ -5,8 +5,8 @@ use crate::rigs::blox::BuildError;
 use crate::rigs::san::SanBuildError;
 use crate::scene::{Scene, Stage};
 use base::{Span, Time};
+use plan::Plan;
 use record::{Discard, Keep, Sink, SinkError, Transient};
-use spec::Plan;
 use std::collections::BTreeMap;
 
 /// Options of a run beside its plan.
@@ -52,7 +52,7 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<Outcomes, RunError> {
     match plan.warm_up() {
-        Some(spec::WarmUp::Auto) => run_twice(plan, options, sink, observer),
+        Some(plan::WarmUp::Auto) => run_twice(plan, options, sink, observer),
         _ => run_once(Stage { plan, options, sink, observer, warm_up_found: None }),
     }
 }
@@ -60,12 +60,12 @@ pub fn run(
 /// The only list of scenes.
 fn scene(plan: &Plan) -> &dyn Scene {
     match &plan.scene {
-        spec::Scene::Messages(scene) => scene.as_ref(),
-        spec::Scene::Blox(scene) => scene.as_ref(),
-        spec::Scene::San(scene) => scene.as_ref(),
-        spec::Scene::Wear(scene) => scene.as_ref(),
-        spec::Scene::SDirect(scene) => scene.as_ref(),
-        spec::Scene::Scalio(scene) => scene.as_ref(),
+        plan::Scene::Messages(scene) => scene.as_ref(),
+        plan::Scene::Blox(scene) => scene.as_ref(),
+        plan::Scene::San(scene) => scene.as_ref(),
+        plan::Scene::Wear(scene) => scene.as_ref(),
+        plan::Scene::SDirect(scene) => scene.as_ref(),
+        plan::Scene::Scalio(scene) => scene.as_ref(),
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
 
     fn plan(text: &str) -> Plan {
         let experiment =
-            spec::parse("shared.toml", text, &spec::NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}"));
+            plan::parse("shared.toml", text, &plan::NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}"));
         experiment.points(None).remove(0).plan
     }
 

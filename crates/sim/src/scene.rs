@@ -6,9 +6,9 @@ use crate::drive::{Limits, Observer, Played, Rig, WarmUp, play};
 use crate::run::{RunError, RunOptions};
 use base::{Seed, Span};
 use hardware::DramConfig;
+use plan::Plan;
 use record::metric;
 use record::{RunIdentity, Sink};
-use spec::Plan;
 use workload::Source;
 
 /// A scene of plans. Each is implemented in the folder of its rig.
@@ -38,7 +38,7 @@ impl Stage<'_> {
     }
 
     /// Limits without a memory of the nodes and without a planned load.
-    pub(crate) fn limits(&self, run: spec::Run) -> Limits {
+    pub(crate) fn limits(&self, run: plan::Run) -> Limits {
         Limits {
             warm_up: warm_up(run),
             drain: run.drain_limit,
@@ -72,11 +72,11 @@ impl Stage<'_> {
     }
 }
 
-fn warm_up(run: spec::Run) -> WarmUp {
+fn warm_up(run: plan::Run) -> WarmUp {
     match run.warm_up {
-        spec::WarmUp::Time(span) => WarmUp::Time(span),
-        spec::WarmUp::Requests(count) => WarmUp::Requests(count),
+        plan::WarmUp::Time(span) => WarmUp::Time(span),
+        plan::WarmUp::Requests(count) => WarmUp::Requests(count),
         // A first run without a warm-up finds it.
-        spec::WarmUp::Auto => WarmUp::Time(Span::ZERO),
+        plan::WarmUp::Auto => WarmUp::Time(Span::ZERO),
     }
 }

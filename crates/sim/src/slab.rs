@@ -66,7 +66,7 @@ impl<T> Slab<T> {
     }
     /// Prefetches something that will be needed soon.
     #[inline]
-    pub(crate) fn foresee(&self, index: u32) {
+    pub(crate) fn prefetch(&self, index: u32) {
         prefetch_index(&self.slots, index as usize);
     }
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {

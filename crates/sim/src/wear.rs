@@ -11,11 +11,11 @@ use blox::{
     Assignment, DriveFlash, GlobalConfig, LocalConfig, SsdPlace, SwapTrigger, WearArm, WearConfig, WearModel,
     WearReport, WearWorkload, imbalance,
 };
-use record::metric::{self, Meter};
-use record::{RunIdentity, Summary};
-use spec::wear::{
+use plan::wear::{
     ArmName, DAYS_PER_YEAR, LocalLevelling, Replacement, TriggerName, Wear, WearAssignmentName, WearLoad,
 };
+use record::metric::{self, Meter};
+use record::{RunIdentity, Summary};
 
 const NS_PER_DAY: f64 = 86_400e9;
 /// The server whose drives are told one by one (Figure 22 shows one server).

@@ -6,11 +6,11 @@ mod blox_support;
 use base::{Bytes, Operation, Request, Seed, Span, Time};
 use blox::VssdId;
 use blox_support::{Change, Played, plan, played, rack};
+use plan::Files;
 use record::RunIdentity;
 use record::metric::Meter;
 use sim::drive::{Context, Limits, Rig, Ticket, Unobserved, WarmUp, drive};
 use sim::rigs::blox::{BloxEvent, BloxRig};
-use spec::Files;
 use std::collections::BTreeMap;
 
 /// A rack whose drives have to collect all the time, but not so hard that they ever must.

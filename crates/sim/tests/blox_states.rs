@@ -6,10 +6,10 @@ mod blox_support;
 use base::Seed;
 use blox_support::{Change, plan, plan_from, play, played, rack};
 use hardware::ssd::{VictimPolicy, uniform_amplification};
+use plan::Files;
+use plan::blox::{Collection, CoordinationName, PAGE};
 use record::SpanKind;
 use sim::precondition;
-use spec::Files;
-use spec::blox::{Collection, CoordinationName, PAGE};
 use std::io::{BufRead, Cursor};
 
 /// A file in memory, whatever it is called.

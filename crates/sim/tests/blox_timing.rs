@@ -5,8 +5,8 @@ mod blox_support;
 use base::{Bytes, NodeId, Operation, Rate, Span};
 use blox::{Body, Packet, Page, ReplicaMessage, Tag, Timestamp, Value, VssdId};
 use blox_support::{Played, SMALL, plan, plan_from, plan_of, play, played, rack};
+use plan::{Files, NoFiles};
 use record::{Row, SpanKind};
-use spec::{Files, NoFiles};
 
 const HOST: Span = Span::us(1);
 const PROPAGATION: Span = Span::ns(10);

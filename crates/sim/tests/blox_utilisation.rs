@@ -4,8 +4,8 @@
 mod blox_support;
 
 use blox_support::{plan, play, played, rack};
+use plan::blox::PAGE;
 use record::{Row, SpanKind};
-use spec::blox::PAGE;
 
 #[test]
 fn of_a_load_of_reads_the_channels_carry_a_pages_transfer_a_read() {

@@ -7,11 +7,11 @@ use base::{Bytes, NodeId, Operation, Rate, Seed, Span, Time};
 use edm::pcs::frame::frame_blocks;
 use edm::pcs::memory::{read_request_blocks, response_blocks};
 use edm::pcs::multiplex::Policy;
+use plan::BackgroundStream;
 use proptest::prelude::*;
 use record::{Outcome, Row, SpanKind, Summary};
 use sim::drive::Rig;
 use sim::rigs::edm::{Background, EdmRig, EdmRigConfig, Fault, FaultKind};
-use spec::BackgroundStream;
 use support::{Script, cluster, play, testbed, uniform};
 
 const POLICIES: [Policy; 3] = [Policy::Strict, Policy::Fair, Policy::None];
@@ -25,7 +25,7 @@ fn stream(name: &str, frame: u64, load: f64, burst_frames: u32) -> BackgroundStr
 }
 
 fn with(config: EdmRigConfig, preemption: Policy, streams: Vec<BackgroundStream>) -> EdmRigConfig {
-    let frames = spec::Background { streams, egress_queue: Bytes::kib(1_024) };
+    let frames = plan::Background { streams, egress_queue: Bytes::kib(1_024) };
     let background = Background { frames, preemption, seed: Seed(11) };
     EdmRigConfig { background: Some(background), ..config }
 }

@@ -1,10 +1,10 @@
 //! A fitted drive works in every scene that has drives. The table that `rackweave fit` writes is
 //! accepted as it is, and latency is the fitted drive's.
 
+use plan::NoFiles;
 use record::Summary;
 use sim::drive::Unobserved;
 use sim::{RunOptions, run};
-use spec::NoFiles;
 
 const DEVICES: &str = "
 [design]
@@ -93,11 +93,11 @@ fio = 'fio-3.36'
 fn play(text: &str) -> Summary {
     let text = format!("title = 'fitted'\nseed = 1\n{text}");
     let experiment =
-        spec::parse("fitted.toml", &text, &NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
+        plan::parse("fitted.toml", &text, &NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
     let plan = experiment.points(None).remove(0).plan;
     let printed = plan.to_toml();
     let again =
-        spec::parse("printed.toml", &printed, &NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}\n{printed}"));
+        plan::parse("printed.toml", &printed, &NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}\n{printed}"));
     assert_eq!(again.points(None).remove(0).plan.hash(), plan.hash(), "a printed plan is the plan\n{printed}");
     let mut rows: Vec<record::Row> = Vec::new();
     run(&plan, &RunOptions::default(), &mut rows, &mut Unobserved).unwrap_or_else(|error| panic!("{error}")).summary
@@ -122,7 +122,7 @@ fn a_fitted_drive_reads_as_slowly_as_it_does_in_every_scene_with_drives() {
 #[test]
 fn a_preset_that_two_tables_name_must_be_one() {
     let text = format!("title = 'two'\n{DEVICES}{}", fitted(60)).replace("[machine]", "[machine]\npreset = 'p3700'");
-    let said = spec::parse("two.toml", &text, &NoFiles, &[]).unwrap_err().to_string();
+    let said = plan::parse("two.toml", &text, &NoFiles, &[]).unwrap_err().to_string();
     assert!(said.contains("machine.preset: preset = p3700 here, and tlc-gen4 in [flash]"), "{said}");
 }
 

@@ -3,10 +3,10 @@
 mod racks;
 
 use base::Span;
+use plan::{Files, Plan, Scale};
 use record::{Outcome, Row, Sink, SinkError, SpanKind};
 use sim::drive::{Flow, Observer, Progress};
 use sim::{RunOptions, run};
-use spec::{Files, Plan, Scale};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -114,7 +114,7 @@ fn play_shipped(points: usize, events: u64) {
         let text = fs::read_to_string(&path).expect("a file that was listed");
         let name = path.to_string_lossy();
         let files = Beside(path.parent().expect("a file lies in a folder").to_owned());
-        let experiment = spec::parse(&name, &text, &files, &[]).unwrap_or_else(|errors| panic!("{errors}"));
+        let experiment = plan::parse(&name, &text, &files, &[]).unwrap_or_else(|errors| panic!("{errors}"));
         let all = experiment.points(Some(Scale::Quick));
         let step = all.len().div_ceil(points).max(1);
         for point in all.iter().step_by(step) {

@@ -4,10 +4,10 @@
 
 use base::{Bytes, NodeId, Operation, Rate, Seed, Span, Time};
 use hardware::{DramConfig, EthernetStack};
+use plan::{Design, Protocol};
 use sim::drive::{Rig, Ticket};
 use sim::rigs::packet::{Bench, PacketRig, PacketRigConfig};
 use sim::rigs::rivals;
-use spec::{Design, Protocol};
 use transport::config::{Dcqcn, Dctcp, Pfabric, RateControl};
 use transport::{Host, Switch};
 
@@ -35,14 +35,14 @@ mod dcqcn {
     /// SIGCOMM'15: of its testbed.
     const RATE: Rate = Rate::gbps(40);
 
-    /// What a plan has by `design.dcqcn.preset`; `spec` holds it against what is published.
+    /// What a plan has by `design.dcqcn.preset`; `plan` holds it against what is published.
     fn preset(name: &str, rate: Rate) -> Dcqcn {
         let text = format!(
             "title = 'preset'\nfabric = {{ nodes = 2, rate = '{rate}' }}\n\
              design = {{ name = 'dcqcn', dcqcn.preset = '{name}' }}\n\
              workload = {{ load = 0.5 }}\nrun = {{ requests = 1000 }}\n"
         );
-        let experiment = spec::parse("preset.toml", &text, &spec::NoFiles, &[]);
+        let experiment = plan::parse("preset.toml", &text, &plan::NoFiles, &[]);
         let plan = experiment.unwrap_or_else(|errors| panic!("{errors}")).points(None).remove(0).plan;
         let Design::Packet(rival) = plan.messages().expect("DCQCN carries messages").design else { panic!("a rival") };
         let Protocol::Dcqcn(config) = rival.protocol else { panic!("DCQCN") };

@@ -1,10 +1,10 @@
 //! What control costs a SAN by default, against the same network without it.
 
 use base::Time;
+use plan::Plan;
 use record::{Row, Summary};
 use sim::drive::Unobserved;
 use sim::{RunOptions, run};
-use spec::Plan;
 
 /// A file of a SAN whose defaults are on trial: `more` are lines of tables that are not here.
 fn file(design: &str, fabric: &str, io: &str, more: &str) -> String {
@@ -15,7 +15,7 @@ fn file(design: &str, fabric: &str, io: &str, more: &str) -> String {
 }
 
 fn plan(text: &str) -> Plan {
-    let experiment = spec::parse("costs.toml", text, &spec::NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    let experiment = plan::parse("costs.toml", text, &plan::NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}"));
     experiment.points(None).remove(0).plan
 }
 

@@ -2,13 +2,13 @@
 //! torus carries what it can; nobody starves.
 
 use base::{Bytes, Rate, Span, Time};
+use plan::{Plan, Scene};
 use record::{Outcome, Row, Summary};
 use sim::drive::Unobserved;
 use sim::{RunOptions, run};
-use spec::{Plan, Scene};
 
 fn plan(text: &str) -> Plan {
-    let experiment = spec::parse("shared.toml", text, &spec::NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    let experiment = plan::parse("shared.toml", text, &plan::NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}"));
     experiment.points(None).remove(0).plan
 }
 

@@ -2,10 +2,10 @@
 
 use base::{Bytes, Span};
 use hardware::Verb;
+use plan::{Plan, Scene};
 use record::{Row, SpanKind, Summary};
 use sim::drive::Unobserved;
 use sim::{RunOptions, run};
-use spec::{Plan, Scene};
 
 const SMALL: &str = r#"
 title = "pairs"
@@ -26,7 +26,7 @@ warm_up_requests = 0
 "#;
 
 fn plan(text: &str) -> Plan {
-    let experiment = spec::parse("pairs.toml", text, &spec::NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    let experiment = plan::parse("pairs.toml", text, &plan::NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}"));
     experiment.points(None).remove(0).plan
 }
 

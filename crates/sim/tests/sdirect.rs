@@ -2,10 +2,10 @@
 //! promise?
 
 use base::{Bytes, Rate, Span, Time};
+use plan::{NoFiles, Plan};
 use record::{Outcome, Row, SpanKind};
 use sim::drive::{Outcomes, Unobserved};
 use sim::{RunOptions, run};
-use spec::{NoFiles, Plan};
 
 const SMALL: &str = "title = 'devices'\nmachine.blocks_per_plane = 16\nrun.warm_up = '0ns'\n";
 const DESIGNS: [&str; 4] = ["s-direct", "linux", "spdk", "target-offload"];
@@ -15,7 +15,7 @@ fn plan(keys: &str) -> Plan {
     let requests = if keys.contains("run.requests") { "" } else { "run.requests = 400\n" };
     let text = format!("{SMALL}{design}{requests}{keys}\n");
     let experiment =
-        spec::parse("small.toml", &text, &NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
+        plan::parse("small.toml", &text, &NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
     experiment.points(None).remove(0).plan
 }
 

@@ -1,4 +1,4 @@
-//! The parameters of every kind of network, without defaults: these are in `spec`.
+//! The parameters of every kind of network, without defaults: these are in `plan`.
 
 use crate::grid::Grid;
 use base::{Length, Rate};

@@ -1,5 +1,5 @@
 //! Parameters of the rivals. Plain structs with all fields mandatory; defaults and checks are in
-//! `spec`.
+//! `plan`.
 
 use base::{Bytes, Span};
 use serde::Serialize;

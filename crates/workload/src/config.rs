@@ -1,5 +1,5 @@
 //! What a workload is made of. Plain structs with every field given; defaults and checks are in
-//! `spec`.
+//! `plan`.
 
 use base::{Bytes, NodeId, Operation, Span, Time};
 use serde::Serialize;

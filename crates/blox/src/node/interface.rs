@@ -9,7 +9,7 @@ use crate::predict::{AlphaError, IdleConfig};
 use crate::schedule::SchedulerConfig;
 use base::{NodeId, Span};
 
-/// A storage server. Every field is given; `spec` has the defaults.
+/// A storage server. Every field is given; `plan` has the defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeConfig {
     /// Its address.

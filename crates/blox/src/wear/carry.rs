@@ -10,7 +10,7 @@ use crate::id::{Page, Value, VssdId};
 use base::{Program, Span, Time};
 use std::collections::{BTreeMap, VecDeque};
 
-/// How a server swaps. Every field is given; `spec` has the defaults.
+/// How a server swaps. Every field is given; `plan` has the defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CarrierConfig {
     /// Pages of each vSSD.

@@ -7,7 +7,7 @@ use live::{Host, HostError, RemoteDisk, RunError, Server, ServerOptions, Stopper
 use nvme::initiator::InitiatorConfig;
 use nvme::pdu::Digests;
 use nvme::{HostId, Nqn};
-use spec::target::{TargetPlan, parse};
+use plan::target::{TargetPlan, parse};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -37,7 +37,7 @@ impl Running {
         let (sender, receiver) = std::sync::mpsc::channel();
         let metrics = plan.metrics.clone();
         let thread = std::thread::spawn(move || {
-            let open = |namespace: &spec::target::Namespace| storage_of(namespace.id);
+            let open = |namespace: &plan::target::Namespace| storage_of(namespace.id);
             let options = ServerOptions { storage: Some(&open), ..ServerOptions::default() };
             let mut server = Server::start(&plan, options).expect("it starts");
             sender.send((server.addresses()[0].to_string(), server.stopper())).expect("somebody waits");

@@ -66,7 +66,7 @@ impl Tenant {
 
     /// Prefetches both cache lines of a tenant.
     #[inline]
-    pub(super) fn foresee(tenants: &[Tenant], tenant: u32) {
+    pub(super) fn prefetch(tenants: &[Tenant], tenant: u32) {
         let Some(tenant) = tenants.get(tenant as usize) else { return };
         prefetch_index(slice::from_ref(&tenant.waiting), 0);
         prefetch_index(slice::from_ref(&tenant.near), 0);

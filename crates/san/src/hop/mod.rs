@@ -206,17 +206,17 @@ impl Hop {
 
     /// Prefetches the bookings of a packet that will soon arrive on a port. Has no other effect.
     #[inline]
-    pub fn foresee(&self, port: Port, packet: &Packet) {
+    pub fn prefetch(&self, port: Port, packet: &Packet) {
         if let Some((booked, class)) = self.booked_for(port, packet) {
-            booked.foresee(class);
+            booked.prefetch(class);
         }
     }
 
-    /// Prefetches the bookings of the packet that arrives next, after [`foresee`](Self::foresee).
+    /// Prefetches the bookings of the packet that arrives next, after [`prefetch`](Self::prefetch).
     #[inline]
-    pub fn foresee_next(&self, port: Port, packet: &Packet) {
+    pub fn prefetch_next(&self, port: Port, packet: &Packet) {
         if let Some((booked, class)) = self.booked_for(port, packet) {
-            booked.foresee_live(class);
+            booked.prefetch_live(class);
         }
     }
 

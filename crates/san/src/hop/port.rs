@@ -198,14 +198,14 @@ impl EgressPort {
 impl Booked {
     /// Prefetches the bookings of a class.
     #[inline]
-    pub(super) fn foresee(&self, class: ClassId) {
-        self.bookings.foresee(class);
+    pub(super) fn prefetch(&self, class: ClassId) {
+        self.bookings.prefetch(class);
     }
 
-    /// Prefetches the class after [`foresee`](Self::foresee).
+    /// Prefetches the class after [`prefetch`](Self::prefetch).
     #[inline]
-    pub(super) fn foresee_live(&self, class: ClassId) {
-        self.bookings.foresee_live(class);
+    pub(super) fn prefetch_live(&self, class: ClassId) {
+        self.bookings.prefetch_live(class);
     }
 
     /// Books for a read; from now on its session's bucket fills faster.

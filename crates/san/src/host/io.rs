@@ -205,7 +205,7 @@ impl Ios {
     }
 
     #[inline]
-    pub(super) fn foresee(&self, place: IoPlace) {
+    pub(super) fn prefetch(&self, place: IoPlace) {
         let Some(Place { io, .. }) = self.places.get(place.place as usize) else { return };
         prefetch_index(slice::from_ref(&io.tag), 0);
         prefetch_index(slice::from_ref(&io.sends), 0);

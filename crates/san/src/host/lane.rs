@@ -116,7 +116,7 @@ impl Sessions {
 
     /// Prefetches a session.
     #[inline]
-    pub(super) fn foresee(&self, session: u32) {
+    pub(super) fn prefetch(&self, session: u32) {
         prefetch_index(&self.used, session as usize);
     }
 }
@@ -171,7 +171,7 @@ impl Lanes {
 
     /// Prefetches a lane.
     #[inline]
-    pub(super) fn foresee(&self, session: u32, lane: u8) {
+    pub(super) fn prefetch(&self, session: u32, lane: u8) {
         if let Some(lane) = self.get(session, lane) {
             // By addresses alone: nothing of the lane is read.
             (0..LANE_LINES).for_each(|line| prefetch_index(slice::from_ref(&lane.suspect_until), line * TIMES_A_LINE));

@@ -7,28 +7,28 @@ use base::{Operation, Time};
 impl Host {
     /// Prefetches the session with a drive. Has no other effect.
     #[inline]
-    pub fn foresee_session(&self, drive: DriveId) {
+    pub fn prefetch_session(&self, drive: DriveId) {
         if let Some(session) = self.sessions.with(drive) {
-            self.sessions.foresee(session);
-            self.lanes.foresee(session, 0);
+            self.sessions.prefetch(session);
+            self.lanes.prefetch(session, 0);
         }
     }
 
     /// Prefetches the session and the I/O of a packet that will arrive soon.
     #[inline]
-    pub fn foresee(&self, packet: &Packet) {
+    pub fn prefetch(&self, packet: &Packet) {
         let Some(session) = self.sessions.with(packet.drive) else { return };
-        self.sessions.foresee(session);
-        self.lanes.foresee(session, Attempt::of_bits(packet.tag.attempt).lane);
+        self.sessions.prefetch(session);
+        self.lanes.prefetch(session, Attempt::of_bits(packet.tag.attempt).lane);
     }
 
-    /// Prefetches the I/O of the packet that arrives next, after [`foresee`](Self::foresee).
+    /// Prefetches the I/O of the packet that arrives next, after [`prefetch`](Self::prefetch).
     #[inline]
-    pub fn foresee_next(&self, packet: &Packet) {
+    pub fn prefetch_next(&self, packet: &Packet) {
         let Some(session) = self.sessions.with(packet.drive) else { return };
         let lane = self.lanes.get(session, Attempt::of_bits(packet.tag.attempt).lane);
         if let Some(io) = lane.and_then(|lane| lane.queue.get(packet.tag.command).ok()) {
-            self.ios.foresee(*io);
+            self.ios.prefetch(*io);
         }
     }
 

@@ -109,14 +109,14 @@ impl Bookings {
 
     /// Prefetches a class.
     #[inline]
-    pub(crate) fn foresee(&self, class: ClassId) {
-        self.classes.foresee(class);
+    pub(crate) fn prefetch(&self, class: ClassId) {
+        self.classes.prefetch(class);
     }
 
-    /// Prefetches the state of a class, whose table entry [`foresee`](Self::foresee) fetched.
+    /// Prefetches the state of a class, whose table entry [`prefetch`](Self::prefetch) fetched.
     #[inline]
-    pub(crate) fn foresee_live(&self, class: ClassId) {
-        self.classes.foresee_live(class);
+    pub(crate) fn prefetch_live(&self, class: ClassId) {
+        self.classes.prefetch_live(class);
     }
 
     /// Returns the fill rate of a class's bucket; zero if it has booked nothing.

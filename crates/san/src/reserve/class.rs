@@ -168,13 +168,13 @@ impl Classes {
 
     /// Prefetches the entry of a class.
     #[inline]
-    pub fn foresee(&self, class: ClassId) {
+    pub fn prefetch(&self, class: ClassId) {
         prefetch_index(&self.entries, self.home(class));
     }
 
-    /// Prefetches the live state of a class, whose table entry [`foresee`](Self::foresee) fetched.
+    /// Prefetches the live state of a class, whose table entry [`prefetch`](Self::prefetch) fetched.
     #[inline]
-    pub fn foresee_live(&self, class: ClassId) {
+    pub fn prefetch_live(&self, class: ClassId) {
         if let Some(entry) = self.known(class) {
             prefetch_index(&self.live, self.entries[entry].place as usize);
         }

@@ -61,9 +61,9 @@ impl Drive {
 
     /// Prefetches the state of a tenant.
     #[inline]
-    pub(super) fn foresee(&self, tenant: u32) {
+    pub(super) fn prefetch(&self, tenant: u32) {
         if let Queue::Gimbal { switch, .. } = &self.queue {
-            switch.foresee(tenant);
+            switch.prefetch(tenant);
         }
     }
 

@@ -205,7 +205,7 @@ impl Flights {
 
     /// Prefetches three cache lines: the packet with its trail, and the fields before it.
     #[inline]
-    pub(super) fn foresee(&self, job: JobId) {
+    pub(super) fn prefetch(&self, job: JobId) {
         let Some(Place { flight, .. }) = self.places.get(job.place() as usize) else { return };
         prefetch_index(slice::from_ref(&flight.arrived), 0);
         prefetch_index(slice::from_ref(&flight.packet), 0);
@@ -350,7 +350,7 @@ impl Session {
     }
 
     #[inline]
-    pub(super) fn foresee(&self, packet: &Packet) {
+    pub(super) fn prefetch(&self, packet: &Packet) {
         prefetch_index(&self.slots, self.slot_of(packet));
     }
 

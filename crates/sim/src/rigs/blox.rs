@@ -48,7 +48,7 @@ pub use prepare::{Prepared, PreparedVssd, precondition};
 
 /// The rack.
 pub struct BloxRig {
-    plan: spec::blox::Blox,
+    plan: plan::blox::Blox,
     places: Places,
     programs: Programs,
     reach: Reach,
@@ -90,7 +90,7 @@ impl Rig for BloxRig {
     }
 
     fn issue(&mut self, ticket: Ticket, request: &Request, _intended: Time, context: Now<'_, '_>) {
-        let page = spec::blox::PAGE.count();
+        let page = plan::blox::PAGE.count();
         let first = request.address / page;
         let pages = ((request.address + request.bytes.count()).div_ceil(page) - first).max(1) as u32;
         let volume = request.target.0 - self.places.clients;

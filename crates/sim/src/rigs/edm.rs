@@ -19,13 +19,13 @@ mod event;
 mod faults;
 mod flight;
 mod flights;
-mod foresee;
 mod grants;
 mod inside;
 mod nodes;
 mod plan;
 mod planes;
 mod ports;
+mod prefetch;
 mod track;
 
 pub use background::Background;
@@ -96,7 +96,7 @@ pub struct EdmRig {
 type Ctx<'a, 'b> = &'a mut Context<'b, EdmEvent>;
 
 impl EdmRig {
-    /// A network at rest. `config` was checked by `spec`: at most 512 nodes, chunks of at most
+    /// A network at rest. `config` was checked by `plan`: at most 512 nodes, chunks of at most
     /// 65,535 bytes.
     pub fn new(config: EdmRigConfig) -> EdmRig {
         let place = Place { nodes: config.nodes, rate: config.rate };
@@ -303,15 +303,15 @@ impl Rig for EdmRig {
         }
     }
 
-    const FORESEES: bool = true;
+    const PREFETCHES: bool = true;
 
     #[inline(always)]
-    fn foresee(&self, soon: Soon, event: EdmEvent) -> Option<Ticket> {
+    fn prefetch(&self, soon: Soon, event: EdmEvent) -> Option<Ticket> {
         self.fetch(soon, event)
     }
 
-    fn foresee_request(&self, request: &Request) {
-        self.nodes[request.source.index()].host.foresee_request(request.target);
+    fn prefetch_request(&self, request: &Request) {
+        self.nodes[request.source.index()].host.prefetch_request(request.target);
     }
 
     fn unloaded(&self, operation: Operation, bytes: Bytes) -> Option<Span> {

@@ -4,7 +4,7 @@ use super::{edm, rivals};
 use crate::drive::{Limits, Played, Rig};
 use crate::run::RunError;
 use crate::scene::{Scene, Stage};
-use spec::{Design, Messages};
+use plan::{Design, Messages};
 use workload::Generator;
 
 impl Scene for Messages {

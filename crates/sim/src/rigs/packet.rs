@@ -61,13 +61,13 @@ pub struct PacketRigConfig {
 
 impl PacketRigConfig {
     /// The network of `plan` for `rival`.
-    pub fn of(plan: &spec::Messages, rival: &spec::Packet, seed: Seed, wire_check: bool) -> PacketRigConfig {
+    pub fn of(plan: &plan::Messages, rival: &plan::Packet, seed: Seed, wire_check: bool) -> PacketRigConfig {
         PacketRigConfig {
             nodes: plan.fabric.nodes,
             rate: plan.fabric.rate,
             propagation: plan.fabric.propagation,
             stack: rival.stack,
-            read_request_bytes: Bytes::new(spec::READ_REQUEST.count()),
+            read_request_bytes: Bytes::new(plan::READ_REQUEST.count()),
             memory: plan.memory,
             cut_through: false,
             wire_check,

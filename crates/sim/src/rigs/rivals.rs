@@ -1,5 +1,5 @@
 //! EDM's packet-switched rivals in their rigs. Each is a file here: its programs, and the closed
-//! form of a lone request. Its function has the rival's key in [`spec::rivals!`].
+//! form of a lone request. Its function has the rival's key in [`plan::rivals!`].
 
 mod cxl;
 mod dcqcn;
@@ -22,7 +22,7 @@ use super::packet::PacketRigConfig;
 use crate::drive::Played;
 use crate::run::RunError;
 use crate::scene::Stage;
-use spec::{Messages, Packet, Protocol};
+use plan::{Messages, Packet, Protocol};
 
 /// Plays `rival` under the load of `plan`.
 pub(crate) fn play(plan: &Messages, rival: &Packet, stage: Stage<'_>) -> Result<Played, RunError> {
@@ -34,5 +34,5 @@ pub(crate) fn play(plan: &Messages, rival: &Packet, stage: Stage<'_>) -> Result<
             )* }
         };
     }
-    spec::rivals!(play)
+    plan::rivals!(play)
 }

@@ -12,10 +12,10 @@ mod ends;
 mod facts;
 mod faults;
 mod flights;
-mod foresee;
 mod network;
 mod pauses;
 mod plan;
+mod prefetch;
 mod prime;
 mod sizes;
 mod source;
@@ -156,15 +156,15 @@ impl Rig for SanRig {
         }
     }
 
-    const FORESEES: bool = true;
+    const PREFETCHES: bool = true;
 
     #[inline]
-    fn foresee(&self, soon: Soon, event: SanEvent) -> Option<Ticket> {
+    fn prefetch(&self, soon: Soon, event: SanEvent) -> Option<Ticket> {
         self.fetch(soon, event)
     }
 
     #[inline]
-    fn foresee_issue(&self, soon: Soon, request: &Request) {
+    fn prefetch_issue(&self, soon: Soon, request: &Request) {
         if soon == Soon::Shortly {
             self.fetch_session(request);
         }

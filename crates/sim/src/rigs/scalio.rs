@@ -83,7 +83,7 @@ struct Store {
 
 /// Everything of one run.
 pub struct ScalioRig {
-    plan: spec::scalio::Scalio,
+    plan: plan::scalio::Scalio,
     programs: Programs,
     hardware: ServerHardware,
     store: Store,

@@ -26,6 +26,8 @@ use base::{Bytes, Operation, Request, Seed, Span, Time};
 use hardware::ssd::Done;
 use machine::{Home, Leg, Machine};
 use network::Network;
+use plan::DesignName;
+use plan::sdirect::SDirect;
 use record::metric::Meter;
 use record::{Outcome, Place, SpanKind};
 use requests::Requests;
@@ -33,8 +35,6 @@ use sdirect::baseline::stack::{StackCommand, StackIn, Work};
 use sdirect::baseline::target::TargetIn;
 use sdirect::{Client, ClientConfig, ClientId, ClientIn, CommandId, Engine, EngineIn, Size};
 use software::{Software, work_of};
-use spec::DesignName;
-use spec::sdirect::SDirect;
 use track::Owner;
 
 /// Grants and answers of a target in software, in memory: a completion entry (NVMe Base

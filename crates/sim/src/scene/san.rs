@@ -4,7 +4,7 @@ use super::{Scene, Stage};
 use crate::drive::Played;
 use crate::rigs::san::{SanRig, SanRigConfig, SanSource, price};
 use crate::run::RunError;
-use spec::san::San;
+use plan::san::San;
 
 impl Scene for San {
     fn play(&self, stage: Stage<'_>) -> Result<Played, RunError> {

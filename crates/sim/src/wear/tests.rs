@@ -1,7 +1,7 @@
 use crate::drive::{Flow, Observer, Outcomes, Progress, Unobserved};
 use crate::{RunOptions, run};
+use plan::{NoFiles, Plan, parse};
 use record::{Discard, Pool, Summary};
-use spec::{NoFiles, Plan, parse};
 use std::collections::BTreeMap;
 
 /// One server of two drives with a vSSD each; the first writes ten times the drive's size a day,

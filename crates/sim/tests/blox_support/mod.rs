@@ -3,11 +3,11 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use base::{Span, Time};
+use plan::blox::Blox;
+use plan::{Files, NoFiles, Plan, Scene};
 use record::{Outcome, Row};
 use sim::drive::{Flow, Observer, Outcomes, Progress};
 use sim::{RunOptions, run};
-use spec::blox::Blox;
-use spec::{Files, NoFiles, Plan, Scene};
 
 /// A volume of 16 MiB on two servers, on flash of 128 blocks of 128 KiB each, and clients without a
 /// network before them.
@@ -66,7 +66,7 @@ pub fn plan_from(files: &dyn Files, tables: &str, changes: &[Change<'_>]) -> Pla
 pub fn plan_of(text: &str, files: &dyn Files, changes: &[Change<'_>]) -> Plan {
     let changes: Vec<(String, String)> =
         changes.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let experiment = spec::parse("small.toml", text, files, &changes);
+    let experiment = plan::parse("small.toml", text, files, &changes);
     let experiment = experiment.unwrap_or_else(|errors| panic!("{errors}\n{text}{changes:?}"));
     experiment.points(None).remove(0).plan
 }

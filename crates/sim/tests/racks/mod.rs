@@ -1,12 +1,12 @@
 //! Every design on a small rack.
 
-use spec::{DesignName, Plan};
+use plan::{DesignName, Plan};
 
 /// The plan of a design on its rack.
 pub fn plan(design: &str, rack: &str) -> Plan {
     let text = format!("title = 'small'\ndesign.name = '{design}'\n{rack}\n");
     let experiment =
-        spec::parse("small.toml", &text, &spec::NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
+        plan::parse("small.toml", &text, &plan::NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
     experiment.points(None).remove(0).plan
 }
 

@@ -3,7 +3,7 @@
 
 use base::{Bytes, Seed, Span, Stream, Time};
 use blox::Body;
-use spec::blox::Blox;
+use plan::blox::Blox;
 
 /// The class of background traffic, which priority scheduling sends first (RackBlox, 4.5.2).
 const CLASS: u8 = 6;

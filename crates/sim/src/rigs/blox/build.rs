@@ -20,10 +20,10 @@ use base::{NodeId, Seed, Span};
 use blox::{Body, Client, Control, NodeIn, Packet, REPLICAS_MAX, StorageNode, Switch, VssdConfig, VssdId, first_fit};
 use hardware::ssd::{DieId, Isolation, RegionConfig, SdfConfig};
 use hardware::{DelaySource, NetworkLatency};
-use spec::blox::{Blox, NetworkName};
+use plan::blox::{Blox, NetworkName};
 use std::collections::VecDeque;
 
-/// Why a plan's rack cannot be built. Plans that `spec` has checked can be, save for what only the
+/// Why a plan's rack cannot be built. Plans that `plan` has checked can be, save for what only the
 /// parts themselves know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the rack cannot be built: {0}")]
@@ -168,7 +168,7 @@ fn drives_of(plan: &Blox, layout: &Layout, server: usize, seed: Seed) -> Result<
         flash: SdfConfig { geometry, timing: plan.flash.timing(), without_flash: Span::ZERO },
         direct: plan.flash.direct(),
         overhead: plan.flash.overhead(),
-        page: spec::blox::PAGE,
+        page: plan::blox::PAGE,
         burst: plan.collection.burst,
     })?;
     let mut prepared = Vec::new();

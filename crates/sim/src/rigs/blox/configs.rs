@@ -9,8 +9,8 @@ use blox::{
     Coordination, IdleConfig, IsolationConfig, LimitConfig, NetworkScheduling, NodeConfig, Packet, Policy,
     ReplicationConfig, SchedulerConfig, ServerPlace, SwitchConfig, VssdConfig, VssdId, VssdPlace,
 };
-use spec::DesignName;
-use spec::blox::{Blox, NetworkSchedulingName, PolicyName};
+use plan::DesignName;
+use plan::blox::{Blox, NetworkSchedulingName, PolicyName};
 use std::collections::BTreeMap;
 
 /// vSSDs that the switch's tables have room for: 64 servers of 16 drives of 128 vSSDs (RackBlox,
@@ -23,7 +23,7 @@ const STORAGE_CLASS: u8 = 3;
 
 pub(super) fn node_config(plan: &Blox, layout: &Layout, server: usize) -> NodeConfig {
     let vssd = &plan.vssd;
-    let pages = (vssd.write_cache.count() / spec::blox::PAGE.count()).max(1) as u32;
+    let pages = (vssd.write_cache.count() / plan::blox::PAGE.count()).max(1) as u32;
     let block = plan.flash.block_bytes().count();
     let group_blocks = (vssd.borrow.count() / block).max(1) as u32;
     NodeConfig {
@@ -74,7 +74,7 @@ fn vssd_config(plan: &Blox, layout: &Layout, slot: &VssdPlace, volume: &[VssdPla
     }
 }
 
-fn replication_config(membership: &spec::blox::Membership) -> ReplicationConfig {
+fn replication_config(membership: &plan::blox::Membership) -> ReplicationConfig {
     ReplicationConfig {
         retransmit: membership.resend,
         replay: membership.replay,
@@ -112,7 +112,7 @@ fn collection_config(plan: &Blox, layout: &Layout, server: usize) -> CollectionC
 /// The other rack has a switch and a controller of its own, which are not modelled: there is one
 /// replica to collect.
 fn coordination(plan: &Blox, layout: &Layout, server: usize) -> Coordination {
-    use spec::blox::CoordinationName;
+    use plan::blox::CoordinationName;
     if layout.placement.is_remote(server) {
         return Coordination::Uncoordinated;
     }

@@ -121,7 +121,7 @@ impl BloxRig {
         let most = wear.iter().map(|wear| wear.max).max().unwrap_or(0);
         let least = wear.iter().map(|wear| wear.min).min().unwrap_or(0);
         let amplification = meter.ratio_or(metric::write_amplification, programmed as f64, written, 1.0);
-        facts_of_endurance(self.plan.flash.block_bytes() * blocks, spec::blox::PAGE * units, amplification, meter);
+        facts_of_endurance(self.plan.flash.block_bytes() * blocks, plan::blox::PAGE * units, amplification, meter);
         meter.count(metric::erases, erases as f64);
         meter.count(metric::collection_steps, steps as f64);
         meter.count(metric::collection_flash_ms, collecting.as_ps() as f64 / 1e9);

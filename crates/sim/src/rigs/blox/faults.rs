@@ -23,7 +23,7 @@ impl Reach {
 
 impl BloxRig {
     pub(super) fn fault(&mut self, index: usize, context: Now<'_, '_>) {
-        use spec::FaultKind;
+        use plan::FaultKind;
         match self.plan.faults[index].kind {
             FaultKind::LinkDown { node, .. } | FaultKind::LinkCorrupt { node, .. } => {
                 self.reach(node, |reach| reach.is_linked[node.index()] = false, context);

@@ -3,7 +3,7 @@
 use super::wires::Places;
 use base::NodeId;
 use blox::{Placement, PlacementConfig, REPLICAS_MAX, VssdId, VssdPlace};
-use spec::blox::Blox;
+use plan::blox::Blox;
 
 /// The virtual drives of a rack, and the names of its nodes.
 pub struct Layout {

@@ -5,7 +5,7 @@ use super::drives::Drives;
 use base::Seed;
 use blox::VssdId;
 use hardware::ssd::{KeptFree, RegionArchive, Wear};
-use spec::blox::{Blox, Collection, CoordinationName, FlashState};
+use plan::blox::{Blox, Collection, CoordinationName, FlashState};
 
 /// Drives that were prepared.
 #[derive(Clone, Debug, PartialEq)]

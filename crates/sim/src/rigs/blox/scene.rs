@@ -4,7 +4,7 @@ use super::BloxRig;
 use crate::drive::Played;
 use crate::run::RunError;
 use crate::scene::{Scene, Stage};
-use spec::blox::Blox;
+use plan::blox::Blox;
 use workload::Source;
 use workload::block_trace::Replay;
 use workload::storage::Generator;

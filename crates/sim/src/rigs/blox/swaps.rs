@@ -8,10 +8,10 @@ use blox::{
     CarrierConfig, CarrierCounters, CarrierIn, CarrierOut, DeviceJob, NodeIn, Page, Seat, SwapCarrier, SwapCopy, Tag,
     Value, VssdId,
 };
+use plan::blox::{Blox, SWAP_ATTEMPTS};
+use plan::wear::{ENDURANCE, SWAPS_IN_FIVE_YEARS};
 use record::metric::{self, Meter};
 use record::{Place, SpanKind};
-use spec::blox::{Blox, SWAP_ATTEMPTS};
-use spec::wear::{ENDURANCE, SWAPS_IN_FIVE_YEARS};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The program of a server that carries its swaps out.
@@ -259,7 +259,7 @@ impl BloxRig {
         };
         let (done, written) = (sum(|counters| counters.done), sum(|counters| counters.pages_written));
         let planned = self.plan.swaps.len() as u32 * self.plan.vssd.per_ssd;
-        let flash_pages = self.plan.vssd.capacity.count() as f64 / spec::blox::PAGE.count() as f64;
+        let flash_pages = self.plan.vssd.capacity.count() as f64 / plan::blox::PAGE.count() as f64;
         meter.count(metric::swaps_of_vssds_done, done);
         meter.put(metric::swaps_of_vssds_unfinished, f64::from(planned) - done);
         meter.count(metric::swap_pages_read, sum(|counters| counters.pages_read));

@@ -12,8 +12,8 @@ use edm::pcs::multiplex::Policy;
 use edm::pcs::timing::block_time;
 use hardware::EthernetStack;
 use hdrhistogram::Histogram;
+use plan::BackgroundStream;
 use record::metric::{self, Meter};
-use spec::BackgroundStream;
 
 /// MAC, PCS and layer-2 forwarding of frames: EDM runs beside the standard pipeline, which stays as
 /// it is (paper 3.3).
@@ -25,7 +25,7 @@ const SIGNIFICANT_DIGITS: u8 = 3;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Background {
     /// What every node sends, and the room that switch ports have for it.
-    pub frames: spec::Background,
+    pub frames: plan::Background,
     /// Who may send when memory and frames wait; [`Policy::None`] is a line without intra-frame
     /// preemption.
     pub preemption: Policy,

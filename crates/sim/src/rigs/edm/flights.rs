@@ -54,7 +54,7 @@ impl Flights {
     }
     /// The flight with this number will be needed soon.
     #[inline]
-    pub fn foresee(&self, index: u32) {
+    pub fn prefetch(&self, index: u32) {
         prefetch_index(&self.slots, index as usize);
     }
     /// Whose flight this is, and between whom.

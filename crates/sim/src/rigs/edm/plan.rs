@@ -6,11 +6,11 @@ use crate::run::RunError;
 use crate::scene::Stage;
 use base::Seed;
 use edm::analysis::maximal_matching;
+use plan::Messages;
 use record::metric::{self, Meter};
-use spec::Messages;
 
 /// Plays EDM under the load of `plan`.
-pub(crate) fn play(plan: &Messages, edm: &spec::Edm, stage: Stage<'_>) -> Result<Played, RunError> {
+pub(crate) fn play(plan: &Messages, edm: &plan::Edm, stage: Stage<'_>) -> Result<Played, RunError> {
     let (seed, wire_check) = (stage.seed(), stage.options.wire_check);
     let mut rig = EdmRig::new(EdmRigConfig::of(plan, edm, seed, wire_check));
     let mut played = stage.play_messages(plan, &mut rig)?;
@@ -20,7 +20,7 @@ pub(crate) fn play(plan: &Messages, edm: &spec::Edm, stage: Stage<'_>) -> Result
 
 impl EdmRigConfig {
     /// The network of `plan`.
-    pub fn of(plan: &Messages, edm: &spec::Edm, seed: Seed, wire_check: bool) -> EdmRigConfig {
+    pub fn of(plan: &Messages, edm: &plan::Edm, seed: Seed, wire_check: bool) -> EdmRigConfig {
         EdmRigConfig {
             edm: edm.config,
             nodes: plan.fabric.nodes,
@@ -42,13 +42,13 @@ impl EdmRigConfig {
 
 impl Fault {
     /// A corrupt link counts as dead: its scrambler notices and disables it (EDM, 3.3).
-    fn of(fault: &spec::Fault) -> Option<Fault> {
-        use spec::FaultKind as Planned;
+    fn of(fault: &plan::Fault) -> Option<Fault> {
+        use plan::FaultKind as Planned;
         let kind = match fault.kind {
             Planned::LinkDown { node, .. } | Planned::LinkCorrupt { node, .. } => FaultKind::LinkDown(node),
             Planned::SwitchDown { switch } => FaultKind::SwitchDown(switch as usize),
             Planned::NodeDown { node } => FaultKind::NodeDown(node),
-            // `spec` rejects these here.
+            // `plan` rejects these here.
             Planned::LinkUp { .. } | Planned::SwitchUp { .. } | Planned::NodeUp { .. } => return None,
         };
         Some(Fault { at: fault.at, kind })
@@ -56,7 +56,7 @@ impl Fault {
 }
 
 /// Measures the time to a maximal matching, if the plan asks for it (EDM, 3.1.3).
-fn measure_matching(plan: &Messages, edm: &spec::Edm, seed: Seed, meter: &mut Meter) {
+fn measure_matching(plan: &Messages, edm: &plan::Edm, seed: Seed, meter: &mut Meter) {
     if edm.matching_trials == 0 {
         return;
     }
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use base::Bytes;
     use edm::pcs::multiplex::Policy;
-    use spec::{BackgroundStream, Design, Plan};
+    use plan::{BackgroundStream, Design, Plan};
 
     const SHARED: &str = r#"
 title = "shared links"
@@ -97,7 +97,7 @@ load = 0.1
 
     fn plan(text: &str) -> Plan {
         let experiment =
-            spec::parse("shared.toml", text, &spec::NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}"));
+            plan::parse("shared.toml", text, &plan::NoFiles, &[]).unwrap_or_else(|errors| panic!("{errors}"));
         experiment.points(None).remove(0).plan
     }
 
@@ -117,7 +117,7 @@ load = 0.1
         };
         let streams = vec![stream("storage", 9_018, 0.25, 4), stream("ip", 1_518, 0.1, 1)];
         let expected = Background {
-            frames: spec::Background { egress_queue: Bytes::kib(64), streams },
+            frames: plan::Background { egress_queue: Bytes::kib(64), streams },
             preemption: Policy::Strict,
             seed: Seed(3).child("background"),
         };

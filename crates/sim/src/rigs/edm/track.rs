@@ -126,7 +126,7 @@ impl Tracks {
     }
     /// A request will be touched soon.
     #[inline]
-    pub fn foresee(&self, tag: Tag) {
+    pub fn prefetch(&self, tag: Tag) {
         prefetch_index(&self.slots, tag.0 as usize);
         prefetch_index(&self.intended, tag.0 as usize);
     }

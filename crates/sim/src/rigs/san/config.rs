@@ -3,13 +3,13 @@
 use base::{Seed, Time};
 use hardware::ssd::{Precondition, QuickConfig, SolidStateConfig};
 use nvme::wire::MtuError;
+use plan::san::{EndTimes, Passing};
 use san::DriveId;
 use san::egress::SchedulingConfig;
 use san::host::{HostConfig, HostError};
 use san::reserve::ReservationConfig;
 use san::route::RouteConfig;
 use san::target::{TargetConfig, TargetError};
-use spec::san::{EndTimes, Passing};
 use std::sync::Arc;
 use topology::{Graph, LinkId, VertexId};
 

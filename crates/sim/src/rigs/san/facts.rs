@@ -3,13 +3,13 @@
 use super::{Counts, SanRig};
 use crate::rigs::wear_facts::facts_of_drives;
 use base::Bytes;
+use plan::san::San;
 use record::metric::{self, Highest, Meter, Metric, Sample};
 use san::cost::{StoragePorts, SwitchRule};
 use san::hop::{Hop, HopCounts};
 use san::host::HostCounters;
 use san::target::TargetCounters;
 use san::{Packet, PacketKind, Port};
-use spec::san::San;
 use std::sync::Arc;
 use topology::{Distances, Graph, Medium, VertexId};
 

@@ -64,11 +64,11 @@ impl Flights {
 
     /// Prefetches the cache lines of a packet that most packets use: the third has hops of its way.
     #[inline]
-    pub fn foresee(&self, place: u32) {
+    pub fn prefetch(&self, place: u32) {
         let Some(flight) = self.places.get(place as usize) else { return };
         prefetch_index(slice::from_ref(&flight.leaving), 0);
         prefetch_index(slice::from_ref(&flight.packet.trail), 0);
-        flight.packet.trail.foresee_hops();
+        flight.packet.trail.prefetch_hops();
     }
 
     /// The most that ever were at a time, or since [`restart_highest`](Flights::restart_highest).

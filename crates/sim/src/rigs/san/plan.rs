@@ -4,9 +4,9 @@ use super::config::{DriveModel, Fault, FaultKind, SanBuildError, SanRigConfig};
 use base::{Bytes, Seed};
 use hardware::ssd::presets::{DriveConfig, pm9a3_960_quick, pm9a3_960_quick_fragmented};
 use hardware::ssd::{Pattern, Precondition, QuickConfig, SolidStateConfig, Steady};
+use plan::blox::{Flash, PresetName};
+use plan::san::{DriveModelName, DriveStateName, Drives, San, SanFault, SanPart};
 use san::DriveId;
-use spec::blox::{Flash, PresetName};
-use spec::san::{DriveModelName, DriveStateName, Drives, San, SanFault, SanPart};
 
 /// Blocks a plane of a drive that is cut down: enough for collection to choose among.
 const BLOCKS_PER_PLANE: u32 = 24;

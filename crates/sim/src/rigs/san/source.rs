@@ -1,8 +1,8 @@
 //! Who asks a storage network, and what the key-value stores among them measure.
 
 use base::Seed;
+use plan::san::SanLoad;
 use record::metric::{self, Meter};
-use spec::san::SanLoad;
 use workload::Source;
 use workload::block_trace::Replay;
 use workload::fio::Player;

@@ -114,7 +114,7 @@ impl Tracks {
     /// A packet of a request will be at the end of a link soon: what that moves can be on its way
     /// from memory meanwhile.
     #[inline]
-    pub fn foresee(&self, name: RequestId) {
+    pub fn prefetch(&self, name: RequestId) {
         let Some(track) = self.tracks.get((name.0 as u32) as usize) else { return };
         prefetch_index(slice::from_ref(track), 0);
         prefetch_index(track.ledger.sums(), NEXT_LINE);
@@ -122,7 +122,7 @@ impl Tracks {
 
     /// Prefetches the other lines of a request that a packet reaches an end of.
     #[inline]
-    pub fn foresee_end(&self, name: RequestId) {
+    pub fn prefetch_end(&self, name: RequestId) {
         let Some(track) = self.tracks.get((name.0 as u32) as usize) else { return };
         prefetch_index(track.ledger.sums(), 2 * NEXT_LINE);
         prefetch_index(track.ledger.sums(), 3 * NEXT_LINE);

@@ -4,8 +4,8 @@ use super::flights::Flight;
 use super::track::LegParts;
 use base::{Bytes, Length, Serialization, Span, Time};
 use hardware::Link;
+use plan::san::{EndTimes, Passing};
 use san::{Packet, PacketKind, Port};
-use spec::san::{EndTimes, Passing};
 use topology::{Channel, Graph, Medium, VertexId, VertexKind};
 use transport::framing::pause_wire;
 

@@ -18,19 +18,19 @@ use crate::slab::Slab;
 use base::{Bytes, Seed, Span};
 use hardware::ssd::presets::samsung_970_pro_quick;
 use hardware::ssd::{QuickConfig, QuickDrive};
+use plan::DesignName;
+use plan::blox::Flash;
+use plan::scalio::fixed::{
+    BARE_CAPACITY, CHUNKS_OF_A_CLIENT, COMPACT_BELOW, DITTO_ATTEMPTS, DITTO_BLOCK, DITTO_SAMPLE_BUCKETS, GROUPS,
+    LEED_RECORDS, LEED_SEGMENTS, LEED_TOKENS, LeedLog, NO_LEASE, PAGE_RECORDS, READS_OF_A_GET, RESERVE_ZONES,
+    ZONE_SECTORS, ZONES_MIN,
+};
+use plan::scalio::{Ditto, Options, ProtocolName, Scalio};
 use scalio::baseline::{ditto, leed, nvme_of};
 use scalio::{
     Client, ClientConfig, ClientId, Extent, Index, MemoryOperation, Preload, Protocol, SECTOR_BYTES, Server,
     ServerConfig, Token,
 };
-use spec::DesignName;
-use spec::blox::Flash;
-use spec::scalio::fixed::{
-    BARE_CAPACITY, CHUNKS_OF_A_CLIENT, COMPACT_BELOW, DITTO_ATTEMPTS, DITTO_BLOCK, DITTO_SAMPLE_BUCKETS, GROUPS,
-    LEED_RECORDS, LEED_SEGMENTS, LEED_TOKENS, LeedLog, NO_LEASE, PAGE_RECORDS, READS_OF_A_GET, RESERVE_ZONES,
-    ZONE_SECTORS, ZONES_MIN,
-};
-use spec::scalio::{Ditto, Options, ProtocolName, Scalio};
 
 /// The rack of a plan. With `wire_check` every message is encoded and decoded, with `keep_history`
 /// every operation kept.

@@ -26,11 +26,11 @@ use crate::rigs::seat::Alarm;
 use crate::slab::Slab;
 use base::{Bytes, NodeId, Span, Time};
 use edm::{Access, Modify};
+use plan::scalio::{Carrier, CarrierName, Scalio};
 use record::Outcome;
 use record::metric::Meter;
 use scalio::layout::{block_bytes, offset};
 use scalio::{Index, MemoryAnswer, MemoryOperation, Token};
-use spec::scalio::{Carrier, CarrierName, Scalio};
 use std::ops::Range;
 
 /// The network, and what is on its way in it.

@@ -13,8 +13,8 @@ use super::programs::Programs;
 use super::{IoWork, Now, ScalioRig};
 use crate::rigs::seat::Seat;
 use base::{NodeId, Span, Stream};
+use plan::FaultKind;
 use scalio::{FlashOperation, MemoryOperation, Server, Token};
-use spec::FaultKind;
 
 /// After so long without an acknowledgement an adapter gives up and says so. Ours: some retries of
 /// a reliable connection.

@@ -93,7 +93,7 @@ impl ScalioRig {
         };
         torn_reads.open(now, block);
         // It is looked at when the read is closed.
-        index.foresee(block);
+        index.prefetch(block);
         let read = BlockRead { block, slot, lines: Window::after(now, None, span), header: None, word: None };
         Touched::Read { read, life: self.state.life }
     }

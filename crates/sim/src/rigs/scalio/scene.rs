@@ -4,7 +4,7 @@ use super::build;
 use crate::drive::Played;
 use crate::run::RunError;
 use crate::scene::{Scene, Stage};
-use spec::scalio::Scalio;
+use plan::scalio::Scalio;
 use workload::storage::Generator;
 
 impl Scene for Scalio {

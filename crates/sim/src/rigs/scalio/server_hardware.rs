@@ -2,8 +2,8 @@
 
 use base::{Bytes, Span, Time};
 use hardware::{Cpu, RdmaAdapter, TargetOffload, Verb};
+use plan::scalio::{Cores, Rdma, Scalio};
 use scalio::CoreMap;
-use spec::scalio::{Cores, Rdma, Scalio};
 
 /// All of them.
 pub struct ServerHardware {

@@ -50,7 +50,7 @@ pub fn draws(io: &Config, places: u64, seed: Seed) -> Vec<Draw> {
 pub fn fill_index(index: &mut Index<Token>, blocks: u32, keys: &Keys, draws: &[Draw]) {
     for (moment, (number, is_change)) in (0u64..).zip(draws) {
         if let Some((number, _)) = draws.get(moment as usize + AHEAD) {
-            index.foresee(keys.key(*number).place(blocks).block);
+            index.prefetch(keys.key(*number).place(blocks).block);
         }
         let key = keys.key(*number);
         let place = key.place(blocks);

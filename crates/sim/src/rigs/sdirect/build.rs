@@ -5,8 +5,8 @@ use super::software::Software;
 use crate::rigs::blox::BuildError;
 use crate::rigs::seat::Seat;
 use base::Bytes;
+use plan::sdirect::{Nic, SDirect};
 use sdirect::{Engine, EngineConfig, Geometry};
-use spec::sdirect::{Nic, SDirect};
 
 /// The server of a plan.
 pub(super) fn server(plan: &SDirect) -> Result<Server, BuildError> {

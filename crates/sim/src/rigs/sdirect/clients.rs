@@ -4,13 +4,13 @@ use super::machine::{CHUNK, INTO_MEMORY};
 use super::{Delivery, DmaTransfer, Now, SDirectEvent, SDirectRig, Server, Then, Who};
 use crate::drive::Ticket;
 use base::{Operation, Request, Time};
+use plan::sdirect::{ByName, TaskName};
 use record::{Place, SpanKind};
 use sdirect::baseline::stack::{StackCommand, StackIn};
 use sdirect::baseline::target::TargetIn;
 use sdirect::{
     ClientIn, ClientOut, Command, CommandId, DeviceId, DeviceOperation, EngineIn, Extent, Message, Size, Task,
 };
-use spec::sdirect::{ByName, TaskName};
 
 /// Requests and what clients make of them.
 impl SDirectRig {

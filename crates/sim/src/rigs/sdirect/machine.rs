@@ -5,9 +5,9 @@ use super::BuildError;
 use base::{Bytes, Seed, Span, Time};
 use hardware::ssd::{Command, CommandKind, Done, HostLink, Pattern, Precondition, SolidState};
 use hardware::{Dram, DramConfig, PcieDirection, PcieLinkConfig, PciePlace, PcieTraffic, PcieTree};
+use plan::blox::FlashState;
+use plan::sdirect::SDirect;
 use sdirect::DeviceOperation;
-use spec::blox::FlashState;
-use spec::sdirect::SDirect;
 
 /// A submission queue entry, a completion queue entry, a doorbell (NVMe Base Specification 2.0,
 /// figures 86 and 91; 3.1.4).

@@ -2,7 +2,7 @@
 
 use base::{Bytes, Seed, Span, Stream, Time};
 use hardware::Link;
-use spec::sdirect::Clients;
+use plan::sdirect::Clients;
 
 /// The network of a machine and those who ask it.
 pub struct Network {

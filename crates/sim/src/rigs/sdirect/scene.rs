@@ -4,7 +4,7 @@ use super::SDirectRig;
 use crate::drive::Played;
 use crate::run::RunError;
 use crate::scene::{Scene, Stage};
-use spec::sdirect::SDirect;
+use plan::sdirect::SDirect;
 use workload::storage::Generator;
 
 impl Scene for SDirect {

@@ -5,8 +5,8 @@ mod common;
 
 use base::{Bytes, Span};
 use common::{complaint, plan};
-use spec::scalio::{ProtocolName, Scalio};
-use spec::{DesignName, FaultKind, Plan, Scene, schema};
+use plan::scalio::{ProtocolName, Scalio};
+use plan::{DesignName, FaultKind, Plan, Scene, schema};
 use workload::storage::{Addresses, Arrivals};
 
 const SMALL: &str = "title = 'pairs'\ndesign.name = 'scalio'\nrun.requests = 100\n";

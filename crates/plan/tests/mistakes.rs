@@ -3,7 +3,7 @@
 mod common;
 
 use common::{SMALL, complaint, complaints, files, with};
-use spec::{NoFiles, Place, Problem, parse};
+use plan::{NoFiles, Place, Problem, parse};
 
 #[test]
 fn broken_syntax_is_reported_with_its_line() {
@@ -512,7 +512,7 @@ fn renamed(root: &serde_json::Value, schema: &serde_json::Value, path: &str, out
 #[test]
 fn an_old_name_of_a_key_is_an_error_that_says_the_new_one_in_the_file_the_sweep_and_settings() {
     let mut all = Vec::new();
-    renamed(&spec::schema(), &spec::schema(), "", &mut all);
+    renamed(&plan::schema(), &plan::schema(), "", &mut all);
     assert!(all.contains(&(String::new(), "clients".into(), "askers".into())), "{all:?}");
     for (table, key, old) in all {
         let path = if table.is_empty() { old.clone() } else { format!("{table}.{old}") };
@@ -523,7 +523,7 @@ fn an_old_name_of_a_key_is_an_error_that_says_the_new_one_in_the_file_the_sweep_
         let said = complaints(&format!("{SMALL}[sweep]\n\"{path}\" = [1, 2]\n"));
         assert!(said.iter().any(|said| said.ends_with(&expected)), "{path}: {said:?}");
         let setting = [(path.clone(), "1".to_owned())];
-        let errors = spec::parse("small.toml", SMALL, &common::files(), &setting).expect_err("an old name is refused");
+        let errors = plan::parse("small.toml", SMALL, &common::files(), &setting).expect_err("an old name is refused");
         assert!(errors.to_string().contains(&expected), "{path}: {errors}");
     }
 }

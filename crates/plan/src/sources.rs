@@ -13,7 +13,7 @@ use workload::block_trace::{BlockTrace, Format, Inversions, Tolerance, open_bloc
 use workload::fio::{JobFile, read_job_file};
 use workload::{SizeDistribution, TraceMessage, read_delays};
 
-/// Opens the files that an experiment refers to. `spec` never sees a path: the caller decides what
+/// Opens the files that an experiment refers to. `plan` never sees a path: the caller decides what
 /// a name is relative to.
 pub trait Files {
     /// Opens `relative` as it is written in the experiment.

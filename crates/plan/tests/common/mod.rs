@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use spec::{DesignName, Experiment, Files, Plan, parse};
+use plan::{DesignName, Experiment, Files, Plan, parse};
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Cursor};
 use std::sync::LazyLock;

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{SMALL, experiment, files, with};
-use spec::{Experiment, Point, Scale, parse};
+use plan::{Experiment, Point, Scale, parse};
 
 const SWEEP: &str = include_str!("experiments/sweep.toml");
 

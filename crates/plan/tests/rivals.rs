@@ -4,7 +4,7 @@ mod common;
 
 use base::{Bytes, Span};
 use common::{complaint, plan, with};
-use spec::{Design, Protocol};
+use plan::{Design, Protocol};
 use transport::config::{Dcqcn, Pause, Pfabric, RateControl, Reaction};
 
 fn text(rate: &str, design: &str, table: &str) -> String {

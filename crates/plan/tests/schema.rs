@@ -4,8 +4,8 @@
 mod common;
 
 use common::{DESIGNS, complaints, experiment};
+use plan::schema;
 use serde_json::Value;
-use spec::schema;
 
 const EXAMPLES: [&str; 4] = [
     include_str!("experiments/every-key.toml"),

@@ -10,7 +10,7 @@ fn place(name: &str) -> PathBuf {
 
 #[test]
 fn the_reference_has_every_key() {
-    for page in spec::reference::pages() {
+    for page in plan::reference::pages() {
         if std::env::var_os("BLESS").is_some() {
             fs::write(place(&page.name), &page.text).expect("a page can be written");
         }
@@ -18,7 +18,7 @@ fn the_reference_has_every_key() {
         let stale = page.text.lines().find(|line| !there.lines().any(|other| other == *line));
         assert!(
             there == page.text,
-            "{} is stale, as in {stale:?}: BLESS=1 cargo test -p spec --test reference",
+            "{} is stale, as in {stale:?}: BLESS=1 cargo test -p plan --test reference",
             page.name
         );
     }
@@ -27,9 +27,9 @@ fn the_reference_has_every_key() {
 /// Every key of a table, however deep, in the schema and on some page.
 #[test]
 fn no_key_of_the_schema_is_on_no_page() {
-    let all: String = spec::reference::pages().into_iter().map(|page| page.text).collect();
+    let all: String = plan::reference::pages().into_iter().map(|page| page.text).collect();
     let mut keys = 0;
-    for (name, table) in spec::schema()["$defs"].as_object().expect("tables have names") {
+    for (name, table) in plan::schema()["$defs"].as_object().expect("tables have names") {
         for (key, schema) in table["properties"].as_object().into_iter().flatten() {
             let begin = schema["description"].as_str().expect("it is described").replace('\n', " ").replace('|', "\\|");
             let is_row = |line: &str| line.starts_with(&format!("| `{key}` | ")) && line.contains(&begin);

@@ -5,8 +5,8 @@ mod common;
 
 use base::{Bytes, Rate, Span};
 use common::{Memory, plan};
-use spec::san::{San, SanLoad, SanPart, Shape};
-use spec::{NoFiles, Plan, parse};
+use plan::san::{San, SanLoad, SanPart, Shape};
+use plan::{NoFiles, Plan, parse};
 use topology::VertexKind;
 
 const SMALL: &str = r#"title = "san"
@@ -39,7 +39,7 @@ fn the_least_file_is_a_whole_plan_with_the_papers_drives_and_prices() {
     let plan = plan(SMALL);
     let san = san(&plan);
     assert_eq!(san.fabric.graph.of_kind(VertexKind::Target).count(), 4);
-    assert_eq!((san.drives.per_target, san.drives.preset.drive()), (4, spec::blox::PresetName::Pm9a3.drive()));
+    assert_eq!((san.drives.per_target, san.drives.preset.drive()), (4, plan::blox::PresetName::Pm9a3.drive()));
     assert_eq!((san.prices.switch, san.prices.switchless_adapter), (23_000.0, 2_600.0));
     assert_eq!(san.fabric.passing.adapter_latency, Span::ns(1_400));
     assert!(san.reservation.is_some() && san.routing.is_symmetric && !san.check_write_order);

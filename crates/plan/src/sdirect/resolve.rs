@@ -176,7 +176,7 @@ impl SDirect {
     }
 
     /// A device's configuration, its own link left to the machine's tree. `None` for media that are
-    /// no flash, which `spec` refuses.
+    /// no flash, which `plan` refuses.
     pub fn drive(&self) -> Option<SolidStateConfig> {
         drive(&self.machine, self.flash.as_ref())
     }

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{files, with};
+use plan::parse;
 use proptest::prelude::*;
-use spec::parse;
 
 const EVERY_KEY: &str = include_str!("experiments/every-key.toml");
 const SWEEP: &str = include_str!("experiments/sweep.toml");

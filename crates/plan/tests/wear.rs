@@ -3,9 +3,9 @@
 mod common;
 
 use common::{complaint, complaints, plan};
+use plan::wear::{ArmName, Replacement, TriggerName, Wear};
+use plan::{Plan, Scene, schema};
 use serde_json::Value;
-use spec::wear::{ArmName, Replacement, TriggerName, Wear};
-use spec::{Plan, Scene, schema};
 
 const SMALL: &str = "title = 'years'\ndesign.name = 'wear-levelling'\n";
 
@@ -232,5 +232,5 @@ fn a_sweep_varies_who_swaps_and_for_how_long() {
         common::experiment(&text).points(scale).iter().map(|point| wear(&point.plan).days).collect()
     };
     assert_eq!(days(None), [365, 913, 365, 913]);
-    assert_eq!(days(Some(spec::Scale::Quick)), [1_095, 1_095]);
+    assert_eq!(days(Some(plan::Scale::Quick)), [1_095, 1_095]);
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{SMALL, complaints, files};
-use spec::parse;
+use plan::parse;
 
 /// The line and the key of each complaint, `8 workload.load`.
 fn places(text: &str) -> Vec<String> {
@@ -266,7 +266,7 @@ block = '768B'
 size = 5
 backend = 'file'
 ";
-    let errors = spec::target::parse("target.toml", text).expect_err("it is wrong");
+    let errors = plan::target::parse("target.toml", text).expect_err("it is wrong");
     let said: Vec<String> = errors.iter().map(ToString::to_string).collect();
     let expected = [
         ":1:11: metrics: ",

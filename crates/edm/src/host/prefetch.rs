@@ -9,19 +9,19 @@ use prefetch_index::prefetch_index;
 impl Host {
     /// Prefetches the state for `peer`: a message of or for it will arrive shortly.
     #[inline]
-    pub fn foresee(&self, peer: NodeId) {
-        self.peers.foresee(peer.0);
+    pub fn prefetch(&self, peer: NodeId) {
+        self.peers.prefetch(peer.0);
     }
     /// The same a little later: prefetches open items with `peer`.
     #[inline]
-    pub fn foresee_item(&self, peer: NodeId) {
+    pub fn prefetch_item(&self, peer: NodeId) {
         prefetch_index(&self.items, self.peers.get(peer.0).under_way as usize);
     }
     /// Something will be sent shortly.
     #[inline]
-    pub fn foresee_transmission(&self) {
-        self.control.foresee_front();
-        self.data.foresee_front();
+    pub fn prefetch_transmission(&self) {
+        self.control.prefetch_front();
+        self.data.prefetch_front();
     }
     /// The request that the next control message belongs to.
     #[inline]
@@ -30,8 +30,8 @@ impl Host {
     }
     /// A request for `target` will be submitted shortly.
     #[inline]
-    pub fn foresee_request(&self, target: NodeId) {
-        self.peers.foresee(target.0);
+    pub fn prefetch_request(&self, target: NodeId) {
+        self.peers.prefetch(target.0);
         prefetch_index(&self.next_ids, target.index());
         prefetch_index(&self.items, self.free_item as usize);
     }

@@ -5,9 +5,9 @@ mod common;
 
 use base::{Bytes, Span};
 use common::{complaint, plan};
+use plan::sdirect::{ByName, SDirect, TaskName};
+use plan::{DesignName, Plan, Scene, schema};
 use sdirect::baseline::stack::Notice;
-use spec::sdirect::{ByName, SDirect, TaskName};
-use spec::{DesignName, Plan, Scene, schema};
 
 const SMALL: &str = "title = 'devices'\ndesign.name = 's-direct'\nrun.requests = 100\n";
 

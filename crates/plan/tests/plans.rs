@@ -4,7 +4,7 @@ mod common;
 
 use base::{Bytes, NodeId, Operation, Span, Time};
 use common::{DESIGNS, Memory, SMALL, complaint, experiment, files, plan, with};
-use spec::{BackgroundStream, Design, FaultKind, Plan, Protocol, Scale, WarmUp, parse, wire_cost};
+use plan::{BackgroundStream, Design, FaultKind, Plan, Protocol, Scale, WarmUp, parse, wire_cost};
 use workload::{Arrivals, Pattern, SizeDistribution};
 
 const EVERY_KEY: &str = include_str!("experiments/every-key.toml");
@@ -76,7 +76,7 @@ fn messages_that_are_a_little_behind_are_put_in_order_and_told_of() {
     };
     let (sorted, behind) = (plan("sorted.csv"), plan("behind.csv"));
     assert_eq!(sorted.hash(), behind.hash());
-    let told = |plan: &spec::Plan| plan.warnings.iter().any(|it| it.starts_with("1 messages of the trace came behind"));
+    let told = |plan: &plan::Plan| plan.warnings.iter().any(|it| it.starts_with("1 messages of the trace came behind"));
     assert!(told(&behind) && !told(&sorted), "{:?}", behind.warnings);
 }
 

@@ -13,31 +13,31 @@ impl SanRig {
     pub(super) fn fetch(&self, soon: Soon, event: SanEvent) -> Option<Ticket> {
         match (event, soon) {
             (SanEvent::Arrive(flight), Soon::Later) => {
-                self.carrier.flights.foresee(flight);
+                self.carrier.flights.prefetch(flight);
                 None
             }
-            (SanEvent::Arrive(flight), Soon::Shortly) => self.foresee_arrival(flight),
+            (SanEvent::Arrive(flight), Soon::Shortly) => self.prefetch_arrival(flight),
             (SanEvent::Arrive(flight), Soon::Next) => {
-                self.foresee_next(flight);
+                self.prefetch_next(flight);
                 None
             }
             (SanEvent::DriveDone(work), Soon::Later) => {
-                self.working.foresee(work);
+                self.working.prefetch(work);
                 None
             }
             (SanEvent::DriveDone(work), Soon::Shortly) => {
                 let work = self.working.get(work)?;
-                self.tracks.foresee(work.request);
-                self.tracks.foresee_end(work.request);
+                self.tracks.prefetch(work.request);
+                self.tracks.prefetch_end(work.request);
                 if let Place::Target(target) = self.places[work.target.index()] {
-                    self.targets[target as usize].foresee_job(work.job);
+                    self.targets[target as usize].prefetch_job(work.job);
                 }
                 None
             }
             (SanEvent::DriveDone(work), Soon::Next) => {
                 let work = self.working.get(work)?;
                 if let Place::Target(target) = self.places[work.target.index()] {
-                    self.targets[target as usize].foresee_answer(work.job);
+                    self.targets[target as usize].prefetch_answer(work.job);
                 }
                 None
             }
@@ -50,44 +50,44 @@ impl SanRig {
     pub(super) fn fetch_session(&self, request: &Request) {
         let drive = request.target.index().checked_sub(self.host_vertices.len());
         if let (Some(host), Some(drive)) = (self.hosts.get(request.source.index()), drive) {
-            host.foresee_session(DriveId(drive as u32));
+            host.prefetch_session(DriveId(drive as u32));
         }
     }
 
     /// A packet will be at the end of its link: what is known of its request, and what its next
     /// vertex keeps for it.
     #[inline]
-    fn foresee_arrival(&self, flight: u32) -> Option<Ticket> {
+    fn prefetch_arrival(&self, flight: u32) -> Option<Ticket> {
         let flight = self.carrier.flights.get(flight)?;
         let packet = &flight.packet;
-        self.tracks.foresee(packet.request);
+        self.tracks.prefetch(packet.request);
         let (vertex, port) = self.carrier.wires.end(flight.leaving.channel);
         match self.places[vertex.index()] {
-            Place::Hop(hop) => self.hops[hop as usize].foresee(port, packet),
+            Place::Hop(hop) => self.hops[hop as usize].prefetch(port, packet),
             Place::Target(target) => {
-                self.tracks.foresee_end(packet.request);
-                self.targets[target as usize].foresee(packet);
+                self.tracks.prefetch_end(packet.request);
+                self.targets[target as usize].prefetch(packet);
             }
             Place::Host(host) => {
-                self.tracks.foresee_end(packet.request);
-                self.hosts[host as usize].foresee(packet);
+                self.tracks.prefetch_end(packet.request);
+                self.hosts[host as usize].prefetch(packet);
                 return self.tracks.ticket(packet.request);
             }
         }
         None
     }
 
-    /// Prefetches what the first look at a packet's vertex, in [`foresee_arrival`], leads to.
+    /// Prefetches what the first look at a packet's vertex, in [`prefetch_arrival`], leads to.
     ///
-    /// [`foresee_arrival`]: Self::foresee_arrival
+    /// [`prefetch_arrival`]: Self::prefetch_arrival
     #[inline]
-    fn foresee_next(&self, flight: u32) {
+    fn prefetch_next(&self, flight: u32) {
         let Some(flight) = self.carrier.flights.get(flight) else { return };
         let (vertex, port) = self.carrier.wires.end(flight.leaving.channel);
         match self.places[vertex.index()] {
-            Place::Hop(hop) => self.hops[hop as usize].foresee_next(port, &flight.packet),
-            Place::Target(target) => self.targets[target as usize].foresee_next(&flight.packet),
-            Place::Host(host) => self.hosts[host as usize].foresee_next(&flight.packet),
+            Place::Hop(hop) => self.hops[hop as usize].prefetch_next(port, &flight.packet),
+            Place::Target(target) => self.targets[target as usize].prefetch_next(&flight.packet),
+            Place::Host(host) => self.hosts[host as usize].prefetch_next(&flight.packet),
         }
     }
 }

@@ -5,10 +5,10 @@ mod common;
 
 use base::{Bytes, Span};
 use common::plan;
+use plan::blox::{Blox, CoordinationName, PolicyName};
+use plan::{NoFiles, Plan, Scene, parse, schema};
 use proptest::prelude::*;
 use serde_json::Value;
-use spec::blox::{Blox, CoordinationName, PolicyName};
-use spec::{NoFiles, Plan, Scene, parse, schema};
 use std::collections::BTreeSet;
 
 const SMALL: &str = "title = \"rack\"\ndesign.name = \"rackblox\"\nrun.requests = 100000\n";

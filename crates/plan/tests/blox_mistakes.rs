@@ -3,8 +3,8 @@
 mod common;
 
 use common::{complaint, complaints, plan};
+use plan::{NoFiles, parse};
 use proptest::prelude::*;
-use spec::{NoFiles, parse};
 
 const SMALL: &str = "title = \"rack\"\ndesign.name = \"rackblox\"\nrun.requests = 100000\n";
 
@@ -395,6 +395,6 @@ proptest! {
     }
 }
 
-fn prop_assert_eq_plans(plan: &spec::Plan) {
+fn prop_assert_eq_plans(plan: &plan::Plan) {
     assert_eq!(&common::plan(&plan.to_toml()), plan);
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Memory, complaint, complaints, plan};
-use spec::parse;
+use plan::parse;
 
 const SMALL: &str = "title = \"san\"\ndesign.name = \"san\"\nrun.requests = 10000\n[fabric]\nkind = \"torus\"\ndimensions = [2, 2]\nhosts = 4\n";
 
@@ -264,11 +264,11 @@ fn keys_of_one_transport_do_not_go_with_another() {
 #[test]
 fn hops_do_what_streams_need() {
     let windows = plan(&with("[reservation]\non = false\n[wire]\ntransport = \"dctcp\""));
-    let spec::Scene::San(san) = windows.scene else { panic!("it is a SAN") };
+    let plan::Scene::San(san) = windows.scene else { panic!("it is a SAN") };
     assert!(san.target.stream.is_some_and(|stream| stream.obeys_marks()) && san.routing.marks_answers);
     for (transport, passes) in [("tcp", true), ("dcqcn+pfc", true), ("unpaced", false)] {
         let plan = plan(&with(&format!("[wire]\ntransport = \"{transport}\"")));
-        let spec::Scene::San(san) = plan.scene else { panic!("it is a SAN") };
+        let plan::Scene::San(san) = plan.scene else { panic!("it is a SAN") };
         assert_eq!(san.reservation.map(|config| config.passes_rejected), Some(passes), "{transport}");
     }
 }
@@ -277,7 +277,7 @@ fn hops_do_what_streams_need() {
 #[test]
 fn the_rival_has_the_windows_of_tcp_and_the_design_none() {
     let window = |text: &str| match plan(text).scene {
-        spec::Scene::San(san) => (san.host.stream, san.target.stream, san.host.timeout),
+        plan::Scene::San(san) => (san.host.stream, san.target.stream, san.host.timeout),
         _ => panic!("it is a SAN"),
     };
     let (host, target, timeout) = window(&SMALL.replace("\"san\"\nrun", "\"san-plain\"\nrun"));
