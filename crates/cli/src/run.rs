@@ -77,11 +77,12 @@ fn facts(summary: &Summary) -> String {
 fn request_lines(summary: &Summary) -> Vec<String> {
     let Summary { counts, load, .. } = summary;
     let requests = format!(
-        "requests   {} offered, {} finished, {} measured, {} null, {} lost, {} unavailable, {} unfinished",
+        "requests   {} offered, {} finished, {} measured, {} timed out, {} rejected, {} lost, {} unavailable, {} unfinished",
         counts.offered,
         counts.finished,
         counts.measured,
-        counts.null,
+        counts.timed_out,
+        counts.rejected,
         counts.lost,
         counts.unavailable,
         counts.in_flight_at_end + counts.not_issued

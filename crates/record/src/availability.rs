@@ -14,7 +14,7 @@ described! {
         pub first_fault_ns: f64 ["ns"],
         /// Requests that were underway at that time or intended later.
         pub requests: u64 ["requests"],
-        /// Those of them that were not served: null, lost or unavailable.
+        /// Those of them that were not served: timed out, rejected, lost or unavailable.
         pub unserved: u64 ["requests"],
         /// The share that was served.
         pub fraction: f64 ["fraction"],

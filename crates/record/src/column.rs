@@ -82,6 +82,7 @@ const OUTCOME_WORDS: [&str; Outcome::ALL.len()] = [
     Outcome::ALL[2].name(),
     Outcome::ALL[3].name(),
     Outcome::ALL[4].name(),
+    Outcome::ALL[5].name(),
 ];
 
 const fn column<R>(name: &'static str, unit: &'static str, doc: &'static str, cell: Cell<R>) -> Definition<R> {
@@ -152,8 +153,9 @@ const ROW_COLUMNS: [Definition<Row>; 13 + SpanKind::ALL.len()] = [
     column(
         "outcome",
         "none",
-        "How the request ended: finished (answered, or its data arrived), null (answered with nothing by a timer), \
-         lost (given up) or unfinished (on its way when the run stopped).",
+        "How the request ended: finished (answered, or its data arrived), timed-out (ended by a timer without an \
+         answer), rejected (answered with an error), lost (given up), unfinished (in flight when the run stopped) \
+         or unavailable (the same after a fault).",
         Cell::Word {
             words: &OUTCOME_WORDS,
             gather: gather!(row => row.outcome as u8),

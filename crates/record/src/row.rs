@@ -10,8 +10,10 @@ use base::{Bytes, NodeId, Operation, RequestId, Span, Time};
 pub enum Outcome {
     /// Answered, or its data has arrived.
     Finished,
-    /// Answered with nothing by a timer, because its target or the path to it failed.
-    Null,
+    /// Ended by a timer without an answer: its target or the path to it failed.
+    TimedOut,
+    /// Answered with an error: refused, or not carried out.
+    Rejected,
     /// Abandoned: its data was lost and will not be resent.
     Lost,
     /// Still in flight when the run stopped; `end` is the time of the stop.
@@ -23,13 +25,20 @@ pub enum Outcome {
 
 impl Outcome {
     /// Every outcome.
-    pub const ALL: [Outcome; 5] =
-        [Outcome::Finished, Outcome::Null, Outcome::Lost, Outcome::Unfinished, Outcome::Unavailable];
+    pub const ALL: [Outcome; 6] = [
+        Outcome::Finished,
+        Outcome::TimedOut,
+        Outcome::Rejected,
+        Outcome::Lost,
+        Outcome::Unfinished,
+        Outcome::Unavailable,
+    ];
     /// Returns the name used in files and records.
     pub const fn name(self) -> &'static str {
         match self {
             Outcome::Finished => "finished",
-            Outcome::Null => "null",
+            Outcome::TimedOut => "timed-out",
+            Outcome::Rejected => "rejected",
             Outcome::Lost => "lost",
             Outcome::Unfinished => "unfinished",
             Outcome::Unavailable => "unavailable",

@@ -56,14 +56,14 @@ pub enum MergeError {
 }
 
 impl Summary {
-    /// Merges runs that differ only in their seed, given in the order of their seeds. `pool` has the
-    /// requests of all runs.
+    /// Merges runs that differ only in their seed, given in the order of their seeds. `pool` has
+    /// the requests of all runs.
     ///
     /// Counts and events are summed. Percentiles are those of all requests together. Loads, means
     /// and simulated time are averaged over the runs that have them. `min` and `max` are the
     /// extremes. Metrics are merged as declared, over the runs that have them. `mean_ci95` and
-    /// `p99_ci95` are half-widths by Student's t over the values of the runs, absent if only one run
-    /// has a value. A warning that some runs lack is prefixed with its seeds.
+    /// `p99_ci95` are half-widths by Student's t over the values of the runs, absent if only one
+    /// run has a value. A warning that some runs lack is prefixed with its seeds.
     pub fn over_seeds(runs: &[Summary], pool: &Pool) -> Result<Summary, MergeError> {
         let first = runs.first().ok_or(MergeError::Empty)?;
         check(first, runs)?;
@@ -128,7 +128,8 @@ impl Counts {
             offered: sum.offered + run.offered,
             issued: sum.issued + run.issued,
             finished: sum.finished + run.finished,
-            null: sum.null + run.null,
+            timed_out: sum.timed_out + run.timed_out,
+            rejected: sum.rejected + run.rejected,
             lost: sum.lost + run.lost,
             dropped_packets: sum.dropped_packets + run.dropped_packets,
             unavailable: sum.unavailable + run.unavailable,

@@ -6,8 +6,8 @@ use crate::describe::described;
 use std::collections::BTreeMap;
 
 described! {
-    /// How many requests ended how. `offered = issued + not_issued`, `issued = finished + null +
-    /// lost + in_flight_at_end`.
+    /// How many requests ended how. `offered = issued + not_issued`, `issued = finished +
+    /// timed_out + rejected + lost + unavailable + in_flight_at_end`.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct Counts {
@@ -17,8 +17,10 @@ described! {
         pub issued: u64 ["requests"],
         /// Requests that were answered, or whose data arrived.
         pub finished: u64 ["requests"],
-        /// Requests answered with nothing by a timer.
-        pub null: u64 ["requests"],
+        /// Requests that a timer ended without an answer.
+        pub timed_out: u64 ["requests"],
+        /// Requests answered with an error: refused, or not carried out.
+        pub rejected: u64 ["requests"],
         /// Requests whose data was lost for good.
         pub lost: u64 ["requests"],
         /// Packets or messages that a full buffer dropped (they may have been sent again).

@@ -59,7 +59,8 @@ fn warn_of_missing(counts: &Counts, partial: bool, warnings: &mut Vec<String>) {
         "issued requests waited in vain for data that a fault made unavailable: percentiles count their age at the end",
     );
     warn(not_issued, offered, "offered requests were never issued; no latency statistic has them");
-    warn(counts.null, issued, "issued requests were answered with nothing (null); no latency statistic has them");
+    warn(counts.timed_out, issued, "issued requests timed out without an answer; no latency statistic has them");
+    warn(counts.rejected, issued, "issued requests were rejected; no latency statistic has them");
     warn(counts.lost, issued, "issued requests were lost; no latency statistic has them");
     if partial {
         warn(offered.saturating_sub(issued + not_issued), offered, "offered requests have no record");

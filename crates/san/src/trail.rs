@@ -147,7 +147,7 @@ impl Trail {
     /// Prefetches the hops of a route of the usual length.
     #[inline]
     pub fn prefetch_hops(&self) {
-        prefetch_index(&self.near, HOPS_USUAL - 1);
+        prefetch_index(self.near.as_slice(), HOPS_USUAL - 1);
     }
     /// Whether `vertex` is among the hops.
     pub fn has_visited(&self, vertex: VertexId) -> bool {

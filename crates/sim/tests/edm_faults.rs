@@ -92,7 +92,7 @@ proptest! {
                 prop_assert_eq!(row.outcome, Outcome::Lost);
                 prop_assert_eq!(row.latency(), Span::ZERO);
             } else {
-                prop_assert_eq!(row.outcome, Outcome::Null);
+                prop_assert_eq!(row.outcome, Outcome::TimedOut);
                 // One write of a batch stands for all in its records.
                 prop_assert!(row.latency() >= config.edm.timeout);
                 prop_assert!(config.edm.batch > Bytes::ZERO || row.end == row.start + config.edm.timeout);
@@ -200,7 +200,7 @@ fn an_answer_after_its_timer_is_ignored() {
         let (mut rows, _) = play(&mut rig, &mut Script::new(&requests));
         everything_ends_once(&requests, &rows);
         rows.sort_by_key(|row| row.request);
-        assert_eq!((rows[0].outcome, rows[0].latency()), (Outcome::Null, Span::us(1)));
+        assert_eq!((rows[0].outcome, rows[0].latency()), (Outcome::TimedOut, Span::us(1)));
         assert!(rows[1..].iter().all(|row| row.outcome == Outcome::Finished && row.latency() == row.unloaded));
         assert_eq!((rig.unexpected(), rig.dropped_packets()), (unexpected, dropped));
     }
@@ -222,5 +222,5 @@ fn writes_to_a_node_that_dies_are_lost_in_flight_or_null_at_home() {
             rows[0].outcome == Outcome::Lost || at < 200 && rig.dropped_packets() > 0
         );
     }
-    assert_eq!(outcomes.into_iter().collect::<Vec<_>>(), ["finished", "lost", "null"]);
+    assert_eq!(outcomes.into_iter().collect::<Vec<_>>(), ["finished", "lost", "timed-out"]);
 }

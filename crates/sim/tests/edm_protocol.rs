@@ -265,7 +265,7 @@ fn a_timer_that_is_too_short_for_the_load_gives_null_and_nothing_breaks() {
     let mut rig = EdmRig::new(config);
     let (rows, _) = play(&mut rig, &mut Script::new(&requests));
     everything_ends_once(&requests, &rows);
-    assert!(rows.iter().any(|row| row.outcome == Outcome::Null));
+    assert!(rows.iter().any(|row| row.outcome == Outcome::TimedOut));
     assert!(rows.iter().any(|row| row.outcome == Outcome::Finished));
     assert!(rows.iter().all(|row| row.adds_up() && row.outcome != Outcome::Unfinished));
     assert_eq!(rig.host(NodeId(0)).outstanding(), []);

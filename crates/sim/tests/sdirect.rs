@@ -168,7 +168,7 @@ fn lost_packets_cost_time_and_no_request() {
 fn a_client_that_gets_no_answer_gives_up() {
     let keys = "clients.remote = true\nclients.loss_percent = 50.0\nclients.timeout = '1ms'\nclients.attempts = 2\nio.depth = 8";
     let (rows, _) = play(&plan(keys));
-    let lost = rows.iter().filter(|row| row.outcome == Outcome::Lost).count();
+    let lost = rows.iter().filter(|row| row.outcome == Outcome::TimedOut).count();
     assert!(lost > 20 && lost < rows.len(), "{lost} of {}", rows.len());
 }
 

@@ -21,8 +21,9 @@
 //! keeps the best value.
 //!
 //! The error of a point combines that of the measurement ([`FitRequest::point_error`]) and what
-//! remains of the model's own after its drawn addresses are allowed for. The simplex is that of the crate basin. A
-//! gradient would not help: the model counts whole commands, and its answers have small steps.
+//! remains of the model's own after its drawn addresses are allowed for. The simplex is that of the
+//! crate basin. A gradient would not help: the model counts whole commands, and its answers have
+//! small steps.
 
 mod attempt;
 mod determine;

@@ -118,12 +118,12 @@ fn the_longest_and_the_shortest_latency_are_taken_like_any_other() {
 fn every_request_is_counted_and_only_measured_finished_ones_make_statistics() {
     let mut rows: Vec<Row> = (0..6).map(|i| read(i, Time::ns(i), Span::ns(100), Span::ns(100))).collect();
     rows[0].measured = false;
-    (rows[1].outcome, rows[2].outcome, rows[3].outcome) = (Outcome::Null, Outcome::Lost, Outcome::Unfinished);
+    (rows[1].outcome, rows[2].outcome, rows[3].outcome) = (Outcome::TimedOut, Outcome::Lost, Outcome::Unfinished);
     let facts = RunFacts { offered: 8, not_issued: 2, dropped_packets: 5, events: 77, ..facts(&rows, Time::ns(10)) };
     let summary = summarizer(&rows, Time::ZERO).finish(&facts);
     let counts = summary.counts;
     assert_eq!((counts.offered, counts.issued, counts.not_issued), (8, 6, 2));
-    assert_eq!((counts.finished, counts.null, counts.lost, counts.in_flight_at_end), (3, 1, 1, 1));
+    assert_eq!((counts.finished, counts.timed_out, counts.lost, counts.in_flight_at_end), (3, 1, 1, 1));
     assert_eq!((counts.measured, counts.dropped_packets, summary.events), (2, 5, 77));
     assert_eq!(summary.latency_ns["all"].count, 2);
 }
@@ -225,7 +225,7 @@ fn a_load_that_was_not_offered_whole_is_partial_and_says_why() {
 fn requests_that_are_in_no_statistic_are_told_with_their_number() {
     let mut rows = steady(4_000);
     (rows[10].outcome, rows[11].outcome) = (Outcome::Unfinished, Outcome::Unfinished);
-    (rows[12].outcome, rows[13].outcome) = (Outcome::Null, Outcome::Lost);
+    (rows[12].outcome, rows[13].outcome) = (Outcome::TimedOut, Outcome::Lost);
     rows[14].unloaded = Span::ZERO;
     let facts = RunFacts { offered: 4_003, not_issued: 3, ..facts(&rows, Time::us(4)) };
     assert_eq!(
@@ -233,7 +233,7 @@ fn requests_that_are_in_no_statistic_are_told_with_their_number() {
         [
             "2 of 4000 issued requests were unfinished at the end: means leave them out, percentiles count their age then",
             "3 of 4003 offered requests were never issued; no latency statistic has them",
-            "1 of 4000 issued requests were answered with nothing (null); no latency statistic has them",
+            "1 of 4000 issued requests timed out without an answer; no latency statistic has them",
             "1 of 4000 issued requests were lost; no latency statistic has them",
             "1 of 3996 measured requests have no unloaded latency: slowdown leaves them out",
         ]
@@ -343,7 +343,7 @@ fn availability_counts_what_was_underway_at_the_fault_or_came_later() {
     assert_eq!((availability.first_fault_ns, availability.recovery_ns), (500.0, Some(190.0)));
     assert_eq!(availability.fraction, 1.0 - 10.0 / 60.0);
     // Nothing is served after 900 ns: there is no recovery.
-    rows[90..].iter_mut().for_each(|row| row.outcome = Outcome::Null);
+    rows[90..].iter_mut().for_each(|row| row.outcome = Outcome::TimedOut);
     let lasting = broken(&rows);
     assert_eq!(lasting.availability.map(|it| (it.unserved, it.recovery_ns)), Some((20, None)));
     assert_eq!(summarizer(&rows, Time::ZERO).finish(&facts(&rows, Time::us(2))).availability, None);

@@ -219,7 +219,7 @@ mod tests {
             "1.5",
             "3",
             "{ metric = 'slowdown.all.mean' }",
-            "{ sum = ['counts.null', 'counts.lost'], where = { design = 'edm', load = { at_most = 0.9 } }, reduce = 'max' }",
+            "{ sum = ['counts.timed_out', 'counts.lost'], where = { design = 'edm', load = { at_most = 0.9 } }, reduce = 'max' }",
             "{ published = 'artifact', where = { series = 'edm' }, reduce = 'list' }",
             "{ each = 'trace', of = { metric = 'events', divide_by = { metric = 'simulated_ns' } }, reduce = 'max' }",
             "{ knee = 'load', of = { metric = 'events' } }",

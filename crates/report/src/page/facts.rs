@@ -160,7 +160,7 @@ fn point_row(point: &Summary, names: &[&str]) -> Markup {
             td.number { (show_number(point.load.busiest_link)) }
             td.number { (grouped(point.counts.measured)) }
             td.number { (grouped(unfinished)) }
-            td.number { (grouped(point.counts.lost + point.counts.null)) }
+            td.number { (grouped(point.counts.lost + point.counts.timed_out + point.counts.rejected)) }
             td.number { (available(point)) }
             td.number { (grouped(point.counts.dropped_packets)) }
             td { (ranges(&point.seeds.iter().copied().collect())) }

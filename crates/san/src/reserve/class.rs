@@ -172,7 +172,8 @@ impl Classes {
         prefetch_index(&self.entries, self.home(class));
     }
 
-    /// Prefetches the live state of a class, whose table entry [`prefetch`](Self::prefetch) fetched.
+    /// Prefetches the live state of a class, whose table entry [`prefetch`](Self::prefetch)
+    /// fetched.
     #[inline]
     pub fn prefetch_live(&self, class: ClassId) {
         if let Some(entry) = self.known(class) {

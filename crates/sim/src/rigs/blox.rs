@@ -196,10 +196,10 @@ impl BloxRig {
             ClientOutcome::Read(_) | ClientOutcome::Written => Outcome::Finished,
             ClientOutcome::Indeterminate => {
                 self.counts.indeterminate += 1;
-                Outcome::Null
+                Outcome::TimedOut
             }
-            ClientOutcome::Unanswered => Outcome::Null,
-            ClientOutcome::Failed(_) => Outcome::Lost,
+            ClientOutcome::Unanswered => Outcome::TimedOut,
+            ClientOutcome::Failed(_) => Outcome::Rejected,
         };
         if let Some(finished) = self.tracks.close(context.now, tag, outcome) {
             let track::Finished { ticket, outcome, start, ledger } = finished;

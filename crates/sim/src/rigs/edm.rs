@@ -152,7 +152,7 @@ impl EdmRig {
                     }
                     self.end(tag.0, Outcome::Finished, context.now, context);
                 }
-                HostOut::Null { tag } => self.end(tag.0, Outcome::Null, context.now, context),
+                HostOut::Null { tag } => self.end(tag.0, Outcome::TimedOut, context.now, context),
                 HostOut::Written => {}
                 HostOut::Unexpected => self.counts.unexpected += 1,
             }

@@ -235,7 +235,7 @@ impl SanRig {
 fn outcome_of(outcome: san::Outcome) -> Outcome {
     match outcome {
         san::Outcome::Success => Outcome::Finished,
-        san::Outcome::Rejected | san::Outcome::Unreachable | san::Outcome::Incomplete => Outcome::Null,
+        san::Outcome::Rejected | san::Outcome::Unreachable | san::Outcome::Incomplete => Outcome::Rejected,
         san::Outcome::DriveFailed | san::Outcome::Aborted => Outcome::Lost,
     }
 }

@@ -316,14 +316,14 @@ impl ScalioRig {
         let Some(ask) = self.asks.end(context.now, ticket) else { return };
         self.counts.end(&ask, outcome, source);
         self.judges.remember(&ask, outcome, context.now);
-        let is_done = matches!(
-            outcome,
+        let outcome = match outcome {
             scalio::Outcome::Value(_)
-                | scalio::Outcome::Stored
-                | scalio::Outcome::Deleted { .. }
-                | scalio::Outcome::Differs { .. }
-        );
-        let outcome = if is_done { Outcome::Finished } else { Outcome::Null };
+            | scalio::Outcome::Stored
+            | scalio::Outcome::Deleted { .. }
+            | scalio::Outcome::Differs { .. } => Outcome::Finished,
+            scalio::Outcome::Refused(_) => Outcome::Rejected,
+            scalio::Outcome::Unknown | scalio::Outcome::Unavailable => Outcome::TimedOut,
+        };
         let (ticket, start, end) = (Ticket(ticket), ask.start, context.now);
         context.end(Ended { ticket, outcome, start, end, ledger: ask.ledger });
     }

@@ -323,8 +323,8 @@ impl SDirectRig {
     fn end(&mut self, ticket: u32, outcome: Option<sdirect::Outcome>, context: Now<'_, '_>) {
         let outcome = match outcome {
             Some(sdirect::Outcome::Done) => Outcome::Finished,
-            Some(_) => Outcome::Null,
-            None => Outcome::Lost,
+            Some(_) => Outcome::Rejected,
+            None => Outcome::TimedOut,
         };
         self.requests.failed += u64::from(outcome != Outcome::Finished);
         let (start, ledger) = self.requests.tracks.end(context.now, ticket);

@@ -115,7 +115,12 @@ impl Observer for Bound {
 impl Played {
     fn check(&self, plan: &Plan) {
         let counts = self.outcomes.summary.counts;
-        let ended = counts.finished + counts.null + counts.lost + counts.unavailable + counts.in_flight_at_end;
+        let ended = counts.finished
+            + counts.timed_out
+            + counts.rejected
+            + counts.lost
+            + counts.unavailable
+            + counts.in_flight_at_end;
         assert_eq!((counts.offered, self.rows.len() as u64), (ended, ended), "{}", plan.to_toml());
         let mut requests: Vec<u64> = self.rows.iter().map(|row| row.request.0).collect();
         requests.sort_unstable();

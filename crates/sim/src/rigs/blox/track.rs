@@ -226,8 +226,8 @@ mod tests {
         let track = tracks.get(tag).unwrap();
         track.sends(Time::us(1));
         track.claim_parts(Time::us(3), [(SpanKind::Network, Span::us(2))], Place::Link(0));
-        let mut finished = tracks.close(Time::us(9), tag, Outcome::Null).unwrap();
-        assert_eq!(finished.outcome, Outcome::Null);
+        let mut finished = tracks.close(Time::us(9), tag, Outcome::TimedOut).unwrap();
+        assert_eq!(finished.outcome, Outcome::TimedOut);
         let settled = finished.ledger.settle(Time::us(9));
         let spans = [SpanKind::Wait, SpanKind::Network, SpanKind::Schedule].map(|kind| settled.spans.get(kind));
         assert_eq!(spans, [Span::us(1), Span::us(2), Span::us(6)]);
