@@ -20,8 +20,8 @@ pub enum EdmEvent {
     Timer(NodeId),
     /// The fault with this index.
     Fault(u32),
-    /// A shared link may have sent something. A [`LinkId`] in pieces, which fit into eight bytes
-    /// with the rest.
+    /// A shared link may have sent something. A [`LinkId`](super::LinkId) in pieces, which fit into
+    /// eight bytes with the rest.
     Link {
         /// The plane.
         plane: u8,
