@@ -199,7 +199,7 @@ impl Summarizer {
         tallies.iter().map(|(name, tally)| (name.to_string(), histogram_log(name, &tally.latency, span))).collect()
     }
 
-    /// The histograms of the run, to be merged with those of other seeds.
+    /// Returns the histograms of the run, to be merged with those of other seeds.
     pub fn pool(&self) -> Pool {
         Pool::new(self.tallies_by_name())
     }

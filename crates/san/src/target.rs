@@ -36,7 +36,6 @@ use base::{Operation, Program, Rate, RequestId, Span, Time};
 use drive::Drive;
 use flight::{Flights, Reception, Session, Stage};
 use nvme::wire::MtuError;
-use prefetch_index::prefetch_index;
 use std::collections::VecDeque;
 
 pub use flight::JobId;
@@ -282,14 +281,6 @@ impl Target {
     pub fn prefetch(&self, packet: &Packet) {
         if let Some(seat) = self.seat(packet.tag.session).filter(|seat| seat.place != UNUSED) {
             self.drives[seat.drive as usize].prefetch(seat.tenant);
-            prefetch_index(&self.sessions, seat.place as usize);
-        }
-    }
-
-    /// Prefetches the slot of the packet that arrives next, after [`prefetch`](Self::prefetch).
-    #[inline]
-    pub fn prefetch_next(&self, packet: &Packet) {
-        if let Some(seat) = self.seat(packet.tag.session).filter(|seat| seat.place != UNUSED) {
             self.sessions[seat.place as usize].prefetch(packet);
         }
     }

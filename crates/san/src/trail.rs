@@ -10,7 +10,6 @@
 
 use crate::id::Port;
 use nvme::CodecError;
-use prefetch_index::prefetch_index;
 use topology::VertexId;
 
 /// Most hops that a header can count. No route of a network has more.
@@ -143,11 +142,6 @@ impl Trail {
         } else {
             self.far.clone_from(&other.far);
         }
-    }
-    /// Prefetches the hops of a route of the usual length.
-    #[inline]
-    pub fn prefetch_hops(&self) {
-        prefetch_index(self.near.as_slice(), HOPS_USUAL - 1);
     }
     /// Whether `vertex` is among the hops.
     pub fn has_visited(&self, vertex: VertexId) -> bool {

@@ -1,7 +1,5 @@
 //! What a plan's scene does in a run: it builds its rig, plays it and judges the result.
 
-mod san;
-
 use crate::drive::{Limits, Observer, Played, Rig, WarmUp, play};
 use crate::run::{RunError, RunOptions};
 use base::{Seed, Span};

@@ -21,7 +21,7 @@ pub use message::{DropReason, HopIn, HopOut, Passed};
 use crate::egress::{RankConfig, SchedulingConfig};
 use crate::id::{DriveId, Port};
 use crate::packet::{Outcome, Packet, PacketKind};
-use crate::reserve::{ClassId, ReservationConfig};
+use crate::reserve::ReservationConfig;
 use crate::route::{RouteConfig, Router};
 use crate::trail::{Trail, TrailHop, Way};
 use base::{Bytes, Operation, Program, Rate, Time};
@@ -207,27 +207,17 @@ impl Hop {
     /// Prefetches the bookings of a packet that will soon arrive on a port. Has no other effect.
     #[inline]
     pub fn prefetch(&self, port: Port, packet: &Packet) {
-        if let Some((booked, class)) = self.booked_for(port, packet) {
-            booked.prefetch(class);
+        let Some(config) = &self.reservation else { return };
+        if packet.operation == Operation::Write {
+            return;
         }
-    }
-
-    /// Prefetches the bookings of the packet that arrives next, after [`prefetch`](Self::prefetch).
-    #[inline]
-    pub fn prefetch_next(&self, port: Port, packet: &Packet) {
-        if let Some((booked, class)) = self.booked_for(port, packet) {
-            booked.prefetch_live(class);
-        }
-    }
-
-    /// Returns the bookings that a packet changes, and its class there.
-    #[inline]
-    fn booked_for(&self, port: Port, packet: &Packet) -> Option<(&port::Booked, ClassId)> {
-        let config = self.reservation.as_ref().filter(|_| packet.operation != Operation::Write)?;
         // A request is booked at its ingress port, by which its answer leaves.
-        let port = if packet.kind.is_outward() { port } else { Port(packet.trail.behind()?.port) };
-        let booked = self.ports.get(port.index())?.booked.as_ref()?;
-        Some((booked, config.class_of(packet.tag.session)))
+        let booked =
+            if packet.kind.is_outward() { Some(port) } else { packet.trail.behind().map(|hop| Port(hop.port)) };
+        let egress = booked.and_then(|port| self.ports.get(port.index()));
+        if let Some(booked) = egress.and_then(|egress| egress.booked.as_ref()) {
+            booked.prefetch(config.class_of(packet.tag.session));
+        }
     }
 
     /// Returns the egress port of an outward packet: from the trail if known, otherwise routed.

@@ -202,12 +202,6 @@ impl Booked {
         self.bookings.prefetch(class);
     }
 
-    /// Prefetches the class after [`prefetch`](Self::prefetch).
-    #[inline]
-    pub(super) fn prefetch_live(&self, class: ClassId) {
-        self.bookings.prefetch_live(class);
-    }
-
     /// Books for a read; from now on its session's bucket fills faster.
     pub(super) fn book(&mut self, config: &ReservationConfig, now: Time, packet: &Packet) -> bool {
         let class = config.class_of(packet.tag.session);

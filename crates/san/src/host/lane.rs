@@ -46,24 +46,19 @@ pub(super) struct Lanes {
     shape: QueueShape,
 }
 
-/// The association of an uplink. Starts with a cache line, so that all of its lines are known.
+/// The association of an uplink. Starts at a cache line.
 #[derive(Clone, Debug)]
-#[repr(C, align(64))]
+#[repr(align(64))]
 pub(super) struct Lane {
-    /// The lane is avoided until then.
-    pub(super) suspect_until: Time,
     pub(super) queue: HostQueue<IoPlace>,
     pub(super) generation: u8,
+    /// The lane is avoided until then.
+    pub(super) suspect_until: Time,
     /// The unconfirmed reset of the associations before this one.
     pub(super) reset: Option<Box<Reset>>,
     /// Uses of the admin command, for its identifier.
     pub(super) resets: u16,
 }
-
-/// Cache lines of a lane, with its queue's first slots.
-const LANE_LINES: usize = size_of::<Lane>() / 64;
-const TIMES_A_LINE: usize = 64 / size_of::<Time>();
-const _: () = assert!(LANE_LINES <= 4);
 
 /// An unconfirmed reset.
 #[derive(Clone, Debug)]
@@ -173,8 +168,8 @@ impl Lanes {
     #[inline]
     pub(super) fn prefetch(&self, session: u32, lane: u8) {
         if let Some(lane) = self.get(session, lane) {
-            // By addresses alone: nothing of the lane is read.
-            (0..LANE_LINES).for_each(|line| prefetch_index(slice::from_ref(&lane.suspect_until), line * TIMES_A_LINE));
+            prefetch_index(slice::from_ref(lane), 0);
+            prefetch_index(slice::from_ref(&lane.queue), 0);
         }
     }
 

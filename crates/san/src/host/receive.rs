@@ -19,13 +19,6 @@ impl Host {
     pub fn prefetch(&self, packet: &Packet) {
         let Some(session) = self.sessions.with(packet.drive) else { return };
         self.sessions.prefetch(session);
-        self.lanes.prefetch(session, Attempt::of_bits(packet.tag.attempt).lane);
-    }
-
-    /// Prefetches the I/O of the packet that arrives next, after [`prefetch`](Self::prefetch).
-    #[inline]
-    pub fn prefetch_next(&self, packet: &Packet) {
-        let Some(session) = self.sessions.with(packet.drive) else { return };
         let lane = self.lanes.get(session, Attempt::of_bits(packet.tag.attempt).lane);
         if let Some(io) = lane.and_then(|lane| lane.queue.get(packet.tag.command).ok()) {
             self.ios.prefetch(*io);

@@ -113,12 +113,6 @@ impl Bookings {
         self.classes.prefetch(class);
     }
 
-    /// Prefetches the state of a class, whose table entry [`prefetch`](Self::prefetch) fetched.
-    #[inline]
-    pub(crate) fn prefetch_live(&self, class: ClassId) {
-        self.classes.prefetch_live(class);
-    }
-
     /// Returns the fill rate of a class's bucket; zero if it has booked nothing.
     pub fn fill_rate(&self, config: &ReservationConfig, class: ClassId) -> Rate {
         self.classes.get(class).map_or(Rate::bps(0), |class| class.fill_rate(config))

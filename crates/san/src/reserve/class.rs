@@ -171,15 +171,6 @@ impl Classes {
     pub fn prefetch(&self, class: ClassId) {
         prefetch_index(&self.entries, self.home(class));
     }
-
-    /// Prefetches the live state of a class, whose table entry [`prefetch`](Self::prefetch)
-    /// fetched.
-    #[inline]
-    pub fn prefetch_live(&self, class: ClassId) {
-        if let Some(entry) = self.known(class) {
-            prefetch_index(&self.live, self.entries[entry].place as usize);
-        }
-    }
 }
 
 impl Class {

@@ -17,12 +17,14 @@ mod pauses;
 mod plan;
 mod prefetch;
 mod prime;
+mod scene;
 mod sizes;
 mod source;
 mod track;
 mod wires;
 
 use crate::drive::{Context, Rig, Ticket};
+use crate::rigs::seat::Alarm;
 use crate::slab::Slab;
 use aftermath::Aftermath;
 use base::{Bytes, Operation, Request, RequestId, Span, Time};
@@ -44,8 +46,6 @@ use topology::{Channel, LinkId, VertexId};
 use track::Tracks;
 
 pub use config::{DriveModel, Fault, FaultKind, SanBuildError, SanRigConfig};
-pub(crate) use facts::price;
-pub(crate) use source::SanSource;
 
 /// An event of the rig.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +100,7 @@ pub struct SanRig {
     working: Slab<DriveWork>,
     tracks: Tracks,
     /// By vertex: when its program is to be woken next.
-    wakes: Vec<Time>,
+    wakes: Vec<Alarm>,
     write_order: Option<WriteOrder>,
     contents: Contents,
     /// What reads have found that are on their way back.
@@ -198,11 +198,9 @@ impl Rig for SanRig {
 /// Running programs when they want to.
 impl SanRig {
     fn wake(&mut self, vertex: VertexId, context: Now<'_, '_>) {
-        // Another event is under way for an earlier or later time.
-        if self.wakes[vertex.index()] > context.now {
+        if !self.wakes[vertex.index()].ring(context.now) {
             return;
         }
-        self.wakes[vertex.index()] = Time::MAX;
         match self.places[vertex.index()] {
             Place::Hop(_) => self.wake_hop(vertex, context),
             Place::Host(_) => self.wake_host(vertex, context),
@@ -223,10 +221,12 @@ impl SanRig {
 
     #[inline]
     fn wake_at(&mut self, vertex: VertexId, next: Option<Time>, context: Now<'_, '_>) {
-        let Some(at) = next.filter(|at| *at < self.wakes[vertex.index()]) else { return };
-        if self.carrier.is_running[vertex.index()] {
-            self.wakes[vertex.index()] = at.max(context.now);
-            context.at(at.max(context.now), SanEvent::Wake(vertex));
+        if !self.carrier.is_running[vertex.index()] {
+            return;
+        }
+        let next = next.map(|at| at.max(context.now));
+        if let Some(at) = self.wakes[vertex.index()].arm(next) {
+            context.at(at, SanEvent::Wake(vertex));
         }
     }
 }

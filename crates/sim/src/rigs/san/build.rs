@@ -11,6 +11,7 @@ use super::sizes::Sizes;
 use super::track::Tracks;
 use super::wires::{Wires, headroom};
 use super::{Counts, Place, SanRig};
+use crate::rigs::seat::Alarm;
 use crate::slab::Slab;
 use base::{Bytes, Rate, Time};
 use history::WriteOrder;
@@ -154,7 +155,7 @@ impl SanRig {
             hops: config.hop_programs(&vertices, response_frame),
             carrier: config.carrier(places.len(), format),
             drives: Drives::new(&config.drive, config.drive_count())?,
-            wakes: vec![Time::MAX; places.len()],
+            wakes: vec![Alarm::OFF; places.len()],
             places,
             host_vertices: vertices.hosts,
             target_vertices: vertices.targets,

@@ -73,7 +73,7 @@ impl Counts {
 
 /// Reads what the network costs by the ports of its storage nodes: the paper's example (Table 1),
 /// which leaves clients' ports out, and its formula, which counts as many again on a switch.
-pub(crate) fn price(plan: &San, meter: &mut Meter) {
+pub(super) fn price(plan: &San, meter: &mut Meter) {
     let ports = StoragePorts::of(&plan.fabric.graph, plan.fabric.trunk);
     for (metric, rule) in [
         (metric::fabric_cost_usd, SwitchRule::StoragePorts),

@@ -3,6 +3,7 @@
 use super::config::{Fault, FaultKind};
 use super::wires::Fate;
 use super::{Now, Place, SanEvent, SanRig, facts, prime};
+use crate::rigs::seat::Alarm;
 use san::Port;
 use san::hop::{Hop, HopIn};
 use san::route::Advertisement;
@@ -126,7 +127,7 @@ impl SanRig {
             let is_whole = self.carrier.is_running[far.index()] && !self.cut_links.contains(&channel.link());
             self.change_link(channel, is_up && is_whole, context);
         }
-        self.wakes[vertex.index()] = base::Time::MAX;
+        self.wakes[vertex.index()] = Alarm::OFF;
         self.arm(vertex, context);
     }
 

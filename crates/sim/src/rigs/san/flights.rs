@@ -62,13 +62,12 @@ impl Flights {
         self.places.get(place as usize).filter(|flight| flight.is_there())
     }
 
-    /// Prefetches the cache lines of a packet that most packets use: the third has hops of its way.
+    /// Prefetches the two cache lines of a packet that most packets use.
     #[inline]
     pub fn prefetch(&self, place: u32) {
         let Some(flight) = self.places.get(place as usize) else { return };
         prefetch_index(slice::from_ref(&flight.leaving), 0);
         prefetch_index(slice::from_ref(&flight.packet.trail), 0);
-        flight.packet.trail.prefetch_hops();
     }
 
     /// The most that ever were at a time, or since [`restart_highest`](Flights::restart_highest).

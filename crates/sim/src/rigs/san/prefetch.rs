@@ -17,10 +17,6 @@ impl SanRig {
                 None
             }
             (SanEvent::Arrive(flight), Soon::Shortly) => self.prefetch_arrival(flight),
-            (SanEvent::Arrive(flight), Soon::Next) => {
-                self.prefetch_next(flight);
-                None
-            }
             (SanEvent::DriveDone(work), Soon::Later) => {
                 self.working.prefetch(work);
                 None
@@ -75,19 +71,5 @@ impl SanRig {
             }
         }
         None
-    }
-
-    /// Prefetches what the first look at a packet's vertex, in [`prefetch_arrival`], leads to.
-    ///
-    /// [`prefetch_arrival`]: Self::prefetch_arrival
-    #[inline]
-    fn prefetch_next(&self, flight: u32) {
-        let Some(flight) = self.carrier.flights.get(flight) else { return };
-        let (vertex, port) = self.carrier.wires.end(flight.leaving.channel);
-        match self.places[vertex.index()] {
-            Place::Hop(hop) => self.hops[hop as usize].prefetch_next(port, &flight.packet),
-            Place::Target(target) => self.targets[target as usize].prefetch_next(&flight.packet),
-            Place::Host(host) => self.hosts[host as usize].prefetch_next(&flight.packet),
-        }
     }
 }

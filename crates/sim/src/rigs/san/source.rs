@@ -11,7 +11,7 @@ use workload::lsm::{KindSummary, Lsm, Operations};
 use workload::storage::Generator;
 
 /// The load of a plan.
-pub(crate) enum SanSource {
+pub(super) enum SanSource {
     /// Key-value stores on log-structured trees.
     Stores(Box<Lsm>),
     /// What asks for I/Os itself.

@@ -1,9 +1,11 @@
 //! The scene of storage networks.
 
-use super::{Scene, Stage};
+use super::facts::price;
+use super::source::SanSource;
+use super::{SanRig, SanRigConfig};
 use crate::drive::Played;
-use crate::rigs::san::{SanRig, SanRigConfig, SanSource, price};
 use crate::run::RunError;
+use crate::scene::{Scene, Stage};
 use plan::san::San;
 
 impl Scene for San {
