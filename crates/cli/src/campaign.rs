@@ -3,7 +3,7 @@
 use crate::failure::{Failure, failed_at};
 use crate::interrupt;
 use crate::output::{hidden, publish};
-use crate::play::{Playing, Task, play};
+use crate::play::{Played, Playing, Task, play};
 use crate::progress::Meter;
 use rayon::prelude::*;
 use record::Summary;
@@ -24,13 +24,13 @@ pub fn play_all(
     playing: &Playing,
     meter: &Meter,
     finished: &Finished<'_>,
-) -> Result<Vec<Option<Summary>>, Failure> {
+) -> Result<Vec<Option<Played>>, Failure> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.unwrap_or(0)).build();
     let pool = pool.map_err(|error| Failure::Failed(format!("threads cannot be started: {error}")))?;
     let one = |(index, task): (usize, &Task)| {
-        let summary = play_apart(task, playing, meter).inspect_err(|_| interrupt::stop())?;
-        summary.iter().try_for_each(|summary| finished(index, summary))?;
-        Ok(summary)
+        let played = play_apart(task, playing, meter).inspect_err(|_| interrupt::stop())?;
+        played.iter().try_for_each(|played| finished(index, &played.summary))?;
+        Ok(played)
     };
     let played = pool.install(|| tasks.par_iter().enumerate().with_max_len(1).map(one).collect());
     meter.finish();
@@ -38,7 +38,7 @@ pub fn play_all(
 }
 
 /// Plays a point under another name, and shows it when it is finished.
-fn play_apart(task: &Task, playing: &Playing, meter: &Meter) -> Result<Option<Summary>, Failure> {
+fn play_apart(task: &Task, playing: &Playing, meter: &Meter) -> Result<Option<Played>, Failure> {
     if interrupt::stopped() {
         return Ok(None);
     }
@@ -47,8 +47,8 @@ fn play_apart(task: &Task, playing: &Playing, meter: &Meter) -> Result<Option<Su
     if unfinished.exists() {
         fs::remove_dir_all(&unfinished).map_err(failed_at(&unfinished))?;
     }
-    let Some(summary) = play(task, &unfinished, playing, meter)? else { return Ok(None) };
+    let Some(played) = play(task, &unfinished, playing, meter)? else { return Ok(None) };
     publish(&unfinished, &task.folder)?;
-    meter.point_done(&task.name, &summary, began.elapsed());
-    Ok(Some(summary))
+    meter.point_done(&task.name, &played.summary, began.elapsed());
+    Ok(Some(played))
 }

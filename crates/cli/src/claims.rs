@@ -5,7 +5,7 @@ use crate::describe::print_json;
 use crate::experiments::{Library, design};
 use crate::failure::{Failure, bad_input, print};
 use crate::judged::{Results, claims as claims_of, judge_by};
-use report::{ClaimResult, Value, Verdict, table};
+use report::{ClaimResult, Interval, Value, Verdict, table};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
@@ -88,6 +88,8 @@ struct Line<'a> {
     paper: &'a Value,
     artifact: &'a Option<Value>,
     ours: &'a Option<Value>,
+    interval: &'a Option<Interval>,
+    seeds: usize,
     verdict: Verdict,
     reason: &'a str,
     /// Source of our value; null when it was not run.
@@ -112,6 +114,8 @@ fn line<'a>(result: &'a ClaimResult, source: Option<&'a Source>) -> Line<'a> {
         paper: &result.paper,
         artifact: &result.artifact,
         ours: &result.ours,
+        interval: &result.interval,
+        seeds: result.seeds,
         verdict: result.verdict,
         reason: &result.reason,
         from: source.map(origin),

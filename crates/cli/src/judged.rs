@@ -3,11 +3,38 @@
 use crate::VERSION;
 use crate::experiments::{DESIGNS, Measured};
 use crate::failure::{Failure, bad_input};
+use crate::play::Played;
 use record::Summary;
 use report::claims::{Claim, ledgers};
-use report::{ClaimResult, Evidence, Judgement, Value, Verdict, claims_json, judge};
+use report::{ClaimResult, Evidence, Interval, Judgement, Value, Verdict, claims_json, judge};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// What was played of an experiment.
+#[derive(Clone, Debug, Default)]
+pub struct Runs {
+    /// The summaries of its points over all seeds.
+    pub points: Vec<Summary>,
+    /// The same by seed; empty when a seed of a point is missing.
+    pub by_seed: Vec<Vec<Summary>>,
+}
+
+/// What was played, by experiment.
+pub type Points = BTreeMap<String, Runs>;
+
+impl Runs {
+    /// Sorts the seeds of points out. `wanted` is the number of seeds of each point.
+    pub fn of(played: Vec<Played>, wanted: usize) -> Runs {
+        let is_whole = played.iter().all(|point| point.by_seed.len() == wanted);
+        let (points, seeds): (Vec<Summary>, Vec<Vec<Summary>>) =
+            played.into_iter().map(|point| (point.summary, point.by_seed)).unzip();
+        let mut by_seed = vec![Vec::new(); if is_whole { wanted } else { 0 }];
+        for runs in seeds {
+            by_seed.iter_mut().zip(runs).for_each(|(seed, run)| seed.push(run));
+        }
+        Runs { points, by_seed }
+    }
+}
 
 /// The claims of a room's paper, or of all, in the order of the rooms.
 pub fn claims(design: Option<&str>) -> Vec<Claim> {
@@ -19,19 +46,17 @@ pub fn claims(design: Option<&str>) -> Vec<Claim> {
 
 /// The verdicts by the points of each experiment, by its name; an experiment without points was not
 /// run.
-pub fn judge_by(
-    claims: &[Claim],
-    experiments: &[Measured],
-    points: &BTreeMap<String, Vec<Summary>>,
-) -> Result<Judgement, Failure> {
+pub fn judge_by(claims: &[Claim], experiments: &[Measured], points: &Points) -> Result<Judgement, Failure> {
     let evidence: Vec<Evidence<'_>> = experiments.iter().map(|measured| evidence(measured, points)).collect();
     judge(claims, &evidence).map_err(bad_input)
 }
 
-fn evidence<'a>(measured: &'a Measured, points: &'a BTreeMap<String, Vec<Summary>>) -> Evidence<'a> {
+fn evidence<'a>(measured: &'a Measured, points: &'a Points) -> Evidence<'a> {
     let Measured { name, bindings, published } = measured;
-    let points = points.get(name).map_or(&[][..], Vec::as_slice);
-    Evidence { experiment: name, bindings, points, published }
+    let runs = points.get(name);
+    let points = runs.map_or(&[][..], |runs| &runs.points);
+    let by_seed = runs.map_or(&[][..], |runs| &runs.by_seed);
+    Evidence { experiment: name, bindings, points, by_seed, published }
 }
 
 /// Verdicts with where they come from. What `rackweave reproduce` leaves, and what is shipped with
@@ -59,6 +84,10 @@ pub struct Known {
     pub paper: Value,
     /// Ours.
     pub ours: Option<Value>,
+    /// Its interval over seeds.
+    pub interval: Option<Interval>,
+    /// Number of seeds.
+    pub seeds: usize,
     /// The results of the comparisons.
     pub verdict: Verdict,
     /// The reason of the verdict.
@@ -92,6 +121,8 @@ impl Results {
             return false;
         }
         result.ours.clone_from(&known.ours);
+        result.interval.clone_from(&known.interval);
+        result.seeds = known.seeds;
         result.verdict = known.verdict;
         result.reason.clone_from(&known.reason);
         true

@@ -42,6 +42,15 @@ pub struct Playing {
     pub spans: Keep,
 }
 
+/// The summaries of a point that was played.
+#[derive(Clone, Debug)]
+pub struct Played {
+    /// Over all seeds.
+    pub summary: Summary,
+    /// One a seed that was run, in the order of the seeds.
+    pub by_seed: Vec<Summary>,
+}
+
 /// A point to be played.
 #[derive(Clone, Debug)]
 pub struct Task {
@@ -106,7 +115,7 @@ pub fn meter<'a>(tasks: impl IntoIterator<Item = &'a Task>) -> Meter {
 
 /// Plays a point into `folder`, seeds side by side. None when it was stopped before any seed had
 /// begun.
-pub fn play(task: &Task, folder: &Path, playing: &Playing, meter: &Meter) -> Result<Option<Summary>, Failure> {
+pub fn play(task: &Task, folder: &Path, playing: &Playing, meter: &Meter) -> Result<Option<Played>, Failure> {
     fs::create_dir_all(folder).map_err(failed_at(folder))?;
     let files = task.point.plan.files.as_deref().map(|files| path_from(folder, files)).transpose()?;
     write(&folder.join("plan.toml"), printed(&task.point, &task.seeds, files))?;
@@ -114,9 +123,9 @@ pub fn play(task: &Task, folder: &Path, playing: &Playing, meter: &Meter) -> Res
     let seed = |seed: &u64| play_seed(task, *seed, folder, playing, meter, &pool).inspect_err(|_| interrupt::stop());
     let played: Vec<Option<Summary>> = task.seeds.par_iter().map(seed).collect::<Result<_, _>>()?;
     let pool = pool.into_inner().expect("no thread panics while it adds");
-    let Some(summary) = over_seeds(played, &pool)? else { return Ok(None) };
-    write(&folder.join("summary.json"), summary_json(&summary))?;
-    Ok(Some(summary))
+    let Some(played) = over_seeds(played, &pool)? else { return Ok(None) };
+    write(&folder.join("summary.json"), summary_json(&played.summary))?;
+    Ok(Some(played))
 }
 
 /// `files` as it is reached from `folder`, which is there, so that both can be moved together.
@@ -141,7 +150,7 @@ pub fn printed(point: &Point, seeds: &[u64], files: Option<String>) -> String {
 }
 
 /// One summary of the seeds that were played; it says how many were not.
-fn over_seeds(played: Vec<Option<Summary>>, pool: &Pool) -> Result<Option<Summary>, Failure> {
+fn over_seeds(played: Vec<Option<Summary>>, pool: &Pool) -> Result<Option<Played>, Failure> {
     let wanted = played.len();
     let runs: Vec<Summary> = played.into_iter().flatten().collect();
     if runs.is_empty() {
@@ -152,7 +161,7 @@ fn over_seeds(played: Vec<Option<Summary>>, pool: &Pool) -> Result<Option<Summar
         summary.partial = true;
         summary.warnings.push(format!("{} of {wanted} seeds were not run", wanted - runs.len()));
     }
-    Ok(Some(summary))
+    Ok(Some(Played { summary, by_seed: runs }))
 }
 
 fn play_seed(

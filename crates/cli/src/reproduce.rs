@@ -10,24 +10,27 @@
 
 use crate::arguments::ReproduceArguments;
 use crate::campaign::play_all;
-use crate::experiments::{Experiment, Library, Measured, design};
+use crate::experiments::{DESIGNS, Experiment, Library, Measured, design};
 use crate::failure::{Failure, bad_input, print};
 use crate::interrupt;
-use crate::judged::{Results, claims, judge_by};
+use crate::judged::{Points, Results, Runs, claims, judge_by};
 use crate::labels;
 use crate::load;
 use crate::output::{self, Marker, write, write_json};
-use crate::play::{self, Playing, Task};
+use crate::play::{self, Played, Playing, Task};
 use live::FileParts;
 use record::{Keep, Label, ParquetWriter, Summary};
-use report::claims::Claim;
+use report::claims::{Claim, Role};
 use report::{ClaimResult, Judgement, PageInput, Section, claims_json, page, table};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::path::Path;
 
-/// The summaries that there are, by experiment.
-type Points = BTreeMap<String, Vec<Summary>>;
+/// The scale at which claims are judged.
+const JUDGED: &str = "judged";
+/// The seeds with which they are.
+const SEEDS_JUDGED: RangeInclusive<u64> = 1..=5;
 
 /// Plays the chosen experiments and reports on them.
 pub fn reproduce(arguments: &ReproduceArguments) -> Result<(), Failure> {
@@ -40,7 +43,7 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<(), Failure> {
     output::create(&root, arguments.output.force, &Marker::new("reproduce"))?;
     interrupt::listen()?;
     let points = campaign.play(arguments, &root)?;
-    let is_partial = campaign.report(&points, &root)?;
+    let is_partial = campaign.report(&library, &points, &root)?;
     interrupt::outcome(&root)?;
     if is_partial {
         return Err(Failure::Partial(format!("points ended early; their warnings in {} say why", root.display())));
@@ -57,6 +60,8 @@ struct Campaign {
     scale: &'static str,
     /// The seeds of every point, when they were chosen.
     seeds: Option<Vec<u64>>,
+    /// The claims that must result from mechanisms.
+    validated: BTreeSet<String>,
     /// The experiments to run.
     chosen: Vec<Experiment>,
     /// The measures of all judged claims, run or not.
@@ -72,23 +77,28 @@ impl Campaign {
         let chosen = choose(&names, &selections)?;
         let chosen = chosen.into_iter().map(|name| library.experiment(name, arguments.scale));
         let beside = names.iter().filter(|name| rooms.is_empty() || rooms.iter().any(|room| in_room(name, room)));
-        let campaign = Campaign {
+        let mut campaign = Campaign {
             chosen: chosen.collect::<Result<_, _>>()?,
             measured: beside.map(|name| library.measured(name)).collect::<Result<_, _>>()?,
             scale: arguments.scale.name(),
             seeds: arguments.seeds.chosen(),
+            validated: BTreeSet::new(),
             selections,
             rooms,
         };
         // What the claims' files say is checked before anything is run.
-        judge_by(&campaign.claims(), &campaign.measured, &Points::new())?;
+        let claims = campaign.claims();
+        judge_by(&claims, &campaign.measured, &Points::new())?;
+        campaign.validated =
+            claims.into_iter().filter(|claim| claim.role == Role::Validation).map(|claim| claim.id).collect();
         Ok(campaign)
     }
 
     /// A line for each experiment: its points, its requests, its name.
     fn list(&self) -> String {
-        let requests = |point: &plan::Point| play::requests_of(point, self.seeds.as_ref().unwrap_or(&point.plan.seeds));
         let line = |experiment: &Experiment| {
+            let seeds = self.seeds_of(&experiment.name);
+            let requests = |point: &plan::Point| play::requests_of(point, seeds.as_ref().unwrap_or(&point.plan.seeds));
             let requests: u64 = experiment.points.iter().map(requests).fold(0, u64::saturating_add);
             let title = experiment.readme.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);
             format!("{:>6} {requests:>13}  {:<28} {title}\n", experiment.points.len(), experiment.name)
@@ -112,23 +122,40 @@ impl Campaign {
 
     /// The summaries of what was played; all of it, unless it was interrupted.
     fn play(&self, arguments: &ReproduceArguments, root: &Path) -> Result<Points, Failure> {
-        let tasks = |experiment| tasks(experiment, root, self.seeds.as_deref());
-        let tasks: Vec<(&str, Task)> = self.chosen.iter().flat_map(tasks).collect();
+        let tasks = self.chosen.iter().flat_map(|experiment| {
+            let seeds = self.seeds_of(&experiment.name);
+            tasks(experiment, root, seeds.as_deref())
+        });
         let (names, tasks): (Vec<&str>, Vec<Task>) = tasks.into_iter().unzip();
+        let seeds: Vec<usize> = tasks.iter().map(|task| task.seeds.len()).collect();
         let rows = (!arguments.no_records).then_some(ParquetWriter::<FileParts>::ROWS_PER_PART);
         let playing = Playing { rows_per_part: rows, wire: false, history: false, spans: Keep::Nothing };
-        let summaries = play_all(&tasks, arguments.jobs, &playing, &play::meter(&tasks), &|_, _| Ok(()))?;
-        let mut points = Points::new();
-        for (name, summary) in names.into_iter().zip(summaries) {
-            points.entry(name.into()).or_default().extend(summary);
+        let played = play_all(&tasks, arguments.jobs, &playing, &play::meter(&tasks), &|_, _| Ok(()))?;
+        let mut by_name: BTreeMap<&str, (Vec<Played>, usize)> = BTreeMap::new();
+        for ((name, point), seeds) in names.into_iter().zip(played).zip(seeds) {
+            let (points, most) = by_name.entry(name).or_default();
+            points.extend(point);
+            *most = seeds.max(*most);
         }
-        Ok(points)
+        Ok(by_name.into_iter().map(|(name, (points, seeds))| (name.into(), Runs::of(points, seeds))).collect())
+    }
+
+    /// The seeds of an experiment's points; none for those of its file. Claims that must result
+    /// from mechanisms are judged by an interval, which needs several seeds.
+    fn seeds_of(&self, name: &str) -> Option<Vec<u64>> {
+        let has_interval = || self.ids_of(name).any(|id| self.validated.contains(id));
+        match &self.seeds {
+            None if self.scale == JUDGED && has_interval() => Some(SEEDS_JUDGED.collect()),
+            chosen => chosen.clone(),
+        }
     }
 
     /// Writes what came of the points. Returns whether some of it is missing.
-    fn report(&self, points: &Points, root: &Path) -> Result<bool, Failure> {
+    fn report(&self, library: &Library, points: &Points, root: &Path) -> Result<bool, Failure> {
         let Judgement { results, problems } = judge_by(&self.claims(), &self.measured, points)?;
-        write_json(&root.join("points.json"), points)?;
+        let summaries: BTreeMap<&String, &Vec<Summary>> =
+            points.iter().map(|(name, runs)| (name, &runs.points)).collect();
+        write_json(&root.join("points.json"), &summaries)?;
         write(&root.join("claims.json"), claims_json(&results))?;
         let shipped = self.results(&results, points)?;
         write_json(&root.join("results.json"), &shipped)?;
@@ -137,8 +164,30 @@ impl Campaign {
         for problem in problems {
             eprintln!("warning: {problem}");
         }
-        print(&format!("{}\nreport     {}\n", table(&about), root.join("index.html").display()))?;
+        let others = self.judged_otherwise(library, &about)?;
+        print(&format!("{}\n{others}report     {}\n", table(&about), root.join("index.html").display()))?;
         Ok(shipped.partial)
+    }
+
+    /// The claims whose shipped verdict is another one, a line each: one seed, or a small run,
+    /// cannot repeat it.
+    fn judged_otherwise(&self, library: &Library, results: &[ClaimResult]) -> Result<String, Failure> {
+        let mut lines = String::new();
+        for (room, _) in DESIGNS {
+            let Some((name, text)) = library.results(room) else { continue };
+            let shipped = Results::parse(&name, text)?;
+            for result in results.iter().filter(|result| result.ours.is_some()) {
+                let Some(known) = shipped.claims.iter().find(|known| known.id == result.id) else { continue };
+                if known.verdict != result.verdict && known.paper == result.paper {
+                    let (here, there) = (result.verdict.name(), known.verdict.name());
+                    lines += &format!(
+                        "not repeated by this run: {} {here} here, {there} at the scale {} with {} seeds\n",
+                        result.id, shipped.scale, known.seeds
+                    );
+                }
+            }
+        }
+        Ok(lines)
     }
 
     /// The results of the experiments that were run.
@@ -146,9 +195,10 @@ impl Campaign {
         let ids = self.ids();
         let is_about = |result: &&ClaimResult| ids.contains(result.id.as_str());
         let about: Vec<ClaimResult> = results.iter().filter(is_about).cloned().collect();
-        let played: usize = points.values().map(Vec::len).sum();
+        let played: usize = points.values().map(|runs| runs.points.len()).sum();
+        let summaries = || points.values().flat_map(|runs| &runs.points);
         let planned: usize = self.chosen.iter().map(|experiment| experiment.points.len()).sum();
-        let is_partial = played < planned || points.values().flatten().any(|summary| summary.partial);
+        let is_partial = played < planned || summaries().any(|summary| summary.partial);
         Results::of(&about, self.scale, is_partial)
     }
 
@@ -180,7 +230,7 @@ impl Campaign {
             Section {
                 experiment: experiment.name.clone(),
                 readme: experiment.readme.clone(),
-                points: points.get(&experiment.name).cloned().unwrap_or_default(),
+                points: points.get(&experiment.name).map(|runs| runs.points.clone()).unwrap_or_default(),
                 figures: experiment.figures.clone(),
                 claims,
             }

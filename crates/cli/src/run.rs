@@ -36,7 +36,7 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let (meter, began) = (play::meter([&task]), Instant::now());
     let played = play::play(&task, &root, &playing, &meter);
     meter.finish();
-    let summary = played.inspect_err(|failure| discard_if_refused(&root, failure))?;
+    let summary = played.inspect_err(|failure| discard_if_refused(&root, failure))?.map(|played| played.summary);
     if let Some(summary) = &summary {
         meter.point_done(&task.name, summary, began.elapsed());
         print(&format!("{}results    {}\n", facts(summary), root.display()))?;

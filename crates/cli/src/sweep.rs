@@ -37,7 +37,7 @@ pub fn sweep(arguments: &SweepArguments) -> Result<(), Failure> {
     // Other machines may have finished points of their own meanwhile.
     let table = Table::read(&root, &tasks);
     table.write()?;
-    let partial = played?.iter().flatten().filter(|summary| summary.partial).count();
+    let partial = played?.iter().flatten().filter(|played| played.summary.partial).count();
     print(&table.facts(tasks.len() - left.len(), partial))?;
     interrupt::outcome(&root)?;
     match partial {

@@ -237,6 +237,13 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
+/// Returns the 95 % confidence interval of the mean of `values`, by Student's t; `None` for fewer
+/// than two values.
+pub fn interval_95(values: &[f64]) -> Option<(f64, f64)> {
+    let half = half_width_95(values)?;
+    Some((mean(values) - half, mean(values) + half))
+}
+
 /// Returns half the width of the 95 % confidence interval of the mean, by Student's t; `None` for
 /// fewer than two values.
 fn half_width_95(values: &[f64]) -> Option<f64> {

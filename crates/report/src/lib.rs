@@ -25,5 +25,5 @@ pub mod published;
 pub use file_error::FileError;
 pub use page::{PageInput, Section, page};
 pub use table::{claims_json, table};
-pub use value::{Accept, Value};
+pub use value::{Accept, Interval, Value};
 pub use verdict::{ClaimResult, Evidence, Judgement, Verdict, judge};

@@ -4,7 +4,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use crate::value::show_with_unit;
-use crate::{ClaimResult, Value, Verdict};
+use crate::{ClaimResult, Interval, Value, Verdict};
 
 /// The verdicts as an aligned table, one claim a line, followed by the reason of each that does not
 /// agree and a count.
@@ -33,9 +33,14 @@ fn cells(result: &ClaimResult) -> [String; 7] {
         result.role.name().to_owned(),
         show_with_unit(&result.paper, &result.unit),
         show(&result.artifact),
-        show(&result.ours),
+        format!("{}{}", show(&result.ours), interval(result)),
         result.verdict.name().to_owned(),
     ]
+}
+
+/// The interval over seeds in brackets, after a value; nothing with one seed.
+pub(crate) fn interval(result: &ClaimResult) -> String {
+    result.interval.as_ref().map_or_else(String::new, |interval| format!(" ({})", interval.show()))
 }
 
 fn reasons(results: &[ClaimResult]) -> String {
@@ -46,8 +51,10 @@ fn reasons(results: &[ClaimResult]) -> String {
 /// "17 agree, 2 differ, 1 not comparable".
 pub(crate) fn tally(results: &[ClaimResult]) -> String {
     let count = |verdict| results.iter().filter(|result| result.verdict == verdict).count();
-    let [agrees, differs, not_comparable] = [Verdict::Agrees, Verdict::Differs, Verdict::NotComparable].map(count);
-    format!("{} claims: {agrees} agree, {differs} differ, {not_comparable} not comparable", results.len())
+    let of = [Verdict::Agrees, Verdict::Differs, Verdict::Unresolved, Verdict::NotComparable];
+    let [agrees, differs, unresolved, not_comparable] = of.map(count);
+    let unresolved = if unresolved > 0 { format!("{unresolved} unresolved, ") } else { String::new() };
+    format!("{} claims: {agrees} agree, {differs} differ, {unresolved}{not_comparable} not comparable", results.len())
 }
 
 #[derive(Serialize)]
@@ -55,13 +62,16 @@ struct Line<'a> {
     id: &'a str,
     paper: &'a Value,
     ours: Option<Value>,
+    interval: Option<Interval>,
+    seeds: usize,
     verdict: Verdict,
     reason: &'a str,
 }
 
-/// `claims.json`: a list of `{"id", "paper", "ours", "verdict", "reason"}`, `ours` in the unit and
-/// shape of `paper`, or null when there is none. Numbers are rounded to ten significant digits:
-/// what follows is noise of binary fractions.
+/// `claims.json`: a list of `{"id", "paper", "ours", "interval", "seeds", "verdict", "reason"}`.
+/// `ours` has the unit and the shape of `paper`, and is null when there is none. `interval` is a
+/// pair of ends for each number or statement, and null with one seed. Numbers are rounded to ten
+/// significant digits: what follows is noise of binary fractions.
 pub fn claims_json(results: &[ClaimResult]) -> String {
     let line = |result: &'_ ClaimResult| serde_json::to_string(&line(result)).unwrap_or_default();
     let lines: Vec<String> = results.iter().map(line).collect();
@@ -73,14 +83,28 @@ fn line(result: &ClaimResult) -> Line<'_> {
         id: &result.id,
         paper: &result.paper,
         ours: result.ours.as_ref().map(rounded),
+        interval: result.interval.as_ref().map(rounded_interval),
+        seeds: result.seeds,
         verdict: result.verdict,
         reason: &result.reason,
     }
 }
 
+fn rounded_number(number: f64) -> f64 {
+    format!("{number:.9e}").parse().unwrap_or(number)
+}
+
+fn rounded_interval(interval: &Interval) -> Interval {
+    match interval {
+        Interval::Numbers(ends) => Interval::Numbers(ends.map(rounded_number)),
+        Interval::Truths(ends) => Interval::Truths(*ends),
+        Interval::Each(items) => Interval::Each(items.iter().map(rounded_interval).collect()),
+    }
+}
+
 fn rounded(value: &Value) -> Value {
     match value {
-        Value::Number(number) => Value::Number(format!("{number:.9e}").parse().unwrap_or(*number)),
+        Value::Number(number) => Value::Number(rounded_number(*number)),
         Value::Truth(truth) => Value::Truth(*truth),
         Value::List(items) => Value::List(items.iter().map(rounded).collect()),
     }

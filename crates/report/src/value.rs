@@ -31,6 +31,29 @@ pub enum Accept {
     Each(Vec<Accept>),
 }
 
+/// The 95 % confidence interval of a value over seeds, in the value's shape.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Interval {
+    /// Low and high end of a mean.
+    Numbers([f64; 2]),
+    /// Whether a statement holds with every seed, and whether with any.
+    Truths([bool; 2]),
+    /// One an element.
+    Each(Vec<Interval>),
+}
+
+/// Where an interval lies against the interval of agreement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// All of it agrees.
+    Inside,
+    /// None of it agrees; of a list, none of some element.
+    Outside,
+    /// It has an end of the interval of agreement inside.
+    Across,
+}
+
 /// Room for rounding at the ends of an interval, relative to the end: binary fractions of printed
 /// decimals.
 const ROUNDING: f64 = 1e-9;
@@ -62,6 +85,24 @@ impl Value {
         }
     }
 
+    /// The values of several seeds, as their mean; `None` for a statement.
+    fn mean(values: &[&Value]) -> Option<Value> {
+        match values.first()? {
+            Value::Number(_) => Some(Value::Number(numbers(values)?.iter().sum::<f64>() / values.len() as f64)),
+            Value::Truth(_) => None,
+            Value::List(first) => (0..first.len())
+                .map(|place| Value::mean(&elements(values, place)?))
+                .collect::<Option<_>>()
+                .map(Value::List),
+        }
+    }
+
+    /// The value to report of several seeds: the mean of numbers, and of statements `pooled`, which
+    /// is the value of all seeds together.
+    pub(crate) fn over_seeds(values: &[Value], pooled: Value) -> Value {
+        Value::mean(&values.iter().collect::<Vec<_>>()).unwrap_or(pooled)
+    }
+
     /// The kind of value, for error messages.
     pub(crate) fn shape(&self) -> String {
         match self {
@@ -79,6 +120,53 @@ impl Value {
                 left.len() == right.len() && left.iter().zip(right).all(|(a, b)| a.same_shape(b))
             }
             _ => false,
+        }
+    }
+}
+
+/// All values as numbers.
+fn numbers(values: &[&Value]) -> Option<Vec<f64>> {
+    let number = |value: &&Value| if let Value::Number(number) = value { Some(*number) } else { None };
+    values.iter().map(number).collect()
+}
+
+/// An element of each list.
+fn elements<'a>(values: &[&'a Value], place: usize) -> Option<Vec<&'a Value>> {
+    let element = |value: &&'a Value| if let Value::List(items) = value { items.get(place) } else { None };
+    values.iter().map(element).collect()
+}
+
+impl Interval {
+    /// The interval of values of one shape, one a seed; `None` for fewer than two, and for others.
+    pub fn over_seeds(values: &[Value]) -> Option<Interval> {
+        Interval::of(&values.iter().collect::<Vec<_>>())
+    }
+
+    fn of(values: &[&Value]) -> Option<Interval> {
+        match values {
+            [Value::Number(_), _, ..] => {
+                let (low, high) = record::interval_95(&numbers(values)?)?;
+                Some(Interval::Numbers([low, high]))
+            }
+            [Value::Truth(_), _, ..] => {
+                let holds = |value: &&Value| matches!(value, Value::Truth(true));
+                Some(Interval::Truths([values.iter().all(holds), values.iter().any(holds)]))
+            }
+            [Value::List(first), _, ..] => {
+                let element = |place| Interval::of(&elements(values, place)?);
+                (0..first.len()).map(element).collect::<Option<_>>().map(Interval::Each)
+            }
+            _ => None,
+        }
+    }
+
+    /// The interval as a reader sees it.
+    pub fn show(&self) -> String {
+        match self {
+            Interval::Numbers([low, high]) => format!("{} to {}", show_number(*low), show_number(*high)),
+            Interval::Truths([false, true]) => "with some seeds".to_owned(),
+            Interval::Truths([always, _]) => Value::Truth(*always).show(),
+            Interval::Each(items) => items.iter().map(Interval::show).collect::<Vec<_>>().join("; "),
         }
     }
 }
@@ -129,6 +217,35 @@ impl Accept {
             }
             _ => false,
         }
+    }
+
+    /// Where an interval over seeds lies. One of another shape is outside.
+    pub fn side(&self, interval: &Interval) -> Side {
+        match (self, interval) {
+            (Accept::Between { .. }, Interval::Numbers(ends)) => {
+                match ends.map(|end| self.contains(&Value::Number(end))) {
+                    [true, true] => Side::Inside,
+                    [false, false] if !self.is_between(*ends) => Side::Outside,
+                    _ => Side::Across,
+                }
+            }
+            (Accept::Truth(wanted), Interval::Truths(ends)) => match ends.map(|end| end == *wanted) {
+                [true, true] => Side::Inside,
+                [false, false] => Side::Outside,
+                _ => Side::Across,
+            },
+            (Accept::Each(items), Interval::Each(parts)) if items.len() == parts.len() => {
+                let sides: Vec<Side> = items.iter().zip(parts).map(|(item, part)| item.side(part)).collect();
+                let worst = |side| sides.contains(&side).then_some(side);
+                worst(Side::Outside).or(worst(Side::Across)).unwrap_or(Side::Inside)
+            }
+            _ => Side::Outside,
+        }
+    }
+
+    /// Whether an interval whose ends are both outside has all that agrees between them.
+    fn is_between(&self, [from, to]: [f64; 2]) -> bool {
+        matches!(self, Accept::Between { low, high } if from < *low && *high < to)
     }
 
     /// The interval as a reader sees it.
@@ -209,6 +326,47 @@ mod tests {
         assert!(accept.contains(&list(0.5, 2.5)));
         assert!(!accept.contains(&list(0.5, 3.5)));
         assert!(!accept.contains(&Value::List(vec![Value::Number(0.5)])));
+    }
+
+    #[test]
+    fn an_interval_agrees_when_all_of_it_does_and_differs_when_none_does() {
+        let accept = Accept::Between { low: 1.0, high: 2.0 };
+        for (ends, side) in [
+            ([1.0, 2.0], Side::Inside),
+            ([0.9, 1.1], Side::Across),
+            ([1.9, 2.1], Side::Across),
+            ([0.5, 3.0], Side::Across),
+            ([0.5, 0.99], Side::Outside),
+            ([2.01, 3.0], Side::Outside),
+        ] {
+            assert_eq!(accept.side(&Interval::Numbers(ends)), side, "{ends:?}");
+        }
+        for (holds, side) in
+            [([true, true], Side::Inside), ([false, true], Side::Across), ([false, false], Side::Outside)]
+        {
+            assert_eq!(Accept::Truth(true).side(&Interval::Truths(holds)), side);
+        }
+        let both = Accept::Each(vec![accept.clone(), accept]);
+        let each = |a, b| Interval::Each(vec![Interval::Numbers(a), Interval::Numbers(b)]);
+        assert_eq!(both.side(&each([1.2, 1.3], [1.9, 2.1])), Side::Across);
+        assert_eq!(both.side(&each([0.1, 0.2], [1.9, 2.1])), Side::Outside, "one element differs for sure");
+        assert_eq!(both.side(&Interval::Numbers([1.0, 1.0])), Side::Outside, "of another shape");
+    }
+
+    #[test]
+    fn the_interval_of_five_seeds_is_that_of_students_t() {
+        // Mean 3, standard deviation sqrt(2.5), t(4) 2.776: 2.776 * sqrt(2.5 / 5) = 1.963.
+        let seeds: Vec<Value> = [1.0, 2.0, 3.0, 4.0, 5.0].map(Value::Number).into();
+        let Some(Interval::Numbers([low, high])) = Interval::over_seeds(&seeds) else { panic!("numbers have one") };
+        assert!((low - (3.0 - 1.963)).abs() < 1e-3 && (high - (3.0 + 1.963)).abs() < 1e-3, "{low} to {high}");
+        assert_eq!(Value::over_seeds(&seeds, Value::Number(9.0)), Value::Number(3.0));
+        assert_eq!(Interval::over_seeds(&seeds[..1]), None);
+        let mixed = [Value::Truth(true), Value::Truth(false)];
+        assert_eq!(Interval::over_seeds(&mixed), Some(Interval::Truths([false, true])));
+        assert_eq!(Value::over_seeds(&mixed, Value::Truth(true)), Value::Truth(true));
+        let lists = [1.0, 3.0].map(|number| Value::List(vec![Value::Number(number), Value::Truth(true)]));
+        let Some(Interval::Each(parts)) = Interval::over_seeds(&lists) else { panic!("lists have one") };
+        assert_eq!(parts[1], Interval::Truths([true, true]));
     }
 
     proptest! {

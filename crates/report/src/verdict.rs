@@ -9,7 +9,8 @@ use crate::bindings::{Binding, Bindings};
 use crate::claims::{Claim, Role};
 use crate::measure::{Evaluated, Measure, Reading, describe};
 use crate::published::PublishedRow;
-use crate::{FileError, Value};
+use crate::value::Side;
+use crate::{FileError, Interval, Value};
 
 /// The result of comparing our value with the paper's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -19,6 +20,8 @@ pub enum Verdict {
     Agrees,
     /// Outside it.
     Differs,
+    /// The interval over seeds is partly inside: more seeds decide.
+    Unresolved,
     /// There is no value of ours, or it is not about the same thing.
     NotComparable,
 }
@@ -29,6 +32,7 @@ impl Verdict {
         match self {
             Verdict::Agrees => "agrees",
             Verdict::Differs => "differs",
+            Verdict::Unresolved => "unresolved",
             Verdict::NotComparable => "not-comparable",
         }
     }
@@ -51,8 +55,12 @@ pub struct ClaimResult {
     pub paper: Value,
     /// The value of the authors' public artifact, if it has one.
     pub artifact: Option<Value>,
-    /// Our value, in the shape of the paper's.
+    /// Our value, in the shape of the paper's; of several seeds the mean.
     pub ours: Option<Value>,
+    /// Its 95 % confidence interval over seeds; none with one seed.
+    pub interval: Option<Interval>,
+    /// Number of seeds.
+    pub seeds: usize,
     /// The results of the comparisons.
     pub verdict: Verdict,
     /// Why; never empty.
@@ -70,6 +78,8 @@ pub struct Evidence<'a> {
     pub bindings: &'a Bindings,
     /// The points of its run, in the order of the sweep; empty when it was not run.
     pub points: &'a [Summary],
+    /// The same points by seed; empty when a seed is missing.
+    pub by_seed: &'a [Vec<Summary>],
     /// Published numbers.
     pub published: &'a [PublishedRow],
 }
@@ -89,13 +99,13 @@ pub struct Judgement {
 /// measures too, is an error.
 pub fn judge(claims: &[Claim], evidence: &[Evidence<'_>]) -> Result<Judgement, FileError> {
     let found = bindings_by_claim(claims, evidence)?;
-    let readings: Vec<Reading<'_>> = evidence.iter().map(|one| Reading::new(one.points, one.published)).collect();
+    let readings: Vec<Readings<'_>> = evidence.iter().map(Readings::new).collect();
     let mut judgement = Judgement::default();
     for claim in claims {
         let result = match found.get(claim.id.as_str()) {
             None => blank(claim, "not run: no experiment measures it"),
             Some((index, binding)) => {
-                let case = Case { claim, binding, evidence: &evidence[*index], reading: &readings[*index] };
+                let case = Case { claim, binding, evidence: &evidence[*index], readings: &readings[*index] };
                 case.judge(&mut judgement.problems)
             }
         };
@@ -132,9 +142,25 @@ fn blank(claim: &Claim, reason: &str) -> ClaimResult {
         paper: claim.paper.clone(),
         artifact: None,
         ours: None,
+        interval: None,
+        seeds: 0,
         verdict: Verdict::NotComparable,
         reason: reason.to_owned(),
         unexplained: false,
+    }
+}
+
+/// The points of an experiment, all seeds together and by seed.
+struct Readings<'a> {
+    pooled: Reading<'a>,
+    by_seed: Vec<Reading<'a>>,
+}
+
+impl<'a> Readings<'a> {
+    fn new(evidence: &Evidence<'a>) -> Readings<'a> {
+        let reading = |points| Reading::new(points, evidence.published);
+        let by_seed = evidence.by_seed.iter().map(|points| reading(points.as_slice())).collect();
+        Readings { pooled: reading(evidence.points), by_seed }
     }
 }
 
@@ -143,7 +169,7 @@ struct Case<'a> {
     claim: &'a Claim,
     binding: &'a Binding,
     evidence: &'a Evidence<'a>,
-    reading: &'a Reading<'a>,
+    readings: &'a Readings<'a>,
 }
 
 impl Case<'_> {
@@ -160,7 +186,10 @@ impl Case<'_> {
             _ => None,
         };
         match computed {
-            Some(found) => self.weigh(found, &mut result),
+            Some(mut found) => {
+                self.take_seeds(&mut found, &mut result);
+                self.weigh(found, &mut result);
+            }
             None => {
                 result.reason = problems
                     .get(before)
@@ -172,7 +201,7 @@ impl Case<'_> {
     }
 
     fn compute(&self, measure: &Measure, problems: &mut Vec<FileError>) -> Option<Evaluated> {
-        let shaped = self.reading.evaluate(measure).map_err(|missing| missing.to_string()).and_then(|found| {
+        let shaped = self.readings.pooled.evaluate(measure).map_err(|missing| missing.to_string()).and_then(|found| {
             let wanted = &self.claim.paper;
             let fits = found.value.same_shape(wanted);
             fits.then_some(found.clone())
@@ -186,21 +215,40 @@ impl Case<'_> {
         shaped.map_err(|reason| problems.push(note(reason))).ok()
     }
 
+    /// Takes the mean over seeds for our value, and the interval. A seed that has no value leaves
+    /// what all of them have together.
+    fn take_seeds(&self, found: &mut Evaluated, result: &mut ClaimResult) {
+        let by_seed = &self.readings.by_seed;
+        result.seeds = by_seed.len().max(1);
+        let value = |reading: &Reading<'_>| reading.evaluate(self.binding.measure.as_ref()?).ok();
+        let values: Option<Vec<Evaluated>> = by_seed.iter().map(value).collect();
+        let values: Vec<Value> = values.unwrap_or_default().into_iter().map(|found| found.value).collect();
+        result.interval = Interval::over_seeds(&values);
+        if result.interval.is_some() {
+            found.value = Value::over_seeds(&values, found.value.clone());
+        }
+    }
+
     fn weigh(&self, found: Evaluated, result: &mut ClaimResult) {
-        let inside = self.claim.accept.contains(&found.value);
-        let interval = self.claim.accept.show();
-        let place = if inside { format!("inside {interval}") } else { format!("outside {interval}") };
-        let place = if matches!(found.value, Value::Truth(_)) {
-            format!("the statement {}", if inside { "holds" } else { "does not hold" })
-        } else {
-            place
+        let accept = &self.claim.accept;
+        let of_one_seed = || if accept.contains(&found.value) { Side::Inside } else { Side::Outside };
+        let side = result.interval.as_ref().map_or_else(of_one_seed, |interval| accept.side(interval));
+        let (verdict, place) = match (side, matches!(found.value, Value::Truth(_))) {
+            (Side::Inside, true) => (Verdict::Agrees, "the statement holds".to_owned()),
+            (Side::Inside, false) => (Verdict::Agrees, format!("inside {}", accept.show())),
+            (Side::Outside, true) => (Verdict::Differs, "the statement does not hold".to_owned()),
+            (Side::Outside, false) => (Verdict::Differs, format!("outside {}", accept.show())),
+            (Side::Across, true) => (Verdict::Unresolved, "the statement holds with some seeds".to_owned()),
+            (Side::Across, false) => (Verdict::Unresolved, format!("across an end of {}", accept.show())),
         };
         if self.binding.not_comparable.is_none() {
-            result.verdict = if inside { Verdict::Agrees } else { Verdict::Differs };
-            result.unexplained = !inside && self.binding.reason.is_none();
+            result.verdict = verdict;
+            result.unexplained = verdict == Verdict::Differs && self.binding.reason.is_none();
             let untold = format!("no reason is written in {}", self.evidence.bindings.file);
-            let why = self.binding.reason.clone().unwrap_or(untold);
-            result.reason = if inside { place } else { format!("{place}. {why}") };
+            result.reason = match (verdict, &self.binding.reason) {
+                (Verdict::Agrees, _) | (Verdict::Unresolved, None) => place,
+                (_, why) => format!("{place}. {}", why.as_ref().unwrap_or(&untold)),
+            };
         }
         result.ours = Some(found.value);
         if let Some(caveat) = caveat(self.evidence.points, found.used.iter().copied()) {
@@ -284,8 +332,36 @@ accept = [[0, 1], [1, 3]]
         let claims = claims::parse("ledger", LEDGER).unwrap().claims;
         let bindings = bindings::parse("edm/table1/claims.toml", text).unwrap();
         let published = published::parse("p", "series,x,value,source\nedm,read,0.048,artifact\n").unwrap();
-        let evidence = Evidence { experiment: "edm/table1", bindings: &bindings, points, published: &published };
+        let evidence =
+            Evidence { experiment: "edm/table1", bindings: &bindings, points, by_seed: &[], published: &published };
         judge(&claims, &[evidence]).unwrap()
+    }
+
+    /// The result of the first claim, with one point of this mean for each seed.
+    fn with_seeds(means: &[f64]) -> ClaimResult {
+        let claims = claims::parse("ledger", LEDGER).unwrap().claims;
+        let bindings = bindings::parse("edm/table1/claims.toml", &format!("{READ}reason = 'x'\n")).unwrap();
+        let by_seed: Vec<Vec<Summary>> = means.iter().map(|mean| vec![point("edm", *mean)]).collect();
+        let pooled = [point("edm", 1e9)];
+        let evidence = Evidence {
+            experiment: "edm/table1",
+            bindings: &bindings,
+            points: &pooled,
+            by_seed: &by_seed,
+            published: &[],
+        };
+        judge(&claims, &[evidence]).unwrap().results.remove(0)
+    }
+
+    #[test]
+    fn several_seeds_agree_or_differ_with_their_whole_interval() {
+        let near = with_seeds(&[299.0, 300.0, 301.0, 300.0, 300.0]);
+        assert_eq!((near.verdict, near.seeds, near.ours), (Verdict::Agrees, 5, Some(Value::Number(0.3))));
+        let spread = with_seeds(&[280.0, 320.0, 300.0, 290.0, 310.0]);
+        assert_eq!((spread.verdict, spread.unexplained), (Verdict::Unresolved, false));
+        assert_eq!(spread.reason, "across an end of 0.29 to 0.31. x");
+        let far = with_seeds(&[400.0, 401.0, 402.0, 401.0, 400.0]);
+        assert_eq!((far.verdict, far.reason.as_str()), (Verdict::Differs, "outside 0.29 to 0.31. x"));
     }
 
     #[test]
@@ -359,7 +435,7 @@ accept = [[0, 1], [1, 3]]
         let claims = claims::parse("ledger", LEDGER).unwrap().claims;
         let read = bindings::parse("a.toml", READ).unwrap();
         let unknown = bindings::parse("b.toml", &READ.replace("edm.read", "edm.reed")).unwrap();
-        let evidence = |bindings| Evidence { experiment: "e", bindings, points: &[], published: &[] };
+        let evidence = |bindings| Evidence { experiment: "e", bindings, points: &[], by_seed: &[], published: &[] };
         assert!(
             judge(&claims, &[evidence(&unknown)])
                 .unwrap_err()
@@ -389,7 +465,7 @@ accept = [[0, 1], [1, 3]]
         let json: serde_json::Value = serde_json::from_str(&claims_json(&results)).unwrap();
         assert_eq!(
             json[0],
-            serde_json::json!({"id": "edm.read", "paper": 0.3, "ours": 0.29952, "verdict": "agrees", "reason": "inside 0.29 to 0.31"})
+            serde_json::json!({"id": "edm.read", "paper": 0.3, "ours": 0.29952, "interval": null, "seeds": 1, "verdict": "agrees", "reason": "inside 0.29 to 0.31"})
         );
         assert_eq!(json[1]["ours"], serde_json::json!(true));
         assert_eq!(json[2]["ours"], serde_json::json!([0.3, 7.5]));

@@ -172,7 +172,8 @@ fn figure(definition: &str, rows: &str) -> Figure {
 fn input() -> PageInput {
     let unloaded = unloaded_points();
     let bindings = bindings::parse("edm/table1/claims.toml", CLAIMS).unwrap();
-    let evidence = Evidence { experiment: "edm/table1", bindings: &bindings, points: &unloaded, published: &[] };
+    let evidence =
+        Evidence { experiment: "edm/table1", bindings: &bindings, points: &unloaded, by_seed: &[], published: &[] };
     let Judgement { results, problems } = judge(&claims::ledgers()[0].claims, &[evidence]).unwrap();
     assert_eq!(problems, []);
     let (measured, other) = results.into_iter().partition(|result| result.ours.is_some());

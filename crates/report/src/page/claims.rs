@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::{PageInput, anchor};
-use crate::table::tally;
+use crate::table::{interval, tally};
 use crate::value::show_with_unit;
 use crate::{ClaimResult, Value, Verdict};
 
@@ -39,7 +39,7 @@ fn row(result: &ClaimResult) -> Markup {
             td { (result.role.name()) }
             td.number { (show_with_unit(&result.paper, &result.unit)) }
             td.number { (cell(&result.artifact)) }
-            td.number { strong { (cell(&result.ours)) } }
+            td.number { strong { (cell(&result.ours)) } span.small { (interval(result)) } }
             td { (badge(result.verdict)) }
         }
     }
@@ -49,6 +49,7 @@ fn badge(verdict: Verdict) -> Markup {
     let (sign, words) = match verdict {
         Verdict::Agrees => ("✓", "agrees"),
         Verdict::Differs => ("✗", "differs"),
+        Verdict::Unresolved => ("?", "unresolved"),
         Verdict::NotComparable => ("–", "not comparable"),
     };
     html! { span class={ "badge " (verdict.name()) } { (sign) " " (words) } }
