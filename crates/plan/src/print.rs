@@ -35,7 +35,7 @@ pub(crate) fn file_of(plan: &Plan) -> ExperimentFile {
 /// Removes keys without a meaning: those of other designs, or of an alternative that is not chosen.
 fn without_idle_keys(file: &ExperimentFile, scene: SceneName) -> ExperimentFile {
     let mut whole = serde_json::to_value(file).expect("every value of a plan can be written in JSON");
-    forget_idle_keys(shared_schema(), &mut whole, scene);
+    forget_idle_keys(shared_schema(), &mut whole, Some(scene));
     serde_json::from_value(whole).expect("a file without some of its keys is one")
 }
 
