@@ -338,8 +338,9 @@ impl Played {
     /// Summarises the run.
     pub fn finish(self) -> Outcomes {
         let Played { meter, history, counted } = self;
+        let percentiles = Pool::default().with_percentiles(&meter);
         let (metrics, warnings) = meter.finish();
-        let (mut summary, histograms, pool, transient) = match counted {
+        let (mut summary, histograms, mut pool, transient) = match counted {
             Counted::Requests { facts, summarizer } => {
                 let summary = summarizer.finish(&RunFacts { metrics, ..*facts });
                 (summary, summarizer.histograms(), summarizer.pool(), summarizer.transient())
@@ -348,6 +349,7 @@ impl Played {
                 (Summary { metrics, ..*summary }, BTreeMap::new(), Pool::default(), Transient::Unknown)
             }
         };
+        pool.add(&percentiles);
         summary.warnings.extend(warnings);
         Outcomes { summary, histograms, pool, transient, history }
     }
