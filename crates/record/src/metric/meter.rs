@@ -64,7 +64,7 @@ impl Meter {
         self.set(metric.into(), value);
     }
 
-    /// Reads the percentile `quantile` of values, of which `per_unit` make one of the metric's unit.
+    /// Reads the percentile `quantile` of values, of which `per_unit` make one unit of the metric.
     pub fn percentile(
         &mut self,
         metric: impl Into<Key<Percentile>>,

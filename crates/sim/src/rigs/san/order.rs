@@ -1,4 +1,4 @@
-//! The order of acknowledged writes, where it is checked: a read finds the last one, or a later one.
+//! The order of acknowledged writes, where it is checked: a read finds the last one or a later one.
 
 use super::SanRig;
 use super::ends::DriveWork;
