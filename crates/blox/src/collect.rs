@@ -16,9 +16,13 @@
 //! * A finish that the switch does not echo (Algorithm 1, lines 24 and 25) is repeated at the
 //!   checks, because a stale bit would delay the replica and redirect reads forever.
 
+mod stream;
+
 use crate::id::VssdId;
 use crate::packet::CollectionNote;
 use base::{NodeId, Span, Time};
+
+pub use stream::{CollectionStep, CollectionStream};
 
 /// A million parts: ratios are integers, so that a threshold has two exact sides.
 const PARTS: u64 = 1_000_000;

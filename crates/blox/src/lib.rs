@@ -31,7 +31,7 @@ mod wear;
 
 pub use cache::{CacheConfig, CacheScope};
 pub use client::{Client, ClientConfig, ClientCounters, ClientError, ClientIn, ClientOut, ClientOutcome, LimitConfig};
-pub use collect::{CollectionConfig, Coordination};
+pub use collect::{CollectionConfig, CollectionStep, CollectionStream, Coordination};
 pub use control::{Control, ControlConfig, ControlError, ControlIn, ControlOut, Event, Lease, ServerPlace};
 pub use groups::{BlockMove, BorrowConfig};
 pub use hermes::{Contents, Membership, Reading, Replica, ReplicaConfig, ReplicaOut, Standing, Ticket, Writing};

@@ -140,7 +140,8 @@ impl Transmission {
     }
 }
 
-const WRITE_ID: u8 = 0x80;
+/// Set in the number of a write, clear in that of a request and its response.
+pub(crate) const WRITE_ID: u8 = 0x80;
 const NONE: u32 = u32::MAX;
 /// Grants kept for one answer while its memory is read: at 256 B chunks and 100 Gb/s, 1.3 us of
 /// memory latency.

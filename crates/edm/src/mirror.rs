@@ -5,6 +5,8 @@
 //! on either is thus the same message, and no number is needed on the wire. An interface that has
 //! missed a message can never return: it would have to be resynchronised first.
 
+mod copies;
+
 use base::NodeId;
 
 /// What a dead link to the primary switch makes of the rack.
@@ -57,7 +59,7 @@ const PRIMARY: usize = 0;
 
 /// What is counted apart, because only messages of one kind from one peer keep their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+enum Kind {
     /// /G/ for a write to the peer.
     WriteGrant,
     /// /G/ for a response to the peer.
@@ -85,7 +87,7 @@ impl Mirror {
         Mirror { seen: vec![[[0; 2]; KINDS]; nodes as usize] }
     }
     /// Counts a copy that came in on `interface` (0 or 1); whether it is the first of its message.
-    pub fn accept(&mut self, interface: usize, peer: NodeId, kind: Kind) -> bool {
+    fn accept(&mut self, interface: usize, peer: NodeId, kind: Kind) -> bool {
         let seen = &mut self.seen[peer.index()][kind as usize];
         seen[interface] += 1;
         seen[interface] > seen[1 - interface]

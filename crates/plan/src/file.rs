@@ -490,9 +490,11 @@ macro_rules! word_list {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[serde(rename_all = "kebab-case")]
         pub enum $name { $( $(#[$variant_meta])* $variant, )* }
+        #[allow(dead_code, reason = "not every set of words is named in a message")]
         impl $name {
+            /// Every word.
+            pub const ALL: &[$name] = &[$( $name::$variant, )*];
             /// The word as written in a file.
-            #[allow(dead_code, reason = "not every set of words is named in a message")]
             pub fn word(self) -> String {
                 $crate::file::word_of(&self)
             }

@@ -97,7 +97,8 @@ pub(crate) fn described(schema: &Json) -> Option<String> {
 struct File<'a> {
     schema: &'a Json,
     whole: &'a Json,
-    scene: SceneName,
+    /// `None` for a file of no scene, such as that of a live target.
+    scene: Option<SceneName>,
 }
 
 /// A table of it.
@@ -129,7 +130,7 @@ impl File<'_> {
         };
         let varies = self.resolved(table.schema).get("defaultsVary").is_some();
         let default = schema.and_then(|schema| schema.get("default")).filter(|_| !varies);
-        (given, default, schema.is_none_or(|schema| goes_with(schema, self.scene)))
+        (given, default, schema.is_none_or(|schema| self.goes(schema)))
     }
 
     /// Whether an absent key is required. No key is required for an unknown value.
@@ -139,9 +140,14 @@ impl File<'_> {
             !goes || given.or(default).is_some() || condition.is_given.is_some()
         };
         is_needed(schema, self.scene)
-            && goes_with(schema, self.scene)
+            && self.goes(schema)
             && conditions(schema).iter().all(is_known)
             && self.idle(table, key, schema).is_none()
+    }
+
+    /// Whether a key with this schema is valid in the scene.
+    fn goes(&self, schema: &Json) -> bool {
+        self.scene.is_none_or(|scene| goes_with(schema, scene))
     }
 
     fn resolved<'b>(&'b self, schema: &'b Json) -> &'b Json {
@@ -168,7 +174,7 @@ impl File<'_> {
         self.each_table(self.schema, self.whole, "", &mut |table| {
             for (key, _) in table.values {
                 let schema = property(self.schema, table.schema, key);
-                let schema = schema.filter(|schema| goes_with(schema, self.scene));
+                let schema = schema.filter(|schema| self.goes(schema));
                 if let Some(reason) = schema.and_then(|schema| self.idle(table, key, schema)) {
                     found.push((join(table.path, key), Problem::Conflict(reason)));
                 }
@@ -199,9 +205,9 @@ impl File<'_> {
     }
 }
 
-fn is_needed(schema: &Json, scene: SceneName) -> bool {
+fn is_needed(schema: &Json, scene: Option<SceneName>) -> bool {
     match schema.get("needed") {
-        Some(Json::Array(scenes)) => scenes.iter().any(|word| word == scene.word()),
+        Some(Json::Array(scenes)) => scenes.iter().any(|word| scene.is_some_and(|scene| word == scene.word())),
         needed => needed.is_some(),
     }
 }
@@ -210,14 +216,18 @@ fn at<'a>(value: &'a Json, path: &str) -> Option<&'a Json> {
     path.split('.').try_fold(value, |value, key| value.get(key))
 }
 
+/// All keys of a file that are not valid beside the others, and tables with missing keys.
+pub(crate) fn idle_keys(schema: &Json, whole: &Json, scene: Option<SceneName>) -> Vec<(String, Problem)> {
+    File { schema, whole, scene }.problems()
+}
+
 impl Resolver<'_> {
     /// Refuses keys that are not valid beside the others, and reports missing ones. `known` are
     /// values of keys, or of a whole table's, that are no defaults of the schema.
     pub(crate) fn refuse_idle_keys(&mut self, design: DesignName, known: &[(&str, Json)]) {
         let mut whole = self.document.to_json();
         known.iter().for_each(|(path, value)| fill(&mut whole, path, value));
-        let file = File { schema: self.schema, whole: &whole, scene: design.scene() };
-        for (key, problem) in file.problems() {
+        for (key, problem) in idle_keys(self.schema, &whole, Some(design.scene())) {
             if !key.is_empty() && self.document.at(&key).is_none() {
                 continue;
             }
@@ -258,13 +268,13 @@ fn add(given: &mut Json, value: &Json) {
 }
 
 /// Removes keys of a whole file that are not valid in it.
-pub(crate) fn forget_idle_keys(schema: &Json, whole: &mut Json, scene: SceneName) {
+pub(crate) fn forget_idle_keys(schema: &Json, whole: &mut Json, scene: Option<SceneName>) {
     let mut idle = Vec::new();
     let file = File { schema, whole, scene };
     file.each_table(schema, whole, "", &mut |table| {
         for (key, _) in table.values {
             let Some(schema) = property(schema, table.schema, key) else { continue };
-            if !goes_with(schema, scene) || file.idle(table, key, schema).is_some() {
+            if !file.goes(schema) || file.idle(table, key, schema).is_some() {
                 idle.push((pointer(table.path), key.clone()));
             }
         }
@@ -280,7 +290,7 @@ pub(crate) fn forget_idle_keys(schema: &Json, whole: &mut Json, scene: SceneName
 /// Gives renamed keys of a whole file their first names.
 pub(crate) fn with_first_names(schema: &Json, whole: &mut Json) {
     let mut renamed = Vec::new();
-    let file = File { schema, whole, scene: SceneName::Messages };
+    let file = File { schema, whole, scene: None };
     file.each_table(schema, whole, "", &mut |table| {
         for (key, _) in table.values {
             let schema = property(schema, table.schema, key);

@@ -10,6 +10,7 @@ use crate::plan::{Design, Fabric, Fault, Messages, Plan, Run, RunLimits, Scene};
 use crate::quantity::{Plain, Quantity};
 use crate::scene::SceneName;
 use crate::schema::shared_schema;
+use crate::table::part;
 use base::Span;
 use workload::{Arrivals, Class, Pattern, SizeDistribution};
 
@@ -35,13 +36,15 @@ pub(crate) fn file_of(plan: &Plan) -> ExperimentFile {
 /// Removes keys without a meaning: those of other designs, or of an alternative that is not chosen.
 fn without_idle_keys(file: &ExperimentFile, scene: SceneName) -> ExperimentFile {
     let mut whole = serde_json::to_value(file).expect("every value of a plan can be written in JSON");
-    forget_idle_keys(shared_schema(), &mut whole, scene);
+    forget_idle_keys(shared_schema(), &mut whole, Some(scene));
     serde_json::from_value(whole).expect("a file without some of its keys is one")
 }
 
 fn file_of_messages(plan: &Messages) -> ExperimentFile {
+    let mut fabric = FabricFile::default();
+    fabric.write_rack(&plan.fabric);
     ExperimentFile {
-        fabric: Some(fabric_of(&plan.fabric)),
+        fabric: Some(fabric),
         design: Some(design_of(&plan.design)),
         memory: Some(MemoryFile::of(&plan.memory)),
         workload: Some(workload_of(plan)),
@@ -52,14 +55,8 @@ fn file_of_messages(plan: &Messages) -> ExperimentFile {
     }
 }
 
-fn fabric_of(fabric: &Fabric) -> FabricFile {
-    FabricFile {
-        nodes: Some(fabric.nodes),
-        rate: Some(Quantity(fabric.rate)),
-        propagation: Some(Quantity(fabric.propagation)),
-        transceiver: Some(Quantity(fabric.transceiver)),
-        ..FabricFile::default()
-    }
+part! {
+    FabricFile => Fabric by rack, write_rack { (nodes, rate) { propagation, transceiver } }
 }
 
 fn design_of(design: &Design) -> DesignFile {

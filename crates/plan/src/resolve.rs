@@ -93,6 +93,14 @@ impl Resolver<'_> {
         }
     }
 
+    /// Reports what `workload` finds impossible with a load. The missing end of a run is reported
+    /// with `run`.
+    pub(crate) fn impossible(&mut self, key: &str, problems: Vec<workload::Problem>) {
+        for problem in problems.into_iter().filter(|problem| !matches!(problem, workload::Problem::NoEnd)) {
+            self.conflict(key, problem.to_string());
+        }
+    }
+
     fn plan(&mut self, file: &ExperimentFile) -> Option<Plan> {
         let design = file.design.as_ref()?.name?;
         self.refuse_what_means_nothing(design);
@@ -154,7 +162,7 @@ impl Resolver<'_> {
 
     /// Reads all parts even if one is wrong, so that every error is reported at once.
     fn messages(&mut self, file: &ExperimentFile) -> Option<Messages> {
-        let fabric = file.fabric.as_ref().and_then(|file| self.fabric(file)).unwrap_or(ANY_FABRIC);
+        let fabric = file.fabric.as_ref().and_then(FabricFile::rack).unwrap_or(ANY_FABRIC);
         let memory = file.memory.clone().unwrap_or_default().resolve();
         let design = self.design_on(file.design.as_ref()?, &fabric);
         let background = file.background.as_ref().map(|file| self.background(file, &fabric));
@@ -170,15 +178,6 @@ impl Resolver<'_> {
         let (demand, design) = (demand?, design?);
         let (workload, load, trace) = (demand.config, demand.load, demand.trace);
         Some(Messages { fabric, design, memory, workload, load, trace, background, run, faults })
-    }
-
-    fn fabric(&self, file: &FabricFile) -> Option<Fabric> {
-        Some(Fabric {
-            nodes: file.nodes?,
-            rate: file.rate?.0,
-            propagation: file.propagation(),
-            transceiver: file.transceiver(),
-        })
     }
 
     pub(crate) fn rate(&mut self, key: &str, rate: Rate) {

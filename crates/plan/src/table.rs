@@ -186,6 +186,74 @@ macro_rules! told {
 }
 pub(crate) use told;
 
+/// What a word of a table chooses, both ways: the variants of an enum that have the names of the
+/// words, and keys as their fields.
+///
+/// ```text
+/// variants! {
+///     FabricFile.kind: FabricKindName => Kind by topology_kind, write_kind {
+///         SingleSwitch,
+///         FatTree(radix, layers),
+///     } else Custom
+/// }
+/// ```
+///
+/// Keys in parentheses have no default: while one is missing there is no value. Those with a
+/// default are in braces, `Zipfian { theta }`. Words behind `else` are no variant.
+macro_rules! variants {
+    ($file:ident.$word:ident: $name:ident => $kind:ident by $read:ident, $write:ident {
+        $( $variant:ident $(( $($needed:ident),+ ))? $({ $($key:ident),+ })?, )+
+    } $(else $other:ident)?) => {
+        impl $file {
+            /// The value that `word` chooses; `None` while one of its keys is missing.
+            pub(crate) fn $read(&self, word: $name) -> Option<$kind> {
+                Some(match word {
+                    $( $name::$variant => $kind::$variant {
+                        $($( $needed: $crate::table::given!(self.$needed;)?, )+)?
+                        $($( $key: self.$key(), )+)?
+                    }, )+
+                    $( $name::$other => return None, )?
+                })
+            }
+            /// Writes the word and the keys of `value`.
+            pub(crate) fn $write(&mut self, value: &$kind) {
+                self.$word = Some(match value.clone() { $(
+                    $kind::$variant { $($($needed,)+)? $($($key,)+)? } => {
+                        $($( self.$needed = $crate::table::told!(Some($needed);); )+)?
+                        $($( self.$key = $crate::table::told!(Some($key);); )+)?
+                        $name::$variant
+                    }
+                )+ });
+            }
+        }
+    };
+}
+pub(crate) use variants;
+
+/// Keys of a table that are a struct of their own, as in [`variants`].
+macro_rules! part {
+    ($file:ident => $config:ident by $read:ident, $write:ident {
+        $(( $($needed:ident),+ ))? { $($key:ident),+ }
+    }) => {
+        impl $file {
+            /// The struct; `None` while one of its keys is missing.
+            pub(crate) fn $read(&self) -> Option<$config> {
+                Some($config {
+                    $($( $needed: $crate::table::given!(self.$needed;)?, )+)?
+                    $( $key: self.$key(), )+
+                })
+            }
+            /// Writes its keys.
+            pub(crate) fn $write(&mut self, value: &$config) {
+                let $config { $($($needed,)+)? $($key,)+ } = value.clone();
+                $($( self.$needed = $crate::table::told!(Some($needed);); )+)?
+                $( self.$key = $crate::table::told!(Some($key);); )+
+            }
+        }
+    };
+}
+pub(crate) use part;
+
 /// The struct of a table, of which every key may be left out: of each key its type, its bounds,
 /// when it means something, and its default.
 macro_rules! written {

@@ -5,11 +5,11 @@
 //! 127.0.0.1:4420.
 
 mod file;
-mod print;
 mod resolve;
 
 use crate::document::Node;
 use crate::error::{PlanErrors, Problems};
+use crate::idle::forget_idle_keys;
 use base::{Bytes, Span};
 pub use file::{
     AccessName, BackendName, GroupName, HashName, IoName, LogFormatName, LogLevelName, TlsDerivationName, TlsName,
@@ -65,6 +65,21 @@ pub enum SecretSource {
     Text(String),
     /// In a file of its own.
     File(String),
+}
+
+impl SecretSource {
+    /// From the key of the text and that of the file.
+    fn of(text: Option<String>, file: Option<String>) -> Option<SecretSource> {
+        text.map(SecretSource::Text).or(file.map(SecretSource::File))
+    }
+    /// The inverse of [`of`](SecretSource::of).
+    fn keys(source: Option<SecretSource>) -> (Option<String>, Option<String>) {
+        match source {
+            None => (None, None),
+            Some(SecretSource::Text(text)) => (Some(text), None),
+            Some(SecretSource::File(path)) => (None, Some(path)),
+        }
+    }
 }
 
 impl std::fmt::Debug for SecretSource {
@@ -288,7 +303,10 @@ impl TargetPlan {
     }
     /// The file of the whole plan, with the secrets in it.
     pub fn to_toml(&self) -> String {
-        print::to_toml(self)
+        let mut whole = serde_json::to_value(file::TargetFile::of(self)).expect("every value can be written in JSON");
+        forget_idle_keys(&schema(), &mut whole, None);
+        let file: file::TargetFile = serde_json::from_value(whole).expect("a file without some of its keys is one");
+        toml::to_string_pretty(&file).expect("a file of texts, numbers and tables is TOML")
     }
 }
 

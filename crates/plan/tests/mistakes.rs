@@ -155,6 +155,27 @@ fn what_is_missing_is_named_with_what_it_is_for() {
 }
 
 #[test]
+fn a_run_without_an_end_is_reported_once_whatever_it_plays() {
+    let messages = "fabric = { nodes = 4, rate = '100Gbps' }\nworkload.load = 0.5\n";
+    let san = "fabric = { kind = 'ring', nodes = 3, hosts = 3 }\n";
+    for (design, tables) in [
+        ("edm", messages),
+        ("rackblox", ""),
+        ("san", san),
+        ("san-plain", &format!("{san}io.imitation = 'oltp-like'\n")),
+        ("s-direct", ""),
+        ("scalio", ""),
+        ("nvme-of", ""),
+    ] {
+        let text = format!("title = 'a run'\ndesign.name = '{design}'\n{tables}");
+        let errors = parse("small.toml", &text, &NoFiles, &[]).expect_err("it never ends");
+        let said: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let [only] = &said[..] else { panic!("{design}: {said:?}") };
+        assert!(only.contains("run: `run.requests` is missing: a run ends after"), "{design}: {only}");
+    }
+}
+
+#[test]
 fn keys_that_do_not_go_together_are_refused() {
     assert_eq!(
         complaint(&with("load = 0.5", "load = 0.5\ndepth = 4")),

@@ -44,8 +44,10 @@ pub enum Form {
     Highest,
     /// The smallest value in the window. Minimum over seeds.
     Lowest,
-    /// A number computed from the window, such as a percentile. Mean over seeds.
+    /// A number computed from the window. Mean over seeds.
     Sample,
+    /// A percentile of values in the window. The percentile of the values of all seeds.
+    Percentile,
     /// The state at the end of the run. Mean over seeds.
     State,
     /// A value that follows from the plan. Mean over seeds, which agree.
@@ -63,6 +65,8 @@ pub enum Merge {
     Max,
     /// The smallest value.
     Min,
+    /// A percentile of the values of all seeds together, which a [`Pool`](crate::Pool) has.
+    Pooled,
 }
 
 /// The part of a run that a metric covers.
@@ -125,18 +129,20 @@ impl Merge {
             Merge::Mean => "mean",
             Merge::Max => "max",
             Merge::Min => "min",
+            Merge::Pooled => "pooled",
         }
     }
 
-    /// Merges the values of at least one seed.
-    pub(crate) fn apply(self, values: &[f64]) -> f64 {
+    /// Merges the values of at least one seed; `None` if they do not suffice.
+    pub(crate) fn apply(self, values: &[f64]) -> Option<f64> {
         let sum = || values.iter().sum::<f64>();
-        match self {
+        Some(match self {
             Merge::Sum => sum(),
             Merge::Mean => sum() / values.len() as f64,
             Merge::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             Merge::Min => values.iter().copied().fold(f64::INFINITY, f64::min),
-        }
+            Merge::Pooled => return None,
+        })
     }
 }
 
@@ -164,6 +170,7 @@ impl Definition {
             Form::Count => Merge::Sum,
             Form::Highest => Merge::Max,
             Form::Lowest => Merge::Min,
+            Form::Percentile => Merge::Pooled,
             Form::Ratio | Form::Sample | Form::State | Form::Fixed => Merge::Mean,
         }
     }
@@ -291,7 +298,7 @@ macro_rules! forms {
         pub struct $form;
     )+};
 }
-forms! { Count Ratio Highest Lowest Sample State Fixed }
+forms! { Count Ratio Highest Lowest Sample Percentile State Fixed }
 
 /// Forms whose value the caller computes.
 pub trait Computed {}

@@ -39,6 +39,12 @@ pub enum MergeError {
         /// The operation, or `all`.
         operation: String,
     },
+    /// A run has a percentile of which the pool has no values.
+    #[error("the values of the metric {name} are missing, so that it has no percentile over seeds")]
+    NoValues {
+        /// The metric's name.
+        name: String,
+    },
     /// Two runs differ in more than their seed.
     #[error("the runs of seeds {first_seed} and {seed} differ in {field}: {first} and {got}")]
     Different {
@@ -57,7 +63,7 @@ pub enum MergeError {
 
 impl Summary {
     /// Merges runs that differ only in their seed, given in the order of their seeds. `pool` has
-    /// the requests of all runs.
+    /// the requests of all runs, and the values of percentiles.
     ///
     /// Counts and events are summed. Percentiles are those of all requests together. Loads, means
     /// and simulated time are averaged over the runs that have them. `min` and `max` are the
@@ -78,7 +84,7 @@ impl Summary {
             slowdown: statistics(&each(runs, |run| &run.slowdown), |name| pool.slowdown(name))?,
             unloaded_ns: mean_by_key(&each(runs, |run| &run.unloaded_ns)),
             span_mean_ns: by_key(&each(runs, |run| &run.span_mean_ns), mean_by_key),
-            metrics: merged_metrics(&each(runs, |run| &run.metrics))?,
+            metrics: merged_metrics(&each(runs, |run| &run.metrics), pool)?,
             warnings: warnings(runs),
             partial: runs.iter().any(|run| run.partial),
             ..first.clone()
@@ -201,12 +207,13 @@ fn mean_by_key(maps: &[&BTreeMap<String, f64>]) -> BTreeMap<String, f64> {
 }
 
 /// Merges metrics, each as declared.
-fn merged_metrics(maps: &[&BTreeMap<String, f64>]) -> Result<BTreeMap<String, f64>, MergeError> {
+fn merged_metrics(maps: &[&BTreeMap<String, f64>], pool: &Pool) -> Result<BTreeMap<String, f64>, MergeError> {
     let names: BTreeSet<&String> = maps.iter().flat_map(|map| map.keys()).collect();
     let merged = |name: &String| {
         let metric = metric::find(name).ok_or_else(|| MergeError::Metric { name: name.clone() })?;
         let values: Vec<f64> = maps.iter().filter_map(|map| map.get(name)).copied().collect();
-        Ok((name.clone(), metric.merge().apply(&values)))
+        let value = metric.merge().apply(&values).map_or_else(|| pool.metric(name), Ok)?;
+        Ok((name.clone(), value))
     };
     names.into_iter().map(merged).collect()
 }

@@ -151,6 +151,15 @@ pub enum WarmUp {
     Requests(u64),
 }
 
+impl Limits {
+    fn is_warm_up(&self, request: &Request, intended: Time) -> bool {
+        match self.warm_up {
+            WarmUp::Time(span) => intended < Time::ZERO + span,
+            WarmUp::Requests(count) => request.id.0 < count,
+        }
+    }
+}
+
 impl WarmUp {
     /// Whether all of the run is measured.
     fn is_none(self) -> bool {
@@ -229,29 +238,48 @@ const _: () = assert!(size_of::<Option<InFlight>>() == 64);
 struct Drive<'a, R: Rig> {
     rig: &'a mut R,
     source: &'a mut dyn Source,
-    sink: &'a mut dyn Sink,
     limits: &'a Limits,
     queue: EventQueue<Event<R::Event>>,
     in_flight: Slab<InFlight>,
-    arrivals: Slab<Arrival>,
+    expected: Expected,
     ended: Vec<Ended>,
+    recorder: Recorder<'a>,
+    window: Window,
+    progress: Progress,
+    own_memory: Vec<Dram>,
+}
+
+/// Requests that the workload has announced.
+#[derive(Default)]
+struct Expected {
+    arrivals: Slab<Arrival>,
+    /// When the last one arrived.
+    last: Time,
+    /// Whether arrivals have ended, as far as is known: the end of a request may still bring one.
+    is_exhausted: bool,
+}
+
+/// Where rows go.
+struct Recorder<'a> {
+    sink: &'a mut dyn Sink,
     summarizer: Summarizer,
-    meter: Meter,
     keeper: Keeper,
     audit: Audit,
+    /// The latest end of a row.
+    stopped_at: Time,
+    unloaded: UnloadedCache,
+}
+
+/// The measured part of a run.
+#[derive(Default)]
+struct Window {
+    meter: Meter,
+    /// Whether the warm-up is over.
+    is_open: bool,
     /// What measured arrivals of an open loop find underway.
     backlog: Option<Backlog>,
-    /// Whether the warm-up is over.
-    measuring: bool,
-    progress: Progress,
-    last_arrival: Time,
-    stopped_at: Time,
-    /// Whether arrivals have ended, as far as is known: the end of a request may still bring one.
-    exhausted: bool,
     busy_at_warm_up: Option<(Time, Vec<Span>)>,
     busy_at_end: Option<(Time, Vec<Span>)>,
-    unloaded: UnloadedCache,
-    own_memory: Vec<Dram>,
 }
 
 /// The last answer of [`Rig::unloaded`] for each operation: sizes repeat.
@@ -310,8 +338,9 @@ impl Played {
     /// Summarises the run.
     pub fn finish(self) -> Outcomes {
         let Played { meter, history, counted } = self;
+        let percentiles = Pool::default().with_percentiles(&meter);
         let (metrics, warnings) = meter.finish();
-        let (mut summary, histograms, pool, transient) = match counted {
+        let (mut summary, histograms, mut pool, transient) = match counted {
             Counted::Requests { facts, summarizer } => {
                 let summary = summarizer.finish(&RunFacts { metrics, ..*facts });
                 (summary, summarizer.histograms(), summarizer.pool(), summarizer.transient())
@@ -320,6 +349,7 @@ impl Played {
                 (Summary { metrics, ..*summary }, BTreeMap::new(), Pool::default(), Transient::Unknown)
             }
         };
+        pool.add(&percentiles);
         summary.warnings.extend(warnings);
         Outcomes { summary, histograms, pool, transient, history }
     }
@@ -347,29 +377,24 @@ pub fn play<R: Rig>(
     limits: &Limits,
     observer: &mut dyn Observer,
 ) -> Result<Played, SinkError> {
-    let summarizer = summarizer(identity, limits);
     let mut drive = Drive {
         rig,
         source,
-        sink,
         limits,
         queue: EventQueue::new(),
         in_flight: Slab::new(),
-        arrivals: Slab::new(),
+        expected: Expected::default(),
         ended: Vec::new(),
-        summarizer,
-        meter: Meter::new(),
-        keeper: Keeper::new(limits.spans),
-        audit: Audit::default(),
-        backlog: None,
-        measuring: false,
+        recorder: Recorder {
+            sink,
+            summarizer: summarizer(identity, limits),
+            keeper: Keeper::new(limits.spans),
+            audit: Audit::default(),
+            stopped_at: Time::ZERO,
+            unloaded: UnloadedCache::default(),
+        },
+        window: Window::default(),
         progress: Progress::default(),
-        last_arrival: Time::ZERO,
-        stopped_at: Time::ZERO,
-        exhausted: false,
-        busy_at_warm_up: None,
-        busy_at_end: None,
-        unloaded: UnloadedCache::default(),
         own_memory: Vec::new(),
     };
     drive.begin();
@@ -414,13 +439,56 @@ impl<R: Rig> Prefetcher<Event<R::Event>> for Prefetching<'_, R> {
     }
 }
 
+impl Recorder<'_> {
+    /// Settles the ledger of a request that has ended, and writes its row.
+    #[inline]
+    fn write<R: Rig>(
+        &mut self,
+        (rig, limits): (&R, &Limits),
+        InFlight { request, intended }: InFlight,
+        ended: &mut Ended,
+    ) -> Result<(), SinkError> {
+        let unloaded = self.unloaded(rig, limits, &request);
+        let Ended { outcome, start, end, ref mut ledger, .. } = *ended;
+        let settled = ledger.settle(end);
+        let row = Row {
+            request: request.id,
+            operation: request.operation,
+            source: request.source,
+            target: request.target,
+            address: request.address,
+            bytes: request.bytes,
+            outcome,
+            intended,
+            start,
+            end,
+            unloaded,
+            measured: !limits.is_warm_up(&request, intended),
+            spans: settled.spans,
+        };
+        self.stopped_at = self.stopped_at.max(row.end);
+        self.audit.add(&settled, row.counts());
+        self.summarizer.row(&row);
+        self.sink.row(&row)?;
+        if settled.entries.is_empty() { Ok(()) } else { self.keeper.take(&row, settled.entries, self.sink) }
+    }
+
+    /// Zero if it is not known.
+    fn unloaded<R: Rig>(&mut self, rig: &R, limits: &Limits, request: &Request) -> Span {
+        if request.source == request.target {
+            return Dram::new(limits.memory).submit(Time::ZERO, request.bytes).saturating_since(Time::ZERO);
+        }
+        self.unloaded.get(rig, request).unwrap_or(Span::ZERO)
+    }
+}
+
 impl<R: Rig> Drive<'_, R> {
     fn begin(&mut self) {
         // What was counted while drives were prepared is no part of the run.
         self.begin_window(Time::ZERO);
         let mut first = Vec::new();
         self.source.start(&mut first);
-        self.backlog = (!self.source.awaits_an_end(Time::ZERO)).then(Backlog::default);
+        self.window.backlog = (!self.source.awaits_an_end(Time::ZERO)).then(Backlog::default);
         for arrival in first {
             self.expect(arrival);
         }
@@ -429,10 +497,10 @@ impl<R: Rig> Drive<'_, R> {
 
     /// Executes events until the run ends.
     fn run(&mut self, observer: &mut dyn Observer) -> Result<Ending, SinkError> {
-        while self.arrivals.len() > 0 || self.live() > 0 {
+        while self.expected.arrivals.len() > 0 || self.live() > 0 {
             let Some((now, event)) = self.next_event() else { return Ok(self.ending_without_events()) };
-            if self.arrivals.len() == 0
-                && now.saturating_since(self.last_arrival) > self.limits.drain
+            if self.expected.arrivals.len() == 0
+                && now.saturating_since(self.expected.last) > self.limits.drain
                 && let Some(ending) = self.ending_by_time(now)
             {
                 return Ok(ending);
@@ -447,7 +515,7 @@ impl<R: Rig> Drive<'_, R> {
             if self.progress.events.is_multiple_of(EVENTS_BETWEEN_REPORTS)
                 && observer.progress(&self.progress) == Flow::Stop
             {
-                self.stopped_at = self.stopped_at.max(now);
+                self.recorder.stopped_at = self.recorder.stopped_at.max(now);
                 return Ok(Ending::Stopped);
             }
         }
@@ -467,10 +535,10 @@ impl<R: Rig> Drive<'_, R> {
         } else {
             (self.limits.drain, Ending::Complete)
         };
-        if now.saturating_since(self.last_arrival) <= limit {
+        if now.saturating_since(self.expected.last) <= limit {
             return None;
         }
-        self.stopped_at = self.stopped_at.max(self.last_arrival + limit);
+        self.recorder.stopped_at = self.recorder.stopped_at.max(self.expected.last + limit);
         Some(ending)
     }
 
@@ -479,7 +547,8 @@ impl<R: Rig> Drive<'_, R> {
         if !R::PREFETCHES {
             return self.queue.pop();
         }
-        let prefetching = Prefetching { rig: &*self.rig, in_flight: &self.in_flight, arrivals: &self.arrivals };
+        let prefetching =
+            Prefetching { rig: &*self.rig, in_flight: &self.in_flight, arrivals: &self.expected.arrivals };
         self.queue.pop_prefetching(&prefetching)
     }
 
@@ -495,28 +564,28 @@ impl<R: Rig> Drive<'_, R> {
     fn expect(&mut self, arrival: Arrival) {
         self.rig.prefetch_request(&arrival.request);
         let at = arrival.at;
-        let slot = self.arrivals.insert(arrival);
-        self.exhausted = false;
+        let slot = self.expected.arrivals.insert(arrival);
+        self.expected.is_exhausted = false;
         self.queue.push_aside(at, Event::Arrival(slot));
     }
 
     fn arrive(&mut self, now: Time, slot: u32) {
-        let arrival = self.arrivals.remove(slot);
-        self.last_arrival = now;
-        if !self.measuring && !self.is_warm_up(&arrival.request, now) {
-            self.busy_at_warm_up = Some((now, self.link_busy()));
+        let arrival = self.expected.arrivals.remove(slot);
+        self.expected.last = now;
+        if !self.window.is_open && !self.limits.is_warm_up(&arrival.request, now) {
+            self.window.busy_at_warm_up = Some((now, self.link_busy()));
             self.end_warm_up(now);
         }
         if let Some(next) = self.source.after_arrival(&arrival) {
             self.expect(next);
         }
         let underway = self.live();
-        if let Some(backlog) = self.backlog.as_mut().filter(|_| self.measuring) {
+        if let Some(backlog) = self.window.backlog.as_mut().filter(|_| self.window.is_open) {
             backlog.add(underway);
         }
         self.progress.offered += 1;
         let ticket = Ticket(self.in_flight.insert(InFlight { request: arrival.request, intended: now }));
-        let keeps_spans = self.keeper.wants(arrival.request.id);
+        let keeps_spans = self.recorder.keeper.wants(arrival.request.id);
         if arrival.request.source == arrival.request.target {
             return self.access_own_memory(now, ticket, &arrival.request, keeps_spans);
         }
@@ -537,9 +606,9 @@ impl<R: Rig> Drive<'_, R> {
     }
 
     fn end_warm_up(&mut self, now: Time) {
-        self.measuring = true;
+        self.window.is_open = true;
         if let WarmUp::Requests(_) = self.limits.warm_up {
-            self.summarizer.begin(now);
+            self.recorder.summarizer.begin(now);
         }
         if !self.limits.warm_up.is_none() {
             self.rig.end_warm_up(now);
@@ -549,15 +618,8 @@ impl<R: Rig> Drive<'_, R> {
 
     /// Metrics count from now on.
     fn begin_window(&mut self, now: Time) {
-        self.rig.measure(now, &mut self.meter);
-        self.meter.begin_window();
-    }
-
-    fn is_warm_up(&self, request: &Request, intended: Time) -> bool {
-        match self.limits.warm_up {
-            WarmUp::Time(span) => intended < Time::ZERO + span,
-            WarmUp::Requests(count) => request.id.0 < count,
-        }
+        self.rig.measure(now, &mut self.window.meter);
+        self.window.meter.begin_window();
     }
 
     /// Writes the rows of what has just ended and lets a closed loop go on.
@@ -567,15 +629,15 @@ impl<R: Rig> Drive<'_, R> {
         }
         let mut ended = std::mem::take(&mut self.ended);
         for end in &mut ended {
-            let InFlight { request, intended } = self.in_flight.remove(end.ticket.0);
+            let open = self.in_flight.remove(end.ticket.0);
             self.progress.ended += 1;
             let ends_at = end.end;
-            self.write(&request, intended, end)?;
-            match self.source.after_end(ends_at.max(now), &request) {
+            self.recorder.write((&*self.rig, self.limits), open, end)?;
+            match self.source.after_end(ends_at.max(now), &open.request) {
                 Some(next) => self.expect(next),
-                None if self.arrivals.len() == 0 && !self.exhausted => {
-                    self.exhausted = true;
-                    self.busy_at_end = Some((now, self.link_busy()));
+                None if self.expected.arrivals.len() == 0 && !self.expected.is_exhausted => {
+                    self.expected.is_exhausted = true;
+                    self.window.busy_at_end = Some((now, self.link_busy()));
                 }
                 None => {}
             }
@@ -585,54 +647,19 @@ impl<R: Rig> Drive<'_, R> {
         Ok(())
     }
 
-    /// Zero if it is not known.
-    fn unloaded(&mut self, request: &Request) -> Span {
-        if request.source == request.target {
-            return Dram::new(self.limits.memory).submit(Time::ZERO, request.bytes).saturating_since(Time::ZERO);
-        }
-        self.unloaded.get(self.rig, request).unwrap_or(Span::ZERO)
-    }
-
-    /// Settles the ledger of a request that has ended, and writes its row.
-    #[inline]
-    fn write(&mut self, request: &Request, intended: Time, ended: &mut Ended) -> Result<(), SinkError> {
-        let unloaded = self.unloaded(request);
-        let Ended { outcome, start, end, ref mut ledger, .. } = *ended;
-        let settled = ledger.settle(end);
-        let row = Row {
-            request: request.id,
-            operation: request.operation,
-            source: request.source,
-            target: request.target,
-            address: request.address,
-            bytes: request.bytes,
-            outcome,
-            intended,
-            start,
-            end,
-            unloaded,
-            measured: !self.is_warm_up(request, intended),
-            spans: settled.spans,
-        };
-        self.stopped_at = self.stopped_at.max(row.end);
-        self.audit.add(&settled, row.counts());
-        self.summarizer.row(&row);
-        self.sink.row(&row)?;
-        if settled.entries.is_empty() { Ok(()) } else { self.keeper.take(&row, settled.entries, self.sink) }
-    }
-
     /// Requests without an end become rows too. Where their time went is not known.
     fn give_up_the_rest(&mut self, ending: Ending) -> Result<(), SinkError> {
-        self.stopped_at = self.stopped_at.max(self.progress.now);
-        let is_broken = self.limits.first_fault.is_some_and(|at| at <= self.stopped_at);
+        let stopped_at = self.recorder.stopped_at.max(self.progress.now);
+        self.recorder.stopped_at = stopped_at;
+        let is_broken = self.limits.first_fault.is_some_and(|at| at <= stopped_at);
         let outcome = if is_broken && ending != Ending::Stopped { Outcome::Unavailable } else { Outcome::Unfinished };
         let open: Vec<(u32, InFlight)> = self.in_flight.iter().map(|(ticket, open)| (ticket, *open)).collect();
-        for (ticket, InFlight { request, intended }) in open {
-            let (ticket, start, end) = (Ticket(ticket), intended, self.stopped_at);
-            let ledger = Ledger::open(intended, false);
-            self.write(&request, intended, &mut Ended { ticket, outcome, start, end, ledger })?;
+        for (ticket, open) in open {
+            let (ticket, start, end) = (Ticket(ticket), open.intended, stopped_at);
+            let mut ended = Ended { ticket, outcome, start, end, ledger: Ledger::open(start, false) };
+            self.recorder.write((&*self.rig, self.limits), open, &mut ended)?;
         }
-        self.keeper.finish(self.sink)
+        self.recorder.keeper.finish(self.recorder.sink)
     }
 
     fn link_busy(&self) -> Vec<Span> {
@@ -644,8 +671,9 @@ impl<R: Rig> Drive<'_, R> {
     /// The busiest link's share of the time between the end of the warm-up and the end of arrivals.
     /// Links book ahead, so a saturated one may come out a little above one: it is one.
     fn busiest_link(&mut self) -> f64 {
-        let (end, at_end) = self.busy_at_end.take().unwrap_or_else(|| (self.stopped_at, self.link_busy()));
-        let (start, at_start) = self.busy_at_warm_up.take().unwrap_or((Time::ZERO, Vec::new()));
+        let (end, at_end) =
+            self.window.busy_at_end.take().unwrap_or_else(|| (self.recorder.stopped_at, self.link_busy()));
+        let (start, at_start) = self.window.busy_at_warm_up.take().unwrap_or((Time::ZERO, Vec::new()));
         let window = end.saturating_since(start);
         if window == Span::ZERO {
             return 0.0;
@@ -657,27 +685,27 @@ impl<R: Rig> Drive<'_, R> {
 
     fn finish(mut self, ending: Ending) -> Played {
         // A run that stopped in its warm-up has measured nothing.
-        if !self.measuring {
-            self.end_warm_up(self.stopped_at);
+        if !self.window.is_open {
+            self.end_warm_up(self.recorder.stopped_at);
         }
-        self.rig.measure(self.stopped_at, &mut self.meter);
+        self.rig.measure(self.recorder.stopped_at, &mut self.window.meter);
         let facts = RunFacts {
             offered: self.progress.offered,
             not_issued: 0,
             not_issued_bytes_in_window: Bytes::ZERO,
             dropped_packets: self.rig.dropped_packets(),
-            window_end: self.last_arrival,
-            stopped_at: self.stopped_at,
+            window_end: self.expected.last,
+            stopped_at: self.recorder.stopped_at,
             busiest_link: self.busiest_link(),
             events: self.progress.events,
             planned_load: self.limits.planned_load,
-            backlog_growth: self.backlog.as_ref().and_then(Backlog::growth),
+            backlog_growth: self.window.backlog.as_ref().and_then(Backlog::growth),
             metrics: BTreeMap::new(),
-            audit: std::mem::take(&mut self.audit),
+            audit: std::mem::take(&mut self.recorder.audit),
             partial: ending == Ending::Stopped,
             stalled: ending == Ending::Stalled,
         };
-        let counted = Counted::Requests { facts: Box::new(facts), summarizer: Box::new(self.summarizer) };
-        Played { meter: self.meter, history: None, counted }
+        let counted = Counted::Requests { facts: Box::new(facts), summarizer: Box::new(self.recorder.summarizer) };
+        Played { meter: self.window.meter, history: None, counted }
     }
 }

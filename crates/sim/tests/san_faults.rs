@@ -102,8 +102,8 @@ fn what_was_paused_when_a_link_or_a_switch_went_goes_on_when_it_is_back() {
     for (away, at) in away.into_iter().flat_map(times) {
         for what in cables.iter().map(|link| FaultKind::Link(*link)).chain([FaultKind::Vertex(spine)]) {
             let mut config = shared(config(graph.clone()), paced(Span::ZERO));
-            (config.reservation, config.host.credits) = (None, false);
-            config.route.policy = Policy::ShortestPath;
+            (config.hop.reservation, config.host.credits) = (None, false);
+            config.hop.route.policy = Policy::ShortestPath;
             config.faults = vec![fault(at, what, false), fault(at + away, what, true)];
             let load = workload::storage::Config { block: Bytes::kib(64), ..load(&config, 0.2, 128, 1_200) };
             let played = play(config, &load, 1);
@@ -126,8 +126,8 @@ fn what_was_paused_when_a_link_or_a_switch_went_goes_on_when_it_is_back() {
 fn a_ring_that_deadlocks_is_named() {
     let graph = network(Kind::Ring { nodes: 8 }, 8, 8);
     let mut config = shared(config(graph), paced(Span::ZERO));
-    (config.reservation, config.host.credits, config.route.policy) = (None, false, Policy::ShortestPath);
-    config.scheduling = san::egress::SchedulingConfig::Fifo;
+    (config.hop.reservation, config.host.credits, config.hop.route.policy) = (None, false, Policy::ShortestPath);
+    config.hop.scheduling = san::egress::SchedulingConfig::Fifo;
     let load = workload::storage::Config { block: Bytes::kib(256), ..load(&config, 0.0, 64, 3_000) };
     let played = play(config, &load, 1);
     assert!(played.finished() < 3_000);

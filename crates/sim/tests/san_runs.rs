@@ -44,7 +44,7 @@ fn encoding_every_packet_changes_no_record() {
         let plain = config(graph);
         let load = load(&plain, 0.5, 16, 1_000);
         let mut checked = plain.clone();
-        checked.wire_check = true;
+        checked.checks.wire = true;
         assert_eq!(play(plain, &load, 3).rows, play(checked, &load, 3).rows);
     }
 }

@@ -15,7 +15,7 @@ use topology::Kind;
 /// A chain with one host, at its first adapter, and one request a time.
 fn chain(nodes: u32) -> SanRigConfig {
     let mut config = config(network(Kind::DaisyChain { nodes }, 1, nodes));
-    config.route.policy = Policy::ShortestPath;
+    config.hop.route.policy = Policy::ShortestPath;
     config
 }
 
@@ -65,7 +65,7 @@ fn each_hop_of_a_chain_adds_to_a_read_one_pass_there_and_one_back() {
 #[test]
 fn a_read_alone_takes_its_parts_and_nothing_waits() {
     let config = chain(2);
-    let DriveModel::Quick(drive) = config.drive else { panic!("tests use the quick drive") };
+    let DriveModel::Quick(drive) = config.drives.model else { panic!("tests use the quick drive") };
     assert_eq!(drive, pm9a3_960_quick(drive.capacity));
     let nearest = latencies(&config, 0.0).remove(0);
     let of = |kind| nearest.spans.get(kind);

@@ -9,6 +9,7 @@ use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
 use crate::print::{fault_of, written_run};
 use crate::quantity::{Plain, Quantity};
+use crate::table::variants;
 use workload::block_trace::Devices;
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
@@ -73,6 +74,16 @@ fn io_of(blox: &Blox) -> IoFile {
     file
 }
 
+variants! {
+    IoFile.addresses: AddressesName => Addresses by address_law, write_addresses {
+        Uniform,
+        Zipfian { theta },
+        ScrambledZipfian { theta },
+        Latest { theta },
+        Sequential,
+    }
+}
+
 /// Operations, addresses and arrivals.
 pub(crate) fn write_io(io: &Config, file: &mut IoFile) {
     write_mix(&io.mix, file);
@@ -81,14 +92,7 @@ pub(crate) fn write_io(io: &Config, file: &mut IoFile) {
 
 /// Where and when.
 pub(crate) fn write_places_and_times(io: &Config, file: &mut IoFile) {
-    let (addresses, theta) = match io.addresses {
-        Addresses::Uniform => (AddressesName::Uniform, None),
-        Addresses::Zipfian { theta } => (AddressesName::Zipfian, Some(theta)),
-        Addresses::ScrambledZipfian { theta } => (AddressesName::ScrambledZipfian, Some(theta)),
-        Addresses::Latest { theta } => (AddressesName::Latest, Some(theta)),
-        Addresses::Sequential => (AddressesName::Sequential, None),
-    };
-    (file.addresses, file.theta) = (Some(addresses), theta);
+    file.write_addresses(&io.addresses);
     write_arrivals(io, file);
 }
 

@@ -5,8 +5,7 @@ mod flash;
 mod swap;
 
 use super::file::{
-    AddressesName, AssignmentName, CollectionFile, CoordinationName, IoArrivalsName, IoFile, NetworkName, RackFile,
-    VssdFile,
+    AssignmentName, CollectionFile, CoordinationName, IoArrivalsName, IoFile, NetworkName, RackFile, VssdFile,
 };
 use super::{BlockReplay, Blox, Collection, Flash, Rack, RecordedNetwork, Vssd};
 use crate::design_file::DesignName;
@@ -255,7 +254,7 @@ impl Resolver<'_> {
             duration,
         };
         if self.sound(&["io", "run", "rack", "vssd", "flash"]) && file.trace.is_none() {
-            io.problems().into_iter().for_each(|problem| self.conflict("io", problem.to_string()));
+            self.impossible("io", io.problems());
         }
         io
     }
@@ -284,10 +283,7 @@ impl Resolver<'_> {
             duration: io.duration,
         };
         if is_on_known && self.sound(&["run"]) {
-            config
-                .problems(&shared.trace)
-                .into_iter()
-                .for_each(|problem| self.conflict("io.trace", problem.to_string()));
+            self.impossible("io.trace", config.problems(&shared.trace));
         }
         Some(BlockReplay {
             file: name.clone(),
@@ -362,15 +358,10 @@ impl Resolver<'_> {
 
 /// Which blocks: as the file says, else as the profile has it.
 pub(crate) fn addresses_of(file: &IoFile, by_profile: Addresses) -> Addresses {
-    let theta = file.theta();
     match file.addresses {
+        Some(name) => file.address_law(name).unwrap_or(by_profile),
         None if file.theta.is_none() => by_profile,
-        None => Addresses::ScrambledZipfian { theta },
-        Some(AddressesName::Uniform) => Addresses::Uniform,
-        Some(AddressesName::Zipfian) => Addresses::Zipfian { theta },
-        Some(AddressesName::ScrambledZipfian) => Addresses::ScrambledZipfian { theta },
-        Some(AddressesName::Latest) => Addresses::Latest { theta },
-        Some(AddressesName::Sequential) => Addresses::Sequential,
+        None => Addresses::ScrambledZipfian { theta: file.theta() },
     }
 }
 

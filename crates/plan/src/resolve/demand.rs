@@ -254,12 +254,8 @@ impl Resolver<'_> {
     /// What only the generator knows to be impossible, such as an on period too short for a
     /// request.
     fn playable(&mut self, config: &Config) {
-        if !self.sound(&["workload", "run", "fabric"]) {
-            return;
-        }
-        let no_end = |problem: &workload::Problem| matches!(problem, workload::Problem::NoEnd);
-        for problem in config.problems().into_iter().filter(|problem| !no_end(problem)) {
-            self.conflict("workload", problem.to_string());
+        if self.sound(&["workload", "run", "fabric"]) {
+            self.impossible("workload", config.problems());
         }
     }
 }

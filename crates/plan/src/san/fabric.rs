@@ -6,6 +6,7 @@ use crate::error::Problem;
 use crate::file::FabricFile;
 use crate::quantity::{Plain, Quantity};
 use crate::resolve::Resolver;
+use crate::table::{part, variants};
 use base::{Bytes, Rate};
 use std::sync::Arc;
 use topology::{BuildError, Cabling, Config, Endpoints, Graph, Hop, Kind, Lengths, Ports, VertexKind};
@@ -49,14 +50,7 @@ impl Resolver<'_> {
     }
 
     pub(super) fn passing(&mut self, file: &FabricFile) -> Passing {
-        let passing = Passing {
-            adapter_latency: file.adapter_latency(),
-            switch_latency: file.switch_latency(),
-            board_latency: file.board_latency(),
-            detection: file.detection(),
-            queue: file.queue(),
-            mtu: file.mtu(),
-        };
+        let passing = file.passing().expect("each of its keys has a default");
         let least = Bytes::new(passing.mtu.count() * 2);
         if passing.queue < least {
             let allowed = format!("at least {least}, two of the largest frames");
@@ -95,7 +89,7 @@ impl Resolver<'_> {
 
     fn topology(&mut self, file: &FabricFile, name: FabricKindName) -> Option<Config> {
         self.check_topology(file, name);
-        let kind = kind_of(file, name)?;
+        let kind = file.topology_kind(name)?;
         Some(Config {
             endpoints: Endpoints {
                 hosts: file.hosts?,
@@ -197,92 +191,43 @@ fn adapters_of(kind: &Kind) -> Option<u32> {
     }
 }
 
-/// The shape of the file; `None` when one of its keys is missing.
-fn kind_of(file: &FabricFile, name: FabricKindName) -> Option<Kind> {
-    let nodes = file.nodes;
-    Some(match name {
-        FabricKindName::SingleSwitch => Kind::SingleSwitch,
-        FabricKindName::RedundantSwitches => Kind::RedundantSwitches { switches: file.switches? },
-        FabricKindName::LeafSpine => {
-            Kind::LeafSpine { leaves: file.leaves?, spines: file.spines?, endpoints_per_leaf: file.endpoints_per_leaf? }
-        }
-        FabricKindName::FatTree => Kind::FatTree { radix: file.radix?, layers: file.layers? },
-        FabricKindName::DaisyChain => Kind::DaisyChain { nodes: nodes? },
-        FabricKindName::Ring => Kind::Ring { nodes: nodes? },
-        FabricKindName::DualRing => Kind::DualRing { nodes: nodes? },
-        FabricKindName::Mesh => Kind::Mesh { dimensions: file.dimensions.clone()? },
-        FabricKindName::Torus => Kind::Torus { dimensions: file.dimensions.clone()? },
-        FabricKindName::FullMesh => Kind::FullMesh { nodes: nodes? },
-        FabricKindName::Dragonfly => {
-            Kind::Dragonfly { routers: file.routers?, global_cables: file.global_cables?, groups: file.groups? }
-        }
-        FabricKindName::Custom => return None,
-    })
+variants! {
+    FabricFile.kind: FabricKindName => Kind by topology_kind, write_kind {
+        SingleSwitch,
+        RedundantSwitches(switches),
+        LeafSpine(leaves, spines, endpoints_per_leaf),
+        FatTree(radix, layers),
+        DaisyChain(nodes),
+        Ring(nodes),
+        DualRing(nodes),
+        Mesh(dimensions),
+        Torus(dimensions),
+        FullMesh(nodes),
+        Dragonfly(routers, global_cables, groups),
+    } else Custom
+}
+
+part! {
+    FabricFile => Passing by passing, write_passing {
+        { adapter_latency, switch_latency, board_latency, detection, queue, mtu }
+    }
 }
 
 /// The table that says all of `fabric`.
 pub(crate) fn fabric_of(fabric: &SanFabric) -> FabricFile {
-    let Passing { adapter_latency, switch_latency, board_latency, detection, queue, mtu } = fabric.passing;
-    let mut file = FabricFile {
-        adapter_latency: Some(Quantity(adapter_latency)),
-        switch_latency: Some(Quantity(switch_latency)),
-        board_latency: Some(Quantity(board_latency)),
-        detection: Some(Quantity(detection)),
-        queue: Some(Quantity(queue)),
-        mtu: Some(Quantity(mtu)),
-        ..FabricFile::default()
-    };
+    let mut file = FabricFile::default();
+    file.write_passing(&fabric.passing);
     match &fabric.shape {
         Shape::Custom { file: name, digest } => {
             file.kind = Some(FabricKindName::Custom);
             (file.file, file.file_digest) = (Some(name.clone()), Some(digest.clone()));
         }
         Shape::Config { config } => {
-            file.kind = Some(write_kind(&config.kind, &mut file));
+            file.write_kind(&config.kind);
             write_config(config, fabric.trunk, &mut file);
         }
     }
     file
-}
-
-fn write_kind(kind: &Kind, file: &mut FabricFile) -> FabricKindName {
-    match kind {
-        Kind::SingleSwitch => FabricKindName::SingleSwitch,
-        Kind::RedundantSwitches { switches } => {
-            file.switches = Some(*switches);
-            FabricKindName::RedundantSwitches
-        }
-        Kind::LeafSpine { leaves, spines, endpoints_per_leaf } => {
-            (file.leaves, file.spines) = (Some(*leaves), Some(*spines));
-            file.endpoints_per_leaf = Some(*endpoints_per_leaf);
-            FabricKindName::LeafSpine
-        }
-        Kind::FatTree { radix, layers } => {
-            (file.radix, file.layers) = (Some(*radix), Some(*layers));
-            FabricKindName::FatTree
-        }
-        Kind::Dragonfly { routers, global_cables, groups } => {
-            (file.routers, file.groups) = (Some(*routers), Some(*groups));
-            file.global_cables = Some(*global_cables);
-            FabricKindName::Dragonfly
-        }
-        switchless => write_adapters(switchless, file),
-    }
-}
-
-fn write_adapters(kind: &Kind, file: &mut FabricFile) -> FabricKindName {
-    match kind {
-        Kind::Mesh { dimensions } | Kind::Torus { dimensions } => file.dimensions = Some(dimensions.clone()),
-        kind => file.nodes = adapters_of(kind),
-    }
-    match kind {
-        Kind::DaisyChain { .. } => FabricKindName::DaisyChain,
-        Kind::Ring { .. } => FabricKindName::Ring,
-        Kind::DualRing { .. } => FabricKindName::DualRing,
-        Kind::FullMesh { .. } => FabricKindName::FullMesh,
-        Kind::Mesh { .. } => FabricKindName::Mesh,
-        _ => FabricKindName::Torus,
-    }
 }
 
 fn write_config(config: &Config, trunk: u32, file: &mut FabricFile) {

@@ -106,7 +106,7 @@ impl Resolver<'_> {
 pub(super) fn fault_of(fault: &SanFault, graph: &Graph) -> FaultFile {
     let name = |vertex: VertexId| graph.vertex(vertex).name.clone();
     let mut file = FaultFile { at: Some(Quantity(fault.at)), ..FaultFile::default() };
-    let about = match &fault.part {
+    let what = match &fault.part {
         SanPart::Links(links) => {
             file.ends = links.first().map(|link| graph.link(*link).ends.map(|end| name(end.vertex)).to_vec());
             About::Link
@@ -120,21 +120,6 @@ pub(super) fn fault_of(fault: &SanFault, graph: &Graph) -> FaultFile {
             About::Drive
         }
     };
-    file.kind = Some(kind_of(about, fault.is_repair));
+    file.kind = FaultName::ALL.iter().copied().find(|name| about(*name) == Some((what, fault.is_repair)));
     file
-}
-
-const fn kind_of(about: About, is_repair: bool) -> FaultName {
-    match (about, is_repair) {
-        (About::Link, false) => FaultName::LinkDown,
-        (About::Link, true) => FaultName::LinkUp,
-        (About::Vertex(VertexKind::Switch), false) => FaultName::SwitchDown,
-        (About::Vertex(VertexKind::Switch), true) => FaultName::SwitchUp,
-        (About::Vertex(VertexKind::Adapter), false) => FaultName::AdapterDown,
-        (About::Vertex(VertexKind::Adapter), true) => FaultName::AdapterUp,
-        (About::Vertex(_), false) => FaultName::NodeDown,
-        (About::Vertex(_), true) => FaultName::NodeUp,
-        (About::Drive, false) => FaultName::DriveDown,
-        (About::Drive, true) => FaultName::DriveUp,
-    }
 }

@@ -68,11 +68,10 @@ impl Resolver<'_> {
 
     /// Reports what `workload` finds impossible, where the load and all that it is played on is
     /// sound.
-    fn impossible(&mut self, key: &str, problems: impl FnOnce() -> Vec<workload::Problem>) {
-        if !self.sound(&["fabric", "drives", "flash", "run", "io", "lsm"]) {
-            return;
+    fn impossible_here(&mut self, key: &str, problems: impl FnOnce() -> Vec<workload::Problem>) {
+        if self.sound(&["fabric", "drives", "flash", "run", "io", "lsm"]) {
+            self.impossible(key, problems());
         }
-        problems().into_iter().for_each(|problem| self.conflict(key, problem.to_string()));
     }
 
     fn single(&mut self, file: &IoFile, ground: &Ground) -> SanLoad {
@@ -90,7 +89,7 @@ impl Resolver<'_> {
             requests: ground.requests,
             duration: ground.duration,
         };
-        self.impossible("io", || config.problems());
+        self.impossible_here("io", || config.problems());
         SanLoad::Requests { config, requests_per_second: file.requests_per_second }
     }
 
@@ -126,7 +125,7 @@ impl Resolver<'_> {
             requests: ground.requests,
             duration: ground.duration,
         };
-        self.impossible("io.job", || play.problems());
+        self.impossible_here("io.job", || play.problems());
         Some(SanLoad::Jobs { file: name.into(), digest: shared.digest, play })
     }
 
@@ -145,13 +144,13 @@ impl Resolver<'_> {
             requests: ground.requests,
             duration: ground.duration,
         };
-        self.impossible("io.imitation", || config.problems());
+        self.impossible_here("io.imitation", || config.problems());
         Some(SanLoad::Imitation { name: imitation.name.into(), config })
     }
 
     fn stores(&mut self, file: &LsmFile, ground: &Ground) -> Option<SanLoad> {
         let config = file.resolve(ground);
-        self.impossible("lsm", || config.problems());
+        self.impossible_here("lsm", || config.problems());
         if self.sound(&["lsm", "drives", "fabric", "run"]) {
             let needed = config.volume_bytes();
             if needed > ground.footprint {
@@ -185,7 +184,7 @@ impl Resolver<'_> {
             drive: file.drive,
         };
         let play = mixed.play(ground);
-        self.impossible("io", || play.problems());
+        self.impossible_here("io", || play.problems());
         Some(SanLoad::Mixed { mixed, play })
     }
 

@@ -112,7 +112,7 @@ impl Resolver<'_> {
             duration,
         };
         if self.sound(&["store", "io", "run"]) {
-            io.problems().into_iter().for_each(|problem| self.conflict("io", problem.to_string()));
+            self.impossible("io", io.problems());
         }
         io
     }

@@ -153,7 +153,7 @@ impl Resolver<'_> {
             duration,
         };
         if self.sound(&["machine", "flash", "clients", "task", "io", "run"]) {
-            io.problems().into_iter().for_each(|problem| self.conflict("io", problem.to_string()));
+            self.impossible("io", io.problems());
         }
         io
     }

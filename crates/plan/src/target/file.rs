@@ -1,10 +1,13 @@
 //! The written form of a live target, and its defaults. All of them are ours.
 
-use super::Limits;
+use super::{Backend, Dhchap, HostKeys, Limits, Namespace, Path, Port, Records, SecretSource, Subsystem, TargetPlan};
 use crate::file::words;
 use crate::quantity::{Limit, Quantity};
 use crate::table::table;
 use base::{Bytes, Span};
+
+/// Of a disk whose file does not decide.
+const SIZE: Bytes = Bytes::new(1 << 30);
 
 words! {
     /// Which messages are logged.
@@ -130,7 +133,7 @@ words! {
 table! {
     /// A live target for NVMe over TCP. An empty file is one RAM disk of 1 GiB at 127.0.0.1:4420.
     #[schemars(title = "Rackweave target")]
-    TargetFile {
+    TargetFile => TargetPlan {
         /// The folder of what has to outlive a restart: identities and reservations. It is made if
         /// it is not there. Without one, identities lie beside the files of namespaces, and
         /// reservations are lost.
@@ -150,26 +153,47 @@ table! {
         /// HOSTID that differs between queues. Else it is let pass, and logged.
         strict: bool = false,
         /// Where hosts come in. The first is number 1. One at 127.0.0.1:4420 when not given.
-        port: Vec<PortFile> [length 1 to 64],
+        port: Vec<PortFile> [length 1 to 64] => vec![PortFile::default().resolve()],
         /// What hosts prove themselves by. A host that is not here needs no proof.
         host: Vec<HostFile> [length to 4096],
         /// How hosts prove themselves by secrets.
-        dhchap: DhchapFile,
+        dhchap: DhchapFile => DhchapFile::default().resolve(),
         /// What hosts find. One with a RAM disk of 1 GiB when not given.
-        subsystem: Vec<SubsystemFile> [length 1 to 256],
+        subsystem: Vec<SubsystemFile> [length 1 to 256] => vec![SubsystemFile::default().resolve()],
         /// What peers may use.
-        limits: LimitsFile,
+        limits: LimitsFile => LimitsFile::default().resolve(),
         /// Keep a row a request, in the columns of the simulator.
         records: RecordsFile,
+    } as {
+        state,
+        metrics,
+        log,
+        log_format,
+        busy_poll,
+        strict,
+        ports: port,
+        hosts,
+        dhchap,
+        subsystems,
+        limits,
+        records,
+    } from {
+        let hosts = host.unwrap_or_default();
+        let mut subsystems = subsystem;
+        for one in subsystems.iter_mut().filter(|one| one.ports.is_empty()) {
+            one.ports = (1..=port.len() as u16).collect();
+        }
+    } to {
+        let host = Some(hosts).filter(|all| !all.is_empty());
+        let subsystem = subsystems;
     }
 }
 
 table! {
     /// Where hosts come in.
-    PortFile {
+    PortFile => Port {
         /// Where to listen: an address and a TCP port. 4420 is the one of NVMe over TCP.
-        #[schemars(extend("default" = "127.0.0.1:4420"))]
-        address: String,
+        address: String = "127.0.0.1:4420".into(),
         /// What the discovery log says instead, for a target that listens at 0.0.0.0 or behind a
         /// translation of addresses.
         advertised: String,
@@ -181,37 +205,47 @@ table! {
 table! {
     /// Credentials of a host. Secrets are here or in files of their own, of which the first line
     /// counts, so that this file may be read by all.
-    #[schemars(extend("required" = ["nqn"]))]
-    HostFile {
+    HostFile => HostKeys {
         /// The host's NVMe qualified name. `hosts` of a subsystem has to name it too.
-        nqn: String,
+        nqn: String where [needed] => String::new(),
         /// Its secret of DH-HMAC-CHAP as `nvme gen-dhchap-key` prints it. With one it is let in by
         /// that alone.
         dhchap_secret: String,
         /// The file that holds `dhchap_secret`.
-        dhchap_secret_file: String [length from 1],
+        dhchap_secret_file: String [length from 1] where [without dhchap_secret],
         /// The secret of the target for this host, if the host requests authentication.
         dhchap_controller_secret: String,
         /// The file that holds `dhchap_controller_secret`.
-        dhchap_controller_secret_file: String [length from 1],
+        dhchap_controller_secret_file: String [length from 1] where [without dhchap_controller_secret],
         /// Its key of TLS as `nvme gen-tls-key` prints it, with SHA-256 or SHA-384.
         tls_key: String,
         /// The file that holds `tls_key`.
-        tls_key_file: String [length from 1],
+        tls_key_file: String [length from 1] where [without tls_key],
         /// How the host derives what it uses from `tls_key`. Where its identity does not show it
         /// (version 0, or a key of 00) it has to be said.
-        tls_derivation: TlsDerivationName = TlsDerivationName::Any,
+        tls_derivation: TlsDerivationName where [given tls_key | tls_key_file] = TlsDerivationName::Any,
+    } as { nqn, dhchap, dhchap_controller, tls, tls_derivation } from {
+        let dhchap = SecretSource::of(dhchap_secret, dhchap_secret_file);
+        let dhchap_controller = SecretSource::of(dhchap_controller_secret, dhchap_controller_secret_file);
+        let tls = SecretSource::of(tls_key, tls_key_file);
+    } to {
+        let (dhchap_secret, dhchap_secret_file) = SecretSource::keys(dhchap);
+        let (dhchap_controller_secret, dhchap_controller_secret_file) = SecretSource::keys(dhchap_controller);
+        let (tls_key, tls_key_file) = SecretSource::keys(tls);
     }
 }
 
 table! {
     /// How hosts prove themselves by secrets (DH-HMAC-CHAP).
-    DhchapFile {
+    DhchapFile => Dhchap {
         /// Hash functions that are taken. All when not given.
-        hashes: Vec<HashName> [length from 1],
+        hashes: Vec<HashName> [length from 1] => vec![HashName::Sha256, HashName::Sha384, HashName::Sha512],
         /// Groups of Diffie and Hellman that are taken; the first that a host offers is used. All,
         /// the cheapest first, when not given.
-        groups: Vec<GroupName> [length from 1],
+        groups: Vec<GroupName> [length from 1] => {
+            use GroupName::{Ffdhe2048, Ffdhe3072, Ffdhe4096, Ffdhe6144, Ffdhe8192, Null};
+            vec![Null, Ffdhe2048, Ffdhe3072, Ffdhe4096, Ffdhe6144, Ffdhe8192]
+        },
         /// Limit of the cost a second of exponentiations of failed authentications, in
         /// exponentiations of 2,048 bits: 3,072 bits cost 3, 4,096 bits 6, 6,144 bits 14, 8,192
         /// bits 28.
@@ -221,7 +255,7 @@ table! {
 
 table! {
     /// A subsystem: the disks that a host sees after one Connect.
-    SubsystemFile {
+    SubsystemFile => Subsystem {
         /// Its NVMe qualified name. May be left out when there is one subsystem alone: then one is
         /// made at random, kept in the folder of the state or with the first file, and printed at
         /// start.
@@ -230,25 +264,33 @@ table! {
         /// when not given.
         serial: String [length from 1],
         /// Model, at most 40 printable characters.
-        #[schemars(extend("default" = "Rackweave"))]
-        model: String [length from 1],
+        model: String [length from 1] = "Rackweave".into(),
         /// NVMe qualified names of the hosts that may use it. All hosts when not given. A name is
         /// no proof: give the host a secret or a key, see `host`.
         hosts: Vec<String>,
         /// Numbers of the ports by which it is reached. All when not given.
-        ports: Vec<u16> [length from 1],
+        ports: Vec<u16> [length from 1] => Vec::new(),
         /// Its disks. One in RAM when not given.
-        namespace: Vec<NamespaceFile>,
+        namespace: Vec<NamespaceFile> => vec![NamespaceFile::default().resolve()],
         /// How groups are reached by ports, where that is not optimized.
         path: Vec<PathFile>,
+    } as { nqn, serial, model, hosts, ports, namespaces, paths } from {
+        let paths = path.unwrap_or_default();
+        let mut namespaces = namespace;
+        for (one, place) in namespaces.iter_mut().zip(1..).filter(|(one, _)| one.id == 0) {
+            one.id = place;
+        }
+    } to {
+        let path = Some(paths).filter(|all| !all.is_empty());
+        let namespace = namespaces;
     }
 }
 
 table! {
     /// A namespace: one disk.
-    NamespaceFile {
+    NamespaceFile => Namespace {
         /// Its number. Its place in the list, from 1, when not given.
-        id: u32 [1 to 1_024],
+        id: u32 [1 to 1_024] => 0,
         /// What holds its data.
         backend: BackendName = BackendName::Ram,
         /// Its size: whole blocks. With `file` as much as the file has when not given; 1 GiB
@@ -258,45 +300,66 @@ table! {
         block: Quantity<Bytes> = Bytes::new(512),
         /// With `file`: the file or block device. With `flash`: a file for the data. A file that is
         /// not there is made, of the given size.
-        path: String [length from 1],
-        /// With `file`: read and write around the page cache.
-        direct: bool = false,
-        /// With `file`: how it is read and written.
-        io: IoName = IoName::Auto,
-        /// With `file`: threads that read and write it, and beside io_uring those for what is rare
-        /// (zeros, copies, verification).
-        threads: u32 [1 to 64] = 4,
-        /// With `flash`: the drive, a preset of docs/reference/flash.md.
-        #[schemars(extend("default" = "tlc-gen4"))]
-        drive: String,
-        /// With `flash`: decides what the drive draws.
-        seed: u64 [0 to 9_223_372_036_854_775_807_u64] = 1,
+        path: String [length from 1] where [backend = "file" | "flash"],
+        /// Read and write around the page cache.
+        direct: bool where [backend = "file"] = false,
+        /// How the file is read and written.
+        io: IoName where [backend = "file"] = IoName::Auto,
+        /// Threads that read and write the file, and beside io_uring those for what is rare (zeros,
+        /// copies, verification).
+        threads: u32 [1 to 64] where [backend = "file"] = 4,
+        /// The drive, a preset of docs/reference/flash.md.
+        drive: String where [backend = "flash"] = "tlc-gen4".into(),
+        /// Decides what the drive draws.
+        seed: u64 [0 to 9_223_372_036_854_775_807_u64] where [backend = "flash"] = 1,
         /// Its UUID. When not given, made at random: once for a file, and kept in the folder of the
         /// state or beside the file; at every start otherwise.
         uuid: String,
         /// Its group of asymmetric access.
         group: u32 [1 to 1_024] = 1,
-        /// With `ram`, and with `flash` without a `path`: take all of the memory at the start, so
-        /// that no first write waits for it.
-        prefault: bool = false,
+        /// Take all of the memory at the start, so that no first write waits for it.
+        prefault: bool where [backend = "ram" | "flash"; without path] = false,
         /// Refuse writes.
         read_only: bool = false,
-        /// With `path`: let other namespaces and targets that say so too serve the same file. Hosts
-        /// then see one disk by several ways. Reservations are not shared.
-        shared: bool = false,
+        /// Let other namespaces and targets that say so too serve the same file. Hosts then see one
+        /// disk by several ways. Reservations are not shared.
+        shared: bool where [backend = "file" | "flash"] = false,
+    } as { id, backend: medium, size: held, block, uuid, prefault, group, read_only, shared } from {
+        let held = if backend == BackendName::File { size } else { size.or(Some(SIZE)) };
+        let medium = match backend {
+            BackendName::Ram => Backend::Ram,
+            BackendName::Null => Backend::Null,
+            BackendName::File => Backend::File { path: path.unwrap_or_default(), direct, io, threads },
+            BackendName::Flash => Backend::Flash { drive, seed, path },
+        };
+    } to {
+        let (size, usual) = (held, NamespaceFile::default());
+        let (mut path, mut direct, mut io, mut threads) = (None, usual.direct(), usual.io(), usual.threads());
+        let (mut drive, mut seed) = (usual.drive(), usual.seed());
+        let backend = match medium {
+            Backend::Ram => BackendName::Ram,
+            Backend::Null => BackendName::Null,
+            Backend::File { path: of, direct: is_direct, io: by, threads: count } => {
+                (path, direct, io, threads) = (Some(of), is_direct, by, count);
+                BackendName::File
+            }
+            Backend::Flash { drive: preset, seed: draws, path: of } => {
+                (drive, seed, path) = (preset, draws, of);
+                BackendName::Flash
+            }
+        };
     }
 }
 
 table! {
     /// How the namespaces of a group are reached by a port.
-    #[schemars(extend("required" = ["port", "access"]))]
-    PathFile {
+    PathFile => Path {
         /// The number of the port.
-        port: u16 [1 to 64],
+        port: u16 [1 to 64] where [needed] => 1,
         /// The group.
         group: u32 [1 to 1_024] = 1,
         /// Access of hosts to it.
-        access: AccessName,
+        access: AccessName where [needed] => AccessName::Optimized,
     }
 }
 
@@ -334,10 +397,9 @@ table! {
 
 table! {
     /// Which requests leave a row in the records, in the columns of the simulator.
-    #[schemars(extend("required" = ["folder"]))]
-    RecordsFile {
+    RecordsFile => Records {
         /// The folder to make for them.
-        folder: String [length from 1],
+        folder: String [length from 1] where [needed] => String::new(),
         /// The inverse of the share of requests that are kept.
         sample: u32 [1 to 1_000_000_000] = 100,
         /// Every request that takes at least this long is kept besides.

@@ -100,7 +100,7 @@ fn values_that_do_not_go_together_are_refused() {
             namespace("backend = 'null', prefault = true"),
             "`prefault` is valid only with backend = ram or flash, not with null",
         ),
-        (namespace("backend = 'flash', path = 'x', prefault = true"), "the data lie in the file at `path`"),
+        (namespace("backend = 'flash', path = 'x', prefault = true"), "`prefault` is not valid with `path`"),
         (namespace("io = 'uring'"), "`io` is valid only with backend = file, not with ram"),
         (namespace("backend = 'file', path = 'x', io = 'magic'"), "uring"),
         (namespace("shared = true"), "`shared` is valid only with backend = file or flash, not with ram"),
@@ -171,7 +171,10 @@ fn a_wrong_secret_is_told_with_its_key_and_reason_and_not_shown() {
 #[test]
 fn keys_of_hosts_that_do_not_go_together_are_refused() {
     for (text, reason) in [
-        (with_host(&format!("dhchap_secret = '{SECRET}'\ndhchap_secret_file = 'x'")), "say the same: give one"),
+        (
+            with_host(&format!("dhchap_secret = '{SECRET}'\ndhchap_secret_file = 'x'")),
+            "`dhchap_secret_file` is not valid with `dhchap_secret`",
+        ),
         (with_host("dhchap_controller_secret_file = 'x'"), "`dhchap_secret` is missing"),
         (
             format!("[[host]]\nnqn = '{HOST}'\ndhchap_secret = '{SECRET}'\n"),

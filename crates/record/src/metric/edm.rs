@@ -37,7 +37,7 @@ super::metrics! {
     /// Mean latency of the frames of a stream that were sent after the warm-up.
     background_stream_latency_mean_ns = "background_{stream}_latency_mean_ns": Sample ["ns"];
     /// 99th percentile of the latency of the frames of a stream that were sent after the warm-up.
-    background_stream_latency_p99_ns = "background_{stream}_latency_p99_ns": Sample ["ns"];
+    background_stream_latency_p99_ns = "background_{stream}_latency_p99_ns": Percentile ["ns"];
     /// Most bytes of frames that waited in one host, the frame on the line included.
     background_longest_host_queue_bytes: Highest ["B"];
     /// Most bytes of frames that waited at one port of the switch, the frame on the line included.

@@ -1,7 +1,10 @@
 //! Readings of a run, from which its metrics are computed.
 
-use super::{Computed, Count, Definition, Key, Ratio, Window};
+use super::{Computed, Count, Definition, Key, Percentile, Ratio, Window};
+use crate::pool::Pooled;
+use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Collects the readings of a run under declared names.
 ///
@@ -16,6 +19,8 @@ pub struct Meter {
     /// The same when the window began.
     before: BTreeMap<(String, u32), f64>,
     values: BTreeMap<String, f64>,
+    /// What percentiles are of.
+    pub(crate) pooled: BTreeMap<String, Pooled>,
     warnings: Vec<String>,
 }
 
@@ -29,6 +34,7 @@ impl Meter {
     pub fn begin_window(&mut self) {
         self.before.append(&mut self.totals);
         self.values.clear();
+        self.pooled.clear();
     }
 
     /// Reads a running total.
@@ -56,6 +62,21 @@ impl Meter {
     /// Records a number that the caller has computed.
     pub fn put<F: Computed>(&mut self, metric: impl Into<Key<F>>, value: f64) {
         self.set(metric.into(), value);
+    }
+
+    /// Reads the percentile `quantile` of values, of which `per_unit` make one unit of the metric.
+    pub fn percentile(
+        &mut self,
+        metric: impl Into<Key<Percentile>>,
+        quantile: f64,
+        values: &Arc<Histogram<u64>>,
+        per_unit: f64,
+    ) {
+        let key = metric.into();
+        let pooled = Pooled { quantile, per_unit, values: values.clone() };
+        let value = pooled.value();
+        self.pooled.insert(key.name.clone(), pooled);
+        self.set(key, value);
     }
 
     /// Returns the growth of a running total in the window, for a metric that the caller computes

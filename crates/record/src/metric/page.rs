@@ -17,7 +17,7 @@ those since then. Without a warm-up it is the whole run, but not the preparation
 `end of run` is a state then; `plan` depends on the plan alone.
 
 **Seeds** is how runs that differ in their seed are put together; those that lack a metric do not
-count. Percentiles are averaged, as those of latency are.
+count. `pooled` is the percentile of the values of all seeds together, as those of latency are.
 ";
 
 /// Returns the content of docs/reference/metrics.md.

@@ -147,9 +147,9 @@ super::metrics! {
     /// Mean time of a key-value request of a kind, from its begin to the end of its last I/O.
     key_value_kind_mean_ns = "key_value_{kind}_mean_ns": Sample ["ns"];
     /// Median time of a key-value request of a kind.
-    key_value_kind_p50_ns = "key_value_{kind}_p50_ns": Sample ["ns"];
+    key_value_kind_p50_ns = "key_value_{kind}_p50_ns": Percentile ["ns"];
     /// 99th percentile of the time of a key-value request of a kind.
-    key_value_kind_p99_ns = "key_value_{kind}_p99_ns": Sample ["ns"];
+    key_value_kind_p99_ns = "key_value_{kind}_p99_ns": Percentile ["ns"];
     /// 99.9th percentile of the time of a key-value request of a kind.
-    key_value_kind_p999_ns = "key_value_{kind}_p999_ns": Sample ["ns"];
+    key_value_kind_p999_ns = "key_value_{kind}_p999_ns": Percentile ["ns"];
 }

@@ -113,7 +113,7 @@ fn a_metric_that_two_write_is_a_defect() {
 fn seeds_are_put_together_as_the_form_says() {
     let values = [3.0, 1.0, 2.0];
     let merged = [Merge::Sum, Merge::Mean, Merge::Max, Merge::Min].map(|merge| merge.apply(&values));
-    assert_eq!(merged, [6.0, 2.0, 3.0, 1.0]);
+    assert_eq!(merged, [6.0, 2.0, 3.0, 1.0].map(Some));
     assert_eq!(find("tokens_waiting_max").map(Definition::merge), Some(Merge::Max));
     assert_eq!(find("gets").map(Definition::merge), Some(Merge::Sum));
 }

@@ -2,8 +2,11 @@
 
 use crate::support::{read, summarizer, summary};
 use base::{Span, Time};
+use hdrhistogram::Histogram;
+use record::metric::{self, Meter};
 use record::{MergeError, Pool, Row, Summary};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Builds the rows of two requests of this latency.
 fn rows(latency: Span) -> [Row; 2] {
@@ -54,6 +57,31 @@ fn percentiles_over_seeds_are_those_of_all_requests_together() {
         assert_eq!(statistics.lower_bound_from, None);
     }
     assert_eq!((merged.slowdown["all"].p50, merged.slowdown["all"].p99), (1.0, 10.0));
+}
+
+/// A run in which the frames of a stream took so many nanoseconds, with what its percentile is of.
+fn run_with_frames(seed: u64, took_ns: &[u64]) -> (Summary, Pool) {
+    let mut values = Histogram::new(3).unwrap();
+    took_ns.iter().for_each(|took| values.record(took * 1_000).unwrap());
+    let mut meter = Meter::new();
+    let metric = metric::background_stream_latency_p99_ns.at(&[&"bulk"]);
+    meter.percentile(metric, 0.99, &Arc::new(values), 1e3);
+    let pool = pool(&[Span::ns(100)]).with_percentiles(&meter);
+    (Summary { metrics: meter.finish().0, ..run(seed, Span::ns(100)) }, pool)
+}
+
+#[test]
+fn metrics_that_are_percentiles_are_those_of_the_values_of_all_seeds() {
+    // Of 1,001 frames one is slow, the only one of its seed: the mean of both would be 550 ns.
+    let (many, mut all) = run_with_frames(1, &[100; 1_000]);
+    let (one, its) = run_with_frames(2, &[1_000]);
+    all.add(&its);
+    let name = "background_bulk_latency_p99_ns";
+    assert_eq!((many.metrics[name], one.metrics[name]), (100.031, 1_000.447));
+    let merged = Summary::over_seeds(&[many.clone(), one], &all).unwrap();
+    assert_eq!(merged.metrics[name], 100.031);
+    let missing = Summary::over_seeds(&[many], &pool(&[Span::ns(100)])).unwrap_err();
+    assert_eq!(missing, MergeError::NoValues { name: name.into() });
 }
 
 #[test]

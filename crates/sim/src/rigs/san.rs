@@ -13,6 +13,7 @@ mod facts;
 mod faults;
 mod flights;
 mod network;
+mod order;
 mod pauses;
 mod plan;
 mod prefetch;
@@ -26,26 +27,26 @@ mod wires;
 use crate::drive::{Context, Rig, Ticket};
 use crate::rigs::seat::Alarm;
 use crate::slab::Slab;
-use aftermath::Aftermath;
-use base::{Bytes, Operation, Request, RequestId, Span, Time};
+use base::{Bytes, Operation, Request, Span, Time};
+use build::Vertices;
 use carrier::Carrier;
 use drives::Drives;
-use ends::{Contents, DriveWork, Violations};
-use facts::{Shortest, Ways};
-use history::WriteOrder;
+use ends::DriveWork;
+use facts::Observed;
 use kernel::Soon;
+use order::OrderCheck;
 use record::Outcome;
 use record::metric::Meter;
-use san::hop::{Hop, HopCounts, HopOut};
+use san::hop::{Hop, HopOut};
 use san::host::{Host, HostOut};
 use san::route::Advertisement;
 use san::target::{Target, TargetOut};
 use sizes::Sizes;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use topology::{Channel, LinkId, VertexId};
 use track::Tracks;
 
-pub use config::{DriveModel, Fault, FaultKind, SanBuildError, SanRigConfig};
+pub use config::{Checks, DriveModel, DrivesConfig, Fault, FaultKind, HopPolicy, SanBuildError, SanRigConfig};
 
 /// An event of the rig.
 #[derive(Clone, Copy, Debug)]
@@ -74,54 +75,43 @@ enum Place {
     Hop(u32),
 }
 
-/// What the rig counts beside its programs.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    dropped: u64,
-    /// Bytes on the wire into and out of targets.
-    target_in: u64,
-    target_out: u64,
+/// The programs of all vertices, by their places.
+struct Programs {
+    hosts: Vec<Host>,
+    targets: Vec<Target>,
+    hops: Vec<Hop>,
+    /// By vertex: when its program is to be woken next.
+    wakes: Vec<Alarm>,
+    /// The length of a response, which hops reserve.
+    response_frame: u32,
+    /// Decisions of all programs of a kind: one buffer that stays in the cache, where a
+    /// [`Seat`](super::seat::Seat) has one each.
+    hop_out: Vec<HopOut>,
+    host_out: Vec<HostOut>,
+    target_out: Vec<TargetOut>,
+}
+
+/// Distances on their way to neighbours.
+struct Gossip {
+    told: Slab<(VertexId, san::Port, Advertisement, Channel)>,
+    /// Whether hops are being told the distances that a settled network has.
+    is_priming: bool,
 }
 
 /// A storage network with its drives.
 pub struct SanRig {
     config: SanRigConfig,
-    places: Vec<Place>,
-    /// By place: the vertices of hosts, targets and hops.
-    host_vertices: Vec<VertexId>,
-    target_vertices: Vec<VertexId>,
-    hop_vertices: Vec<VertexId>,
-    hosts: Vec<Host>,
-    targets: Vec<Target>,
-    hops: Vec<Hop>,
+    vertices: Vertices,
+    programs: Programs,
     carrier: Carrier,
     drives: Drives,
-    told: Slab<(VertexId, san::Port, Advertisement, Channel)>,
+    gossip: Gossip,
     working: Slab<DriveWork>,
     tracks: Tracks,
-    /// By vertex: when its program is to be woken next.
-    wakes: Vec<Alarm>,
-    write_order: Option<WriteOrder>,
-    contents: Contents,
-    /// What reads have found that are on their way back.
-    found: BTreeMap<RequestId, Vec<u64>>,
-    violations: Violations,
-    ways: Ways,
-    sizes: Sizes,
-    aftermath: Aftermath,
-    shortest: Shortest,
-    response_frame: u32,
+    order: Option<OrderCheck>,
+    observed: Observed,
     /// Links that are cut, whether or not their ends run.
     cut_links: BTreeSet<LinkId>,
-    /// Whether hops are being told the distances that a settled network has.
-    is_priming: bool,
-    /// The time of the last event.
-    latest: Time,
-    counts: Counts,
-    counts_of_stopped: HopCounts,
-    hop_out: Vec<HopOut>,
-    host_out: Vec<HostOut>,
-    target_out: Vec<TargetOut>,
 }
 
 type Now<'a, 'b> = &'a mut Context<'b, SanEvent>;
@@ -134,7 +124,7 @@ impl Rig for SanRig {
         for index in 0..self.config.faults.len() {
             context.at(self.config.faults[index].at, SanEvent::Fault(index as u32));
         }
-        for vertex in 0..self.places.len() {
+        for vertex in 0..self.vertices.places.len() {
             self.arm(VertexId(vertex as u32), context);
         }
     }
@@ -144,7 +134,7 @@ impl Rig for SanRig {
     }
 
     fn on(&mut self, event: SanEvent, context: Now<'_, '_>) {
-        self.latest = context.now;
+        self.observed.latest = context.now;
         match event {
             SanEvent::Arrive(flight) => self.arrive(flight, context),
             SanEvent::PortFree(vertex, port) => self.port_free(vertex, port, context),
@@ -180,7 +170,7 @@ impl Rig for SanRig {
     }
 
     fn dropped_packets(&self) -> u64 {
-        self.counts.dropped + self.carrier.lost
+        self.observed.counts.dropped + self.carrier.lost
     }
 
     fn measure(&self, _now: Time, meter: &mut Meter) {
@@ -188,20 +178,20 @@ impl Rig for SanRig {
     }
 
     fn end_warm_up(&mut self, now: Time) {
-        self.sizes = Sizes::from(now);
+        self.observed.sizes = Sizes::from(now);
         self.carrier.flights.restart_highest();
         self.drives.restart_reports();
-        self.hops.iter_mut().for_each(Hop::restart_highest);
+        self.programs.hops.iter_mut().for_each(Hop::restart_highest);
     }
 }
 
 /// Running programs when they want to.
 impl SanRig {
     fn wake(&mut self, vertex: VertexId, context: Now<'_, '_>) {
-        if !self.wakes[vertex.index()].ring(context.now) {
+        if !self.programs.wakes[vertex.index()].ring(context.now) {
             return;
         }
-        match self.places[vertex.index()] {
+        match self.vertices.places[vertex.index()] {
             Place::Hop(_) => self.wake_hop(vertex, context),
             Place::Host(_) => self.wake_host(vertex, context),
             Place::Target(_) => self.wake_target(vertex, context),
@@ -211,10 +201,10 @@ impl SanRig {
     /// Schedules the next run of a program, unless one is scheduled before that.
     fn arm(&mut self, vertex: VertexId, context: Now<'_, '_>) {
         use base::Program;
-        let next = match self.places[vertex.index()] {
-            Place::Host(place) => self.hosts[place as usize].next_wakeup(),
-            Place::Target(place) => self.targets[place as usize].next_wakeup(),
-            Place::Hop(place) => self.hops[place as usize].next_wakeup(),
+        let next = match self.vertices.places[vertex.index()] {
+            Place::Host(place) => self.programs.hosts[place as usize].next_wakeup(),
+            Place::Target(place) => self.programs.targets[place as usize].next_wakeup(),
+            Place::Hop(place) => self.programs.hops[place as usize].next_wakeup(),
         };
         self.wake_at(vertex, next, context);
     }
@@ -225,7 +215,7 @@ impl SanRig {
             return;
         }
         let next = next.map(|at| at.max(context.now));
-        if let Some(at) = self.wakes[vertex.index()].arm(next) {
+        if let Some(at) = self.programs.wakes[vertex.index()].arm(next) {
             context.at(at, SanEvent::Wake(vertex));
         }
     }

@@ -18,7 +18,7 @@ use san::route::{DistanceConfig, Horizon, Policy, RouteConfig};
 use san::target::{Admission, TargetConfig};
 use san::wire::WireConfig;
 use sim::drive::{Flow, Limits, Observer, Progress, WarmUp, play as play_rig};
-use sim::rigs::san::{DriveModel, SanRig, SanRigConfig};
+use sim::rigs::san::{Checks, DriveModel, DrivesConfig, HopPolicy, SanRig, SanRigConfig};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use topology::{Cabling, Config, Endpoints, Graph, Kind, Lengths, Placement, Ports, VertexId};
@@ -64,17 +64,13 @@ pub fn config(graph: Graph) -> SanRigConfig {
             target_receive: Span::us(4),
             target_send: Span::us(4),
         },
-        drives_per_target: 1,
-        drive: DriveModel::Quick(pm9a3_960_quick(Bytes::kib(1 << 20))),
-        route: route(),
-        reservation: Some(reservation()),
-        scheduling: scheduling(),
+        drives: DrivesConfig { per_target: 1, model: DriveModel::Quick(pm9a3_960_quick(Bytes::kib(1 << 20))) },
+        hop: HopPolicy { route: route(), reservation: Some(reservation()), scheduling: scheduling() },
         host: host(),
         target: target(),
         faults: Vec::new(),
         seed: Seed(1),
-        checks_write_order: true,
-        wire_check: false,
+        checks: Checks { write_order: true, wire: false },
     }
 }
 
@@ -212,8 +208,8 @@ pub fn shared(config: SanRigConfig, sharing: Sharing) -> SanRigConfig {
     let (mut host, mut target) = (config.host, config.target);
     (host.stream, target.stream) = (Some(stream), Some(stream));
     (host.probe, host.timeout) = (Span::ms(100), Span::ms(100));
-    let reservation = config.reservation.map(|it| ReservationConfig { passes_rejected: true, ..it });
-    SanRigConfig { host, target, reservation, ..config }
+    let reservation = config.hop.reservation.map(|it| ReservationConfig { passes_rejected: true, ..it });
+    SanRigConfig { host, target, hop: HopPolicy { reservation, ..config.hop }, ..config }
 }
 
 fn gimbal() -> GimbalConfig {
@@ -245,7 +241,7 @@ pub fn load(config: &SanRigConfig, write_share: f64, depth: u32, requests: u64) 
     let count = |kind| config.graph.of_kind(kind).count() as u32;
     workload::storage::Config {
         clients: count(topology::VertexKind::Host),
-        volumes: count(topology::VertexKind::Target) * config.drives_per_target,
+        volumes: count(topology::VertexKind::Target) * config.drives.per_target,
         assignment: Assignment::All,
         block: BLOCK,
         working_set_blocks: 1 << 12,

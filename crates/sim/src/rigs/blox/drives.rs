@@ -6,10 +6,10 @@ mod state;
 
 use super::BuildError;
 use base::{Bytes, Span, Time};
-use blox::{BlockMove, Page, Value, VssdId};
+use blox::{BlockMove, CollectionStep, CollectionStream, Page, Value, VssdId};
 use hardware::ssd::{
-    Booked, CollectStep, Command, CommandKind, DieId, DirectConfig, DirectDrive, DriveError, Isolation, RegionConfig,
-    RegionId, SdfConfig, SdfError, SoftwareDefinedFlash, Wear,
+    Booked, Command, CommandKind, DieId, DirectConfig, DirectDrive, DriveError, Isolation, RegionConfig, RegionId,
+    SdfConfig, SdfError, SoftwareDefinedFlash, Wear,
 };
 
 /// What a page of a vSSD holds, by number. Pages that were never written hold `Value(0)` and take
@@ -38,8 +38,7 @@ struct Volume {
     drive: usize,
     region: RegionId,
     contents: Contents,
-    /// For each stream of collection, its dies and whose turn it is.
-    streams: Vec<(Vec<DieId>, usize)>,
+    streams: Vec<CollectionStream<DieId>>,
     /// What the node was last told.
     reported: (u32, u32),
 }
@@ -115,9 +114,7 @@ impl Drives {
     pub fn create(&mut self, vssd: VssdId, drive: usize, region: RegionConfig, streams: u32) -> Result<(), SdfError> {
         let dies = region.dies.clone();
         let region = self.drives[drive].create(region)?;
-        let streams = (0..streams as usize)
-            .map(|stream| (dies.iter().copied().skip(stream).step_by(streams as usize).collect(), 0))
-            .collect();
+        let streams = CollectionStream::deal(&dies, streams);
         let contents = Contents::default();
         let place = self.volumes.len() as u32;
         self.volumes.push(Volume { drive, region, contents, streams, reported: (0, 0) });
@@ -226,42 +223,21 @@ impl Drives {
         Ok(Booked { end: done.end, wait, collection_wait, service, ..Booked::without_flash(now, Span::ZERO) })
     }
 
-    /// Books the next step of one of a vSSD's streams of collection: so many pages in a row as a
-    /// burst has, or an erase.
+    /// Books the next steps of one of a vSSD's streams of collection, up to a burst.
     pub fn collect(&mut self, now: Time, vssd: VssdId, stream: u32) -> Result<Collected, SdfError> {
         let mut collected = Collected { end: now, freed: false, nothing: true };
-        for _ in 0..self.config.burst {
-            match self.step(now, vssd, stream)? {
-                CollectStep::Nothing => break,
-                step => {
-                    collected.nothing = false;
-                    collected.end = collected.end.max(step.end().unwrap_or(now));
-                    collected.freed |= step.freed();
-                    if step.freed() {
-                        break;
-                    }
-                }
-            }
-        }
-        Ok(collected)
-    }
-
-    /// One step on the stream's die, or on its next die that has anything to collect.
-    fn step(&mut self, now: Time, vssd: VssdId, stream: u32) -> Result<CollectStep, SdfError> {
-        let place = self.place(vssd);
+        let (place, burst) = (self.place(vssd), self.config.burst);
         let Volume { drive, region, streams, .. } = &mut self.volumes[place];
-        let Some((dies, turn)) = streams.get_mut(stream as usize) else { return Ok(CollectStep::Nothing) };
-        for offset in 0..dies.len() {
-            let place = (*turn + offset) % dies.len();
-            let step = self.drives[*drive].collect_step(now, *region, Some(dies[place]))?;
-            if step != CollectStep::Nothing {
-                // A die keeps its turn until its victim is erased.
-                let next = if step.freed() { place + 1 } else { place };
-                *turn = next % dies.len();
-                return Ok(step);
-            }
-        }
-        Ok(CollectStep::Nothing)
+        let Some(stream) = streams.get_mut(stream as usize) else { return Ok(collected) };
+        let flash = &mut self.drives[*drive];
+        stream.collect(burst, |die| -> Result<_, SdfError> {
+            let step = flash.collect_step(now, *region, Some(die))?;
+            let Some(end) = step.end() else { return Ok(CollectionStep::Nothing) };
+            (collected.nothing, collected.end) = (false, collected.end.max(end));
+            collected.freed |= step.freed();
+            Ok(if step.freed() { CollectionStep::Freed } else { CollectionStep::Moved })
+        })?;
+        Ok(collected)
     }
 
     /// Free and all blocks of a vSSD, if they are not what was reported last.

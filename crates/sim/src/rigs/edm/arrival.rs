@@ -3,7 +3,7 @@
 use super::flight::{Flight, Kind, Stage};
 use super::{Ctx, EdmRig};
 use base::Bytes;
-use edm::{Body, HostIn, Tag, mirror};
+use edm::{Body, HostIn, Tag};
 use record::Outcome;
 
 impl EdmRig {
@@ -62,14 +62,9 @@ impl EdmRig {
 
     fn is_first_copy(&mut self, flight: Flight) -> bool {
         let Some(mirror) = &mut self.nodes[flight.node().index()].mirror else { return true };
-        let (peer, kind) = match flight.kind() {
-            Kind::Grant if flight.id().0 & 0x80 != 0 => (flight.target(), mirror::Kind::WriteGrant),
-            Kind::Grant => (flight.target(), mirror::Kind::ResponseGrant),
-            Kind::Request(..) => (flight.source(), mirror::Kind::Request),
-            Kind::Response | Kind::ResponseEnd => (flight.source(), mirror::Kind::Response),
-            Kind::Write | Kind::WriteEnd => (flight.source(), mirror::Kind::Write),
-            Kind::Notification => return true,
-        };
-        mirror.accept(flight.plane(), peer, kind)
+        match flight.kind() {
+            Kind::Grant => mirror.accept_grant(flight.plane(), &flight.grant()),
+            _ => mirror.accept_message(flight.plane(), &flight.message()),
+        }
     }
 }

@@ -14,7 +14,10 @@ use hardware::EthernetStack;
 use hdrhistogram::Histogram;
 use plan::BackgroundStream;
 use record::metric::{self, Meter};
+use std::sync::Arc;
 
+/// Latencies are kept in picoseconds.
+const PS_PER_NS: f64 = 1e3;
 /// MAC, PCS and layer-2 forwarding of frames: EDM runs beside the standard pipeline, which stays as
 /// it is (paper 3.3).
 const STACK: EthernetStack = EthernetStack::RAW;
@@ -81,6 +84,7 @@ struct Tally {
     dropped: u64,
     /// Of the frames that were sent after the warm-up.
     latency_sum: Span,
+    /// In picoseconds.
     latency: Histogram<u64>,
 }
 
@@ -234,9 +238,9 @@ impl Traffic {
         for tally in self.streams.iter().filter(|tally| !tally.latency.is_empty()) {
             let name = &tally.config.name;
             let mean = tally.latency_sum.as_ns_f64() / tally.latency.len() as f64;
-            let p99 = Span::ps(tally.latency.value_at_quantile(0.99)).as_ns_f64();
             meter.put(metric::background_stream_latency_mean_ns.at(&[name]), mean);
-            meter.put(metric::background_stream_latency_p99_ns.at(&[name]), p99);
+            let latencies = Arc::new(tally.latency.clone());
+            meter.percentile(metric::background_stream_latency_p99_ns.at(&[name]), 0.99, &latencies, PS_PER_NS);
         }
     }
 

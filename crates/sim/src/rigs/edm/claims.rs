@@ -54,7 +54,7 @@ impl Track {
         // link.
         let memory = if self.has(BY_GRANT) { rare.memory.min(waits.nic_data) } else { Span::ZERO };
         waits.nic_data -= memory;
-        let own = waits.give(costs.block * u64::from(self.data_blocks - u32::from(self.last_blocks)));
+        let own = waits.give(costs.block * u64::from(self.blocks.data - u32::from(self.blocks.last)));
         // Whoever sends the data, and whoever gets it.
         let (from, to) = if self.has(IS_WRITE) { (ends.source, ends.target) } else { (ends.target, ends.source) };
         self.claim_demand(ends.source, &moments, rare, (&waits, &own), costs, ledger);
@@ -79,7 +79,7 @@ impl Track {
         let (host, delays, [pcs, transceiver, propagation]) = (At::Host(source.0), &costs.delays, costs.crossed());
         ledger.claim_parts(self.start, host, [(Stack, delays.make_request)]);
         ledger.claim_parts(moments.made, host, [(NicQueue, waits.nic_control), (Serialization, own.nic_control)]);
-        let control = (Serialization, costs.block * u64::from(self.control_blocks));
+        let control = (Serialization, costs.block * u64::from(self.blocks.control));
         let (on_link, insert) = ((NicQueue, rare.control_on_link), (Stack, delays.insert));
         let way = [control, on_link, pcs, transceiver, propagation, insert];
         ledger.claim_parts(self.control_sent, At::Link(source.0), way);
@@ -102,7 +102,7 @@ impl Track {
         let (delays, [pcs, transceiver, propagation]) = (&costs.delays, costs.crossed());
         let wait = [(SwitchQueue, waits.grant), (Serialization, own.grant)];
         ledger.claim_parts(self.granted_at, At::Port(from.0), wait);
-        let grant = (Serialization, costs.block * u64::from(self.grant_blocks));
+        let grant = (Serialization, costs.block * u64::from(self.blocks.grant));
         let way = [grant, pcs, transceiver, propagation];
         ledger.claim_parts(self.granted_at + self.grant_wait, At::Link(from.0), way);
         if self.has(BY_GRANT) {
@@ -124,7 +124,7 @@ impl Track {
     ) {
         use SpanKind::{NicQueue, Serialization, Stack, SwitchQueue};
         let (delays, [pcs, transceiver, propagation]) = (&costs.delays, costs.crossed());
-        let chunk = (Serialization, costs.block * u64::from(self.last_blocks));
+        let chunk = (Serialization, costs.block * u64::from(self.blocks.last));
         let (on_link, forward) = ((NicQueue, rare.data_on_link), (Stack, delays.forward));
         let way = [chunk, on_link, pcs, transceiver, propagation, forward];
         ledger.claim_parts(self.data_sent, At::Link(from.0), way);
@@ -155,10 +155,10 @@ struct Moments {
 impl Moments {
     fn of(track: &Track, rare: &Rare, costs: &Costs) -> Moments {
         let (delays, hop, blocks) = (&costs.delays, costs.hop(), |blocks: u64| costs.block * blocks);
-        let control = blocks(track.control_blocks.into()) + rare.control_on_link;
-        let granted = track.granted_at + track.grant_wait + blocks(track.grant_blocks.into()) + hop;
+        let control = blocks(track.blocks.control.into()) + rare.control_on_link;
+        let granted = track.granted_at + track.grant_wait + blocks(track.blocks.grant.into()) + hop;
         let served = delays.take_request + rare.memory + delays.make_response;
-        let chunk = blocks(track.last_blocks.into()) + rare.data_on_link;
+        let chunk = blocks(track.blocks.last.into()) + rare.data_on_link;
         Moments {
             made: track.start + delays.make_request,
             demanded: track.control_sent + control + hop + delays.insert,

@@ -42,13 +42,7 @@ pub struct Track {
     pub(super) switch_wait: Span,
     /// The driver's number for the request.
     pub ticket: u32,
-    /// Blocks of all of its data.
-    pub(super) data_blocks: u32,
-    /// Blocks of its last chunk.
-    pub(super) last_blocks: u16,
-    /// Blocks of its /N/ or request.
-    pub(super) control_blocks: u8,
-    pub(super) grant_blocks: u8,
+    pub(super) blocks: Blocks,
     /// Copies of its last chunk on their way.
     copies: u8,
     flags: u8,
@@ -219,7 +213,6 @@ impl IndexMut<usize> for Tracks {
 impl Track {
     /// A request that the application has just handed over. Its spans may be kept in their order.
     pub fn new(ticket: u32, access: &Access, config: &Config, keeps_spans: bool) -> Track {
-        let Blocks { control, data, last } = Blocks::of(access, config.chunk.count() as u32);
         let is_write = matches!(access, Access::Write { .. });
         Track {
             start: NEVER,
@@ -229,10 +222,7 @@ impl Track {
             data_sent: NEVER,
             switch_wait: Span::ZERO,
             ticket,
-            data_blocks: data as u32,
-            last_blocks: last as u16,
-            control_blocks: control as u8,
-            grant_blocks: 0,
+            blocks: Blocks::of(access, config.chunk.count() as u32),
             copies: 0,
             flags: if is_write { IS_WRITE } else { 0 } | if keeps_spans { KEPT } else { 0 },
         }
@@ -246,13 +236,14 @@ impl Track {
     }
     /// It shared the notification and grant of `lead`.
     fn follow(&mut self, lead: &Track) {
-        let Track { start, control_sent, granted_at, grant_wait, grant_blocks, .. } = *lead;
+        let Track { start, control_sent, granted_at, grant_wait, .. } = *lead;
         let flags = self.flags & !BY_GRANT | lead.flags & BY_GRANT;
-        *self = Track { start, control_sent, granted_at, grant_wait, grant_blocks, flags, ..*self };
+        let blocks = Blocks { grant: lead.blocks.grant, ..self.blocks };
+        *self = Track { start, control_sent, granted_at, grant_wait, blocks, flags, ..*self };
     }
     /// A grant of it, at the egress port at `at`, waited so long for the downlink.
     pub fn granted(&mut self, at: Time, waited: Span, blocks: u64) {
-        (self.granted_at, self.grant_wait, self.grant_blocks) = (at, waited, blocks as u8);
+        (self.granted_at, self.grant_wait, self.blocks.grant) = (at, waited, blocks as u8);
         self.flags |= BY_GRANT;
     }
     /// The same of its request on the way to the memory node.
@@ -294,34 +285,45 @@ fn is_data(what: &Wire) -> bool {
     }
 }
 
-/// Blocks of an access.
-struct Blocks {
-    /// Of its /N/ or request.
-    control: u64,
+/// 66-bit blocks of a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Blocks {
     /// Of all chunks of its data.
-    data: u64,
-    /// Of the last chunk.
-    last: u64,
+    pub data: u32,
+    /// Of its last chunk.
+    pub last: u16,
+    /// Of its /N/ or request.
+    pub control: u8,
+    /// Of its last grant.
+    pub grant: u8,
 }
 
 impl Blocks {
     fn of(access: &Access, chunk: u32) -> Blocks {
-        let with = |control, bytes: u32, blocks: fn(u32) -> u64| {
+        let with = |control: u64, data: u64, last: u64| Blocks {
+            data: data as u32,
+            last: last as u16,
+            control: control as u8,
+            grant: 0,
+        };
+        let chunked = |control, bytes: u32, blocks: fn(u32) -> u64| {
             // Most are one chunk, and a division is slow.
             if (1..=chunk).contains(&bytes) {
-                return Blocks { control, data: blocks(bytes), last: blocks(bytes) };
+                return with(control, blocks(bytes), blocks(bytes));
             }
             let rest = bytes % chunk;
             let last = blocks(if rest > 0 { rest } else { chunk.min(bytes) });
             let whole = u64::from(bytes / chunk) * blocks(chunk);
-            Blocks { control, data: whole + if rest > 0 { last } else { 0 }, last }
+            with(control, whole + if rest > 0 { last } else { 0 }, last)
         };
         match access {
-            Access::Write { bytes, .. } => with(encoded::NOTIFICATION_BLOCKS, *bytes, encoded::write_blocks),
-            Access::Read { bytes, .. } => with(encoded::read_request_blocks(*bytes), *bytes, encoded::response_blocks),
+            Access::Write { bytes, .. } => chunked(encoded::NOTIFICATION_BLOCKS, *bytes, encoded::write_blocks),
+            Access::Read { bytes, .. } => {
+                chunked(encoded::read_request_blocks(*bytes), *bytes, encoded::response_blocks)
+            }
             Access::Modify { modify, .. } => {
                 let data = encoded::response_blocks(modify.response_bytes());
-                Blocks { control: encoded::rmw_blocks(modify), data, last: data }
+                with(encoded::rmw_blocks(modify), data, data)
             }
         }
     }

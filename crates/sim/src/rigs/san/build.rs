@@ -1,27 +1,24 @@
 //! From a configuration to a network that can run.
 
-use super::aftermath::Aftermath;
 use super::bytes::WireCheck;
 use super::carrier::Carrier;
 use super::config::{SanBuildError, SanRigConfig};
 use super::drives::Drives;
-use super::ends::Violations;
-use super::facts::{Shortest, Ways};
-use super::sizes::Sizes;
+use super::facts::Observed;
+use super::order::OrderCheck;
 use super::track::Tracks;
 use super::wires::{Wires, headroom};
-use super::{Counts, Place, SanRig};
+use super::{Gossip, Place, Programs, SanRig};
 use crate::rigs::seat::Alarm;
 use crate::slab::Slab;
-use base::{Bytes, Rate, Time};
-use history::WriteOrder;
-use san::hop::{Hop, HopConfig, HopCounts, LosslessConfig};
+use base::{Bytes, Rate};
+use san::hop::{Hop, HopConfig, LosslessConfig};
 use san::host::{Host, HostConfig, HostSessions, Uplinks};
 use san::route::{Router, neighbours};
 use san::target::{Target, TargetConfig, TargetSession};
 use san::wire::WireFormat;
 use san::{DriveId, PacketKind, SessionId};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use topology::{Graph, VertexId, VertexKind};
 
@@ -35,7 +32,7 @@ impl SanRigConfig {
     }
 
     pub(super) fn drive_count(&self) -> usize {
-        self.graph.of_kind(VertexKind::Target).count() * self.drives_per_target as usize
+        self.graph.of_kind(VertexKind::Target).count() * self.drives.per_target as usize
     }
 
     /// What a hop has to know.
@@ -45,9 +42,9 @@ impl SanRigConfig {
             neighbours: neighbours(&self.graph, here, self.hosts_listen()),
             vertices: self.graph.vertices().len(),
             drives: self.drive_count(),
-            route: self.route,
-            reservation: self.reservation.clone(),
-            scheduling: self.scheduling.clone(),
+            route: self.hop.route,
+            reservation: self.hop.reservation.clone(),
+            scheduling: self.hop.scheduling.clone(),
             buffer: self.passing.queue,
             lossless: self.lossless(here),
             response_frame,
@@ -73,7 +70,7 @@ impl SanRigConfig {
 
     /// By number: all drives, and where they are.
     fn drives(&self, targets: &[VertexId]) -> Arc<[(DriveId, VertexId)]> {
-        let target = |drive: u32| targets[(drive / self.drives_per_target) as usize];
+        let target = |drive: u32| targets[(drive / self.drives.per_target) as usize];
         (0..self.drive_count() as u32).map(|drive| (DriveId(drive), target(drive))).collect()
     }
 
@@ -90,7 +87,7 @@ impl SanRigConfig {
         let around = neighbours(&self.graph, vertex, self.hosts_listen());
         let uplinks = match around.len() {
             1 => Uplinks::One,
-            _ => Uplinks::Routed(Box::new(Router::new(vertex, self.graph.vertices().len(), around, &self.route))),
+            _ => Uplinks::Routed(Box::new(Router::new(vertex, self.graph.vertices().len(), around, &self.hop.route))),
         };
         let links = self.links(vertex);
         Ok(Host::new(HostConfig { vertex, sessions, links, ..self.host.clone() }, uplinks)?)
@@ -98,8 +95,8 @@ impl SanRigConfig {
 
     fn target_program(&self, place: u32, vertices: &Vertices, lanes: usize) -> Result<Target, SanBuildError> {
         let hosts = vertices.hosts.len() as u32;
-        let first = place * self.drives_per_target;
-        let drives = first..first + self.drives_per_target;
+        let first = place * self.drives.per_target;
+        let drives = first..first + self.drives.per_target;
         let of_drive = |drive: u32| {
             (0..hosts).map(move |host| TargetSession { id: SessionId(drive * hosts + host), drive: DriveId(drive) })
         };
@@ -126,9 +123,22 @@ impl SanRigConfig {
         vertices.hops.iter().map(|vertex| Hop::new(self.hop(*vertex, response_frame))).collect()
     }
 
+    fn programs(&self, vertices: &Vertices, response_frame: u32) -> Result<Programs, SanBuildError> {
+        Ok(Programs {
+            hosts: self.host_programs(vertices)?,
+            targets: self.target_programs(vertices)?,
+            hops: self.hop_programs(vertices, response_frame),
+            wakes: vec![Alarm::OFF; vertices.places.len()],
+            response_frame,
+            hop_out: Vec::new(),
+            host_out: Vec::new(),
+            target_out: Vec::new(),
+        })
+    }
+
     fn carrier(&self, places: usize, format: WireFormat) -> Carrier {
         let wires = Wires::new(&self.graph, &self.passing, &self.ends);
-        Carrier::new(wires, places, self.wire_check.then(|| WireCheck::new(format)))
+        Carrier::new(wires, places, self.checks.wire.then(|| WireCheck::new(format)))
     }
 
     fn check(&self) -> Result<(), SanBuildError> {
@@ -147,76 +157,42 @@ impl SanRig {
         config.check()?;
         let vertices = Vertices::of(&config.graph);
         let format = WireFormat::new(&config.host.wire)?;
-        let response_frame = format.frame(PacketKind::Response, 0, 0);
-        let places = vertices.places();
         Ok(SanRig {
-            hosts: config.host_programs(&vertices)?,
-            targets: config.target_programs(&vertices)?,
-            hops: config.hop_programs(&vertices, response_frame),
-            carrier: config.carrier(places.len(), format),
-            drives: Drives::new(&config.drive, config.drive_count())?,
-            wakes: vec![Alarm::OFF; places.len()],
-            places,
-            host_vertices: vertices.hosts,
-            target_vertices: vertices.targets,
-            hop_vertices: vertices.hops,
-            told: Slab::new(),
+            programs: config.programs(&vertices, format.frame(PacketKind::Response, 0, 0))?,
+            carrier: config.carrier(vertices.places.len(), format),
+            drives: Drives::new(&config.drives.model, config.drive_count())?,
             working: Slab::new(),
             tracks: Tracks::new(config.host.wire.success_flag),
-            write_order: config.checks_write_order.then(WriteOrder::new),
-            aftermath: Aftermath::new(config.faults.iter().map(|fault| fault.at).min()),
-            shortest: Shortest::new(config.graph.clone()),
-            response_frame,
-            config,
+            order: config.checks.write_order.then(|| OrderCheck::new(vertices.hosts.len())),
+            observed: Observed::new(&config),
+            gossip: Gossip { told: Slab::new(), is_priming: false },
             cut_links: BTreeSet::new(),
-            counts: Counts::default(),
-            contents: BTreeMap::new(),
-            found: BTreeMap::new(),
-            violations: Violations::default(),
-            ways: Ways::default(),
-            sizes: Sizes::default(),
-            is_priming: false,
-            latest: Time::ZERO,
-            counts_of_stopped: HopCounts::default(),
-            hop_out: Vec::new(),
-            host_out: Vec::new(),
-            target_out: Vec::new(),
+            vertices,
+            config,
         })
     }
 }
 
 /// The vertices of each kind, in their order.
-struct Vertices {
-    hosts: Vec<VertexId>,
-    targets: Vec<VertexId>,
-    hops: Vec<VertexId>,
+pub(super) struct Vertices {
+    /// By vertex: its place among its like. Every vertex is of one kind.
+    pub places: Vec<Place>,
+    pub hosts: Vec<VertexId>,
+    pub targets: Vec<VertexId>,
+    pub hops: Vec<VertexId>,
 }
 
 impl Vertices {
     fn of(graph: &Graph) -> Vertices {
-        let wanted = |is_wanted: fn(VertexKind) -> bool| -> Vec<VertexId> {
-            graph.vertex_ids().filter(|vertex| is_wanted(graph.vertex(*vertex).kind)).collect()
+        let mut places = vec![Place::Host(0); graph.vertices().len()];
+        let mut number = |is_wanted: fn(VertexKind) -> bool, place: fn(u32) -> Place| -> Vec<VertexId> {
+            let wanted = graph.vertex_ids().filter(|vertex| is_wanted(graph.vertex(*vertex).kind));
+            let numbered = (0..).zip(wanted);
+            numbered.map(|(index, vertex)| (places[vertex.index()] = place(index), vertex).1).collect()
         };
-        Vertices {
-            hosts: wanted(|kind| kind == VertexKind::Host),
-            targets: wanted(|kind| kind == VertexKind::Target),
-            hops: wanted(VertexKind::forwards),
-        }
+        let hosts = number(|kind| kind == VertexKind::Host, Place::Host);
+        let targets = number(|kind| kind == VertexKind::Target, Place::Target);
+        let hops = number(VertexKind::forwards, Place::Hop);
+        Vertices { places, hosts, targets, hops }
     }
-
-    fn places(&self) -> Vec<Place> {
-        places(&self.hosts, &self.targets, &self.hops)
-    }
-}
-
-/// By vertex: its place among its like. Every vertex is of one kind.
-fn places(hosts: &[VertexId], targets: &[VertexId], hops: &[VertexId]) -> Vec<Place> {
-    let mut places = vec![Place::Host(0); hosts.len() + targets.len() + hops.len()];
-    let mut number = |vertices: &[VertexId], place: fn(u32) -> Place| {
-        (0..).zip(vertices).for_each(|(index, vertex)| places[vertex.index()] = place(index));
-    };
-    number(hosts, Place::Host);
-    number(targets, Place::Target);
-    number(hops, Place::Hop);
-    places
 }

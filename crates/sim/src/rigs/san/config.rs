@@ -54,22 +54,16 @@ pub struct Fault {
 #[derive(Clone, Debug)]
 pub struct SanRigConfig {
     /// Vertices and links, all of them working. Hosts are the nodes from 0 on; drive `d` of target
-    /// `t` comes `t * drives_per_target + d` after the last host.
+    /// `t` comes `t * drives.per_target + d` after the last host.
     pub graph: Arc<Graph>,
     /// How parts pass packets on.
     pub passing: Passing,
     /// Software of both ends.
     pub ends: EndTimes,
-    /// Of each target.
-    pub drives_per_target: u32,
-    /// What each drive is.
-    pub drive: DriveModel,
-    /// Which way packets go.
-    pub route: RouteConfig,
-    /// Bandwidth for answers; `None` when none is booked.
-    pub reservation: Option<ReservationConfig>,
-    /// Queues of every hop.
-    pub scheduling: SchedulingConfig,
+    /// Of every target.
+    pub drives: DrivesConfig,
+    /// Every hop.
+    pub hop: HopPolicy,
     /// Every host; its place and sessions are the rig's to say: one with each drive.
     pub host: HostConfig,
     /// Every target; its drives, sessions and lanes are the rig's to say.
@@ -78,10 +72,37 @@ pub struct SanRigConfig {
     pub faults: Vec<Fault>,
     /// Of the marks of hops.
     pub seed: Seed,
+    /// What is checked during the run.
+    pub checks: Checks,
+}
+
+/// The drives of every target.
+#[derive(Clone, Debug)]
+pub struct DrivesConfig {
+    /// Of each target.
+    pub per_target: u32,
+    /// What each drive is.
+    pub model: DriveModel,
+}
+
+/// What every hop decides by.
+#[derive(Clone, Debug)]
+pub struct HopPolicy {
+    /// Which way packets go.
+    pub route: RouteConfig,
+    /// Bandwidth for answers; `None` when none is booked.
+    pub reservation: Option<ReservationConfig>,
+    /// Queues of every port.
+    pub scheduling: SchedulingConfig,
+}
+
+/// Checks of a run as it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checks {
     /// Whether the order of acknowledged writes is checked, block by block.
-    pub checks_write_order: bool,
+    pub write_order: bool,
     /// Whether every packet is encoded and decoded on its way.
-    pub wire_check: bool,
+    pub wire: bool,
 }
 
 /// Why a storage network cannot be built.

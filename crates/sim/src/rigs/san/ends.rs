@@ -3,21 +3,17 @@
 use super::track::End;
 use super::{Now, Place as At, SanEvent, SanRig, outcome_of};
 use crate::drive::{Ended, Ticket};
-use base::{Bytes, Operation, Program, Request, RequestId, Time};
+use base::{Bytes, Operation, Program, Request, RequestId};
 use hardware::ssd::Done;
-use history::{BlockId, OrderViolation, WriteEnd};
 use record::{Outcome, Place, SpanKind};
 use san::host::{HostIn, HostIo, HostOut};
 use san::route::Advertisement;
 use san::target::{JobId, TargetIn, TargetOut};
 use san::{DriveId, PacketKind, Port};
-use std::collections::BTreeMap;
 use topology::VertexId;
 
 /// Software's unit of copying.
 const COPY: u64 = 4_096;
-/// The block in which the order of writes is checked.
-const BLOCK: u64 = 4_096;
 
 /// Something that a drive is doing.
 #[derive(Clone, Copy, Debug)]
@@ -26,41 +22,32 @@ pub(super) struct DriveWork {
     pub target: VertexId,
     /// The target's name for it.
     pub job: JobId,
-    drive: DriveId,
+    pub drive: DriveId,
     /// For which request.
     pub request: RequestId,
-    operation: Operation,
-    address: u64,
-    bytes: u32,
+    pub operation: Operation,
+    pub address: u64,
+    pub bytes: u32,
     done: Done,
     /// The drive has failed meanwhile, or its target stopped: nobody hears of it and nothing was
     /// done.
     is_lost: bool,
 }
 
-/// What the blocks of all drives hold, where the order of writes is checked: the request that wrote
-/// them last.
-pub(super) type Contents = BTreeMap<BlockId, u64>;
-
-/// Reads that found what they must not.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Violations {
-    pub count: u64,
-    pub first: Option<OrderViolation>,
-}
-
 /// Hosts.
 impl SanRig {
     pub(super) fn ask(&mut self, ticket: Ticket, request: &Request, context: Now<'_, '_>) {
         let name = self.tracks.open(ticket, request, context);
-        let host = self.host_vertices[request.source.index()];
-        let drive = DriveId(request.target.0 - self.host_vertices.len() as u32);
-        self.order_begins(name, request, context);
+        let host = self.vertices.hosts[request.source.index()];
+        let drive = DriveId(request.target.0 - self.vertices.hosts.len() as u32);
+        if let Some(order) = &mut self.order {
+            order.begins(context.now, name, request);
+        }
         let bytes = request.bytes.count() as u32;
         let (operation, address) = (request.operation, request.address);
         let io = HostIo { request: name, operation, address, bytes };
-        let At::Host(place) = self.places[host.index()] else { return };
-        self.hosts[place as usize].issue(context.now, drive.0, io, &mut self.host_out);
+        let At::Host(place) = self.vertices.places[host.index()] else { return };
+        self.programs.hosts[place as usize].issue(context.now, drive.0, io, &mut self.programs.host_out);
         self.host_did(host, place, context);
     }
 
@@ -68,7 +55,7 @@ impl SanRig {
     pub(super) fn host_receives(&mut self, host: VertexId, place: u32, port: Port, flight: u32, context: Now<'_, '_>) {
         let packet = &self.carrier.flights[flight].packet;
         self.tracks.came(context.now, packet);
-        self.hosts[place as usize].receive(context.now, port, packet, &mut self.host_out);
+        self.programs.hosts[place as usize].receive(context.now, port, packet, &mut self.programs.host_out);
         self.carrier.flights.discard(flight);
         self.host_did(host, place, context);
     }
@@ -82,19 +69,19 @@ impl SanRig {
     }
 
     fn tell_host(&mut self, host: VertexId, input: HostIn, context: Now<'_, '_>) {
-        let At::Host(place) = self.places[host.index()] else { return };
-        self.hosts[place as usize].on(context.now, input, &mut self.host_out);
+        let At::Host(place) = self.vertices.places[host.index()] else { return };
+        self.programs.hosts[place as usize].on(context.now, input, &mut self.programs.host_out);
         self.host_did(host, place, context);
     }
 
     pub(super) fn wake_host(&mut self, host: VertexId, context: Now<'_, '_>) {
-        let At::Host(place) = self.places[host.index()] else { return };
-        self.hosts[place as usize].on_wakeup(context.now, &mut self.host_out);
+        let At::Host(place) = self.vertices.places[host.index()] else { return };
+        self.programs.hosts[place as usize].on_wakeup(context.now, &mut self.programs.host_out);
         self.host_did(host, place, context);
     }
 
     fn host_did(&mut self, host: VertexId, place: u32, context: Now<'_, '_>) {
-        let mut out = std::mem::take(&mut self.host_out);
+        let mut out = std::mem::take(&mut self.programs.host_out);
         for action in &out {
             match action {
                 HostOut::Send { port, packet } => {
@@ -109,26 +96,28 @@ impl SanRig {
             }
         }
         out.clear();
-        self.host_out = out;
-        let next = self.hosts[place as usize].next_wakeup();
+        self.programs.host_out = out;
+        let next = self.programs.hosts[place as usize].next_wakeup();
         self.wake_at(host, next, context);
     }
 
     fn end(&mut self, name: RequestId, outcome: Outcome, context: Now<'_, '_>) {
         let Some(track) = self.tracks.get(name) else { return };
         let (request, asked_at, was_repeated) = (track.request, track.asked_at, track.was_repeated());
-        self.order_ends(name, &request, outcome, asked_at, context);
+        let was_answered = outcome == Outcome::Finished;
+        if let Some(order) = &mut self.order {
+            order.ends(context.now, name, &request, was_answered, asked_at);
+        }
         let copies = request.bytes.count().div_ceil(COPY);
         let stack = self.config.ends.host_complete + self.config.ends.per_4_kib * copies;
-        let was_answered = outcome == Outcome::Finished;
         let Some((ticket, start, ledger)) = self.tracks.close(context.now, name, stack, was_answered) else { return };
-        if outcome == Outcome::Finished {
+        if was_answered {
             let latency = context.now + stack - asked_at;
-            self.sizes.add(request.operation, request.bytes, asked_at, latency);
+            self.observed.sizes.add(request.operation, request.bytes, asked_at, latency);
         }
-        let was_hit = was_repeated || outcome != Outcome::Finished;
-        let bytes = if outcome == Outcome::Finished { request.bytes } else { Bytes::ZERO };
-        self.aftermath.ended(context.now, bytes, asked_at, was_hit, self.config.passing.detection);
+        let was_hit = was_repeated || !was_answered;
+        let bytes = if was_answered { request.bytes } else { Bytes::ZERO };
+        self.observed.aftermath.ended(context.now, bytes, asked_at, was_hit, self.config.passing.detection);
         context.end(Ended { ticket, outcome, start, end: context.now + stack, ledger });
     }
 }
@@ -145,10 +134,10 @@ impl SanRig {
         context: Now<'_, '_>,
     ) {
         let packet = &self.carrier.flights[flight].packet;
-        self.counts.at_target(packet, true);
-        self.ways.count(packet, &mut self.shortest);
+        self.observed.counts.at_target(packet, true);
+        self.observed.ways.count(packet, &mut self.observed.shortest);
         self.tracks.came(context.now, packet);
-        self.targets[place as usize].receive(context.now, port, packet, &mut self.target_out);
+        self.programs.targets[place as usize].receive(context.now, port, packet, &mut self.programs.target_out);
         self.carrier.flights.discard(flight);
         self.target_did(target, place, context);
     }
@@ -159,19 +148,19 @@ impl SanRig {
     }
 
     fn tell_target(&mut self, target: VertexId, input: TargetIn, context: Now<'_, '_>) {
-        let At::Target(place) = self.places[target.index()] else { return };
-        self.targets[place as usize].on(context.now, input, &mut self.target_out);
+        let At::Target(place) = self.vertices.places[target.index()] else { return };
+        self.programs.targets[place as usize].on(context.now, input, &mut self.programs.target_out);
         self.target_did(target, place, context);
     }
 
     pub(super) fn wake_target(&mut self, target: VertexId, context: Now<'_, '_>) {
-        let At::Target(place) = self.places[target.index()] else { return };
-        self.targets[place as usize].on_wakeup(context.now, &mut self.target_out);
+        let At::Target(place) = self.vertices.places[target.index()] else { return };
+        self.programs.targets[place as usize].on_wakeup(context.now, &mut self.programs.target_out);
         self.target_did(target, place, context);
     }
 
     fn target_did(&mut self, target: VertexId, place: u32, context: Now<'_, '_>) {
-        let mut out = std::mem::take(&mut self.target_out);
+        let mut out = std::mem::take(&mut self.programs.target_out);
         // What is ready to leave waits for its window or its rate only.
         let waited = if self.config.target.stream.is_some() { SpanKind::Schedule } else { SpanKind::StorageQueue };
         for action in &out {
@@ -180,7 +169,7 @@ impl SanRig {
                     if let Some(track) = self.tracks.of(packet) {
                         track.goes(context.now, End::Target, waited, Place::Target(target.0));
                     }
-                    self.counts.at_target(packet, false);
+                    self.observed.counts.at_target(packet, false);
                     self.carrier.send(target, port, packet, context);
                 }
                 TargetOut::Submit { drive, job, operation, address, bytes, request } => {
@@ -196,8 +185,8 @@ impl SanRig {
             }
         }
         out.clear();
-        self.target_out = out;
-        let next = self.targets[place as usize].next_wakeup();
+        self.programs.target_out = out;
+        let next = self.programs.targets[place as usize].next_wakeup();
         self.wake_at(target, next, context);
     }
 
@@ -214,16 +203,18 @@ impl SanRig {
             track.claim_device(begun, [waits[0], waits[1], (SpanKind::Flash, service)], at);
             track.passed(context.now, End::Target);
         }
-        self.store(&work);
-        let At::Target(place) = self.places[work.target.index()] else { return };
-        self.targets[place as usize].job_done(context.now, work.job, &mut self.target_out);
+        if let Some(order) = &mut self.order {
+            order.store(&work);
+        }
+        let At::Target(place) = self.vertices.places[work.target.index()] else { return };
+        self.programs.targets[place as usize].job_done(context.now, work.job, &mut self.programs.target_out);
         self.target_did(work.target, place, context);
     }
 
     /// A drive fails or comes back. What it was doing is not done.
     pub(super) fn set_drive(&mut self, drive: DriveId, is_up: bool, context: Now<'_, '_>) {
         self.drives.set_up(drive.index(), is_up);
-        let target = self.target_vertices[drive.index() / self.config.drives_per_target as usize];
+        let target = self.vertices.targets[drive.index() / self.config.drives.per_target as usize];
         if self.carrier.is_running[target.index()] {
             self.drive_changes(target, drive, is_up, context);
         }
@@ -240,70 +231,11 @@ impl SanRig {
     /// A target stops or starts: for its commands that is as if its drives did. Nobody hears their
     /// answers.
     pub(super) fn set_target(&mut self, target: u32, is_up: bool, context: Now<'_, '_>) {
-        let vertex = self.target_vertices[target as usize];
-        let first = target * self.config.drives_per_target;
-        for drive in first..first + self.config.drives_per_target {
+        let vertex = self.vertices.targets[target as usize];
+        let first = target * self.config.drives.per_target;
+        for drive in first..first + self.config.drives.per_target {
             if self.drives.is_up(drive as usize) {
                 self.drive_changes(vertex, DriveId(drive), is_up, context);
-            }
-        }
-    }
-}
-
-/// The order of writes, where it is checked.
-impl SanRig {
-    fn blocks(drive: u64, address: u64, bytes: u64) -> impl Iterator<Item = BlockId> {
-        (address / BLOCK..(address + bytes).div_ceil(BLOCK)).map(move |block| (drive, block))
-    }
-
-    fn blocks_of(&self, request: &Request) -> impl Iterator<Item = BlockId> + use<> {
-        let drive = u64::from(request.target.0) - self.host_vertices.len() as u64;
-        SanRig::blocks(drive, request.address, request.bytes.count())
-    }
-
-    fn order_begins(&mut self, name: RequestId, request: &Request, context: Now<'_, '_>) {
-        let blocks = self.blocks_of(request);
-        let Some(order) = &mut self.write_order else { return };
-        for block in blocks {
-            match request.operation {
-                Operation::Read => order.read_begins(context.now, block),
-                Operation::Write | Operation::ReadModifyWrite => order.write_begins(context.now, block, name.0),
-            }
-        }
-    }
-
-    /// What a drive has done is in its blocks, and what it has read goes with the request.
-    fn store(&mut self, work: &DriveWork) {
-        if self.write_order.is_none() {
-            return;
-        }
-        let blocks = SanRig::blocks(u64::from(work.drive.0), work.address, u64::from(work.bytes));
-        if work.operation == Operation::Read {
-            let found = blocks.map(|block| self.contents.get(&block).copied().unwrap_or(0)).collect();
-            self.found.insert(work.request, found);
-        } else {
-            self.contents.extend(blocks.map(|block| (block, work.request.0)));
-        }
-    }
-
-    fn order_ends(&mut self, name: RequestId, request: &Request, outcome: Outcome, begun: Time, context: Now<'_, '_>) {
-        let blocks = self.blocks_of(request);
-        let Some(order) = &mut self.write_order else { return };
-        let is_done = outcome == Outcome::Finished;
-        if request.operation != Operation::Read {
-            let end = if is_done { WriteEnd::Acknowledged } else { WriteEnd::Failed };
-            blocks.for_each(|block| order.write_ends(context.now, block, name.0, end));
-            return;
-        }
-        let found = self.found.remove(&name).filter(|_| is_done);
-        for (index, block) in blocks.enumerate() {
-            let Some(id) = found.as_ref().and_then(|found: &Vec<u64>| found.get(index)) else {
-                order.read_fails(block, begun);
-                continue;
-            };
-            if let Err(violation) = order.read_ends(context.now, block, begun, *id) {
-                self.violations.count += 1;
-                self.violations.first.get_or_insert(violation);
             }
         }
     }

@@ -1,8 +1,10 @@
 //! What only this rig can tell of a run.
 
-use super::{Counts, SanRig};
+use super::aftermath::Aftermath;
+use super::sizes::Sizes;
+use super::{SanRig, SanRigConfig};
 use crate::rigs::wear_facts::facts_of_drives;
-use base::Bytes;
+use base::{Bytes, Time};
 use plan::san::San;
 use record::metric::{self, Highest, Meter, Metric, Sample};
 use san::cost::{StoragePorts, SwitchRule};
@@ -15,6 +17,34 @@ use topology::{Distances, Graph, Medium, VertexId};
 
 /// Preamble, gap and check sequence, which the counters of a network card leave out.
 const NOT_COUNTED: u64 = 8 + 12 + 4;
+
+/// What is measured of a run beside what programs count.
+pub(super) struct Observed {
+    pub counts: Counts,
+    /// Counts of hops that were started anew.
+    pub of_stopped: HopCounts,
+    pub ways: Ways,
+    pub shortest: Shortest,
+    pub sizes: Sizes,
+    pub aftermath: Aftermath,
+    /// The time of the last event.
+    pub latest: Time,
+}
+
+impl Observed {
+    /// Of a network in which nothing has happened.
+    pub fn new(config: &SanRigConfig) -> Observed {
+        Observed {
+            counts: Counts::default(),
+            of_stopped: HopCounts::default(),
+            ways: Ways::default(),
+            shortest: Shortest::new(config.graph.clone()),
+            sizes: Sizes::default(),
+            aftermath: Aftermath::new(config.faults.iter().map(|fault| fault.at).min()),
+            latest: Time::ZERO,
+        }
+    }
+}
 
 /// Ways that commands took, by how many hops more than the shortest.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,6 +71,27 @@ impl Ways {
     }
 }
 
+/// What the rig counts beside its programs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub dropped: u64,
+    /// Bytes on the wire into and out of targets.
+    target_in: u64,
+    target_out: u64,
+}
+
+impl Counts {
+    /// A packet comes to a target or leaves it: as its card counts.
+    pub fn at_target(&mut self, packet: &Packet, is_inward: bool) {
+        let bytes = u64::from(packet.frame).saturating_sub(NOT_COUNTED);
+        if is_inward {
+            self.target_in += bytes;
+        } else {
+            self.target_out += bytes;
+        }
+    }
+}
+
 /// Links of the shortest ways, from a target to everywhere when the first asks.
 pub(super) struct Shortest {
     graph: Arc<Graph>,
@@ -56,18 +107,6 @@ impl Shortest {
     fn between(&mut self, source: VertexId, target: VertexId) -> Option<u32> {
         let from = &mut self.from[target.index()];
         from.get_or_insert_with(|| Box::new(self.graph.distances_from(target))).to(source)
-    }
-}
-
-impl Counts {
-    /// A packet comes to a target or leaves it: as its card counts.
-    pub(super) fn at_target(&mut self, packet: &Packet, is_inward: bool) {
-        let bytes = u64::from(packet.frame).saturating_sub(NOT_COUNTED);
-        if is_inward {
-            self.target_in += bytes;
-        } else {
-            self.target_out += bytes;
-        }
     }
 }
 
@@ -90,8 +129,8 @@ impl SanRig {
         self.facts_of_hops(meter);
         self.facts_of_drives(meter);
         self.facts_of_ends(meter);
-        self.sizes.facts(meter);
-        self.aftermath.facts(meter);
+        self.observed.sizes.facts(meter);
+        self.observed.aftermath.facts(meter);
     }
 
     fn facts_of_links(&self, meter: &mut Meter) {
@@ -110,14 +149,14 @@ impl SanRig {
         let of_fabric = (metric::fabric_link_load_mean_fraction, metric::fabric_link_load_max_fraction);
         self.put_shares(of_cables, &loads(&is_cable), meter);
         self.put_shares(of_fabric, &loads(&is_between_hops), meter);
-        let ways = (self.ways.shortest + self.ways.longer) as f64;
-        meter.ratio(metric::ways_shortest_fraction, self.ways.shortest as f64, ways);
-        meter.ratio(metric::way_mean_hops, self.ways.hops as f64, ways);
+        let ways = (self.observed.ways.shortest + self.observed.ways.longer) as f64;
+        meter.ratio(metric::ways_shortest_fraction, self.observed.ways.shortest as f64, ways);
+        meter.ratio(metric::way_mean_hops, self.observed.ways.hops as f64, ways);
         meter.count(metric::packets_lost_on_wires, self.carrier.lost as f64);
         meter.count(metric::link_crossings, self.carrier.crossings as f64);
         meter.put(metric::in_flight_packets_max, self.carrier.flights.highest() as f64);
-        meter.count(metric::target_in_bytes, self.counts.target_in as f64);
-        meter.count(metric::target_out_bytes, self.counts.target_out as f64);
+        meter.count(metric::target_in_bytes, self.observed.counts.target_in as f64);
+        meter.count(metric::target_out_bytes, self.observed.counts.target_out as f64);
     }
 
     /// The mean and the largest of some shares of the time, of which `used` has the times so far.
@@ -125,15 +164,15 @@ impl SanRig {
         if used.is_empty() {
             return;
         }
-        let span = meter.grown(mean, 0, self.latest.as_ps() as f64).max(1.0);
+        let span = meter.grown(mean, 0, self.observed.latest.as_ps() as f64).max(1.0);
         let shares: Vec<f64> = used.iter().zip(1..).map(|(used, part)| meter.grown(mean, part, *used) / span).collect();
         meter.put(mean, shares.iter().sum::<f64>() / shares.len() as f64);
         meter.put(max, shares.iter().copied().fold(0.0, f64::max));
     }
 
     fn facts_of_hops(&self, meter: &mut Meter) {
-        let mut all = self.counts_of_stopped;
-        self.hops.iter().for_each(|hop| add(&mut all, hop.counts()));
+        let mut all = self.observed.of_stopped;
+        self.programs.hops.iter().for_each(|hop| add(&mut all, hop.counts()));
         for (metric, total) in [
             (metric::hop_dropped_full, all.dropped_full),
             (metric::hop_dropped_no_route, all.dropped_no_route),
@@ -160,7 +199,7 @@ impl SanRig {
         let of = |(vertex, hop): (&VertexId, &Hop)| {
             (0..self.carrier.wires.ports(*vertex)).map(|port| of_port(hop, Port(port)).count()).max()
         };
-        self.hop_vertices.iter().zip(&self.hops).filter_map(of).max().unwrap_or(0)
+        self.vertices.hops.iter().zip(&self.programs.hops).filter_map(of).max().unwrap_or(0)
     }
 
     fn facts_of_drives(&self, meter: &mut Meter) {
@@ -178,8 +217,10 @@ impl SanRig {
     }
 
     fn facts_of_ends(&self, meter: &mut Meter) {
-        let hosts = |of: fn(&HostCounters) -> u64| self.hosts.iter().map(|host| of(&host.counters())).sum::<u64>();
-        let targets = |of: fn(&TargetCounters) -> u64| self.targets.iter().map(|one| of(&one.counters())).sum::<u64>();
+        let hosts =
+            |of: fn(&HostCounters) -> u64| self.programs.hosts.iter().map(|host| of(&host.counters())).sum::<u64>();
+        let targets =
+            |of: fn(&TargetCounters) -> u64| self.programs.targets.iter().map(|one| of(&one.counters())).sum::<u64>();
         for (metric, total) in [
             (metric::host_commands_rejected, hosts(|host| host.rejected)),
             (metric::host_commands_unreachable, hosts(|host| host.unreachable)),
@@ -199,23 +240,12 @@ impl SanRig {
             meter.count(metric, total as f64);
         }
         let drives = self.drives.count() as u32;
-        let credits = || self.hosts.iter().flat_map(|host| (0..drives).map(|session| host.credit(session)));
+        let credits = || self.programs.hosts.iter().flat_map(|host| (0..drives).map(|session| host.credit(session)));
         // Whole numbers: their sum is exact in any order.
         let sum: u64 = credits().map(u64::from).sum();
-        let count = self.hosts.len() * drives as usize;
+        let count = self.programs.hosts.len() * drives as usize;
         meter.put(metric::credit_mean, sum as f64 / count.max(1) as f64);
         meter.put(metric::credit_min, credits().min().map_or(0.0, f64::from));
-    }
-
-    /// Reads what the order of writes was like, and warns of the first read that found what it must
-    /// not.
-    pub fn judge_write_order(&self, meter: &mut Meter) {
-        let Some(order) = &self.write_order else { return };
-        meter.count(metric::write_order_violations, self.violations.count as f64);
-        meter.count(metric::write_order_reads_judged, order.reads() as f64);
-        if let Some(first) = &self.violations.first {
-            meter.warn(format!("an acknowledged write was undone: {first}"));
-        }
     }
 }
 

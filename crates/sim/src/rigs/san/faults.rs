@@ -12,38 +12,38 @@ use topology::{Channel, LinkId, VertexId};
 impl SanRig {
     /// Gives every hop the distances of a network that has been up for long.
     pub(super) fn prime(&mut self, context: Now<'_, '_>) {
-        let (graph, config) = (self.config.graph.clone(), self.config.route.distance);
+        let (graph, config) = (self.config.graph.clone(), self.config.hop.route.distance);
         // What a hop tells while it has heard only some of its neighbours would undo what the
         // others know.
-        self.is_priming = true;
+        self.gossip.is_priming = true;
         let hosts_listen = self.config.hosts_listen();
         prime::settled(&graph, &config, hosts_listen, |prime::Told { at, port, advertisement }| {
             self.hears(at, port, advertisement, context);
         });
-        self.is_priming = false;
+        self.gossip.is_priming = false;
     }
 
     /// Distances go to a neighbour beside the packets: they are too small to matter on the wire.
     pub(super) fn tell(&mut self, vertex: VertexId, port: Port, advertisement: Advertisement, context: Now<'_, '_>) {
         let channel = self.carrier.wires.channel(vertex, port);
-        if self.is_priming || !self.carrier.wires.is_up(channel) {
+        if self.gossip.is_priming || !self.carrier.wires.is_up(channel) {
             return;
         }
         let (to, to_port) = self.carrier.wires.end(channel);
         let at = context.now + self.carrier.wires.lone(channel, 0);
-        let told = self.told.insert((to, to_port, advertisement, channel));
+        let told = self.gossip.told.insert((to, to_port, advertisement, channel));
         context.at(at, SanEvent::Told(told));
     }
 
     pub(super) fn hear(&mut self, told: u32, context: Now<'_, '_>) {
-        let (vertex, port, advertisement, channel) = self.told.remove(told);
+        let (vertex, port, advertisement, channel) = self.gossip.told.remove(told);
         if self.carrier.wires.is_up(channel) && self.carrier.is_running[vertex.index()] {
             self.hears(vertex, port, advertisement, context);
         }
     }
 
     fn hears(&mut self, vertex: VertexId, port: Port, advertisement: Advertisement, context: Now<'_, '_>) {
-        match self.places[vertex.index()] {
+        match self.vertices.places[vertex.index()] {
             Place::Hop(_) => self.tell_hop(vertex, HopIn::Advertisement { port, advertisement }, context),
             Place::Host(_) => self.host_hears(vertex, port, advertisement, context),
             Place::Target(_) => {}
@@ -94,7 +94,7 @@ impl SanRig {
         if self.carrier.wires.is_up(channel) != is_up || !self.carrier.is_running[vertex.index()] {
             return;
         }
-        match self.places[vertex.index()] {
+        match self.vertices.places[vertex.index()] {
             Place::Hop(_) => {
                 let input = if is_up { HopIn::LinkUp(port) } else { HopIn::LinkDown(port) };
                 self.tell_hop(vertex, input, context);
@@ -113,12 +113,12 @@ impl SanRig {
             return;
         }
         self.carrier.is_running[vertex.index()] = is_up;
-        if let Place::Target(target) = self.places[vertex.index()] {
+        if let Place::Target(target) = self.vertices.places[vertex.index()] {
             self.set_target(target, is_up, context);
         }
-        if is_up && let Place::Hop(place) = self.places[vertex.index()] {
-            facts::add(&mut self.counts_of_stopped, self.hops[place as usize].counts());
-            self.hops[place as usize] = Hop::new(self.config.hop(vertex, self.response_frame));
+        if is_up && let Place::Hop(place) = self.vertices.places[vertex.index()] {
+            facts::add(&mut self.observed.of_stopped, self.programs.hops[place as usize].counts());
+            self.programs.hops[place as usize] = Hop::new(self.config.hop(vertex, self.programs.response_frame));
             self.down_ports_of(vertex, context);
         }
         for port in 0..self.carrier.wires.ports(vertex) {
@@ -127,7 +127,7 @@ impl SanRig {
             let is_whole = self.carrier.is_running[far.index()] && !self.cut_links.contains(&channel.link());
             self.change_link(channel, is_up && is_whole, context);
         }
-        self.wakes[vertex.index()] = Alarm::OFF;
+        self.programs.wakes[vertex.index()] = Alarm::OFF;
         self.arm(vertex, context);
     }
 

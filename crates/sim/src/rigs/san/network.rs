@@ -30,7 +30,7 @@ impl SanRig {
             track.claim_leg(ready_at, Place::Link(flight.leaving.channel.0), parts);
         }
         let (vertex, port) = wires.end(flight.leaving.channel);
-        match self.places[vertex.index()] {
+        match self.vertices.places[vertex.index()] {
             At::Hop(hop) => self.pass_hop(vertex, hop, port, place, context),
             At::Host(host) => self.host_receives(vertex, host, port, place, context),
             At::Target(target) => self.target_receives(vertex, target, port, place, context),
@@ -40,7 +40,7 @@ impl SanRig {
     /// A hop has a packet, which stays where it is when it goes on at once.
     fn pass_hop(&mut self, vertex: VertexId, hop: u32, port: Port, place: u32, context: Now<'_, '_>) {
         let packet = &mut self.carrier.flights[place].packet;
-        let passed = self.hops[hop as usize].pass(context.now, port, packet, &mut self.hop_out);
+        let passed = self.programs.hops[hop as usize].pass(context.now, port, packet, &mut self.programs.hop_out);
         if !matches!(passed, Passed::On(_)) {
             self.tracks.waits(context.now, packet);
         }
@@ -55,33 +55,33 @@ impl SanRig {
     }
 
     pub(super) fn tell_hop(&mut self, vertex: VertexId, input: HopIn, context: Now<'_, '_>) {
-        let At::Hop(place) = self.places[vertex.index()] else { return };
-        self.hops[place as usize].on(context.now, input, &mut self.hop_out);
+        let At::Hop(place) = self.vertices.places[vertex.index()] else { return };
+        self.programs.hops[place as usize].on(context.now, input, &mut self.programs.hop_out);
         self.hop_did(vertex, context);
         self.arm(vertex, context);
     }
 
     pub(super) fn wake_hop(&mut self, vertex: VertexId, context: Now<'_, '_>) {
-        let At::Hop(place) = self.places[vertex.index()] else { return };
-        self.hops[place as usize].on_wakeup(context.now, &mut self.hop_out);
+        let At::Hop(place) = self.vertices.places[vertex.index()] else { return };
+        self.programs.hops[place as usize].on_wakeup(context.now, &mut self.programs.hop_out);
         self.hop_did(vertex, context);
         self.arm(vertex, context);
     }
 
     /// Nothing to arm after this: distances move by what neighbours say, not by packets.
     pub(super) fn port_free(&mut self, vertex: VertexId, port: Port, context: Now<'_, '_>) {
-        let At::Hop(place) = self.places[vertex.index()] else { return };
+        let At::Hop(place) = self.vertices.places[vertex.index()] else { return };
         if !self.carrier.is_running[vertex.index()] {
             return;
         }
-        let hop = &mut self.hops[place as usize];
+        let hop = &mut self.programs.hops[place as usize];
         if let Some(packet) = hop.next_to_send(context.now, port) {
             if let Some(track) = self.tracks.of(packet) {
                 track.waited(context.now, SpanKind::SwitchQueue, Place::Switch(vertex.0));
             }
             self.carrier.send(vertex, port, packet, context);
         }
-        let wake = hop.port_freed(context.now, port, &mut self.hop_out);
+        let wake = hop.port_freed(context.now, port, &mut self.programs.hop_out);
         self.hop_did(vertex, context);
         if let Some(at) = wake {
             wake_at(vertex, port, at, context);
@@ -91,19 +91,19 @@ impl SanRig {
     /// Usually nothing: a packet that goes on at once is not among what comes out.
     #[inline]
     fn hop_did(&mut self, vertex: VertexId, context: Now<'_, '_>) {
-        if !self.hop_out.is_empty() {
+        if !self.programs.hop_out.is_empty() {
             self.do_all_for_hop(vertex, context);
         }
     }
 
     #[inline(never)]
     fn do_all_for_hop(&mut self, vertex: VertexId, context: Now<'_, '_>) {
-        let mut out = std::mem::take(&mut self.hop_out);
+        let mut out = std::mem::take(&mut self.programs.hop_out);
         for action in &mut out {
             self.do_for_hop(vertex, action, context);
         }
         out.clear();
-        self.hop_out = out;
+        self.programs.hop_out = out;
     }
 
     fn do_for_hop(&mut self, vertex: VertexId, action: &mut HopOut, context: Now<'_, '_>) {
@@ -119,7 +119,7 @@ impl SanRig {
                 let advertisement = Advertisement { distances: std::mem::take(distances) };
                 self.tell(vertex, *port, advertisement, context);
             }
-            HopOut::Drop { .. } => self.counts.dropped += 1,
+            HopOut::Drop { .. } => self.observed.counts.dropped += 1,
         }
     }
 }

@@ -34,7 +34,7 @@ impl SanRig {
     /// Links whose sender is told to pause, with the links at which packets wait that came by them.
     fn paused_links(&self) -> BTreeMap<Channel, Vec<Channel>> {
         let mut paused = BTreeMap::new();
-        for (vertex, hop) in self.hop_vertices.iter().zip(&self.hops) {
+        for (vertex, hop) in self.vertices.hops.iter().zip(&self.programs.hops) {
             let channel = |port| self.carrier.wires.channel(*vertex, port);
             for port in (0..self.carrier.wires.ports(*vertex)).map(Port).filter(|port| hop.pauses(*port)) {
                 paused.insert(channel(port).reverse(), hop.waits_at(port).map(channel).collect());

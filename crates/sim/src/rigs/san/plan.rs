@@ -1,6 +1,6 @@
 //! From a plan to what the rig is made of.
 
-use super::config::{DriveModel, Fault, FaultKind, SanBuildError, SanRigConfig};
+use super::config::{Checks, DriveModel, DrivesConfig, Fault, FaultKind, HopPolicy, SanBuildError, SanRigConfig};
 use base::{Bytes, Seed};
 use hardware::ssd::presets::{DriveConfig, pm9a3_960_quick, pm9a3_960_quick_fragmented};
 use hardware::ssd::{Pattern, Precondition, QuickConfig, SolidStateConfig, Steady};
@@ -23,17 +23,20 @@ impl SanRigConfig {
             graph: plan.fabric.graph.clone(),
             passing: plan.fabric.passing,
             ends: plan.ends,
-            drives_per_target: plan.drives.per_target,
-            drive: drive_model(&plan.drives, plan.flash.as_ref().and_then(Flash::whole), seed)?,
-            route: plan.routing,
-            reservation: plan.reservation.clone(),
-            scheduling: plan.scheduling.clone(),
+            drives: DrivesConfig {
+                per_target: plan.drives.per_target,
+                model: drive_model(&plan.drives, plan.flash.as_ref().and_then(Flash::whole), seed)?,
+            },
+            hop: HopPolicy {
+                route: plan.routing,
+                reservation: plan.reservation.clone(),
+                scheduling: plan.scheduling.clone(),
+            },
             host: plan.host.clone(),
             target: plan.target.clone(),
             faults: plan.faults.iter().flat_map(faults_of).collect(),
             seed,
-            checks_write_order: plan.check_write_order,
-            wire_check,
+            checks: Checks { write_order: plan.check_write_order, wire: wire_check },
         })
     }
 }

@@ -25,15 +25,15 @@ impl SanRig {
                 let work = self.working.get(work)?;
                 self.tracks.prefetch(work.request);
                 self.tracks.prefetch_end(work.request);
-                if let Place::Target(target) = self.places[work.target.index()] {
-                    self.targets[target as usize].prefetch_job(work.job);
+                if let Place::Target(target) = self.vertices.places[work.target.index()] {
+                    self.programs.targets[target as usize].prefetch_job(work.job);
                 }
                 None
             }
             (SanEvent::DriveDone(work), Soon::Next) => {
                 let work = self.working.get(work)?;
-                if let Place::Target(target) = self.places[work.target.index()] {
-                    self.targets[target as usize].prefetch_answer(work.job);
+                if let Place::Target(target) = self.vertices.places[work.target.index()] {
+                    self.programs.targets[target as usize].prefetch_answer(work.job);
                 }
                 None
             }
@@ -44,8 +44,8 @@ impl SanRig {
     /// A request will be made soon: its session.
     #[inline]
     pub(super) fn fetch_session(&self, request: &Request) {
-        let drive = request.target.index().checked_sub(self.host_vertices.len());
-        if let (Some(host), Some(drive)) = (self.hosts.get(request.source.index()), drive) {
+        let drive = request.target.index().checked_sub(self.vertices.hosts.len());
+        if let (Some(host), Some(drive)) = (self.programs.hosts.get(request.source.index()), drive) {
             host.prefetch_session(DriveId(drive as u32));
         }
     }
@@ -58,15 +58,15 @@ impl SanRig {
         let packet = &flight.packet;
         self.tracks.prefetch(packet.request);
         let (vertex, port) = self.carrier.wires.end(flight.leaving.channel);
-        match self.places[vertex.index()] {
-            Place::Hop(hop) => self.hops[hop as usize].prefetch(port, packet),
+        match self.vertices.places[vertex.index()] {
+            Place::Hop(hop) => self.programs.hops[hop as usize].prefetch(port, packet),
             Place::Target(target) => {
                 self.tracks.prefetch_end(packet.request);
-                self.targets[target as usize].prefetch(packet);
+                self.programs.targets[target as usize].prefetch(packet);
             }
             Place::Host(host) => {
                 self.tracks.prefetch_end(packet.request);
-                self.hosts[host as usize].prefetch(packet);
+                self.programs.hosts[host as usize].prefetch(packet);
                 return self.tracks.ticket(packet.request);
             }
         }

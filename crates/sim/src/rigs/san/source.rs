@@ -3,6 +3,7 @@
 use base::Seed;
 use plan::san::SanLoad;
 use record::metric::{self, Meter};
+use std::sync::Arc;
 use workload::Source;
 use workload::block_trace::Replay;
 use workload::fio::Player;
@@ -54,16 +55,17 @@ fn facts_of_stores(operations: &Operations, meter: &mut Meter) {
     meter.count(metric::key_value_write_stalls, operations.stalls() as f64);
     let kinds = workload::lsm::Kind::ALL.map(|kind| (kind.name(), operations.of(kind)));
     for (name, of) in kinds.into_iter().chain([("request", operations.all())]) {
-        let KindSummary { count, mean, median, p99, p999, ios } = of;
+        let KindSummary { count, mean, took_ns, ios } = of;
         meter.count(metric::key_value_kinds.at(&[&name]), count as f64);
-        for (family, value) in [
-            (metric::key_value_kind_ios, ios),
-            (metric::key_value_kind_mean_ns, mean.as_ns_f64()),
-            (metric::key_value_kind_p50_ns, median.as_ns_f64()),
-            (metric::key_value_kind_p99_ns, p99.as_ns_f64()),
-            (metric::key_value_kind_p999_ns, p999.as_ns_f64()),
+        meter.put(metric::key_value_kind_ios.at(&[&name]), ios);
+        meter.put(metric::key_value_kind_mean_ns.at(&[&name]), mean.as_ns_f64());
+        let took = Arc::new(took_ns);
+        for (family, quantile) in [
+            (metric::key_value_kind_p50_ns, 0.5),
+            (metric::key_value_kind_p99_ns, 0.99),
+            (metric::key_value_kind_p999_ns, 0.999),
         ] {
-            meter.put(family.at(&[&name]), value);
+            meter.percentile(family.at(&[&name]), quantile, &took, 1.0);
         }
     }
 }
