@@ -163,6 +163,8 @@ pub struct Options {
     pub torn_reads: bool,
     /// Whether SSDs have a volatile write cache: servers flush before they publish.
     pub volatile_cache: bool,
+    /// Whether a segment for which an update waits stays in memory for it.
+    pub hand_over: bool,
 }
 
 /// LEED's.
@@ -172,6 +174,8 @@ pub struct Leed {
     pub segments: u32,
     /// Tokens of an SSD.
     pub tokens: u32,
+    /// Whether a segment for which an update waits stays in memory for it.
+    pub hand_over: bool,
 }
 
 /// Ditto's.

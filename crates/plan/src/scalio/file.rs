@@ -208,6 +208,9 @@ table! {
         /// Whether SSDs have a volatile write cache, so that servers flush before they publish. The
         /// paper's servers do not flush; a 970 PRO has no capacitors.
         volatile_cache: bool = true,
+        /// Whether a segment for which an update waits stays in memory for it, as in the paper's
+        /// artifact. Otherwise each update, or group, reads the SSD after it has the lock.
+        hand_over: bool = true,
     } as {
         protocol,
         cache,
@@ -221,6 +224,7 @@ table! {
         attempts,
         torn_reads,
         volatile_cache,
+        hand_over,
     } from {
         let filling = leases.then_some(lease);
     } to {
@@ -239,6 +243,9 @@ table! {
         segments: u32 [1 to 100_000_000] => keys_of_an_ssd.div_ceil(KEYS_OF_A_SEGMENT).max(1),
         /// Tokens of an SSD (LEED's artifact: 1,024; a GET takes 3, a SET 8, a DEL 4).
         tokens: u32 [8 to 65_536] = 1_024,
+        /// Whether a segment for which an update waits stays in memory for it, as in LEED's
+        /// artifact. Otherwise each update reads the SSD after it has the lock.
+        hand_over: bool = true,
     }
 }
 

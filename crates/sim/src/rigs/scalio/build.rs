@@ -192,6 +192,7 @@ pub fn server_config(plan: &Scalio, blocks: u32, device: u32, preloaded: &Preloa
         reserve_zones: RESERVE_ZONES,
         compact_below: COMPACT_BELOW,
         volatile_cache: options.volatile_cache,
+        hand_over: options.hand_over,
     }
 }
 
@@ -212,7 +213,8 @@ fn made_rival(plan: &Scalio, keys: &Keys, blocks: u32, seed: Seed) -> Result<Mad
         put: LEED_TOKENS.put,
         delete: LEED_TOKENS.delete,
     };
-    let config = |device| leed::ServerConfig { device, devices, blocks, tokens, segments, records };
+    let hand_over = options.hand_over;
+    let config = |device| leed::ServerConfig { device, devices, blocks, tokens, segments, records, hand_over };
     let mut servers = Vec::new();
     for device in 0..devices {
         let mut server = leed::Server::new(config(device)).map_err(BuildError::of)?;

@@ -254,12 +254,7 @@ impl<V: Value> Server<V> {
         self.read_segment(segment, pointer, Operated::JobSegment { job, segment, position }, out);
     }
 
-    pub(super) fn on_job_segment(
-        &mut self,
-        job: usize,
-        segment: u32,
-        answer: FlashAnswer<V>,
-    ) {
+    pub(super) fn on_job_segment(&mut self, job: usize, segment: u32, answer: FlashAnswer<V>) {
         match segment_in(answer) {
             Ok(listed) => self.on_job_listed(job, segment, Some(listed)),
             // Nobody can find what a corrupt segment lists.
@@ -397,13 +392,7 @@ impl<V: Value> Server<V> {
         self.write_run(Operated::SegmentRunOfJob { job, first, count }, extent, contents, out);
     }
 
-    pub(super) fn on_job_run(
-        &mut self,
-        job: usize,
-        first: usize,
-        count: usize,
-        answer: FlashAnswer<V>,
-    ) {
+    pub(super) fn on_job_run(&mut self, job: usize, first: usize, count: usize, answer: FlashAnswer<V>) {
         if answer != FlashAnswer::Done {
             return self.abandon_job(job);
         }
