@@ -67,6 +67,8 @@ pub struct Store {
     pub warmed: f64,
     /// Free space of each SSD's log at the start of a run, as a multiple of the used space.
     pub spare: f64,
+    /// Whether a die's register keeps the page that it read last.
+    pub keeps_page: bool,
 }
 
 /// Adapters and the network between.

@@ -48,6 +48,10 @@ table! {
         /// load.
         spare: f64 [0.05 to 1_000.0]
             where [design.name != "nvme-of" | "nvme-of-offload"] = 4.0,
+        /// Whether a die's register keeps the page that it read last, so that the next read of that
+        /// page does not take the die. Ours: NAND chips have such a register, and firmware may or
+        /// may not use it so. Not of drives that `flash` describes.
+        keeps_page: bool = true,
     }
 }
 

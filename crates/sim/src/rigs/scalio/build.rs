@@ -78,7 +78,8 @@ pub fn build(plan: &Scalio, seed: Seed, wire_check: bool, keep_history: bool) ->
 /// The paper's drive, or one of the plan's own numbers.
 fn quick(plan: &Scalio, capacity: Bytes) -> QuickConfig {
     let own = plan.flash.as_ref().and_then(Flash::whole);
-    own.map_or_else(|| samsung_970_pro_quick(capacity), |flash| QuickConfig::of_flash(&flash, capacity))
+    let named = || QuickConfig { keeps_page: plan.store.keeps_page, ..samsung_970_pro_quick(capacity) };
+    own.map_or_else(named, |flash| QuickConfig::of_flash(&flash, capacity))
 }
 
 /// Where reads can be torn: nobody reads yet.
