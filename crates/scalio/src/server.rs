@@ -4,7 +4,7 @@
 //! A group is: write the records of puts and read the segments, write new segments, make all of it
 //! durable, publish the new places, take away every slot that may hold an older value, answer. The
 //! order is what makes the cache linearizable. A segment is in one group at a time. Where another
-//! update waits for it meanwhile, it stays in memory for the next group, as in the paper's artifact.
+//! update waits for it meanwhile, it stays in memory for the next group, as in the artifact.
 
 mod apply;
 mod asked;

@@ -119,7 +119,7 @@ fn an_update_of_leed_is_a_read_and_two_writes_and_one_that_waited_saves_the_read
     }
 }
 
-/// Updates of one key: each takes the segment's write alone once it has the lock, not a read before.
+/// Updates of one key: once it has the lock, each takes the segment's write alone.
 #[test]
 fn updates_of_one_key_are_quicker_where_the_segment_is_handed_over() {
     let load = [("io.profile", "'ycsb-a'"), ("io.theta", "1.2"), ("store.clients", "32")];

@@ -1,10 +1,10 @@
 //! Changes of a segment: PUT, DELETE, and compare-and-swap.
 //!
-//! A change allocates room for its record and writes it, acquires the lock of its segment, reads the
-//! segment, and writes it anew. When record and segment are written the index gets the new place.
-//! Only then is the lock released and the call answered, so a reader of the index never sees data
-//! that are not yet written. The next change of the segment gets it from memory with the lock. After
-//! a write that failed it reads the device.
+//! A change allocates room for its record and writes it, acquires the lock of its segment, reads
+//! the segment, and writes it anew. When record and segment are written the index gets the new
+//! place. Only then is the lock released and the call answered, so a reader of the index never sees
+//! data that are not yet written. The next change of the segment gets it from memory with the lock.
+//! After a write that failed it reads the device.
 
 use super::{Holder, Operated, Server, check_length, item_of, record_in, segment_in};
 use crate::baseline::leed::{CallResult, ServerOut};
