@@ -91,6 +91,8 @@ pub struct Tally {
     pub crashes: u32,
     /// Zones that compaction won back.
     pub zones_reclaimed: u64,
+    /// Segments that groups got from memory.
+    pub handed_over: u64,
 }
 
 /// Runs the worlds with these numbers, until one fails.
@@ -105,6 +107,7 @@ pub fn explore(setting: &Setting, worlds: Range<u64>) -> Tally {
         tally.hits += world.hits();
         tally.crashes += world.crashes;
         tally.zones_reclaimed += world.zones_reclaimed();
+        tally.handed_over += world.handed_over();
         if let Some(wrong) = world.ledger.verdict() {
             tally.wrong = Some(format!("{kind:?}, world {seed}: {wrong}"));
             break;

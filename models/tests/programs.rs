@@ -13,7 +13,7 @@ fn play(name: &str, worlds: u64) -> Tally {
 #[test]
 fn with_nothing_but_torn_reads_and_delays_every_history_is_linearizable() {
     let tally = play("torn reads and delays", 150);
-    assert!(tally.hits > 500 && tally.zones_reclaimed > 20, "{tally:?}");
+    assert!(tally.hits > 500 && tally.zones_reclaimed > 20 && tally.handed_over > 500, "{tally:?}");
 }
 
 #[test]
@@ -29,13 +29,15 @@ fn with_clients_that_sleep_through_leases_or_die_at_any_step_every_history_is_li
 #[test]
 fn with_servers_that_crash_at_any_step_no_acknowledged_write_is_lost_and_no_deleted_key_comes_back() {
     let tally = play("servers crash", 200);
-    assert!(tally.crashes > 60, "{tally:?}");
+    assert!(tally.crashes > 60 && tally.handed_over > 100, "{tally:?}");
 }
 
 #[test]
 fn the_paper_s_protocol_with_its_lease_is_caught() {
-    let tally = play("the paper's lease", 300);
-    assert!(tally.wrong.is_some_and(|wrong| wrong.contains("not linearizable")));
+    let setting = SETTINGS.iter().find(|setting| setting.name == "the paper's lease").expect("it exists");
+    // Torn reads catch it in other worlds.
+    let mut wrongs = (0..300).filter_map(|world| explore(setting, world..world + 1).wrong);
+    assert!(wrongs.any(|wrong| wrong.contains("not linearizable")));
 }
 
 #[test]

@@ -70,7 +70,7 @@ pub enum Command {
 pub struct SourceArguments {
     /// The experiment file (TOML)
     pub file: PathBuf,
-    /// Run at this size: `quick` or `paper`. The file's own size when not given
+    /// Run at this size: `quick`, `judged` or `paper`. The file's own size when not given
     #[arg(long)]
     pub scale: Option<Scale>,
     /// Change a value of the file, or fix an axis of its sweep: `--set workload.load=0.5`. May be
@@ -215,7 +215,8 @@ pub struct ReproduceArguments {
     /// Which experiments: `edm`, `edm/fig8a`, or several of such; all when not given
     #[arg(value_name = "DESIGN[/FIGURE]")]
     pub selections: Vec<String>,
-    /// Size of the runs: `quick` shows the shape in minutes, `paper` is that of the paper
+    /// Size of the runs: `quick` shows the shape in minutes, `judged` is that of the shipped
+    /// verdicts, `paper` is that of the paper
     #[arg(long, default_value = "quick")]
     pub scale: Scale,
     /// The results.

@@ -18,17 +18,20 @@ use std::str::FromStr;
 pub enum Scale {
     /// Minutes on a laptop: shows the shape.
     Quick,
+    /// The size at which claims are judged, where quick is too small for that; otherwise quick.
+    Judged,
     /// What the paper ran.
     Paper,
 }
 
 impl Scale {
     /// Every scale.
-    pub const ALL: [Scale; 2] = [Scale::Quick, Scale::Paper];
+    pub const ALL: [Scale; 3] = [Scale::Quick, Scale::Judged, Scale::Paper];
     /// The name in files and options.
     pub const fn name(self) -> &'static str {
         match self {
             Scale::Quick => "quick",
+            Scale::Judged => "judged",
             Scale::Paper => "paper",
         }
     }

@@ -454,6 +454,8 @@ table! {
     ScaleFile {
         /// Minutes on a laptop: shows the shape.
         quick: BTreeMap<String, serde_json::Value>,
+        /// The size at which claims are judged. Those of `quick` when not given.
+        judged: BTreeMap<String, serde_json::Value>,
         /// What the paper ran.
         paper: BTreeMap<String, serde_json::Value>,
     }

@@ -67,6 +67,8 @@ pub struct Store {
     pub warmed: f64,
     /// Free space of each SSD's log at the start of a run, as a multiple of the used space.
     pub spare: f64,
+    /// Whether a die's register keeps the page that it read last.
+    pub keeps_page: bool,
 }
 
 /// Adapters and the network between.
@@ -163,6 +165,8 @@ pub struct Options {
     pub torn_reads: bool,
     /// Whether SSDs have a volatile write cache: servers flush before they publish.
     pub volatile_cache: bool,
+    /// Whether a segment for which an update waits stays in memory for it.
+    pub hand_over: bool,
 }
 
 /// LEED's.
@@ -172,6 +176,8 @@ pub struct Leed {
     pub segments: u32,
     /// Tokens of an SSD.
     pub tokens: u32,
+    /// Whether a segment for which an update waits stays in memory for it.
+    pub hand_over: bool,
 }
 
 /// Ditto's.

@@ -107,7 +107,11 @@ impl Sweep {
 
     /// The axes and settings at a scale.
     pub(crate) fn at(&self, scale: Option<Scale>) -> (Vec<Axis>, Vec<Setting>) {
-        let Some(change) = scale.and_then(|scale| self.scales.get(&scale)) else {
+        let change = scale.and_then(|scale| match (scale, self.scales.get(&scale)) {
+            (Scale::Judged, None) => self.scales.get(&Scale::Quick),
+            (_, change) => change,
+        });
+        let Some(change) = change else {
             return (self.axes.clone(), Vec::new());
         };
         let mut axes = self.axes.clone();

@@ -25,6 +25,7 @@ value = "32B"
 cached_keys = 50000
 warmed = 0.5
 spare = 0.25
+keeps_page = false
 [rdma]
 rate = "100Gbps"
 messages_per_second = 100000000
@@ -72,6 +73,7 @@ timeout = "30ms"
 attempts = 7
 torn_reads = false
 volatile_cache = false
+hand_over = false
 [io]
 profile = "ycsb-a"
 addresses = "zipfian"
@@ -159,7 +161,8 @@ fn clients_and_the_box_stop_and_come_back() {
 
 #[test]
 fn every_key_reaches_the_plan_and_the_printed_plan_is_the_same() {
-    let leed = of("leed-ditto", "leed.segments = 100000\nleed.tokens = 64\nditto.samples = 3\nio.write_share = 0.3");
+    let keys = "segments = 100000, tokens = 64, hand_over = false";
+    let leed = of("leed-ditto", &format!("leed = {{ {keys} }}\nditto.samples = 3\nio.write_share = 0.3"));
     let bare =
         of("nvme-of-offload", "io.arrivals = 'poisson'\nio.requests_per_second = 1000.0\nio.addresses = 'uniform'");
     let bare_of_leases = with("scalio.protocol = 'paper'\nscalio.leases = false");

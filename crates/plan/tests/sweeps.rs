@@ -57,6 +57,15 @@ fn a_scale_changes_values_and_axes_and_the_others_do_not() {
 }
 
 #[test]
+fn claims_are_judged_at_quick_unless_the_file_has_a_size_for_that() {
+    let plain = experiment(SWEEP);
+    assert_eq!(plain.points(Some(Scale::Judged)), plain.points(Some(Scale::Quick)));
+    let judged = experiment(&format!("{SWEEP}\n[scale.judged]\n\"run.requests\" = 5000\n"));
+    let points = judged.points(Some(Scale::Judged));
+    assert_eq!((points.len(), points[0].plan.messages().unwrap().workload.requests), (18, Some(5_000)));
+}
+
+#[test]
 fn a_scale_that_the_file_does_not_mention_is_its_own_size() {
     let experiment = experiment(SMALL);
     assert_eq!(experiment.points(Some(Scale::Paper)), experiment.points(None));

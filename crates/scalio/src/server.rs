@@ -1,9 +1,10 @@
 //! The server of one device: takes updates of its blocks, commits them in groups, and keeps the log
 //! in order.
 //!
-//! A group is: read the segments, write records and new segments, make them durable, publish the
-//! new places, take away every slot that may hold an older value, answer. The order is what makes
-//! the cache linearizable. A segment is in one group at a time.
+//! A group is: write the records of puts and read the segments, write new segments, make all of it
+//! durable, publish the new places, take away every slot that may hold an older value, answer. The
+//! order is what makes the cache linearizable. A segment is in one group at a time. Where another
+//! update waits for it meanwhile, it stays in memory for the next group, as in the artifact.
 
 mod apply;
 mod asked;
@@ -16,12 +17,13 @@ mod replies;
 
 use crate::{
     ClientId, Expiry, Extent, FlashAnswer, FlashOperation, Item, LimitError, MemoryAnswer, MemoryOperation, Protocol,
-    Refusal, Reply, Request, RequestBody, RequestId, RequestResult, SegmentPointer, Sequence, SlotWord, Value,
+    Refusal, Reply, Request, RequestBody, RequestId, RequestResult, Segment, SegmentPointer, Sequence, SlotWord, Value,
     check_value,
 };
 use base::{Program, Span, Time};
 use slab::Slab;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// Configuration of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +53,9 @@ pub struct ServerConfig {
     pub compact_below: u32,
     /// Whether the device may lose what it acknowledged: a flush comes before publishing.
     pub volatile_cache: bool,
+    /// Whether a segment for which an update waits stays in memory for it; otherwise each group
+    /// reads the device.
+    pub hand_over: bool,
 }
 
 /// Inputs of a server.
@@ -110,6 +115,8 @@ pub struct ServerCounters {
     pub invalidation_retries: u64,
     /// Requests answered from memory, since they had been carried out.
     pub repeats: u64,
+    /// Segments that a group got from the one before it, without a read.
+    pub handed_over: u64,
     /// Segments and records that were not whole.
     pub corrupt: u64,
     /// Sectors written for updates.
@@ -138,6 +145,13 @@ struct Update<V> {
     block: u32,
     body: RequestBody<V>,
     expiry: Expiry,
+}
+
+impl<V> Update<V> {
+    /// Whether it stores its value whatever is there.
+    fn is_put(&self) -> bool {
+        matches!(self.body, RequestBody::Put { .. })
+    }
 }
 
 /// Purpose of an answer.
@@ -186,6 +200,8 @@ pub struct Server<V> {
     ring: VecDeque<Update<V>>,
     /// Blocks that a group has in hand.
     locked: BTreeSet<u32>,
+    /// Published segments in memory, by block. For each an update waits in the ring.
+    kept: BTreeMap<u32, Arc<Segment>>,
     groups: Slab<group::Group<V>>,
     asked: asked::Asked<Purpose>,
     replies: replies::Replies<V>,
@@ -209,6 +225,7 @@ impl<V: Value> Server<V> {
             log: log::Log::new(config.zones, config.zone_sectors, config.reserve_zones),
             ring: VecDeque::new(),
             locked: BTreeSet::new(),
+            kept: BTreeMap::new(),
             groups: Slab::new(),
             asked: asked::Asked::default(),
             replies: replies::Replies::default(),
@@ -332,6 +349,7 @@ impl<V: Value> Server<V> {
             return;
         }
         self.compaction = None;
+        self.kept.clear();
         let refusal = Refusal::Full { live: self.log.live(), capacity: self.log.capacity() };
         for update in std::mem::take(&mut self.ring) {
             self.settle(update.client, update.number, RequestResult::Refused(refusal), out);

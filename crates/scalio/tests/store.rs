@@ -77,6 +77,7 @@ const CONFIG: ServerConfig = ServerConfig {
     reserve_zones: 4,
     compact_below: 6,
     volatile_cache: true,
+    hand_over: true,
 };
 
 impl Store {

@@ -108,11 +108,44 @@ fn a_miss_reads_flash_twice_whoever_reads_it() {
 }
 
 #[test]
-fn an_update_of_leed_is_a_read_and_two_writes() {
-    let summary = summary(&with("leed", &[]));
-    let reads = 2.0 * metric(&summary, "gets") + metric(&summary, "puts");
-    assert_eq!(metric(&summary, "ssd_reads_per_operation") * 6_000.0, reads);
-    assert_eq!(metric(&summary, "ssd_writes_per_update"), 2.0);
+fn an_update_of_leed_is_a_read_and_two_writes_and_one_that_waited_saves_the_read() {
+    for hand_over in [true, false] {
+        let summary = summary(&with("leed", &[("leed.hand_over", &hand_over.to_string())]));
+        let handed_over = metric(&summary, "segments_handed_over");
+        assert_eq!(handed_over > 100.0, hand_over, "{handed_over}");
+        let reads = 2.0 * metric(&summary, "gets") + metric(&summary, "puts") - handed_over;
+        assert_eq!(metric(&summary, "ssd_reads_per_operation") * 6_000.0, reads);
+        assert_eq!(metric(&summary, "ssd_writes_per_update"), 2.0);
+    }
+}
+
+/// Updates of one key: once it has the lock, each takes the segment's write alone.
+#[test]
+fn updates_of_one_key_are_quicker_where_the_segment_is_handed_over() {
+    let load = [("io.profile", "'ycsb-a'"), ("io.theta", "1.2"), ("store.clients", "32")];
+    let rate = |design: &str, hand_over: &str| {
+        let (alone, name) = match design {
+            "scalio" => (Some(("scalio.batching", "false")), "scalio.hand_over"),
+            _ => (None, "leed.hand_over"),
+        };
+        let changes: Vec<_> = load.into_iter().chain(alone).chain([(name, hand_over)]).collect();
+        summary(&with(design, &changes)).load.requests_per_second
+    };
+    for design in ["scalio", "leed"] {
+        let gain = rate(design, "true") / rate(design, "false");
+        assert!(gain > 1.5, "{design}: {gain}");
+    }
+}
+
+#[test]
+fn a_drive_that_does_not_keep_a_page_reads_the_hottest_one_again() {
+    let hot = [("io.profile", "'ycsb-c'"), ("io.theta", "1.2"), ("scalio.cache", "false"), ("store.clients", "64")];
+    let rate = |keeps: &'static str| {
+        let changes: Vec<_> = hot.into_iter().chain([("store.keeps_page", keeps)]).collect();
+        summary(&with("scalio", &changes)).load.requests_per_second
+    };
+    let (keeps, reads_again) = (rate("true"), rate("false"));
+    assert!(keeps > 1.3 * reads_again, "{keeps} {reads_again}");
 }
 
 #[test]

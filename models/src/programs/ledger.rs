@@ -5,8 +5,8 @@ use history::{StoreAction, StoreAnswer, StoreHistory, StoreOperation, StoreValue
 use scalio::{Outcome, Token};
 use std::collections::BTreeMap;
 
-/// Steps of a search for an order. Ours; no world has come near it.
-const SEARCH_STEPS_MAX: u64 = 5_000_000;
+/// Steps of a search for an order. Ours: some worlds with lost messages take more than a tenth.
+const SEARCH_STEPS_MAX: u64 = 50_000_000;
 
 /// What a client wants of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -68,6 +68,7 @@ fn server_config(kind: &Kind, device: u32) -> ServerConfig {
         reserve_zones: 4,
         compact_below: 11,
         volatile_cache: kind.volatile_cache,
+        hand_over: true,
     }
 }
 
@@ -403,6 +404,9 @@ impl World {
 
     pub fn zones_reclaimed(&self) -> u64 {
         self.servers.iter().map(|server| server.counters().zones_reclaimed).sum()
+    }
+    pub fn handed_over(&self) -> u64 {
+        self.servers.iter().map(|server| server.counters().handed_over).sum()
     }
     pub fn hits(&self) -> u64 {
         self.seats.iter().map(|seat| seat.client.counters().hits).sum()

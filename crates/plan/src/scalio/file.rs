@@ -48,6 +48,10 @@ table! {
         /// load.
         spare: f64 [0.05 to 1_000.0]
             where [design.name != "nvme-of" | "nvme-of-offload"] = 4.0,
+        /// Whether a die's register keeps the page that it read last, so that the next read of that
+        /// page does not take the die. Ours: NAND chips have such a register, and firmware may or
+        /// may not use it so. Not of drives that `flash` describes.
+        keeps_page: bool = true,
     }
 }
 
@@ -208,6 +212,9 @@ table! {
         /// Whether SSDs have a volatile write cache, so that servers flush before they publish. The
         /// paper's servers do not flush; a 970 PRO has no capacitors.
         volatile_cache: bool = true,
+        /// Whether a segment for which an update waits stays in memory for it, as in the paper's
+        /// artifact. Otherwise each update, or group, reads the SSD after it has the lock.
+        hand_over: bool = true,
     } as {
         protocol,
         cache,
@@ -221,6 +228,7 @@ table! {
         attempts,
         torn_reads,
         volatile_cache,
+        hand_over,
     } from {
         let filling = leases.then_some(lease);
     } to {
@@ -239,6 +247,9 @@ table! {
         segments: u32 [1 to 100_000_000] => keys_of_an_ssd.div_ceil(KEYS_OF_A_SEGMENT).max(1),
         /// Tokens of an SSD (LEED's artifact: 1,024; a GET takes 3, a SET 8, a DEL 4).
         tokens: u32 [8 to 65_536] = 1_024,
+        /// Whether a segment for which an update waits stays in memory for it, as in LEED's
+        /// artifact. Otherwise each update reads the SSD after it has the lock.
+        hand_over: bool = true,
     }
 }
 

@@ -42,6 +42,8 @@ super::metrics! {
     ssd_iops_of_peak_ratio: Ratio ["ratio"];
     /// Reads that the target in the adapter did, over operations.
     offloaded_reads_per_operation: Ratio ["ratio"];
+    /// Segments that updates got from memory with their lock, without a read of the drives.
+    segments_handed_over: Count ["segments"];
     /// Zones that Scalio's compaction won back.
     zones_reclaimed: Count ["zones"];
     /// Sectors that LEED's compaction won back.

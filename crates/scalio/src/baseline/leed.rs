@@ -8,6 +8,8 @@
 //! | DELETE | segment, under its lock | segment | 4 |
 //! | CAS (ours: LEED has none) | segment, under its lock, then record | record and segment | 8 |
 //!
+//! A lock that somebody waited for comes with its segment in memory: nothing is read.
+//!
 //! A key that is not there costs a GET one read, or none where its segment lists nothing. A device
 //! has 1,024 tokens; requests wait for them in their order. Its memory keeps a pointer a segment.
 //! Segments and records lie in two circular logs, which compaction keeps from filling up:
@@ -124,6 +126,9 @@ pub struct ServerConfig {
     pub segments: LogConfig,
     /// Records.
     pub records: LogConfig,
+    /// Whether the next holder of a segment's lock gets the segment from memory, as in LEED's
+    /// source; otherwise it reads the device.
+    pub hand_over: bool,
 }
 
 /// Reason why a server cannot be made.

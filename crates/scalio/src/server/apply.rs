@@ -7,7 +7,8 @@ use crate::{
 };
 use base::Time;
 
-/// Where the record of an item will lie is known when it is written.
+/// Where the record of an item will lie is known when it is written: with the segment, unless it is
+/// a put's.
 const UNPLACED: RecordPlace = RecordPlace(u64::MAX);
 
 impl<V: Value> Server<V> {
@@ -31,41 +32,54 @@ impl<V: Value> Server<V> {
             return RequestResult::Refused(refusal);
         }
         match &update.body {
-            RequestBody::Put { key, value, .. } => self.apply_put(member, *key, value, update.expiry),
+            RequestBody::Put { .. } => {
+                let (place, record) = member.early.pop_front().expect("the record of a put is written first");
+                self.apply_put(member, record, Some(place))
+            }
             RequestBody::Delete { key } => {
                 let found = self.take_out(member, key);
                 RequestResult::Deleted { found }
             }
             RequestBody::CompareAndSwap { key, expected, new } => match current(now, member, key) {
                 Err(refusal) => RequestResult::Refused(refusal),
-                Ok(found) if found == *expected => self.apply_put(member, *key, new, Expiry::default()),
+                Ok(found) if found == *expected => {
+                    let (sequence, expiry) = (self.next_sequence(), Expiry::default());
+                    self.apply_put(member, Record { key: *key, sequence, expiry, value: new.clone() }, None)
+                }
                 Ok(found) => RequestResult::Differs { found },
             },
         }
     }
 
-    fn apply_put(&mut self, member: &mut Member<V>, key: Key, value: &V, expiry: Expiry) -> RequestResult<V> {
+    /// Lists a record, which is at `place` already or has yet to be written.
+    fn apply_put(&mut self, member: &mut Member<V>, record: Record<V>, place: Option<RecordPlace>) -> RequestResult<V> {
+        let key = record.key;
         let segment = member.segment.as_ref().expect("a member without a segment is refused");
         let listed = segment.find(&key).map(|item| record_bytes(item.value_bytes.into()));
         if listed.is_none() && segment.items.len() >= SEGMENT_ITEMS_MAX as usize {
             return RequestResult::Refused(Refusal::SegmentFull { most: SEGMENT_ITEMS_MAX });
         }
         let (live, capacity) = (self.log.live(), self.log.capacity());
-        let more = u64::from(record_bytes(value.bytes()).saturating_sub(listed.unwrap_or(0)));
+        let bytes = record_bytes(record.value.bytes());
+        let more = u64::from(bytes.saturating_sub(listed.unwrap_or(0)));
         if more > 0 && live + more > capacity {
             return RequestResult::Refused(Refusal::Full { live, capacity });
         }
-        let record = Record { key, sequence: self.next_sequence(), expiry, value: value.clone() };
-        self.put_in(member, record);
+        if let Some(place) = place {
+            self.log.count_records(place.sector(), bytes, 1, true);
+            member.placed.push((place, bytes));
+        }
+        self.put_in(member, record, place);
         self.note_change(member, &key);
         RequestResult::Stored
     }
 
-    /// Lists a record that is yet to be written, instead of what was listed under its key.
-    fn put_in(&self, member: &mut Member<V>, record: Record<V>) {
+    /// Lists a record instead of what was listed under its key; without a place it is yet to be
+    /// written.
+    fn put_in(&self, member: &mut Member<V>, record: Record<V>, place: Option<RecordPlace>) {
         let item = Item {
             key: record.key,
-            record: UNPLACED,
+            record: place.unwrap_or(UNPLACED),
             sequence: record.sequence,
             value_bytes: record.value.bytes() as u16,
             expiry: record.expiry,
@@ -75,7 +89,10 @@ impl<V: Value> Server<V> {
         if let Some(replaced) = segment.put(item) {
             drop_record(member, &replaced);
         }
-        member.fresh.push(record);
+        match place {
+            Some(_) => drop(member.known.insert(record.key, Ok(record))),
+            None => member.fresh.push(record),
+        }
         member.dirty = true;
     }
 
@@ -101,7 +118,7 @@ impl<V: Value> Server<V> {
         member.dirty |= member.old.is_some_and(|pointer| self.log.zone_of(pointer.extent.sector) == zone);
         for item in moving {
             match member.known.get(&item.key) {
-                Some(Ok(record)) if record.sequence == item.sequence => self.put_in(member, record.clone()),
+                Some(Ok(record)) if record.sequence == item.sequence => self.put_in(member, record.clone(), None),
                 _ => self.log.keep(zone),
             }
         }

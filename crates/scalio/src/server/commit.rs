@@ -2,10 +2,10 @@
 
 use super::group::{Group, Member, PAGE_RECORDS_MAX, Step};
 use super::log::{Kind, Rows};
-use super::{Part, Pending, Purpose, Server, ServerOut};
+use super::{Part, Pending, Purpose, Server, ServerOut, Update};
 use crate::{
     Block, Content, Extent, FlashOperation, MemoryAnswer, MemoryOperation, Page, Protocol, Record, RecordPlace,
-    Refusal, RequestResult, Segment, SegmentPointer, Sequence, SlotWord, Value, record_bytes,
+    Refusal, RequestBody, RequestResult, Segment, SegmentPointer, Sequence, SlotWord, Value, record_bytes,
 };
 use base::Time;
 use std::sync::Arc;
@@ -15,18 +15,42 @@ impl<V: Value> Member<V> {
         let items = &mut self.segment.as_mut().expect("a member without a segment is refused").items;
         let at = items.binary_search_by(|item| item.key.cmp(&record.key)).expect("a fresh record is listed");
         items[at].record = place;
-        items[at].is_fresh = true;
-        self.placed.push(place);
+        self.placed.push((place, record_bytes(record.value.bytes())));
     }
 }
 
 impl<V: Value> Server<V> {
+    /// Writes the records of puts, which nobody has to know anything for.
+    pub(super) fn write_puts(&mut self, group: usize, out: &mut Vec<ServerOut<V>>) {
+        let mut members = std::mem::take(&mut self.groups[group].members);
+        let mut records: Vec<(usize, Record<V>)> = Vec::new();
+        for (at, member) in members.iter().enumerate() {
+            for pending in &member.pending {
+                let Pending::Update(Update { body, expiry, .. }) = pending else { continue };
+                let RequestBody::Put { key, value, .. } = body else { continue };
+                let (sequence, expiry) = (self.next_sequence(), *expiry);
+                records.push((at, Record { key: *key, sequence, expiry, value: value.clone() }));
+            }
+        }
+        for records in records.chunks(PAGE_RECORDS_MAX) {
+            let places = self.write_page(group, records.iter().map(|(_, record)| record.clone()).collect(), out);
+            for ((at, record), place) in records.iter().zip(places) {
+                members[*at].early.push_back((place, record.clone()));
+            }
+        }
+        self.groups[group].members = members;
+        self.groups[group].early_open = std::mem::take(&mut self.groups[group].open);
+    }
+
     pub(super) fn write(&mut self, now: Time, group: usize, out: &mut Vec<ServerOut<V>>) {
         let mut members = std::mem::take(&mut self.groups[group].members);
         self.groups[group].before = self.sequence;
         members.iter_mut().for_each(|member| self.apply(now, member));
         self.groups[group].step = Step::Writes;
-        self.groups[group].open = 0;
+        self.groups[group].open = std::mem::take(&mut self.groups[group].early_open);
+        for extent in std::mem::take(&mut self.groups[group].early_done) {
+            self.log.written(extent);
+        }
         self.groups[group].promised = Rows::default();
         self.write_pages(group, &mut members, out);
         members.iter_mut().filter(|member| member.dirty).for_each(|member| self.write_segment(group, member, out));
@@ -36,21 +60,28 @@ impl<V: Value> Server<V> {
         }
     }
 
-    /// Records of all members together, packed into pages.
+    /// The other records of all members together, packed into pages.
     fn write_pages(&mut self, group: usize, members: &mut [Member<V>], out: &mut Vec<ServerOut<V>>) {
         let fresh: Vec<Record<V>> = members.iter_mut().flat_map(|member| member.fresh.drain(..)).collect();
         for records in fresh.chunks(PAGE_RECORDS_MAX) {
-            let page = Page { epoch: self.epoch, records: records.to_vec() };
-            let extent = self.room(group, page.sectors(), Kind::Records);
-            for (place, record) in page.places(extent.sector) {
+            let places = self.write_page(group, records.to_vec(), out);
+            for (record, place) in records.iter().zip(places) {
                 self.log.count_records(place.sector(), record_bytes(record.value.bytes()), 1, true);
                 let block = record.key.place(self.config.blocks).block;
                 let member =
                     members.iter_mut().find(|member| member.block == block).expect("a fresh record is of a member");
                 member.place(record, place);
             }
-            self.write_content(group, extent, Content::Page(Arc::new(page)), out);
         }
+    }
+
+    /// Returns the places of the records.
+    fn write_page(&mut self, group: usize, records: Vec<Record<V>>, out: &mut Vec<ServerOut<V>>) -> Vec<RecordPlace> {
+        let page = Page { epoch: self.epoch, records };
+        let extent = self.room(group, page.sectors(), Kind::Records);
+        let places = page.places(extent.sector).map(|(place, _)| place).collect();
+        self.write_content(group, extent, Content::Page(Arc::new(page)), out);
+        places
     }
 
     fn write_segment(&mut self, group: usize, member: &mut Member<V>, out: &mut Vec<ServerOut<V>>) {
@@ -191,9 +222,12 @@ impl<V: Value> Server<V> {
 
     fn end_group(&mut self, now: Time, group: usize, out: &mut Vec<ServerOut<V>>) {
         let Group { members, failed, room, .. } = self.groups.remove(group);
-        for member in members {
+        for mut member in members {
             self.locked.remove(&member.block);
             self.account(&member, failed);
+            if self.config.hand_over && !failed {
+                self.keep(&mut member);
+            }
             self.answer(member, failed, out);
         }
         match room {
@@ -203,21 +237,23 @@ impl<V: Value> Server<V> {
         self.advance(now, out);
     }
 
+    /// Keeps a segment in memory, as it now is on the device, where an update waits for it.
+    fn keep(&mut self, member: &mut Member<V>) {
+        let unchanged = member.segment.take().filter(|_| !member.dirty && member.old.is_some()).map(Arc::new);
+        let segment = member.written.take().or(unchanged);
+        if self.ring.iter().any(|update| update.block == member.block) {
+            self.kept.extend(segment.map(|segment| (member.block, segment)));
+        }
+    }
+
     /// What was replaced is of no use any more; of a group that failed, what it wrote is not.
     fn account(&mut self, member: &Member<V>, failed: bool) {
-        let (Some(new), Some(written)) = (member.new, &member.written) else { return };
-        if failed {
-            self.log.count_segment(new.extent, false);
-            let fresh = written.items.iter().filter(|item| member.placed.contains(&item.record));
-            fresh.for_each(|item| {
-                self.log.count_records(item.record.sector(), record_bytes(item.value_bytes.into()), 1, false)
-            });
-            return;
+        let Some(new) = member.new else { return };
+        let (segment, records) = if failed { (Some(new), &member.placed) } else { (member.old, &member.dead) };
+        if let Some(segment) = segment {
+            self.log.count_segment(segment.extent, false);
         }
-        if let Some(old) = member.old {
-            self.log.count_segment(old.extent, false);
-        }
-        for (place, bytes) in &member.dead {
+        for (place, bytes) in records {
             self.log.count_records(place.sector(), *bytes, 1, false);
         }
     }

@@ -3,11 +3,11 @@
 use super::log::{Purpose as Room, Rows};
 use super::{Part, Pending, Purpose, Server, ServerOut, Update};
 use crate::{
-    FlashAnswer, FlashOperation, Item, Key, Record, RecordPlace, Refusal, RequestBody, RequestResult, Segment,
+    Extent, FlashAnswer, FlashOperation, Item, Key, Record, RecordPlace, Refusal, RequestBody, RequestResult, Segment,
     SegmentPointer, Sequence, Value,
 };
 use base::Time;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Records in a page at most: what fits 4 KiB with values of the longest kind.
@@ -23,9 +23,12 @@ pub(super) struct Member<V> {
     pub old: Option<SegmentPointer>,
     /// As it was read, then as it will be.
     pub segment: Option<Segment>,
-    /// Records that were read for it: what is under a key, or that it cannot be read.
+    /// Records of its puts, in their order, with the places to which they are being written.
+    pub early: VecDeque<(RecordPlace, Record<V>)>,
+    /// Records that are listed or were read for it: what is under a key, or that it cannot be read.
     pub known: BTreeMap<Key, Result<Record<V>, Refusal>>,
-    /// Records to be written for it.
+    /// Records to be written for it with its segment: what a compare-and-swap stores, and what
+    /// moves.
     pub fresh: Vec<Record<V>>,
     /// What is of no use any more once it is published: place and length of a record.
     pub dead: Vec<(RecordPlace, u32)>,
@@ -40,9 +43,10 @@ pub(super) struct Member<V> {
     pub refused: Option<Refusal>,
     /// Whether its segment has to be written.
     pub dirty: bool,
-    /// What was written, and where its new records lie.
+    /// What was written.
     pub written: Option<Arc<Segment>>,
-    pub placed: Vec<RecordPlace>,
+    /// Places and lengths of new records that it has listed.
+    pub placed: Vec<(RecordPlace, u32)>,
 }
 
 /// Updates of several segments that are committed at once.
@@ -58,6 +62,10 @@ pub(super) struct Group<V> {
     pub room: Room,
     /// What it has yet to write, in the worst case.
     pub promised: Rows,
+    /// Pages of puts that are being written, and those that are. The log takes them for being
+    /// written until segments list their records: nothing else keeps their zones.
+    pub early_open: u32,
+    pub early_done: Vec<Extent>,
 }
 
 /// What a group does.
@@ -90,28 +98,33 @@ impl<V: Value> Server<V> {
             Some(due) => due <= now || self.next_updates().count() == most,
         };
         if is_due {
-            let rows = self.rows_of_updates();
+            let (_, later) = self.rows_of_updates();
             let taken = self.take_updates(most);
-            self.begin_group(now, taken, rows, Room::Update, out);
+            self.begin_group(now, taken, later, Room::Update, out);
         }
         is_due
     }
 
-    /// Returns the configuration of the next group.
+    /// Returns the updates of the next group.
     fn next_updates(&self) -> impl Iterator<Item = &Update<V>> {
         let free = self.ring.iter().filter(|update| !self.locked.contains(&update.block));
         free.take(self.config.group_updates as usize)
     }
 
-    /// Each update in a segment of its own that grows, and records of the longest kind.
-    fn rows_of_updates(&self) -> Rows {
+    /// What a group writes at once and what later: each update in a segment of its own that grows,
+    /// and records of the longest kind.
+    fn rows_of_updates(&self) -> (Rows, Rows) {
         let grown = |update: &Update<V>| self.pointer(update.block).map_or(1, |pointer| pointer.extent.sectors + 1);
-        let pages = self.next_updates().count().div_ceil(PAGE_RECORDS_MAX) as u32;
-        Rows::new(self.next_updates().map(grown), pages, PAGE_SECTORS_MAX)
+        let puts = self.next_updates().filter(|update| update.is_put()).count();
+        let others = self.next_updates().count() - puts;
+        let pages = |records: usize| records.div_ceil(PAGE_RECORDS_MAX) as u32;
+        let at_once = Rows::new(std::iter::empty(), pages(puts), PAGE_SECTORS_MAX);
+        (at_once, Rows::new(self.next_updates().map(grown), pages(others), PAGE_SECTORS_MAX))
     }
 
     fn has_room_for_updates(&self) -> bool {
-        self.has_room(self.rows_of_updates(), Room::Update)
+        let (at_once, later) = self.rows_of_updates();
+        self.has_room(at_once.and(later), Room::Update)
     }
 
     /// Room beside the data that groups in flight have yet to write.
@@ -154,30 +167,42 @@ impl<V: Value> Server<V> {
         let members: Vec<Member<V>> =
             by_block.into_iter().map(|(block, pending)| self.member(block, pending)).collect();
         self.locked.extend(members.iter().map(|member| member.block));
-        let reads: Vec<_> = members.iter().map(|member| (member.block, member.old)).collect();
         let (step, before) = (Step::Segments, Sequence::default());
-        let group = self.groups.insert(Group { members, open: 0, step, failed: false, before, room, promised });
-        for (member, (block, pointer)) in reads.into_iter().enumerate() {
-            if let Some(pointer) = pointer {
-                self.groups[group].open += 1;
-                let purpose = Purpose::Group { group, part: Part::Segment { member } };
-                self.ask_flash(purpose, FlashOperation::ReadSegment { block, pointer }, out);
-            }
-        }
+        let (early_open, early_done) = (0, Vec::new());
+        let group = Group { members, open: 0, step, failed: false, before, room, promised, early_open, early_done };
+        let group = self.groups.insert(group);
+        self.write_puts(group, out);
+        self.read_segments(group, out);
         if self.groups[group].open == 0 {
             self.read_records(now, group, out);
         }
     }
 
-    fn member(&self, block: u32, pending: Vec<Pending<V>>) -> Member<V> {
+    /// Reads those that are not in memory.
+    fn read_segments(&mut self, group: usize, out: &mut Vec<ServerOut<V>>) {
+        let missing = |(at, member): (usize, &Member<V>)| {
+            let pointer = member.old.filter(|_| member.segment.is_none())?;
+            Some((at, FlashOperation::ReadSegment { block: member.block, pointer }))
+        };
+        let reads: Vec<_> = self.groups[group].members.iter().enumerate().filter_map(missing).collect();
+        self.groups[group].open = reads.len() as u32;
+        for (member, operation) in reads {
+            self.ask_flash(Purpose::Group { group, part: Part::Segment { member } }, operation, out);
+        }
+    }
+
+    fn member(&mut self, block: u32, pending: Vec<Pending<V>>) -> Member<V> {
         let old = self.pointer(block);
         let (epoch, none) = (self.epoch, Sequence::default());
         let empty = || Segment { block, epoch, sequence: none, settled: none, items: Vec::new() };
+        let kept = self.kept.remove(&block);
+        self.counters.handed_over += u64::from(kept.is_some());
         Member {
             block,
             pending,
             old,
-            segment: old.is_none().then(empty),
+            segment: kept.map(settled).or_else(|| old.is_none().then(empty)),
+            early: VecDeque::new(),
             known: BTreeMap::new(),
             fresh: Vec::new(),
             dead: Vec::new(),
@@ -205,8 +230,12 @@ impl<V: Value> Server<V> {
             Part::Segment { member } => self.segment_came(group, member, answer),
             Part::Record { member, item } => self.record_came(group, member, item, answer),
             Part::Write { extent } => {
-                self.log.written(extent);
                 self.groups[group].failed |= answer != FlashAnswer::Done;
+                if matches!(self.groups[group].step, Step::Segments | Step::Records) {
+                    self.groups[group].early_open -= 1;
+                    return self.groups[group].early_done.push(extent);
+                }
+                self.log.written(extent);
             }
             Part::Flush => self.groups[group].failed |= answer != FlashAnswer::Done,
             Part::Publish { .. } | Part::Block { .. } | Part::Swap { .. } => return,
@@ -234,11 +263,7 @@ impl<V: Value> Server<V> {
             _ => Err(Refusal::Device),
         };
         match whole {
-            Ok(segment) => {
-                let mut segment = Arc::unwrap_or_clone(segment);
-                segment.items.iter_mut().for_each(|item| item.is_fresh = false);
-                member.segment = Some(segment);
-            }
+            Ok(segment) => member.segment = Some(settled(segment)),
             Err(refusal) => {
                 self.counters.corrupt += u64::from(refusal == Refusal::Corrupt);
                 member.refused = Some(refusal);
@@ -292,4 +317,11 @@ impl<V: Value> Server<V> {
         items.dedup_by_key(|item| item.key);
         items
     }
+}
+
+/// A segment that is published: its records are on the device.
+fn settled(segment: Arc<Segment>) -> Segment {
+    let mut segment = Arc::unwrap_or_clone(segment);
+    segment.items.iter_mut().for_each(|item| item.is_fresh = false);
+    segment
 }

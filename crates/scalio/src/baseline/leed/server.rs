@@ -33,6 +33,8 @@ pub struct ServerCounters {
     pub corrupt: u64,
     /// Reads of the device for calls.
     pub reads: u64,
+    /// Segments that the next holder of a lock got from the one before, without a read.
+    pub handed_over: u64,
     /// Writes to the device for calls.
     pub writes: u64,
     /// Reads of the device for compaction.
@@ -70,6 +72,8 @@ pub struct Server<V> {
     waiting_for_records: VecDeque<usize>,
     /// Compaction that waits for readers to leave its room in the log of records.
     waiting_jobs: VecDeque<usize>,
+    /// Locks with a new holder that has not acted on it, oldest first.
+    granted: VecDeque<Grant>,
     /// The device failed compaction: what then waits for room is refused.
     has_failed: bool,
     sequence: u64,
@@ -92,6 +96,15 @@ enum Holder {
     Work(usize),
     /// Compaction of records.
     Job(usize),
+}
+
+/// A lock and its new holder.
+#[derive(Clone, Debug)]
+struct Grant {
+    segment: u32,
+    holder: Holder,
+    /// The segment as the holder before left it; `None`: it has to be read.
+    listed: Option<Arc<Segment>>,
 }
 
 /// An open call.
@@ -183,6 +196,7 @@ impl<V: Value> Server<V> {
             waiting_for_segments: VecDeque::new(),
             waiting_for_records: VecDeque::new(),
             waiting_jobs: VecDeque::new(),
+            granted: VecDeque::new(),
             has_failed: false,
             sequence: 0,
             counters: ServerCounters::default(),
@@ -269,12 +283,26 @@ impl<V: Value> Server<V> {
     /// Starts all work that can continue: nothing here waits for time.
     fn go_on(&mut self, now: Time, out: &mut Vec<ServerOut<V>>) {
         loop {
+            self.hand_out_locks(now, out);
             self.hand_out_room(out);
             self.start_compaction(out);
-            let Some(work) = self.tokens.next() else { break };
-            self.start(now, work, out);
+            match self.tokens.next() {
+                Some(work) => self.start(now, work, out),
+                None if self.granted.is_empty() => break,
+                None => {}
+            }
         }
         self.counters.waiting_max = self.counters.waiting_max.max(self.tokens.waiting() as u64);
+    }
+
+    /// Tells new holders that they have their locks; some release them at once.
+    fn hand_out_locks(&mut self, now: Time, out: &mut Vec<ServerOut<V>>) {
+        while let Some(Grant { segment, holder, listed }) = self.granted.pop_front() {
+            match holder {
+                Holder::Work(work) => self.on_locked(now, work, listed, out),
+                Holder::Job(job) => self.on_job_locked(job, segment, listed, out),
+            }
+        }
     }
 
     /// Gives room to those that wait for it, in their order; compaction first.
@@ -315,11 +343,11 @@ impl<V: Value> Server<V> {
         for holder in std::mem::take(&mut self.waiting_for_segments) {
             match holder {
                 Holder::Work(work) => self.refuse(work, Refusal::Device, out),
-                Holder::Job(job) => self.abandon_job(job, out),
+                Holder::Job(job) => self.abandon_job(job),
             }
         }
         for job in std::mem::take(&mut self.waiting_jobs) {
-            self.abandon_job(job, out);
+            self.abandon_job(job);
         }
     }
 
@@ -347,6 +375,22 @@ impl<V: Value> Server<V> {
     fn read_segment(&mut self, segment: u32, pointer: SegmentPointer, operated: Operated, out: &mut Vec<ServerOut<V>>) {
         let block = self.block_of(segment);
         self.operate(operated, FlashOperation::ReadSegment { block, pointer }, out);
+    }
+
+    /// Requests a lock, which `holder` gets at once or when all before it have released it.
+    fn lock(&mut self, segment: u32, holder: Holder) {
+        if self.locks.ask(segment, holder) {
+            self.granted.push_back(Grant { segment, holder, listed: None });
+        }
+    }
+
+    /// Releases a lock, and hands the segment in memory to the next holder: it is `listed`, and on
+    /// the device. LEED's `kv_bucket_unlock` does so with what was committed or left unchanged.
+    fn unlock(&mut self, segment: u32, listed: Option<Arc<Segment>>) {
+        let Some(holder) = self.locks.give_back(segment) else { return };
+        let listed = listed.filter(|_| self.config.hand_over);
+        self.counters.handed_over += u64::from(listed.is_some());
+        self.granted.push_back(Grant { segment, holder, listed });
     }
 
     fn operate(&mut self, operated: Operated, operation: FlashOperation<V>, out: &mut Vec<ServerOut<V>>) {
@@ -410,10 +454,10 @@ impl<V: Value> Server<V> {
             Operated::SegmentRun => self.on_segment_run(answer),
             Operated::JobSegment { job, .. } | Operated::RecordRun { job } | Operated::SegmentRunOfJob { job, .. }
                 if self.is_abandoned(job) => {}
-            Operated::RecordChunk { job, .. } => self.on_record_chunk(job, answer, out),
-            Operated::JobSegment { job, segment, .. } => self.on_job_segment(job, segment, answer, out),
-            Operated::RecordRun { job } => self.on_record_run(job, answer, out),
-            Operated::SegmentRunOfJob { job, first, count } => self.on_job_run(job, first, count, answer, out),
+            Operated::RecordChunk { job, .. } => self.on_record_chunk(job, answer),
+            Operated::JobSegment { job, segment, .. } => self.on_job_segment(job, segment, answer),
+            Operated::RecordRun { job } => self.on_record_run(job, answer),
+            Operated::SegmentRunOfJob { job, first, count } => self.on_job_run(job, first, count, answer),
         }
     }
 

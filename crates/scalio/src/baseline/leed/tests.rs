@@ -184,13 +184,13 @@ fn log(sector: u64, sectors: u32, chunk_sectors: u32, chunks_at_once: u32) -> Lo
 /// One block, so that all keys share a segment.
 fn roomy() -> ServerConfig {
     let (segments, records) = (log(0, 8_192, 512, 1), log(8_192, 8_192, 256, 4));
-    ServerConfig { device: 0, devices: 1, blocks: 1, tokens: TOKENS, segments, records }
+    ServerConfig { device: 0, devices: 1, blocks: 1, tokens: TOKENS, segments, records, hand_over: true }
 }
 
 /// 24 blocks and logs so small that compaction never rests.
 fn tight() -> ServerConfig {
     let (segments, records) = (log(100, 420, 63, 1), log(1_000, 60, 4, 3));
-    ServerConfig { device: 0, devices: 1, blocks: 24, tokens: TOKENS, segments, records }
+    ServerConfig { device: 0, devices: 1, blocks: 24, tokens: TOKENS, segments, records, hand_over: true }
 }
 
 /// Blocks for 120 keys, and logs in which most lives for long.
@@ -243,6 +243,72 @@ fn a_put_writes_its_record_while_it_reads_its_segment_and_is_answered_when_both_
     rack.end(0);
     assert_eq!(rack.answers.last().map(|answer| &answer.result), Some(&CallResult::Update(RequestResult::Stored)));
     assert_eq!(rack.ask(get("a")), value("new"));
+}
+
+/// Two changes of one segment. The first holds its lock and has read it, and both records are
+/// written: what is on its way is the first one's segment.
+fn two_puts_of_a_segment(config: ServerConfig) -> Rack {
+    let mut rack = Rack::new(config);
+    rack.ask(put("a", "old"));
+    rack.call(put("a", "new"));
+    rack.call(put("b", "other"));
+    (0..3).for_each(|_| rack.end(0));
+    let [ServerOut::Flash { operation: FlashOperation::Write { .. }, .. }] = rack.pending[..] else {
+        panic!("{:?}", rack.pending)
+    };
+    rack
+}
+
+#[test]
+fn a_change_that_waited_for_a_lock_writes_the_segment_that_it_got_from_memory() {
+    for (hand_over, reads) in [(true, 1), (false, 2)] {
+        let mut rack = two_puts_of_a_segment(ServerConfig { hand_over, ..roomy() });
+        rack.end(0);
+        let [ServerOut::Flash { operation, .. }] = &rack.pending[..] else { panic!("{:?}", rack.pending) };
+        assert_eq!(matches!(operation, FlashOperation::Write { .. }), hand_over, "{operation:?}");
+        rack.settle();
+        let counters = rack.server.counters();
+        assert_eq!((counters.reads, counters.handed_over), (reads, u64::from(hand_over)));
+        assert_eq!((rack.ask(get("a")), rack.ask(get("b"))), (value("new"), value("other")));
+    }
+}
+
+#[test]
+fn a_change_that_changed_nothing_hands_over_what_it_read() {
+    let mut rack = Rack::new(roomy());
+    rack.ask(put("a", "old"));
+    rack.call(delete("none"));
+    rack.call(swap("a", Some("other"), "x"));
+    rack.call(put("a", "new"));
+    rack.settle();
+    // One read of the segment, and one of the record that the swap compares.
+    assert_eq!((rack.server.counters().reads, rack.server.counters().handed_over), (2, 2));
+    assert_eq!(rack.ask(get("a")), value("new"));
+}
+
+#[test]
+fn who_waited_for_a_change_that_failed_reads_the_device() {
+    let mut rack = two_puts_of_a_segment(roomy());
+    rack.device.is_broken = true;
+    rack.end(0);
+    rack.device.is_broken = false;
+    let [ServerOut::Flash { operation, .. }] = &rack.pending[..] else { panic!("{:?}", rack.pending) };
+    assert!(matches!(operation, FlashOperation::ReadSegment { .. }), "{operation:?}");
+    rack.settle();
+    assert_eq!(rack.server.counters().handed_over, 0);
+    assert_eq!((rack.ask(get("a")), rack.ask(get("b"))), (value("old"), value("other")));
+}
+
+#[test]
+fn a_key_that_has_lived_its_time_is_not_there_in_a_segment_that_was_handed_over() {
+    let mut rack = Rack::new(roomy());
+    rack.call(put_for("a", "1", Span::secs(1)));
+    rack.call(delete("a"));
+    rack.now = Time::secs(5);
+    rack.settle();
+    assert_eq!(rack.server.counters().handed_over, 1);
+    let last = rack.answers.last().map(|answer| &answer.result);
+    assert_eq!(last, Some(&CallResult::Update(RequestResult::Deleted { found: false })));
 }
 
 #[test]
@@ -624,7 +690,7 @@ proptest! {
         play.run(4_000);
         let counters = *play.rack.server.counters();
         prop_assert_eq!(counters.corrupt, 0);
-        prop_assert!(counters.moved > 50, "{:?}", counters);
+        prop_assert!(counters.moved > 50 && counters.handed_over > 100, "{:?}", counters);
         let held = play.histories.values().filter(|history| history.last().is_some_and(|(_, value)| value.is_some()));
         prop_assert_eq!(play.rack.server.live_bytes().1, 512 * held.count() as u64);
     }

@@ -78,7 +78,8 @@ pub fn build(plan: &Scalio, seed: Seed, wire_check: bool, keep_history: bool) ->
 /// The paper's drive, or one of the plan's own numbers.
 fn quick(plan: &Scalio, capacity: Bytes) -> QuickConfig {
     let own = plan.flash.as_ref().and_then(Flash::whole);
-    own.map_or_else(|| samsung_970_pro_quick(capacity), |flash| QuickConfig::of_flash(&flash, capacity))
+    let named = || QuickConfig { keeps_page: plan.store.keeps_page, ..samsung_970_pro_quick(capacity) };
+    own.map_or_else(named, |flash| QuickConfig::of_flash(&flash, capacity))
 }
 
 /// Where reads can be torn: nobody reads yet.
@@ -192,6 +193,7 @@ pub fn server_config(plan: &Scalio, blocks: u32, device: u32, preloaded: &Preloa
         reserve_zones: RESERVE_ZONES,
         compact_below: COMPACT_BELOW,
         volatile_cache: options.volatile_cache,
+        hand_over: options.hand_over,
     }
 }
 
@@ -212,7 +214,8 @@ fn made_rival(plan: &Scalio, keys: &Keys, blocks: u32, seed: Seed) -> Result<Mad
         put: LEED_TOKENS.put,
         delete: LEED_TOKENS.delete,
     };
-    let config = |device| leed::ServerConfig { device, devices, blocks, tokens, segments, records };
+    let hand_over = options.hand_over;
+    let config = |device| leed::ServerConfig { device, devices, blocks, tokens, segments, records, hand_over };
     let mut servers = Vec::new();
     for device in 0..devices {
         let mut server = leed::Server::new(config(device)).map_err(BuildError::of)?;

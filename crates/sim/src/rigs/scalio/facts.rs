@@ -186,11 +186,13 @@ fn servers_counted(servers: &[Seat<Server<Token>>], meter: &mut Meter) {
     meter.count(metric::invalidations, sum(|counters| counters.invalidations));
     meter.count(metric::invalidation_retries, sum(|counters| counters.invalidation_retries));
     meter.count(metric::zones_reclaimed, sum(|counters| counters.zones_reclaimed));
+    meter.count(metric::segments_handed_over, sum(|counters| counters.handed_over));
 }
 
 fn leed_counted(servers: &[Seat<leed::Server<Token>>], meter: &mut Meter) {
     let waiting = servers.iter().map(|server| server.counters().waiting_max).max().unwrap_or(0);
     meter.put(metric::tokens_waiting_max, waiting as f64);
-    let reclaimed: u64 = servers.iter().map(|server| server.counters().reclaimed_sectors).sum();
-    meter.count(metric::sectors_reclaimed, reclaimed as f64);
+    let sum = |of: fn(&leed::ServerCounters) -> u64| servers.iter().map(|server| of(server.counters())).sum::<u64>();
+    meter.count(metric::sectors_reclaimed, sum(|counters| counters.reclaimed_sectors) as f64);
+    meter.count(metric::segments_handed_over, sum(|counters| counters.handed_over) as f64);
 }

@@ -32,6 +32,8 @@ pub(super) struct RecordJob<V> {
     /// Records of the chunk with their sectors, by the segments of their keys.
     candidates: BTreeMap<u32, Records<V>>,
     locks_missing: usize,
+    /// Segments that came with their locks.
+    handed_over: BTreeMap<u32, Arc<Segment>>,
     reads_missing: usize,
     /// Segments that list some of them.
     moving: Vec<Moving<V>>,
@@ -184,6 +186,7 @@ impl<V: Value> Server<V> {
             chunk,
             candidates: BTreeMap::new(),
             locks_missing: 0,
+            handed_over: BTreeMap::new(),
             reads_missing: 0,
             moving: Vec::new(),
             run: None,
@@ -199,8 +202,8 @@ impl<V: Value> Server<V> {
         true
     }
 
-    pub(super) fn on_record_chunk(&mut self, job: usize, answer: FlashAnswer<V>, out: &mut Vec<ServerOut<V>>) {
-        let FlashAnswer::Scanned(contents) = answer else { return self.abandon_job(job, out) };
+    pub(super) fn on_record_chunk(&mut self, job: usize, answer: FlashAnswer<V>) {
+        let FlashAnswer::Scanned(contents) = answer else { return self.abandon_job(job) };
         let mut candidates: BTreeMap<u32, Records<V>> = BTreeMap::new();
         for (sector, content) in contents {
             let Content::Page(page) = content else { continue };
@@ -217,25 +220,30 @@ impl<V: Value> Server<V> {
         if segments.is_empty() {
             return self.end_record_job(job);
         }
-        for segment in segments {
-            if self.locks.ask(segment, Holder::Job(job)) {
-                self.on_job_locked(job, out);
-            }
-        }
+        segments.into_iter().for_each(|segment| self.lock(segment, Holder::Job(job)));
     }
 
-    /// The job has one lock more; with the last, it reads.
-    pub(super) fn on_job_locked(&mut self, job: usize, out: &mut Vec<ServerOut<V>>) {
-        self.record_jobs[job].locks_missing -= 1;
-        if self.record_jobs[job].locks_missing > 0 {
+    /// The job has one lock more, and perhaps its segment; with the last, it reads the others.
+    pub(super) fn on_job_locked(
+        &mut self,
+        job: usize,
+        segment: u32,
+        listed: Option<Arc<Segment>>,
+        out: &mut Vec<ServerOut<V>>,
+    ) {
+        let state = &mut self.record_jobs[job];
+        state.handed_over.extend(listed.map(|listed| (segment, listed)));
+        state.locks_missing -= 1;
+        if state.locks_missing > 0 {
             return;
         }
-        let segments: Vec<u32> = self.record_jobs[job].candidates.keys().copied().collect();
-        self.record_jobs[job].reads_missing = segments.len();
+        let segments: Vec<u32> = state.candidates.keys().copied().collect();
+        state.reads_missing = segments.len();
+        let mut handed_over = std::mem::take(&mut state.handed_over);
         for segment in segments {
-            match self.index.get(segment) {
-                Some(pointer) => self.read_for_job(job, segment, pointer, out),
-                None => self.on_job_listed(job, segment, None, out),
+            match (handed_over.remove(&segment), self.index.get(segment)) {
+                (None, Some(pointer)) => self.read_for_job(job, segment, pointer, out),
+                (listed, _) => self.on_job_listed(job, segment, listed),
             }
         }
     }
@@ -246,21 +254,15 @@ impl<V: Value> Server<V> {
         self.read_segment(segment, pointer, Operated::JobSegment { job, segment, position }, out);
     }
 
-    pub(super) fn on_job_segment(
-        &mut self,
-        job: usize,
-        segment: u32,
-        answer: FlashAnswer<V>,
-        out: &mut Vec<ServerOut<V>>,
-    ) {
+    pub(super) fn on_job_segment(&mut self, job: usize, segment: u32, answer: FlashAnswer<V>) {
         match segment_in(answer) {
-            Ok(listed) => self.on_job_listed(job, segment, Some(listed), out),
+            Ok(listed) => self.on_job_listed(job, segment, Some(listed)),
             // Nobody can find what a corrupt segment lists.
             Err(Refusal::Corrupt) => {
                 self.counters.corrupt += 1;
-                self.on_job_listed(job, segment, None, out);
+                self.on_job_listed(job, segment, None);
             }
-            Err(_) => self.abandon_job(job, out),
+            Err(_) => self.abandon_job(job),
         }
     }
 
@@ -269,24 +271,24 @@ impl<V: Value> Server<V> {
     }
 
     /// The device failed the job: nobody waits for its locks any longer.
-    pub(super) fn abandon_job(&mut self, job: usize, out: &mut Vec<ServerOut<V>>) {
+    pub(super) fn abandon_job(&mut self, job: usize) {
         self.has_failed = true;
         let state = &mut self.record_jobs[job];
         state.is_abandoned = true;
         let (candidates, moving) = (std::mem::take(&mut state.candidates), std::mem::take(&mut state.moving));
         let unpublished = moving.iter().filter(|moving| !moving.is_published).map(|moving| moving.segment);
         let locked: Vec<u32> = candidates.into_keys().chain(unpublished).collect();
-        locked.into_iter().for_each(|segment| self.unlock(segment, out));
+        locked.into_iter().for_each(|segment| self.unlock(segment, None));
     }
 
-    fn on_job_listed(&mut self, job: usize, segment: u32, listed: Option<Arc<Segment>>, out: &mut Vec<ServerOut<V>>) {
+    fn on_job_listed(&mut self, job: usize, segment: u32, listed: Option<Arc<Segment>>) {
         let state = &mut self.record_jobs[job];
         state.reads_missing -= 1;
         let all_read = state.reads_missing == 0;
         let candidates = state.candidates.remove(&segment).unwrap_or_default();
-        match listed.and_then(|listed| moving(segment, &listed, candidates)) {
+        match listed.as_ref().and_then(|listed| moving(segment, listed, candidates)) {
             Some(moving) => state.moving.push(moving),
-            None => self.unlock(segment, out),
+            None => self.unlock(segment, listed),
         }
         if !all_read {
             return;
@@ -321,12 +323,12 @@ impl<V: Value> Server<V> {
         true
     }
 
-    pub(super) fn on_record_run(&mut self, job: usize, answer: FlashAnswer<V>, out: &mut Vec<ServerOut<V>>) {
+    pub(super) fn on_record_run(&mut self, job: usize, answer: FlashAnswer<V>) {
         if answer != FlashAnswer::Done {
-            return self.abandon_job(job, out);
+            return self.abandon_job(job);
         }
         self.record_jobs[job].is_run_written = true;
-        self.publish_moved(job, out);
+        self.publish_moved(job);
     }
 
     /// Writes those of the job's segments for which there is room, as one where they lie in a row;
@@ -390,26 +392,19 @@ impl<V: Value> Server<V> {
         self.write_run(Operated::SegmentRunOfJob { job, first, count }, extent, contents, out);
     }
 
-    pub(super) fn on_job_run(
-        &mut self,
-        job: usize,
-        first: usize,
-        count: usize,
-        answer: FlashAnswer<V>,
-        out: &mut Vec<ServerOut<V>>,
-    ) {
+    pub(super) fn on_job_run(&mut self, job: usize, first: usize, count: usize, answer: FlashAnswer<V>) {
         if answer != FlashAnswer::Done {
-            return self.abandon_job(job, out);
+            return self.abandon_job(job);
         }
         for moving in &mut self.record_jobs[job].moving[first..first + count] {
             moving.is_written = true;
         }
-        self.publish_moved(job, out);
+        self.publish_moved(job);
     }
 
     /// Puts the index onto segments that are written, once the records are; the chunk is done with
     /// the last.
-    fn publish_moved(&mut self, job: usize, out: &mut Vec<ServerOut<V>>) {
+    fn publish_moved(&mut self, job: usize) {
         if !self.record_jobs[job].is_run_written {
             return;
         }
@@ -418,11 +413,11 @@ impl<V: Value> Server<V> {
             if !moving.is_written || std::mem::replace(&mut moving.is_published, true) {
                 continue;
             }
-            let (segment, listed) = (moving.segment, moving.listed.clone());
+            let (segment, listed) = (moving.segment, Arc::new(moving.listed.clone()));
             let position = moving.position.expect("it was written");
             self.record_jobs[job].published += 1;
             self.publish(segment, &listed, position);
-            self.unlock(segment, out);
+            self.unlock(segment, Some(listed));
         }
         if self.record_jobs[job].published == self.record_jobs[job].moving.len() {
             self.end_record_job(job);

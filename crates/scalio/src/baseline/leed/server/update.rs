@@ -1,9 +1,10 @@
 //! Changes of a segment: PUT, DELETE, and compare-and-swap.
 //!
-//! A change allocates room for its record, acquires the lock of its segment, reads the segment, and
-//! writes record and segment. When both are written the index gets the new place. Only then is the
-//! lock released and the call answered, so a reader of the index never sees data that are not yet
-//! written.
+//! A change allocates room for its record and writes it, acquires the lock of its segment, reads
+//! the segment, and writes it anew. When record and segment are written the index gets the new
+//! place. Only then is the lock released and the call answered, so a reader of the index never sees
+//! data that are not yet written. The next change of the segment gets it from memory with the lock.
+//! After a write that failed it reads the device.
 
 use super::{Holder, Operated, Server, check_length, item_of, record_in, segment_in};
 use crate::baseline::leed::{CallResult, ServerOut};
@@ -21,8 +22,8 @@ pub(super) struct Update<V> {
     record: Option<NewRecord<V>>,
     /// The segment that it writes, once it is known.
     segment: Option<NewSegment>,
-    /// What is listed under its key, for a compare-and-swap.
-    listed: Option<(Arc<Segment>, Option<Item>)>,
+    /// The segment as it was when the lock was acquired, once it is known.
+    listed: Option<Arc<Segment>>,
     /// Writes that have not ended, and whether one has failed.
     writes: u32,
     has_failed: bool,
@@ -54,7 +55,11 @@ impl<V: Value> Server<V> {
                 let waits = record.is_some();
                 self.works[work].update =
                     Some(Update { record, segment: None, listed: None, writes: 0, has_failed: false, result: None });
-                if waits { self.waiting_for_records.push_back(work) } else { self.lock(work, out) }
+                if waits {
+                    self.waiting_for_records.push_back(work);
+                } else {
+                    self.lock(self.works[work].segment, Holder::Work(work));
+                }
             }
         }
     }
@@ -85,7 +90,7 @@ impl<V: Value> Server<V> {
         if matches!(self.works[work].call.operation, Operation::Update(RequestBody::Put { .. })) {
             self.write_record(work, out);
         }
-        self.lock(work, out);
+        self.lock(self.works[work].segment, Holder::Work(work));
         true
     }
 
@@ -99,13 +104,16 @@ impl<V: Value> Server<V> {
         self.operate(Operated::UpdateWrite { work }, FlashOperation::Write { extent, content }, out);
     }
 
-    fn lock(&mut self, work: usize, out: &mut Vec<ServerOut<V>>) {
-        if self.locks.ask(self.works[work].segment, Holder::Work(work)) {
-            self.on_locked(work, out);
+    pub(super) fn on_locked(
+        &mut self,
+        now: Time,
+        work: usize,
+        listed: Option<Arc<Segment>>,
+        out: &mut Vec<ServerOut<V>>,
+    ) {
+        if let Some(listed) = listed {
+            return self.on_listed(now, work, listed, out);
         }
-    }
-
-    pub(super) fn on_locked(&mut self, work: usize, out: &mut Vec<ServerOut<V>>) {
         let segment = self.works[work].segment;
         match self.index.get(segment) {
             Some(pointer) => {
@@ -113,17 +121,7 @@ impl<V: Value> Server<V> {
                 self.counters.reads += 1;
                 self.read_segment(segment, pointer, Operated::UpdateSegment { work, position }, out);
             }
-            None => {
-                let block = self.block_of(segment);
-                let empty = Segment {
-                    block,
-                    epoch: 0,
-                    sequence: crate::Sequence(0),
-                    settled: crate::Sequence(0),
-                    items: Vec::new(),
-                };
-                self.on_listed(Time::ZERO, work, Arc::new(empty), out);
-            }
+            None => self.on_listed(now, work, Arc::new(Segment::empty(self.block_of(segment))), out),
         }
     }
 
@@ -142,13 +140,14 @@ impl<V: Value> Server<V> {
 
     /// What the segment lists is known.
     fn on_listed(&mut self, now: Time, work: usize, listed: Arc<Segment>, out: &mut Vec<ServerOut<V>>) {
+        self.update(work).listed = Some(Arc::clone(&listed));
         let Operation::Update(body) = &self.works[work].call.operation else { return };
         let key = *body.key();
         let found = listed.find(&key).filter(|item| !item.expiry.is_past(now)).copied();
         match body {
             RequestBody::Put { .. } => self.list(work, &listed, out),
             RequestBody::Delete { .. } => self.unlist(work, &listed, key, found.is_some(), out),
-            RequestBody::CompareAndSwap { .. } => self.compare(work, listed, found, out),
+            RequestBody::CompareAndSwap { .. } => self.compare(work, found, out),
         }
     }
 
@@ -169,8 +168,7 @@ impl<V: Value> Server<V> {
         }
     }
 
-    fn compare(&mut self, work: usize, listed: Arc<Segment>, found: Option<Item>, out: &mut Vec<ServerOut<V>>) {
-        self.update(work).listed = Some((listed, found));
+    fn compare(&mut self, work: usize, found: Option<Item>, out: &mut Vec<ServerOut<V>>) {
         match found {
             Some(item) => {
                 let position = self.records.log.begin_read(item.record.sector());
@@ -195,7 +193,7 @@ impl<V: Value> Server<V> {
         if *expected != found {
             return self.end_update(work, CallResult::Update(RequestResult::Differs { found }), out);
         }
-        let (listed, _) = self.update(work).listed.take().expect("the segment was read");
+        let listed = self.update(work).listed.clone().expect("the segment was read");
         self.write_record(work, out);
         self.list(work, &listed, out);
     }
@@ -269,15 +267,20 @@ impl<V: Value> Server<V> {
         let update = self.works[work].update.take().expect("a change on its way");
         let segment = self.works[work].segment;
         let failed = update.has_failed.then_some(CallResult::Update(RequestResult::Refused(Refusal::Device)));
-        let result = match failed.or(update.result) {
+        let is_failed = failed.is_some();
+        let (result, listed) = match failed.or(update.result) {
             Some(result) => {
                 self.abandon(update.record, update.segment);
-                result
+                (result, update.listed.filter(|_| !is_failed))
             }
-            None => self.commit(work, update.record, update.segment.expect("it was written")),
+            None => {
+                let new = update.segment.expect("it was written");
+                let listed = Arc::clone(&new.segment);
+                (self.commit(work, update.record, new), Some(listed))
+            }
         };
         self.answer(work, result, out);
-        self.unlock(segment, out);
+        self.unlock(segment, listed);
     }
 
     fn commit(&mut self, work: usize, record: Option<NewRecord<V>>, new: NewSegment) -> CallResult<V> {
@@ -319,14 +322,6 @@ impl<V: Value> Server<V> {
         if let Some(new) = new {
             self.segments.live -= u64::from(new.segment.sectors());
             new.position.inspect(|position| self.segments.log.known(*position));
-        }
-    }
-
-    pub(super) fn unlock(&mut self, segment: u32, out: &mut Vec<ServerOut<V>>) {
-        match self.locks.give_back(segment) {
-            Some(Holder::Work(work)) => self.on_locked(work, out),
-            Some(Holder::Job(job)) => self.on_job_locked(job, out),
-            None => {}
         }
     }
 
