@@ -79,7 +79,7 @@ pub fn wire_cost(config: &Config, operation: Operation, bytes: Bytes) -> WireCos
 }
 
 /// The time on the wire that counts for a lone request: its control messages, then all of its data
-/// in one stream, or a chunk a slot.
+/// in one stream.
 pub fn serialization(config: &Config, place: &Place, operation: Operation, bytes: Bytes) -> Span {
     let chunks = chunks_of(config, operation, bytes);
     let control = if operation == Operation::Write {
@@ -87,16 +87,21 @@ pub fn serialization(config: &Config, place: &Place, operation: Operation, bytes
     } else {
         2 * encoded::message_blocks(&request_body(operation, bytes.count()))
     };
-    match slot(config, place) {
-        None => place.blocks(control + chunks.blocks),
-        Some(slot) => slot * chunks.count.saturating_sub(1) + place.blocks(control + chunks.last),
-    }
+    place.blocks(control + chunks.blocks)
+}
+
+/// What a lone request takes beyond that because each of its chunks is granted a slot after the last
+/// one; zero without slots. A memory that delays its first chunk hides it.
+pub fn slot_gaps(config: &Config, place: &Place, operation: Operation, bytes: Bytes) -> Span {
+    let chunks = chunks_of(config, operation, bytes);
+    let granted = slot(config, place).unwrap_or(Span::ZERO) * chunks.count.saturating_sub(1);
+    granted.saturating_sub(place.blocks(chunks.blocks - chunks.last))
 }
 
 /// The end-to-end time of a lone request, from the application's call to the last byte at the
 /// application (read) or at the memory controller (write). `transceiver` is one crossing of PMA,
-/// PMD and transceiver, `propagation` one hop. With slotted matching it is that of a demand which is
-/// in its queue when a slot begins; others take up to a slot more.
+/// PMD and transceiver, `propagation` one hop. With slotted matching, [`slot_gaps`] come on top, and
+/// less than a slot until the next one begins.
 pub fn unloaded(
     config: &Config,
     place: &Place,

@@ -44,8 +44,9 @@ pub(crate) fn unloaded(plan: &Messages, operation: Operation, bytes: Bytes) -> S
             let place = edm::Place { nodes: fabric.nodes, rate: fabric.rate };
             let Fabric { transceiver, propagation, .. } = *fabric;
             let granted = edm::cost::until_granted(&edm.config, &place, transceiver, propagation);
+            let gaps = edm::cost::slot_gaps(&edm.config, &place, operation, bytes);
             edm::cost::unloaded(&edm.config, &place, transceiver, propagation, operation, bytes)
-                + fetch.saturating_sub(granted)
+                + fetch.saturating_sub(granted).max(gaps)
         }
         Design::Packet(packet) => {
             let request = match operation {

@@ -161,8 +161,8 @@ table! {
         policy: PolicyName = edm::Policy::Srpt,
         /// What is kept in order (3.1.1, property 5).
         ordering: OrderingName = edm::Ordering::Pair,
-        /// When a matching is formed. 3.1.2 starts an iteration every three cycles; "the link remains
-        /// busy while forming the next maximal matching" (3.1.3) permits slots.
+        /// When a matching is formed. 3.1.2 starts an iteration every three cycles; "the link
+        /// remains busy while forming the next maximal matching" (3.1.3) permits slots.
         matching: MatchingName = edm::Matching::Continuous,
         /// Matching iterations before grants go out; 1 grants after every iteration (3.1.2). By
         /// default log2 of the nodes, rounded up, with slots (3.1.3).

@@ -235,9 +235,9 @@ table! {
         latency: Quantity<Span> [to "1s"] = Span::ZERO,
         /// All channels together.
         bandwidth: Limit<Quantity<Rate>> ["1Mbps" to "100Tbps"] = None,
-        /// Whether a remote write ends when the target's memory has taken its data, as a local write
-        /// does; when its last byte is at the memory controller otherwise. EDM's hosts send a
-        /// write's data to the memory controller (EDM, 3.2.1).
+        /// Whether a remote write ends when the target's memory has taken its data, as a local
+        /// write does; when its last byte is at the memory controller otherwise. EDM's hosts send
+        /// a write's data to the memory controller (EDM, 3.2.1).
         stores_writes: bool = true,
         /// Whether the data of a remote write are read from the source's memory. EDM has them in a
         /// data buffer (3.2.1); its published simulator reads memory while the write is announced,

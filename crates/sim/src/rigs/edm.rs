@@ -347,7 +347,8 @@ impl Rig for EdmRig {
             Operation::Read => memory.access(bytes),
             Operation::ReadModifyWrite => memory.access(Bytes::new(8)),
         };
-        Some(fabric + before + access(self.remote.stores(operation), bytes))
+        let delayed = before.max(cost::slot_gaps(edm, place, operation, bytes));
+        Some(fabric + delayed + access(self.remote.stores(operation), bytes))
     }
 
     fn link_busy(&self, out: &mut Vec<Span>) {
