@@ -58,6 +58,7 @@ fn trial_of(config: &Config, place: Place, seed: Seed) -> Vec<usize> {
         chunk: Bytes::new(u64::from(u16::MAX)),
         policy: Policy::Fcfs,
         ordering: Ordering::Channel,
+        matching: crate::Matching::Continuous,
         iterations_per_round: 1,
         ..*config
     };

@@ -4,7 +4,8 @@
 //! The figures marked *inferred* are not printed; they are the ones with which the sums of Table 1
 //! come out (see the tests below).
 
-use crate::config::Config;
+use crate::config::{Config, Matching, Place};
+use crate::pcs::memory as encoded;
 use base::Span;
 
 /// One crossing of the physical coding sublayer, either way.
@@ -93,6 +94,17 @@ impl Delays {
     pub fn write_logic(&self) -> Span {
         self.make_request + self.insert + self.iteration + self.emit + self.take_grant + self.forward + self.take_data
     }
+}
+
+/// The time from one slotted matching to the next; `None` if matching is continuous.
+///
+/// A slot lets a whole chunk and the grant on its port pass. It is never shorter than the round
+/// that forms the next matching: the least chunk of 3.1.3.
+pub fn slot(config: &Config, place: &Place) -> Option<Span> {
+    let chunk = config.chunk.count() as u32;
+    let blocks = encoded::write_blocks(chunk).max(encoded::response_blocks(chunk)) + encoded::GRANT_BLOCKS;
+    let round = Delays::new(config).iteration;
+    (config.matching == Matching::Slotted).then(|| place.blocks(blocks).max(round))
 }
 
 /// PCS crossings on the path of a read or a write: four hops, two ends each.

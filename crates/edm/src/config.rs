@@ -28,18 +28,35 @@ pub enum Ordering {
     Pair,
 }
 
+/// When the scheduler forms a matching.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Matching {
+    /// Round after round, as ports become free: the chunks of different pairs begin at any time.
+    Continuous,
+    /// Once a chunk time, for all ports together. The next matching is formed while the chunks of
+    /// the last one pass (paper 3.1.3, "the link remains busy while forming the next maximal
+    /// matching").
+    Slotted,
+}
+
 /// The whole design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Most bytes that one grant lets through (the paper's c).
     pub chunk: Bytes,
-    /// Most active notifications an ordered pair may have, reads and writes each (the paper's X).
+    /// Most active notifications an ordered pair may have (the paper's X).
     pub active_per_pair: u8,
+    /// Whether reads and writes of a pair count together towards `active_per_pair`; each apart
+    /// otherwise.
+    pub active_together: bool,
     /// The priority policy.
     pub policy: Policy,
     /// What is kept in order.
     pub ordering: Ordering,
+    /// When the scheduler forms a matching.
+    pub matching: Matching,
     /// Matching iterations between a snapshot of the demand and the grants. 1 issues grants after
     /// every iteration, as the paper does; more delay the grants until the round is over.
     pub iterations_per_round: u32,
@@ -70,8 +87,10 @@ impl Config {
     pub const TESTBED: Config = Config {
         chunk: Bytes::new(256),
         active_per_pair: 3,
+        active_together: false,
         policy: Policy::Srpt,
         ordering: Ordering::Pair,
+        matching: Matching::Continuous,
         iterations_per_round: 1,
         look_ahead_cycles: 3,
         phy_clock: Clock::hz(390_625_000),

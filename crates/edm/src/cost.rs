@@ -1,6 +1,6 @@
 //! What a request costs: bytes on each link, and its time alone in the network, in closed form.
 
-use crate::budget::{CROSSINGS, Delays, HOPS};
+use crate::budget::{CROSSINGS, Delays, HOPS, slot};
 use crate::config::{Config, Place};
 use crate::message::{Body, Modify};
 use crate::pcs::memory as encoded;
@@ -29,8 +29,16 @@ pub fn data_bytes(operation: Operation, bytes: Bytes) -> u64 {
     }
 }
 
-/// Blocks of all chunks of the data of a request, and how many chunks there are.
-fn data_blocks(config: &Config, operation: Operation, bytes: Bytes) -> (u64, u64) {
+/// The chunks that the data of a request make.
+struct Chunks {
+    count: u64,
+    /// Blocks of all of them.
+    blocks: u64,
+    /// Blocks of the last one.
+    last: u64,
+}
+
+fn chunks_of(config: &Config, operation: Operation, bytes: Bytes) -> Chunks {
     let blocks = |chunk: u64| match operation {
         Operation::Write => encoded::write_blocks(chunk as u32),
         Operation::Read | Operation::ReadModifyWrite => encoded::response_blocks(chunk as u32),
@@ -38,13 +46,14 @@ fn data_blocks(config: &Config, operation: Operation, bytes: Bytes) -> (u64, u64
     let (data, chunk) = (data_bytes(operation, bytes), config.chunk.count());
     let (whole, rest) = (data / chunk, data % chunk);
     let rest_blocks = if rest == 0 { 0 } else { blocks(rest) };
-    (whole * blocks(chunk) + rest_blocks, whole + u64::from(rest > 0))
+    let last = if rest == 0 { blocks(chunk) } else { rest_blocks };
+    Chunks { count: whole + u64::from(rest > 0), blocks: whole * blocks(chunk) + rest_blocks, last }
 }
 
 /// Bytes that a lone request puts on each direction of its two links: blocks of data, RREQ, /N/ and
 /// /G/.
 pub fn wire_cost(config: &Config, operation: Operation, bytes: Bytes) -> WireCost {
-    let (data, chunks) = data_blocks(config, operation, bytes);
+    let Chunks { count: chunks, blocks: data, .. } = chunks_of(config, operation, bytes);
     let blocks = if operation == Operation::Write {
         WireCost {
             requester_up: encoded::NOTIFICATION_BLOCKS + data,
@@ -72,18 +81,27 @@ pub fn wire_cost(config: &Config, operation: Operation, bytes: Bytes) -> WireCos
 /// The time on the wire that counts for a lone request: its control messages, then all of its data
 /// in one stream.
 pub fn serialization(config: &Config, place: &Place, operation: Operation, bytes: Bytes) -> Span {
-    let (data, _) = data_blocks(config, operation, bytes);
+    let chunks = chunks_of(config, operation, bytes);
     let control = if operation == Operation::Write {
         encoded::NOTIFICATION_BLOCKS + encoded::GRANT_BLOCKS
     } else {
         2 * encoded::message_blocks(&request_body(operation, bytes.count()))
     };
-    place.blocks(control + data)
+    place.blocks(control + chunks.blocks)
+}
+
+/// What a lone request takes beyond that because each of its chunks is granted a slot after the last
+/// one; zero without slots. A memory that delays its first chunk hides it.
+pub fn slot_gaps(config: &Config, place: &Place, operation: Operation, bytes: Bytes) -> Span {
+    let chunks = chunks_of(config, operation, bytes);
+    let granted = slot(config, place).unwrap_or(Span::ZERO) * chunks.count.saturating_sub(1);
+    granted.saturating_sub(place.blocks(chunks.blocks - chunks.last))
 }
 
 /// The end-to-end time of a lone request, from the application's call to the last byte at the
 /// application (read) or at the memory controller (write). `transceiver` is one crossing of PMA,
-/// PMD and transceiver, `propagation` one hop.
+/// PMD and transceiver, `propagation` one hop. With slotted matching, [`slot_gaps`] come on top, and
+/// less than a slot until the next one begins.
 pub fn unloaded(
     config: &Config,
     place: &Place,
@@ -95,4 +113,13 @@ pub fn unloaded(
     let delays = Delays::new(config);
     let logic = if operation == Operation::Write { delays.write_logic() } else { delays.read_logic() };
     logic + (delays.pcs + transceiver) * CROSSINGS + propagation * HOPS + serialization(config, place, operation, bytes)
+}
+
+/// From the application's call to the grant of a lone write, when its first chunk may be made: what
+/// a read of the source's memory overlaps.
+pub fn until_granted(config: &Config, place: &Place, transceiver: Span, propagation: Span) -> Span {
+    let delays = Delays::new(config);
+    let hop = (delays.pcs + transceiver) * 2 + propagation;
+    let logic = delays.make_request + delays.insert + delays.iteration + delays.emit + delays.take_grant;
+    logic + hop * 2 + place.blocks(encoded::NOTIFICATION_BLOCKS + encoded::GRANT_BLOCKS)
 }

@@ -397,13 +397,15 @@ impl Host {
     }
 
     fn may_go(&self, peer: &Peer, slot: u32) -> bool {
+        let Peer { reads_active: reads, writes_active: writes, .. } = *peer;
+        let (limit, counts_other) = (self.config.active_per_pair, u8::from(self.config.active_together));
         if self.is_write(slot) {
-            return peer.writes_active < self.config.active_per_pair;
+            return writes + reads * counts_other < limit;
         }
         // A read must not overtake the pair's earlier writes, which are before it in `data` once
         // nothing of them is ungranted.
-        let writes_ahead = self.config.ordering == Ordering::Pair && peer.writes_active > 0;
-        peer.reads_active < self.config.active_per_pair && !writes_ahead
+        let writes_ahead = self.config.ordering == Ordering::Pair && writes > 0;
+        reads + writes * counts_other < limit && !writes_ahead
     }
 
     fn is_write(&self, slot: u32) -> bool {

@@ -26,7 +26,7 @@ pub mod shim;
 mod sparse;
 mod switch;
 
-pub use config::{Config, Ordering, Place, Policy};
+pub use config::{Config, Matching, Ordering, Place, Policy};
 pub use host::{Access, Host, HostIn, HostOut, Transmission, Wire};
 pub use message::{Body, Grant, Message, MessageId, Modify, Notification};
 pub use switch::{Switch, SwitchIn, SwitchOut};

@@ -15,6 +15,11 @@
 //! its own control traffic would oversubscribe every port, and the zero-queue property of 3.1.1
 //! would fail at full load.
 //!
+//! *Slots.* Continuous rounds let the chunks of different pairs end at different times. A chunk can
+//! only be granted when its source and its target are free together, so long transfers out of phase
+//! hold up a third one, whatever its priority. With [`Matching::Slotted`](crate::Matching) a round
+//! starts once a chunk time, and all ports take part.
+//!
 //! *No starvation under FCFS.* To request the best demand *with a free source* is not enough. A
 //! source and a target in constant demand, with chunks that end half a chunk apart, are never free
 //! together, so a demand between them could wait forever (`tests/scheduler.rs` builds that case). A
@@ -241,6 +246,8 @@ pub struct Scheduler {
     config: Config,
     place: Place,
     round: Span,
+    /// From the start of a slotted round to the next; zero without slots.
+    slot: Span,
     look_ahead: Span,
     /// One block on a link.
     block: Span,
@@ -331,6 +338,7 @@ impl Scheduler {
         let nodes = place.nodes as usize;
         Scheduler {
             round: crate::budget::Delays::new(&config).iteration,
+            slot: crate::budget::slot(&config, &place).unwrap_or(Span::ZERO),
             look_ahead: config.scheduler_clock.cycles(u64::from(config.look_ahead_cycles)),
             block: place.blocks(1),
             config,
@@ -447,7 +455,8 @@ impl Scheduler {
         self.round_end = issue_at;
         // A round that matched something may be followed by one that matches more; after an empty
         // one nothing changes until a port becomes free or a demand comes in.
-        self.next = if any { Some(issue_at) } else { self.earliest_eligible().map(|at| at.max(issue_at)) };
+        let next = if any { Some(issue_at) } else { self.earliest_eligible().map(|at| at.max(issue_at)) };
+        self.next = next.map(|at| self.slot_from(at));
     }
 
     /// Takes a port out of service and forgets its demands, whose tags go to `dropped`.
@@ -566,7 +575,7 @@ impl Scheduler {
         self.wanted[target.index() / 64] |= 1 << (target.0 % 64);
         self.arrays[source.index()].insert(key, Peer { port: target.0, class });
         let eligible = self.source_free_at[source.index()].max(self.target_free_at[target.index()]);
-        let start = self.round_start_for(eligible).max(now).max(self.round_end);
+        let start = self.slot_from(self.round_start_for(eligible).max(now).max(self.round_end));
         self.next = Some(self.next.map_or(start, |next| next.min(start)));
     }
 
@@ -731,6 +740,12 @@ impl Scheduler {
             self.target_free_at[target].max(source.unwrap_or(Time::MAX))
         });
         free_at.min().map(|at| self.round_start_for(at))
+    }
+
+    /// The start of the first slot that is not before `at`; `at` itself without slots.
+    #[inline]
+    fn slot_from(&self, at: Time) -> Time {
+        if self.slot == Span::ZERO { at } else { Time::ps(at.as_ps().next_multiple_of(self.slot.as_ps())) }
     }
 
     /// The earliest start of a round that may grant a port that is free at `at`.

@@ -1,7 +1,7 @@
 //! Does the host hold its side of the protocol? What it says, and when, against 3.1.1 and 3.2.1 of
 //! the paper.
 
-use base::{NodeId, Program, Rate, Span, Time};
+use base::{Bytes, NodeId, Program, Rate, Span, Time};
 use edm::{Access, Body, Config, Grant, Host, HostIn, HostOut, Place, Tag, Transmission, Wire};
 
 fn config() -> Config {
@@ -51,6 +51,27 @@ fn notified(sent: &[(Time, Transmission)]) -> Vec<(u32, u8)> {
 fn grant_of(sent: &Transmission, bytes: u16) -> Grant {
     let Wire::Notification(said) = sent.what else { panic!("{sent:?} is no notification") };
     Grant { target: said.target, id: said.id, bytes }
+}
+
+/// Three writes and three reads at once: X is for each kind, or for both together.
+#[test]
+fn reads_and_writes_share_x_only_when_they_count_together() {
+    for (active_together, at_once, after_an_answer) in [(false, 6, 0), (true, 3, 1)] {
+        let ordering = edm::Ordering::Channel;
+        let mut host = host(Config { active_together, ordering, batch: Bytes::ZERO, ..config() });
+        for tag in 0..3 {
+            submit(&mut host, Time::ZERO, 2 * tag, READ);
+            submit(&mut host, Time::ZERO, 2 * tag + 1, write(64));
+        }
+        let first = sent(&mut host, Time::ZERO);
+        assert_eq!(first.len(), at_once, "together: {active_together}");
+        // The first read is answered: a place is free for one more.
+        let Wire::Memory(request) = first[0].1.what else { panic!("{first:?}") };
+        let body = Body::ReadResponse { bytes: 64, last: true };
+        let message = edm::Message { source: PEER, target: NodeId(0), body, ..request };
+        tell(&mut host, Time::us(1), HostIn::Take { message, word: 0 });
+        assert_eq!(sent(&mut host, Time::us(1)).len(), after_an_answer, "together: {active_together}");
+    }
 }
 
 /// X active notifications a pair; what waits behind them shares the next one as far as a chunk

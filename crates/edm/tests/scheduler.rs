@@ -6,7 +6,7 @@ mod model;
 use base::{Bytes, Clock, NodeId, Rate, Span, Time};
 use edm::pcs::memory as encoded;
 use edm::scheduler::{Demand, DemandKind, Match, Refused, Scheduler};
-use edm::{Body, Config, Message, MessageId, Ordering, Place, Policy, Tag};
+use edm::{Body, Config, Matching, Message, MessageId, Ordering, Place, Policy, Tag};
 use model::Model;
 use proptest::prelude::*;
 
@@ -84,10 +84,12 @@ fn steps(nodes: u32) -> impl Strategy<Value = Vec<Step>> {
 
 fn configs() -> impl Strategy<Value = Config> {
     let orders = prop_oneof![Just(Ordering::None), Just(Ordering::Channel), Just(Ordering::Pair)];
-    (any::<bool>(), orders, 1u32..4, 0u32..7, 1u8..4, any::<bool>()).prop_map(
-        |(fcfs, ordering, iterations_per_round, look_ahead_cycles, active_per_pair, asic)| Config {
+    let matchings = prop_oneof![Just(Matching::Continuous), Just(Matching::Slotted)];
+    (any::<bool>(), orders, matchings, 1u32..4, 0u32..7, 1u8..4, any::<bool>()).prop_map(
+        |(fcfs, ordering, matching, iterations_per_round, look_ahead_cycles, active_per_pair, asic)| Config {
             policy: if fcfs { Policy::Fcfs } else { Policy::Srpt },
             ordering,
+            matching,
             iterations_per_round,
             look_ahead_cycles,
             active_per_pair,
@@ -144,7 +146,7 @@ proptest! {
                     let until = now + Span::ps(picoseconds);
                     while let Some(start) = scheduler.next_iteration().filter(|start| *start <= until) {
                         // It never sleeps through a moment at which the model would find a pair.
-                        let must_start = model.earliest_start(now).map(|at| at.max(scheduler_idle_from(&model)));
+                        let must_start = model.earliest_start(now);
                         prop_assert!(must_start.is_none_or(|at| start <= at), "{start:?} is after {must_start:?}");
                         let mut made = Vec::new();
                         scheduler.iterate(start, &mut made);
@@ -297,7 +299,7 @@ proptest! {
     /// on until no waiting demand has both of its ports free.
     #[test]
     fn iterations_reach_a_maximal_matching(config in configs(), demands in prop::collection::vec(demands(12), 1..200)) {
-        let config = Config { chunk: Bytes::new(60_000), ..config };
+        let config = Config { chunk: Bytes::new(60_000), matching: Matching::Continuous, ..config };
         let mut scheduler = Scheduler::new(config, place(12));
         let mut waiting = Vec::new();
         for demand in demands {
@@ -316,11 +318,6 @@ proptest! {
         // Each iteration but the last matches at least one more of twelve ports.
         prop_assert!(scheduler.iterations() <= 12 * 2 + 2, "{} iterations", scheduler.iterations());
     }
-}
-
-/// No round may start before the one before it is over.
-fn scheduler_idle_from(model: &Model) -> Time {
-    model.round_end()
 }
 
 /// 3.1.3: the number of iterations to a maximal matching grows like log N, not like N.
@@ -536,4 +533,42 @@ fn fcfs_serves_a_demand_between_two_ports_that_everybody_else_keeps_busy() {
             assert!(granted.is_some(), "starved among {nodes} nodes");
         }
     }
+}
+
+fn slotted() -> Config {
+    Config { matching: Matching::Slotted, iterations_per_round: 3, ..config() }
+}
+
+/// 3.1.3: a slot lets a chunk of 256 B and a grant pass (34 + 1 blocks of 0.64 ns), and is never
+/// shorter than the round that forms the next matching.
+#[test]
+fn a_slot_is_a_chunk_and_its_grant_or_a_round_if_that_is_longer() {
+    let chunk = place(4).blocks(encoded::write_blocks(256) + encoded::GRANT_BLOCKS);
+    assert_eq!(edm::budget::slot(&slotted(), &place(4)), Some(chunk));
+    let long = Config { iterations_per_round: 64, ..slotted() };
+    assert_eq!(edm::budget::slot(&long, &place(4)), Some(long.scheduler_clock.cycles(3 * 64)));
+    assert_eq!(edm::budget::slot(&config(), &place(4)), None);
+}
+
+/// Two long transfers half a chunk out of phase. A short message from the source of one to the
+/// target of the other, the most urgent of all, finds the two free together at once or never.
+#[test]
+fn slots_serve_a_short_message_that_transfers_out_of_phase_hold_up() {
+    let (chunks, asked) = (100, Time::ns(200));
+    let chunk = place(4).blocks(encoded::write_blocks(256));
+    let granted = |config: Config| {
+        let mut scheduler = Scheduler::new(config, place(4));
+        let mut issued = Vec::new();
+        scheduler.insert(Time::ZERO, write(0, 1, chunks * 256)).unwrap();
+        run_until(&mut scheduler, Time::ZERO + chunk / 2, &mut issued);
+        scheduler.insert(Time::ZERO + chunk / 2, write(2, 3, chunks * 256)).unwrap();
+        run_until(&mut scheduler, asked, &mut issued);
+        scheduler.insert(asked, Demand { tag: Tag(1), ..write(0, 3, 64) }).unwrap();
+        run_until(&mut scheduler, Time::MAX, &mut issued);
+        issued.iter().find(|issued| issued.made.demand.tag == Tag(1)).expect("it is served").at
+    };
+    assert!(granted(config()) > Time::ZERO + chunk * u64::from(chunks - 1), "only when a transfer is over");
+    let slot = edm::budget::slot(&slotted(), &place(4)).expect("it has slots");
+    let next = asked.as_ps().next_multiple_of(slot.as_ps());
+    assert_eq!(granted(slotted()), Time::ps(next) + Scheduler::new(slotted(), place(4)).round());
 }

@@ -18,7 +18,7 @@ mod stack;
 
 pub use cpu::Cpu;
 pub use delay::{DelaySource, NetworkDelay, NetworkLatency};
-pub use dram::{Dram, DramConfig};
+pub use dram::{Dram, DramConfig, RemoteAccess};
 pub use link::Link;
 pub use pcie::{PcieDirection, PcieError, PcieLinkConfig, PciePlace, PcieTraffic, PcieTree};
 pub use port::FifoPort;

@@ -1,6 +1,6 @@
 //! What a lone request costs in each design: bytes on the wire, and time.
 
-use crate::plan::{Design, Fabric, Messages, Packet, Protocol};
+use crate::plan::{Design, Fabric, Memory, Messages, Packet, Protocol};
 use base::{Bytes, Operation, Span};
 use transport::cost::{MODIFY_REQUEST, WireCost};
 use transport::fastpass;
@@ -36,11 +36,17 @@ pub(crate) fn arbiter_cost(design: &Design, operation: Operation, bytes: Bytes) 
 /// The end-to-end time of a lone request: exact for EDM, an estimate that is good enough for
 /// warnings for the rivals (a simulator measures theirs).
 pub(crate) fn unloaded(plan: &Messages, operation: Operation, bytes: Bytes) -> Span {
-    let fabric = &plan.fabric;
+    let (fabric, Memory { dram, remote }) = (&plan.fabric, plan.memory);
+    let access = |takes: bool| if takes { dram.access(bytes) } else { Span::ZERO };
+    let fetch = access(remote.fetches(operation));
     let in_fabric = match &plan.design {
         Design::Edm(edm) => {
             let place = edm::Place { nodes: fabric.nodes, rate: fabric.rate };
-            edm::cost::unloaded(&edm.config, &place, fabric.transceiver, fabric.propagation, operation, bytes)
+            let Fabric { transceiver, propagation, .. } = *fabric;
+            let granted = edm::cost::until_granted(&edm.config, &place, transceiver, propagation);
+            let gaps = edm::cost::slot_gaps(&edm.config, &place, operation, bytes);
+            edm::cost::unloaded(&edm.config, &place, transceiver, propagation, operation, bytes)
+                + fetch.saturating_sub(granted).max(gaps)
         }
         Design::Packet(packet) => {
             let request = match operation {
@@ -49,10 +55,10 @@ pub(crate) fn unloaded(plan: &Messages, operation: Operation, bytes: Bytes) -> S
                 Operation::ReadModifyWrite => Some(MODIFY_REQUEST),
             };
             let request = request.map_or(Span::ZERO, |request| one_way(packet, fabric, request));
-            request + one_way(packet, fabric, bytes)
+            fetch + request + one_way(packet, fabric, bytes)
         }
     };
-    in_fabric + plan.memory.latency
+    in_fabric + access(operation != Operation::Write) + access(remote.stores(operation))
 }
 
 /// A message from application to application: the stack, the fibre, and every packet once plus the

@@ -106,6 +106,16 @@ words! {
 }
 
 words! {
+    /// When a matching is formed.
+    MatchingName is edm::Matching {
+        /// As ports become free: chunks of different pairs begin at any time.
+        Continuous is edm::Matching::Continuous,
+        /// Once a chunk time, for all ports together, while the chunks of the last matching pass.
+        Slotted is edm::Matching::Slotted,
+    }
+}
+
+words! {
     /// What is kept in order.
     OrderingName is edm::Ordering {
         /// Nothing: messages of a pair overtake each other as the policy says. Not EDM as
@@ -143,12 +153,19 @@ table! {
         chunk: Quantity<Bytes> ["1B" to "65535B"] = Bytes::new(256),
         /// Most active notifications of an ordered pair, the paper's X (4.3: 3).
         active_per_pair: u8 [1 to 64] = 3,
+        /// Whether reads and writes of a pair count together towards `active_per_pair` (3.1.2 does
+        /// not say; each apart is ours).
+        active_together: bool = false,
         /// Which message goes first (4.3.2 has heavy-tailed sizes, for which 3.1.1 recommends
         /// SRPT).
         policy: PolicyName = edm::Policy::Srpt,
         /// What is kept in order (3.1.1, property 5).
         ordering: OrderingName = edm::Ordering::Pair,
-        /// Matching iterations before grants go out; 1 grants after every iteration (3.1.2).
+        /// When a matching is formed. 3.1.2 starts an iteration every three cycles; "the link
+        /// remains busy while forming the next maximal matching" (3.1.3) permits slots.
+        matching: MatchingName = edm::Matching::Continuous,
+        /// Matching iterations before grants go out; 1 grants after every iteration (3.1.2). By
+        /// default log2 of the nodes, rounded up, with slots (3.1.3).
         iterations: u32 [1 to 64] = 1,
         /// How many scheduler cycles before a port is free its next grant may be issued: an
         /// iteration's 3 (3.1.2) hide the round that a free port would otherwise wait for; 0 waits.
@@ -175,8 +192,10 @@ table! {
         config: edm::Config {
             chunk,
             active_per_pair,
+            active_together,
             policy,
             ordering,
+            matching,
             iterations_per_round: iterations,
             look_ahead_cycles,
             phy_clock,

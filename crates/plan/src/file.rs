@@ -7,7 +7,7 @@ use crate::blox::file::{
     SchedulerFile, SwapFile, VssdFile,
 };
 use crate::design_file::DesignFile;
-use crate::plan::{Background, BackgroundStream, Run, RunLimits, WarmUp};
+use crate::plan::{Background, BackgroundStream, Memory, Run, RunLimits, WarmUp};
 use crate::quantity::{Choice, Limit, Quantity};
 use crate::san::fabric_file::{DrivesFile, FabricKindName, PlacementName, PricesFile};
 use crate::san::file::{
@@ -19,7 +19,7 @@ use crate::sdirect::file::{ClientsFile, MachineFile, NicFile, SoftwareFile, Task
 use crate::table::table;
 use crate::wear::file::WearFile;
 use base::{Bytes, Length, Operation, Rate, Span, Time};
-use hardware::DramConfig;
+use hardware::{DramConfig, RemoteAccess};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -230,11 +230,25 @@ table! {
 
 table! {
     /// The memory behind every node.
-    MemoryFile => DramConfig {
+    MemoryFile => Memory {
         /// From a request at the controller to its first byte. Zero measures the fabric alone.
         latency: Quantity<Span> [to "1s"] = Span::ZERO,
         /// All channels together.
         bandwidth: Limit<Quantity<Rate>> ["1Mbps" to "100Tbps"] = None,
+        /// Whether a remote write ends when the target's memory has taken its data, as a local
+        /// write does; when its last byte is at the memory controller otherwise. EDM's hosts send
+        /// a write's data to the memory controller (EDM, 3.2.1).
+        stores_writes: bool = true,
+        /// Whether the data of a remote write are read from the source's memory. EDM has them in a
+        /// data buffer (3.2.1); its published simulator reads memory while the write is announced,
+        /// and before anything else in its rivals.
+        fetches_writes: bool = false,
+        /// Whether a remote read ends when the source's memory has taken its data, as in EDM's
+        /// published simulator. It ends at the application otherwise (EDM, Table 1).
+        stores_reads: bool = false,
+    } as {
+        dram: DramConfig { latency, bandwidth },
+        remote: RemoteAccess { stores_writes, fetches_writes, stores_reads },
     }
 }
 

@@ -11,7 +11,7 @@ use crate::schema::shared_schema;
 use crate::sdirect::SDirect;
 use crate::wear::Wear;
 use base::{Bytes, NodeId, Rate, Span, Time};
-use hardware::{DramConfig, EthernetStack};
+use hardware::{DramConfig, EthernetStack, RemoteAccess};
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use workload::block_trace::Inversions;
@@ -63,7 +63,7 @@ pub struct Messages {
     /// What moves the messages.
     pub design: Design,
     /// The memory behind every node.
-    pub memory: DramConfig,
+    pub memory: Memory,
     /// Sources, targets, sizes and arrivals of requests; rates are computed from `load`.
     pub workload: workload::Config,
     /// Offered load; `None` in a closed loop and with a trace.
@@ -76,6 +76,15 @@ pub struct Messages {
     pub run: Run,
     /// What breaks, in order of time.
     pub faults: Vec<Fault>,
+}
+
+/// The memory behind every node.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Memory {
+    /// Latency and bandwidth.
+    pub dram: DramConfig,
+    /// What remote requests take of it.
+    pub remote: RemoteAccess,
 }
 
 /// The rack: nodes around a switch.

@@ -95,7 +95,7 @@ fn every_key_reaches_the_plan() {
     let plan = plan(EVERY_KEY);
     let Design::Edm(edm) = plan.messages().unwrap().design else { panic!("{:?}", plan.messages().unwrap().design) };
     assert_eq!((edm.config.chunk, edm.config.batch, edm.redundant), (Bytes::new(128), Bytes::new(64), true));
-    assert_eq!((plan.seed, plan.messages().unwrap().memory.latency), (7, Span::ns(50)));
+    assert_eq!((plan.seed, plan.messages().unwrap().memory.dram.latency), (7, Span::ns(50)));
     assert_eq!(plan.messages().unwrap().workload.pattern, Pattern::RoleSplit { compute: 8 });
     assert_eq!(plan.messages().unwrap().workload.mix.len(), 4);
     assert_eq!(

@@ -335,6 +335,14 @@ impl Played {
         Played { meter, history: None, counted: Counted::Nothing(Box::new(summary)) }
     }
 
+    /// Requests that the workload intended.
+    pub fn offered(&self) -> u64 {
+        match &self.counted {
+            Counted::Requests { facts, .. } => facts.offered,
+            Counted::Nothing(_) => 0,
+        }
+    }
+
     /// Summarises the run.
     pub fn finish(self) -> Outcomes {
         let Played { meter, history, counted } = self;

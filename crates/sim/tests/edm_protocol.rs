@@ -5,7 +5,8 @@ mod support;
 
 use base::{Bytes, NodeId, Operation, Rate, Span, Time};
 use edm::pcs::memory as encoded;
-use edm::{Ordering, Policy, cost};
+use edm::{Matching, Ordering, Policy, cost};
+use hardware::RemoteAccess;
 use proptest::prelude::*;
 use record::{Outcome, Row, SpanKind};
 use sim::drive::Rig;
@@ -15,14 +16,19 @@ use support::{Plain, Script, cluster, everything_ends_once, loads, play, play_wi
 /// Both fabrics, every policy and order, and the other choices that a plan may make.
 fn configs(nodes: u32) -> impl Strategy<Value = EdmRigConfig> {
     let orders = prop_oneof![Just(Ordering::None), Just(Ordering::Channel), Just(Ordering::Pair)];
-    let design = (any::<bool>(), orders, 1u8..4, 1u32..4, 0u32..5, prop_oneof![Just(0u64), Just(64), Just(256)]);
+    let matching = prop_oneof![Just(Matching::Continuous), Just(Matching::Slotted)];
+    let scheduler = (any::<bool>(), orders, matching, 1u32..4, 0u32..5);
+    let host = (1u8..4, any::<bool>(), prop_oneof![Just(0u64), Just(64), Just(256)]);
     let memory = prop_oneof![Just((0, None)), Just((80, None)), Just((80, Some(512)))];
-    (any::<bool>(), design, memory).prop_map(move |(asic, design, (latency, bandwidth))| {
-        let (fcfs, ordering, active_per_pair, iterations_per_round, look_ahead_cycles, batch) = design;
+    (any::<bool>(), scheduler, host, memory).prop_map(move |(asic, scheduler, host, (latency, bandwidth))| {
+        let (fcfs, ordering, matching, iterations_per_round, look_ahead_cycles) = scheduler;
+        let (active_per_pair, active_together, batch) = host;
         let mut config = if asic { cluster(nodes) } else { EdmRigConfig { nodes, ..testbed() } };
         config.edm.policy = if fcfs { Policy::Fcfs } else { Policy::Srpt };
         config.edm.ordering = ordering;
+        config.edm.matching = matching;
         config.edm.active_per_pair = active_per_pair;
+        config.edm.active_together = active_together;
         config.edm.iterations_per_round = iterations_per_round;
         config.edm.look_ahead_cycles = look_ahead_cycles;
         config.edm.batch = Bytes::new(batch);
@@ -31,6 +37,15 @@ fn configs(nodes: u32) -> impl Strategy<Value = EdmRigConfig> {
         config.memory.latency = Span::ns(latency);
         config.memory.bandwidth = bandwidth.map(Rate::gbps);
         config
+    })
+}
+
+/// What remote requests may take of memory.
+fn remotes() -> impl Strategy<Value = RemoteAccess> {
+    any::<[bool; 3]>().prop_map(|[stores_writes, fetches_writes, stores_reads]| RemoteAccess {
+        stores_writes,
+        fetches_writes,
+        stores_reads,
     })
 }
 
@@ -60,8 +75,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_request_ends_once_and_its_spans_and_bytes_add_up((config, requests) in network()) {
-        let mut rig = EdmRig::new(config.clone());
+    fn every_request_ends_once_and_its_spans_and_bytes_add_up((config, requests) in network(), remote in remotes()) {
+        let mut rig = EdmRig::new(config.clone()).with_remote_access(remote);
         let (rows, summary) = play(&mut rig, &mut Script::new(&requests));
         everything_ends_once(&requests, &rows);
         for row in &rows {
@@ -86,11 +101,20 @@ proptest! {
     }
 
     #[test]
-    fn a_request_that_is_alone_takes_its_closed_form(config in configs(3), bytes in 1u64..100_000, kind in 0usize..3) {
+    fn a_request_that_is_alone_takes_its_closed_form(
+        config in configs(3),
+        remote in remotes(),
+        bytes in 1u64..100_000,
+        kind in 0usize..3,
+    ) {
         let operation = [Operation::Read, Operation::Write, Operation::ReadModifyWrite][kind];
-        let mut rig = EdmRig::new(config);
+        let place = edm::Place { nodes: config.nodes, rate: config.rate };
+        // A demand may wait for its slot.
+        let slot = edm::budget::slot(&config.edm, &place).unwrap_or(Span::ps(1));
+        let mut rig = EdmRig::new(config).with_remote_access(remote);
         let (rows, _) = play(&mut rig, &mut Script::new(&[(Time::ns(3), 0, 2, operation, bytes)]));
-        prop_assert_eq!(rows[0].latency(), rows[0].unloaded);
+        let (took, alone) = (rows[0].latency(), rows[0].unloaded);
+        prop_assert!(alone <= took && took < alone + slot, "{:?} takes {}, not {}", rows[0], took, alone);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! DCTCP, DCQCN with PFC, and pFabric in their rigs.
 
 use base::{Bytes, NodeId, Operation, Rate, Seed, Span, Time};
-use hardware::{DramConfig, EthernetStack};
+use hardware::{DramConfig, EthernetStack, RemoteAccess};
 use proptest::prelude::*;
 use record::SpanKind;
 use sim::drive::{Rig, Ticket};
@@ -23,6 +23,7 @@ fn network(nodes: u32, stack: EthernetStack) -> PacketRigConfig {
         stack,
         read_request_bytes: Bytes::new(8),
         memory: DramConfig { latency: Span::ZERO, bandwidth: None },
+        remote: RemoteAccess::default(),
         cut_through: false,
         wire_check: false,
         seed: Seed(1),
@@ -185,17 +186,40 @@ fn a_window_that_is_too_small_shows_as_schedule() {
     assert_eq!(ended.spans().get(SpanKind::Serialization), data * 4, "three on the first link, the last on the second");
 }
 
+/// A read takes its target's memory once. What else a remote request takes of memory comes before
+/// its message is sent, or after the last one has arrived.
 #[test]
-fn memory_of_the_target_counts_once_a_read_and_never_a_write() {
+fn remote_requests_take_the_memories_that_they_access() {
     let memory = DramConfig { latency: Span::ns(82), bandwidth: Some(Rate::gbps(512)) };
-    let config = PacketRigConfig { memory, ..network(2, EthernetStack::ROCE) };
-    let memory_of = |operation, bytes| {
-        let (ended, _) = packet::lone(rivals::dcqcn(&dcqcn_config(), &config), operation, Bytes::new(bytes));
-        ended.spans().get(SpanKind::Memory)
-    };
-    assert_eq!(memory_of(Operation::Read, 64), Span::ns(83));
-    assert_eq!(memory_of(Operation::ReadModifyWrite, 8), Span::ps(82_125));
-    assert_eq!(memory_of(Operation::Write, 64), Span::ZERO);
+    let of = |fetches_writes, stores_writes, stores_reads| RemoteAccess { fetches_writes, stores_writes, stores_reads };
+    for (remote, reads, writes) in [
+        (of(false, false, false), 1, 0),
+        (of(false, true, false), 1, 1),
+        (of(true, true, false), 1, 2),
+        (of(true, true, true), 2, 2),
+    ] {
+        let config = PacketRigConfig { memory, remote, ..network(2, EthernetStack::ROCE) };
+        let without = PacketRigConfig { remote: of(false, false, false), ..config };
+        let (one, word) = (Span::ns(83), Span::ps(82_125));
+        for (operation, bytes, accesses, added) in [
+            (Operation::Read, 64, one * reads, one * (reads - 1)),
+            (Operation::Write, 64, one * writes, one * writes),
+            (Operation::ReadModifyWrite, 8, word, Span::ZERO),
+        ] {
+            let bytes = Bytes::new(bytes);
+            let run = |config: &PacketRigConfig| {
+                let rig = rivals::dcqcn(&dcqcn_config(), config);
+                let unloaded = rig.unloaded(operation, bytes).expect("every rival knows it");
+                let (ended, _) = packet::lone(rig, operation, bytes);
+                let took = ended.end.saturating_since(Time::ZERO);
+                assert_eq!(took, unloaded, "{operation:?} with {remote:?}");
+                (took, ended.spans().get(SpanKind::Memory))
+            };
+            let (took, spans) = run(&config);
+            assert_eq!(spans, accesses, "{operation:?} with {remote:?}");
+            assert_eq!(took, run(&without).0 + added);
+        }
+    }
 }
 
 fn cost_holds<H: Host, S: Switch>(make: impl Fn() -> PacketRig<H, S>, cost: impl Fn(Operation, Bytes) -> WireCost) {

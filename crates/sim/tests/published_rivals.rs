@@ -3,7 +3,7 @@
 //! prints ours.
 
 use base::{Bytes, NodeId, Operation, Rate, Seed, Span, Time};
-use hardware::{DramConfig, EthernetStack};
+use hardware::{DramConfig, EthernetStack, RemoteAccess};
 use plan::{Design, Protocol};
 use sim::drive::{Rig, Ticket};
 use sim::rigs::packet::{Bench, PacketRig, PacketRigConfig};
@@ -19,6 +19,7 @@ fn network(nodes: u32, rate: Rate, stack: EthernetStack) -> PacketRigConfig {
         stack,
         read_request_bytes: Bytes::new(8),
         memory: DramConfig { latency: Span::ZERO, bandwidth: None },
+        remote: RemoteAccess::default(),
         cut_through: false,
         wire_check: false,
         seed: Seed(1),

@@ -53,6 +53,8 @@ pub struct Model {
     source_free_at: Vec<Time>,
     target_free_at: Vec<Time>,
     round: Span,
+    /// Rounds start at its multiples, if there is one.
+    slot: Option<Span>,
     look_ahead: Span,
     round_end: Time,
     /// Grants in a row past the best demand of each target.
@@ -70,6 +72,7 @@ impl Model {
             source_free_at: free.clone(),
             target_free_at: free,
             round: config.scheduler_clock.cycles(3 * u64::from(config.iterations_per_round)),
+            slot: edm::budget::slot(&config, &place),
             look_ahead: config.scheduler_clock.cycles(u64::from(config.look_ahead_cycles)),
             round_end: Time::ZERO,
             passed_over: vec![0; place.nodes as usize],
@@ -78,10 +81,6 @@ impl Model {
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
-    pub fn round_end(&self) -> Time {
-        self.round_end
-    }
-
     pub fn insert(&mut self, demand: Demand) -> Result<(), Refused> {
         let Demand { source, target, .. } = demand;
         let limit = self.config.active_per_pair;
@@ -148,13 +147,16 @@ impl Model {
         queue
     }
 
-    /// The earliest start of a round, not before `now`, that would match something.
+    /// The earliest start of a round, neither before `now` nor before the end of the last one, that
+    /// would match something.
     pub fn earliest_start(&self, now: Time) -> Option<Time> {
         let free_at = |head: Waiting| {
             self.source_free_at[head.demand.source.index()].max(self.target_free_at[head.demand.target.index()])
         };
         let at = (0..self.place.nodes).flat_map(|target| self.queue(NodeId(target))).map(free_at).min()?;
-        Some(Time::ps(at.as_ps().saturating_sub((self.round + self.look_ahead).as_ps())).max(now))
+        let free = Time::ps(at.as_ps().saturating_sub((self.round + self.look_ahead).as_ps()));
+        let start = free.max(now).max(self.round_end);
+        Some(self.slot.map_or(start, |slot| Time::ps(start.as_ps().next_multiple_of(slot.as_ps()))))
     }
 
     pub fn round(&mut self, start: Time) -> Vec<Match> {

@@ -54,6 +54,9 @@ impl Resolver<'_> {
         if table.batch.is_none() {
             edm.config.batch = edm.config.chunk;
         }
+        if table.iterations.is_none() && edm.config.matching == edm::Matching::Slotted {
+            edm.config.iterations_per_round = fabric.nodes.max(2).next_power_of_two().ilog2();
+        }
         if u64::from(fabric.nodes) > EDM_NODES_MAX && self.sound(&["fabric"]) {
             let allowed = format!("2..={EDM_NODES_MAX} with design edm");
             self.report("fabric.nodes", Problem::out_of_range(fabric.nodes, allowed));

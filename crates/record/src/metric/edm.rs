@@ -22,6 +22,11 @@ super::metrics! {
     /// nothing was announced.
     notification_bits_per_data_bit: Sample ["ratio"];
 
+    /// Writes a microsecond that the uplinks of the nodes which ask were sending, requests and
+    /// notifications included: what the direction of the requests could carry if answers cost
+    /// nothing. By the shares of the mix. Of the pattern `role-split` only.
+    writes_per_uplink_us: Sample ["1/us"] whole "links count from the begin of the run";
+
     /// Frames that hosts handed to their MAC.
     background_frames_sent: Count ["frames"];
     /// Frames that reached their receiver.

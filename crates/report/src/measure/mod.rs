@@ -16,7 +16,7 @@
 //!
 //! and any of `where` (which points it sees: labels and `design`, each equal to a value, to one of
 //! a list, or inside `{ at_least = 0.1, at_most = 0.9 }`), `reduce` (`only`, the default of
-//! `metric`, `sum` and `published`; `max`, `min`, `mean`, `median`, `list`; `all` for truths), then
+//! `metric`, `sum` and `published`; `max`, `min`, `mean`, `median`, `list`; `all` or `any` for truths), then
 //! `subtract = M`, `divide_by = M`, `scale = 0.001`, applied to the reduced value in this order,
 //! element by element when it is a list. `where` narrows what the node itself sees, not what it is
 //! divided by.
@@ -182,10 +182,12 @@ pub enum Reduce {
     List,
     /// Truths only: whether all of them hold.
     All,
+    /// Truths only: whether one of them holds.
+    Any,
 }
 
 impl Reduce {
-    const ALL: [(&str, Reduce); 7] = [
+    const ALL: [(&str, Reduce); 8] = [
         ("only", Reduce::Only),
         ("max", Reduce::Max),
         ("min", Reduce::Min),
@@ -193,5 +195,6 @@ impl Reduce {
         ("median", Reduce::Median),
         ("list", Reduce::List),
         ("all", Reduce::All),
+        ("any", Reduce::Any),
     ];
 }

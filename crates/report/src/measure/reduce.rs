@@ -9,7 +9,8 @@ pub(super) fn reduce(reduce: Reduce, mut values: Vec<Value>) -> Result<Value, Mi
         Reduce::List => Ok(Value::List(values)),
         Reduce::Only if values.len() == 1 => Ok(values.remove(0)),
         Reduce::Only => Err(Missing::Several { count: values.len(), what: "values".to_owned() }),
-        Reduce::All => all(&values),
+        Reduce::All => truths(&values, |truths| !truths.contains(&false)),
+        Reduce::Any => truths(&values, |truths| truths.contains(&true)),
         _ => number(reduce, &mut numbers(&values)?).map(Value::Number),
     }
 }
@@ -36,15 +37,13 @@ fn numbers(values: &[Value]) -> Result<Vec<f64>, Missing> {
     values.iter().map(read).collect()
 }
 
-fn all(values: &[Value]) -> Result<Value, Missing> {
-    let mut holds = true;
-    for value in values {
-        match value {
-            Value::Truth(truth) => holds &= truth,
-            other => return Err(Missing::Shape { wanted: "true or false", got: other.shape() }),
-        }
-    }
-    Ok(Value::Truth(holds))
+fn truths(values: &[Value], judge: impl FnOnce(&[bool]) -> bool) -> Result<Value, Missing> {
+    let read = |value: &Value| match value {
+        Value::Truth(truth) => Ok(*truth),
+        other => Err(Missing::Shape { wanted: "true or false", got: other.shape() }),
+    };
+    let read: Vec<bool> = values.iter().map(read).collect::<Result<_, _>>()?;
+    Ok(Value::Truth(judge(&read)))
 }
 
 #[cfg(test)]
@@ -71,7 +70,10 @@ mod tests {
         let mixed = vec![Value::Truth(true), Value::Number(1.0)];
         assert!(reduce(Reduce::All, mixed.clone()).is_err());
         assert!(reduce(Reduce::Max, mixed).is_err());
-        assert_eq!(reduce(Reduce::All, vec![Value::Truth(true), Value::Truth(false)]).unwrap(), Value::Truth(false));
+        for (truths, all, any) in [([true, false], false, true), ([true; 2], true, true), ([false; 2], false, false)] {
+            let reduced = |how| reduce(how, truths.map(Value::Truth).to_vec()).unwrap();
+            assert_eq!((reduced(Reduce::All), reduced(Reduce::Any)), (Value::Truth(all), Value::Truth(any)));
+        }
     }
 
     proptest! {

@@ -21,6 +21,7 @@ mod flight;
 mod flights;
 mod grants;
 mod inside;
+mod memories;
 mod nodes;
 mod plan;
 mod planes;
@@ -43,9 +44,10 @@ use edm::{Access, Host, HostIn, HostOut, Place, SwitchIn, SwitchOut, Tag, cost};
 use encoder::Encoder;
 use flight::{Flight, Kind};
 use flights::Flights;
-use hardware::{Dram, Link};
+use hardware::{Dram, Link, RemoteAccess};
 use inside::Probes;
 use kernel::Soon;
+use memories::Fetches;
 use nodes::{IDLE, Node, Pace};
 use planes::Planes;
 use record::Outcome;
@@ -91,6 +93,10 @@ pub struct EdmRig {
     probes: Probes,
     scratch: Scratch,
     encoder: Encoder,
+    /// What remote requests take of the memories; nothing of those that take no time.
+    remote: RemoteAccess,
+    /// When the answer that is being taken is in memory; zero if it need not be.
+    stored_at: Time,
 }
 
 type Ctx<'a, 'b> = &'a mut Context<'b, EdmEvent>;
@@ -105,6 +111,7 @@ impl EdmRig {
         let node = |id| Node {
             host: Host::new(NodeId(id), config.edm, place),
             memory: Dram::new(config.memory),
+            fetches: Fetches::default(),
             mirror: config.redundant.then(|| Mirror::new(config.nodes)),
         };
         let costs = claims::Costs::new(&delays, &place, config.transceiver, config.propagation);
@@ -119,8 +126,15 @@ impl EdmRig {
             probes: Probes::default(),
             scratch: Scratch::default(),
             encoder: Encoder::new(config.wire_check),
+            remote: RemoteAccess::default(),
+            stored_at: Time::ZERO,
             config,
         }
+    }
+
+    /// The same whose remote requests take these accesses of the memories.
+    pub fn with_remote_access(self, remote: RemoteAccess) -> EdmRig {
+        EdmRig { remote: remote.in_memory(&self.config.memory), ..self }
     }
 
     /// Hands a request with its exact access to its source; [`Rig::issue`] for those who choose
@@ -130,6 +144,9 @@ impl EdmRig {
         let tag = self.tracks.open(context.now, track::Ends { source, target }, track);
         if !self.paces[source.index()].up {
             return self.end(tag, Outcome::Lost, context.now, context);
+        }
+        if self.remote != RemoteAccess::default() {
+            self.fetch_data(tag, source, &access, context.now);
         }
         self.tell_host(source, HostIn::Submit { tag: Tag(tag), target, access }, context);
     }
@@ -150,7 +167,7 @@ impl EdmRig {
                     if let Some(answers) = &mut self.probes.answers {
                         answers.insert(self.tracks[tag.0 as usize].ticket, word);
                     }
-                    self.end(tag.0, Outcome::Finished, context.now, context);
+                    self.end(tag.0, Outcome::Finished, context.now.max(self.stored_at), context);
                 }
                 HostOut::Null { tag } => self.end(tag.0, Outcome::TimedOut, context.now, context),
                 HostOut::Written => {}
@@ -293,6 +310,7 @@ impl Rig for EdmRig {
             }
             EdmEvent::AtSwitch(flight) => self.at_switch(flight, context),
             EdmEvent::AtHost(flight) => self.at_host(flight, context),
+            EdmEvent::Fetched(flight) => self.fetched(flight, context),
             EdmEvent::Match => self.match_all(context),
             EdmEvent::Emit(plane) => self.emit(usize::from(plane), context),
             EdmEvent::Timer(node) => self.timer(node, context),
@@ -315,14 +333,22 @@ impl Rig for EdmRig {
     }
 
     fn unloaded(&self, operation: Operation, bytes: Bytes) -> Option<Span> {
-        let config = &self.config;
-        let fabric =
-            cost::unloaded(&config.edm, &self.timing.place, config.transceiver, config.propagation, operation, bytes);
-        if operation == Operation::Write {
-            return Some(fabric);
-        }
-        let read = if operation == Operation::Read { bytes } else { Bytes::new(8) };
-        Some(fabric + Dram::new(config.memory).submit(Time::ZERO, read).saturating_since(Time::ZERO))
+        let EdmRigConfig { edm, transceiver, propagation, memory, .. } = &self.config;
+        let place = &self.timing.place;
+        let access = |takes: bool, bytes| if takes { memory.access(bytes) } else { Span::ZERO };
+        let fabric = cost::unloaded(edm, place, *transceiver, *propagation, operation, bytes);
+        let before = match operation {
+            Operation::Write => access(self.remote.fetches_writes, bytes).saturating_sub(cost::until_granted(
+                edm,
+                place,
+                *transceiver,
+                *propagation,
+            )),
+            Operation::Read => memory.access(bytes),
+            Operation::ReadModifyWrite => memory.access(Bytes::new(8)),
+        };
+        let delayed = before.max(cost::slot_gaps(edm, place, operation, bytes));
+        Some(fabric + delayed + access(self.remote.stores(operation), bytes))
     }
 
     fn link_busy(&self, out: &mut Vec<Span>) {

@@ -23,7 +23,7 @@ use super::seat::Seat;
 use crate::drive::{Context, Rig, Ticket};
 use crate::slab::Slab;
 use base::{Bytes, NodeId, Operation, Rate, Request, Seed, Span, Time};
-use hardware::{Dram, DramConfig, EthernetStack, Link};
+use hardware::{Dram, DramConfig, EthernetStack, Link, RemoteAccess};
 use record::metric::{self, Meter};
 use record::{Ledger, Place as At, SpanKind};
 use std::collections::BTreeMap;
@@ -50,6 +50,8 @@ pub struct PacketRigConfig {
     pub read_request_bytes: Bytes,
     /// Every node's memory.
     pub memory: DramConfig,
+    /// What remote requests take of it.
+    pub remote: RemoteAccess,
     /// Whether the switch begins with a packet once its header is in; it waits for the last bit
     /// otherwise.
     pub cut_through: bool,
@@ -68,7 +70,8 @@ impl PacketRigConfig {
             propagation: plan.fabric.propagation,
             stack: rival.stack,
             read_request_bytes: Bytes::new(plan::READ_REQUEST.count()),
-            memory: plan.memory,
+            memory: plan.memory.dram,
+            remote: plan.memory.remote,
             cut_through: false,
             wire_check,
             seed: seed.child("fabric"),
@@ -76,7 +79,8 @@ impl PacketRigConfig {
     }
 }
 
-/// The end-to-end time of a lone request.
+/// The end-to-end time of a lone request, without the accesses to memory of
+/// [`PacketRigConfig::remote`], which come before and after it.
 pub type Unloaded = Box<dyn Fn(Operation, Bytes) -> Span + Send>;
 
 /// The rig's own events.
@@ -96,6 +100,8 @@ pub enum PacketEvent {
     SwitchWake,
     /// The memory has answered this transfer's request.
     Answer(u32),
+    /// The source's memory has the data of this transfer's write.
+    Fetched(u32),
 }
 
 /// A host program with its link and its memory.
@@ -280,6 +286,9 @@ impl<H: Host, S: Switch> Rig for PacketRig<H, S> {
             busy_at_submit: Span::ZERO,
             own: Span::ZERO,
         });
+        if self.remote().fetches(request.operation) {
+            return self.fetch_write(id, request, context);
+        }
         self.submit(id, request.target, bytes, context);
     }
 
@@ -295,11 +304,14 @@ impl<H: Host, S: Switch> Rig for PacketRig<H, S> {
             PacketEvent::HostWake(node) => self.wake_host(node, context),
             PacketEvent::SwitchWake => self.wake_switch(context),
             PacketEvent::Answer(id) => self.answer(id, context),
+            PacketEvent::Fetched(id) => self.fetched(id, context),
         }
     }
 
     fn unloaded(&self, operation: Operation, bytes: Bytes) -> Option<Span> {
-        Some((self.unloaded)(operation, bytes))
+        let access = |takes: bool| if takes { self.config.memory.access(bytes) } else { Span::ZERO };
+        let around = access(self.config.remote.fetches(operation)) + access(self.config.remote.stores(operation));
+        Some((self.unloaded)(operation, bytes) + around)
     }
 
     fn link_busy(&self, out: &mut Vec<Span>) {

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use base::{Bytes, NodeId, Operation, Rate, Seed, Span, Time};
-use hardware::{DramConfig, EthernetStack};
+use hardware::{DramConfig, EthernetStack, RemoteAccess};
 use sim::rigs::packet::{Bench, PacketRig, PacketRigConfig};
 use transport::{Host, Switch};
 
@@ -19,6 +19,7 @@ pub fn network(nodes: u32) -> PacketRigConfig {
         stack: EthernetStack::RAW,
         read_request_bytes: Bytes::new(8),
         memory: DramConfig { latency: Span::ns(50), bandwidth: Some(Rate::gbps(400)) },
+        remote: RemoteAccess::default(),
         cut_through: false,
         wire_check: true,
         seed: Seed(1),

@@ -18,6 +18,7 @@ impl EdmRig {
             return;
         }
         match flight.kind() {
+            Kind::Grant if self.remote.fetches_writes => self.granted(flight, context),
             Kind::Grant => self.tell_host(node, HostIn::Granted(flight.grant()), context),
             Kind::Request(Stage::Granted, _) if self.memory_takes_time() => self.asked(flight, context),
             Kind::Request(stage, _) => {
@@ -53,10 +54,15 @@ impl EdmRig {
     }
 
     fn take(&mut self, chunk: Flight, context: Ctx) {
-        self.tell_host(chunk.node(), HostIn::Take { message: chunk.message(), word: chunk.word() }, context);
+        let (node, tag, now) = (chunk.node(), chunk.tag(), context.now);
+        if self.remote.stores_reads && chunk.kind() == Kind::ResponseEnd {
+            self.stored_at = self.store(tag, node, now);
+        }
+        self.tell_host(node, HostIn::Take { message: chunk.message(), word: chunk.word() }, context);
         if chunk.kind() == Kind::WriteEnd {
-            self.tracks[chunk.tag().0 as usize].arrived();
-            self.end(chunk.tag().0, Outcome::Finished, context.now, context);
+            self.tracks[tag.0 as usize].arrived();
+            let end = if self.remote.stores_writes { self.store(tag, node, now) } else { now };
+            self.end(tag.0, Outcome::Finished, end, context);
         }
     }
 

@@ -12,6 +12,8 @@ pub enum EdmEvent {
     AtSwitch(u32),
     /// A flight has passed the receiver's pipeline.
     AtHost(u32),
+    /// A granted flight's data are in the buffer of its host.
+    Fetched(u32),
     /// The switches want to match.
     Match,
     /// A switch's grants reach the egress ports.

@@ -331,6 +331,11 @@ impl Flight {
     pub fn id(&self) -> MessageId {
         MessageId((self.kept.label >> ID_AT) as u8)
     }
+    /// Whether it is a grant for a write: those have the top bit of their number set.
+    #[inline]
+    pub fn is_for_write(&self) -> bool {
+        self.kind() == Kind::Grant && self.id().0 & 0x80 != 0
+    }
     /// What it asks for, announces, permits or carries.
     #[inline]
     pub fn bytes(&self) -> u32 {

@@ -107,7 +107,7 @@ impl EdmRig {
     }
 
     pub(super) fn memory_takes_time(&self) -> bool {
-        self.config.memory.latency > Span::ZERO || self.config.memory.bandwidth.is_some()
+        self.config.memory.takes_time()
     }
 
     #[inline(always)]

@@ -1,5 +1,6 @@
 //! The nodes of a rack.
 
+use super::memories::Fetches;
 use crate::rigs::seat::Alarm;
 use base::Time;
 use edm::Host;
@@ -10,6 +11,8 @@ use hardware::Dram;
 pub struct Node {
     pub host: Host,
     pub memory: Dram,
+    /// Reads of it for its own writes.
+    pub fetches: Fetches,
     /// Present when there are two planes.
     pub mirror: Option<Mirror>,
 }

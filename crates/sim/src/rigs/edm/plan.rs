@@ -12,7 +12,8 @@ use record::metric::{self, Meter};
 /// Plays EDM under the load of `plan`.
 pub(crate) fn play(plan: &Messages, edm: &plan::Edm, stage: Stage<'_>) -> Result<Played, RunError> {
     let (seed, wire_check) = (stage.seed(), stage.options.wire_check);
-    let mut rig = EdmRig::new(EdmRigConfig::of(plan, edm, seed, wire_check));
+    let rig = EdmRig::new(EdmRigConfig::of(plan, edm, seed, wire_check));
+    let mut rig = rig.with_remote_access(plan.memory.remote);
     let mut played = stage.play_messages(plan, &mut rig)?;
     measure_matching(plan, edm, seed, &mut played.meter);
     Ok(played)
@@ -27,7 +28,7 @@ impl EdmRigConfig {
             rate: plan.fabric.rate,
             propagation: plan.fabric.propagation,
             transceiver: plan.fabric.transceiver,
-            memory: plan.memory,
+            memory: plan.memory.dram,
             redundant: edm.redundant,
             faults: plan.faults.iter().filter_map(Fault::of).collect(),
             background: plan.background.clone().map(|frames| Background {

@@ -14,6 +14,7 @@ impl EdmEvent {
         match self {
             EdmEvent::AtSwitch(number)
             | EdmEvent::AtHost(number)
+            | EdmEvent::Fetched(number)
             | EdmEvent::Fault(number)
             | EdmEvent::Burst(number)
             | EdmEvent::FrameAtEgress(number) => number,

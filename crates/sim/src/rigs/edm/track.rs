@@ -8,7 +8,7 @@
 
 use super::claims::Costs;
 use crate::slab::FreeNumbers;
-use base::{NodeId, Span, Time};
+use base::{Bytes, NodeId, Span, Time};
 use edm::pcs::memory as encoded;
 use edm::{Access, Body, Config, Tag, Transmission, Wire};
 use prefetch_index::prefetch_index;
@@ -64,6 +64,10 @@ const KEPT: u8 = 16;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rare {
     pub(super) memory: Span,
+    /// What it took to store its data where they have arrived.
+    stored: Span,
+    /// The size of its data.
+    bytes: Bytes,
     /// What its /N/ or request lost to frames on its own uplink.
     pub(super) control_on_link: Span,
     /// What its last chunk lost to frames on its own uplink.
@@ -139,6 +143,22 @@ impl Tracks {
     pub fn memory_read(&mut self, tag: Tag, span: Span) {
         self.rare(tag).memory = span;
     }
+    /// The memory at the end of a request's way took so long.
+    pub fn stored(&mut self, tag: Tag, span: Span) {
+        self.rare(tag).stored = span;
+    }
+    /// A request moves so much.
+    pub fn keep_bytes(&mut self, tag: Tag, bytes: Bytes) {
+        self.rare(tag).bytes = bytes;
+    }
+    /// What a request moves, if that was kept.
+    pub fn kept_bytes(&self, tag: Tag) -> Bytes {
+        self.rare.get(tag.0 as usize).map_or(Bytes::ZERO, |rare| rare.bytes)
+    }
+    /// When the host made the control message of a request.
+    pub fn taken_up(&self, tag: Tag) -> Time {
+        self.slots[tag.0 as usize].start
+    }
     /// The control message of a request took so much longer on a shared uplink than its blocks.
     pub fn control_interleaved(&mut self, tag: Tag, waited: Span) {
         self.rare(tag).control_on_link = waited;
@@ -165,6 +185,8 @@ impl Tracks {
         if outcome == Outcome::Finished {
             let rare = self.rare.get(tag as usize).copied().unwrap_or_default();
             track.claim_path(&rare, ends, &self.costs, &mut ledger);
+            let receiver = if track.has(IS_WRITE) { ends.target } else { ends.source };
+            ledger.claim(SpanKind::Memory, end - rare.stored, end, At::Memory(receiver.0));
         } else {
             // Nobody knows what became of it: its host has waited for an answer.
             ledger.claim(SpanKind::Schedule, start, end, host);
@@ -186,8 +208,9 @@ impl Tracks {
         before.flags &= !FOLLOWED;
         let before = *before;
         self.slots[tag as usize].follow(&before);
-        if let Some(Rare { control_on_link, .. }) = self.rare.get(lead as usize).copied() {
-            self.rare(Tag(tag)).control_on_link = control_on_link;
+        if let Some(Rare { control_on_link, memory, .. }) = self.rare.get(lead as usize).copied() {
+            let rare = self.rare(Tag(tag));
+            (rare.control_on_link, rare.memory) = (control_on_link, memory);
         }
         if before.has(ENDED) {
             self.reuse(lead, now);

@@ -2,7 +2,8 @@
 
 use super::{Events, Flight, Leg, PacketEvent, PacketRig, Transfer, WORD};
 use crate::drive::Ended;
-use base::{Bytes, NodeId, Operation, Request, Span};
+use base::{Bytes, NodeId, Operation, Request, Span, Time};
+use hardware::RemoteAccess;
 use record::{Outcome, Place as At, SpanKind};
 use transport::{Host, HostIn, Message, Switch};
 
@@ -34,20 +35,49 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
         let Transfer { leg, request, .. } = self.transfers[id];
         match leg {
             Leg::Ask => self.access_memory(id, &request, events),
-            Leg::Last => self.end(id, events),
+            Leg::Last => self.store(id, &request, flight.packet.target, events),
         }
+    }
+
+    /// What remote requests take of a memory that takes time.
+    pub(super) fn remote(&self) -> RemoteAccess {
+        self.config.remote.in_memory(&self.config.memory)
+    }
+
+    /// Reads the data of a write, which are sent when they are there.
+    pub(super) fn fetch_write(&mut self, id: u32, request: &Request, events: Events) {
+        let done = self.access(id, request.source, request.bytes, events);
+        events.at(done, PacketEvent::Fetched(id));
+    }
+
+    pub(super) fn fetched(&mut self, id: u32, events: Events) {
+        let Request { target, bytes, .. } = self.transfers[id].request;
+        self.submit(id, target, bytes, events);
+    }
+
+    /// The data are at `receiver`: the request ends there, or in its memory.
+    fn store(&mut self, id: u32, request: &Request, receiver: NodeId, events: Events) {
+        let stores = self.remote().stores(request.operation);
+        let end = if stores { self.access(id, receiver, request.bytes, events) } else { events.now };
+        self.end(id, end, events);
+    }
+
+    /// Accesses the memory of `node` for a transfer; returns when that is done.
+    fn access(&mut self, id: u32, node: NodeId, size: Bytes, events: Events) -> Time {
+        let done = self.places[node.index()].memory.submit(events.now, size);
+        self.transfers[id].ledger.claim(SpanKind::Memory, events.now, done, At::Memory(node.0));
+        done
     }
 
     fn access_memory(&mut self, id: u32, request: &Request, events: Events) {
         let size = if request.operation == Operation::Read { request.bytes } else { WORD };
-        let done = self.places[request.target.index()].memory.submit(events.now, size);
-        self.transfers[id].ledger.claim(SpanKind::Memory, events.now, done, At::Memory(request.target.0));
+        let done = self.access(id, request.target, size, events);
         events.at(done, PacketEvent::Answer(id));
     }
 
-    fn end(&mut self, id: u32, events: Events) {
+    fn end(&mut self, id: u32, end: Time, events: Events) {
         let Transfer { ticket, start, ledger, .. } = self.transfers.remove(id);
-        events.end(Ended { ticket, outcome: Outcome::Finished, start, end: events.now, ledger });
+        events.end(Ended { ticket, outcome: Outcome::Finished, start, end, ledger });
     }
 
     /// Claims the time since the message was submitted. Before its completing packet left, the

@@ -3,6 +3,7 @@
 use super::lone::request_of_messages;
 use crate::rigs::packet::{PacketRig, PacketRigConfig, Path, Unloaded, unloaded_by_simulation};
 use base::{Bytes, NodeId, Span};
+use hardware::RemoteAccess;
 use transport::config::CreditBased;
 use transport::credit_based as credits;
 use transport::framing::Framing;
@@ -17,7 +18,7 @@ pub fn cxl(config: &CreditBased, rig: &PacketRigConfig) -> CreditBasedRig {
     let unloaded = if never_out_of_credits(config, rig) {
         request_of_messages(rig, move |at, bytes| at + credit_based_message(&copy, &network, bytes))
     } else {
-        let pair = PacketRigConfig { nodes: 2, ..network };
+        let pair = PacketRigConfig { nodes: 2, remote: RemoteAccess::default(), ..network };
         unloaded_by_simulation(move || credit_based_rig(&copy, &pair, Box::new(|_, _| Span::ZERO)))
     };
     credit_based_rig(config, rig, unloaded)

@@ -2,7 +2,7 @@
 
 use crate::rigs::packet::{Departures, Pacing, PacketRigConfig, Path, Unloaded, WORD};
 use base::{Bytes, NodeId, Operation, Span, Time};
-use hardware::{Dram, DramConfig};
+use hardware::Dram;
 use transport::cost::{MODIFY_REQUEST, Part, Train};
 
 /// The nodes of a network.
@@ -23,16 +23,12 @@ pub(super) fn closed_form(
         let message = |part, bytes| path.lone_message(&train(part, bytes), &departures);
         let (ask, access) = match operation {
             Operation::Write => return message(Part::Write, bytes),
-            Operation::Read => (request, lone_access(&memory, bytes)),
-            Operation::ReadModifyWrite => (MODIFY_REQUEST, lone_access(&memory, WORD)),
+            Operation::Read => (request, memory.access(bytes)),
+            Operation::ReadModifyWrite => (MODIFY_REQUEST, memory.access(WORD)),
         };
         let acknowledged = path.serialization(train(Part::Ask, ask).acknowledgement);
         message(Part::Ask, ask) + access.max(acknowledged) + message(Part::Answer, bytes)
     })
-}
-
-fn lone_access(memory: &DramConfig, bytes: Bytes) -> Span {
-    memory.latency + memory.bandwidth.map_or(Span::ZERO, |bandwidth| bandwidth.span_of(bytes))
 }
 
 /// The time of a lone request whose messages, submitted at a time, are there at `message` of that
