@@ -40,6 +40,8 @@ pub enum Command {
     Sweep(SweepArguments),
     /// Play the published experiments that are shipped, and give a verdict on each claim
     Reproduce(ReproduceArguments),
+    /// Search the parameters that a paper does not print for values at which its claims hold
+    Settle(SettleArguments),
     /// Show the published claims with our values and verdicts
     Claims(ClaimsArguments),
     /// Fit a drive's model to what fio measured, and print the error on the points that the fit did
@@ -207,6 +209,35 @@ pub struct SweepArguments {
     /// (`--index $SLURM_ARRAY_TASK_ID/8`), all into one folder
     #[arg(long, value_name = "I/N", conflicts_with = "force")]
     pub index: Option<Share>,
+}
+
+/// `rackweave settle`
+#[derive(Debug, Args)]
+pub struct SettleArguments {
+    /// What to settle: a design, an experiment or a claim: `edm`, `edm/fig6`, `edm.fig6.throughput`
+    #[arg(value_name = "DESIGN[/FIGURE]|CLAIM")]
+    pub selection: String,
+    /// Points that cover the whole box, beside the defaults
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub points: u32,
+    /// Points around the nearest after them
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(..=65_536))]
+    pub around: u32,
+    /// Size of the runs
+    #[arg(long, default_value = "quick")]
+    pub scale: Scale,
+    /// Folder of the results; must not exist, unless the search is resumed
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Go on with a search in its folder
+    #[arg(long)]
+    pub resume: bool,
+    /// Points at a time; as many as there are cores when not given
+    #[arg(long, value_name = "N", value_parser = jobs)]
+    pub jobs: Option<usize>,
+    /// Folder of experiments, in place of those of the program
+    #[arg(long, value_name = "DIR")]
+    pub experiments: Option<PathBuf>,
 }
 
 /// `rackweave reproduce`

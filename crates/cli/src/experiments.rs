@@ -129,19 +129,40 @@ impl Library {
     pub fn experiment(&self, name: &str, scale: Scale) -> Result<Experiment, Failure> {
         let readme = self.text(&format!("{name}/README.md")).map_or(String::new(), |(_, text)| text.into());
         let mut experiment = Experiment { name: name.into(), readme, points: Vec::new(), figures: Vec::new() };
-        for path in self.numbered(name, "experiment") {
-            experiment.points.extend(self.points(name, &path, scale)?);
-        }
+        experiment.points = self.points_with(name, scale, &[])?;
         for path in self.numbered(name, "figure") {
             experiment.figures.push(self.figure(name, &path)?);
         }
         Ok(experiment)
     }
 
-    fn points(&self, name: &str, path: &str, scale: Scale) -> Result<Vec<Point>, Failure> {
-        let (file, text) = self.text(path).expect("it was listed");
-        let beside = Beside { library: self, folder: name };
-        Ok(plan::parse(&file, text, &beside, &[]).map_err(bad_input)?.points(Some(scale)))
+    /// The points of all files of the experiment, with other values for some keys.
+    pub fn points_with(&self, name: &str, scale: Scale, settings: &[(String, String)]) -> Result<Vec<Point>, Failure> {
+        let mut points = Vec::new();
+        for path in self.numbered(name, "experiment") {
+            let (file, text) = self.text(&path).expect("it was listed");
+            let beside = Beside { library: self, folder: name };
+            points.extend(plan::parse(&file, text, &beside, settings).map_err(bad_input)?.points(Some(scale)));
+        }
+        Ok(points)
+    }
+
+    /// The boxes of a room: the experiment, the file and its text.
+    pub fn boxes(&self, room: &str) -> Vec<(String, String, &str)> {
+        let boxes = self.names().into_iter().filter(|name| name.split('/').next() == Some(room));
+        boxes
+            .filter_map(|name| {
+                let (file, text) = self.text(&format!("{name}/settle.toml"))?;
+                Some((name, file, text))
+            })
+            .collect()
+    }
+
+    /// The texts of all files beside an experiment.
+    pub fn texts(&self, name: &str) -> BTreeMap<&str, &str> {
+        let inside =
+            self.files.iter().filter(|(path, _)| path.rsplit_once('/').is_some_and(|(folder, _)| folder == name));
+        inside.map(|(path, text)| (path.as_str(), text.as_str())).collect()
     }
 
     fn figure(&self, name: &str, path: &str) -> Result<Figure, Failure> {

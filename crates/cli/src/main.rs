@@ -24,6 +24,7 @@ mod progress;
 mod reproduce;
 mod run;
 mod seeds;
+mod settle;
 mod sweep;
 mod target;
 mod trace;
@@ -52,6 +53,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Run(arguments) => run::run(&arguments),
         Command::Sweep(arguments) => sweep::sweep(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
+        Command::Settle(arguments) => settle::settle(&arguments),
         Command::Claims(arguments) => claims::claims(&arguments),
         Command::Fit(arguments) => fit::fit(&arguments),
         Command::Precondition(arguments) => precondition::precondition(&arguments),

@@ -19,6 +19,7 @@ use crate::load;
 use crate::output::{self, Marker, write, write_json};
 use crate::play::{self, Played, Playing, Task};
 use live::FileParts;
+use plan::Scale;
 use record::{Keep, Label, ParquetWriter, Summary};
 use report::claims::{Claim, Role};
 use report::{ClaimResult, Judgement, PageInput, Section, claims_json, page, table};
@@ -27,8 +28,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-/// The scale at which claims are judged.
-const JUDGED: &str = "judged";
 /// The seeds with which they are.
 const SEEDS_JUDGED: RangeInclusive<u64> = 1..=5;
 
@@ -145,7 +144,7 @@ impl Campaign {
     fn seeds_of(&self, name: &str) -> Option<Vec<u64>> {
         let has_interval = || self.ids_of(name).any(|id| self.validated.contains(id));
         match &self.seeds {
-            None if self.scale == JUDGED && has_interval() => Some(SEEDS_JUDGED.collect()),
+            None if self.scale == Scale::Judged.name() && has_interval() => Some(SEEDS_JUDGED.collect()),
             chosen => chosen.clone(),
         }
     }

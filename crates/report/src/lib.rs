@@ -21,6 +21,7 @@ pub mod figure;
 pub mod measure;
 pub mod page;
 pub mod published;
+pub mod settle;
 
 pub use file_error::FileError;
 pub use page::{PageInput, Section, page};

@@ -36,17 +36,19 @@ pub(super) fn hosts(resolver: &mut Resolver<'_>, plan: &TargetPlan) {
 
 fn check_host(resolver: &mut Resolver<'_>, key: &str, host: &HostKeys) {
     resolver.name(&format!("{key}.nqn"), &host.nqn);
-    let secret = |text: &str| Secret::parse(text).map(drop).map_err(|error| error.to_string());
-    let tls_key = |text: &str| TlsKey::parse(text).map(drop).map_err(|error| error.to_string());
-    let sources: [(&str, &Option<SecretSource>, &dyn Fn(&str) -> Result<(), String>); 3] = [
-        ("dhchap_secret", &host.dhchap, &secret),
-        ("dhchap_controller_secret", &host.dhchap_controller, &secret),
-        ("tls_key", &host.tls, &tls_key),
+    let secret = |text: &str| Secret::parse(text).err().map(|error| error.to_string());
+    let tls_key = |text: &str| TlsKey::parse(text).err().map(|error| error.to_string());
+    let wrong = |source: &Option<SecretSource>, check: &dyn Fn(&str) -> Option<String>| match source {
+        Some(SecretSource::Text(text)) => check(text),
+        _ => None,
+    };
+    let wrongs = [
+        ("dhchap_secret", wrong(&host.dhchap, &secret)),
+        ("dhchap_controller_secret", wrong(&host.dhchap_controller, &secret)),
+        ("tls_key", wrong(&host.tls, &tls_key)),
     ];
-    for (name, source, check) in sources {
-        if let Some(SecretSource::Text(text)) = source
-            && let Err(reason) = check(text)
-        {
+    for (name, reason) in wrongs {
+        if let Some(reason) = reason {
             resolver.report(&format!("{key}.{name}"), Problem::Conflict(reason));
         }
     }
