@@ -116,8 +116,9 @@ impl<'a> Hunt<'a> {
             measured.bindings.bindings.iter().any(|binding| found.settle.claims.contains(&binding.id))
         };
         let measured: Vec<Measured> = measured.into_iter().filter(is_about).collect();
-        let decides =
-            format!("{VERSION} {} {:?} {:?}", arguments.scale.name(), found.settle, library.texts(&found.experiment));
+        let texts: Vec<_> = measured.iter().map(|measured| library.texts(&measured.name)).collect();
+        let (scale, points) = (arguments.scale.name(), arguments.points);
+        let decides = format!("{VERSION} {scale} {points} {:?} {texts:?}", found.settle);
         let fingerprint = Sha256::digest(decides.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
         let search = Search::new(&found.settle, &found.claims);
         let hunt = Hunt { found, library, search, measured, scale: arguments.scale, fingerprint };
@@ -200,7 +201,7 @@ impl<'a> Hunt<'a> {
         match next() {
             Some((_, Ok(Line::Head { fingerprint }))) if fingerprint == self.fingerprint => {}
             _ => {
-                let reason = "another search: its box, scale or version of rackweave differ; give another --out";
+                let reason = "another search: box, experiments, --scale, --points or version differ; give another --out";
                 return Err(bad_input(format!("{} holds {reason}", path.display())));
             }
         }
