@@ -91,11 +91,19 @@ pub fn serialization(config: &Config, place: &Place, operation: Operation, bytes
 }
 
 /// What a lone request takes beyond that because each of its chunks is granted a slot after the last
-/// one; zero without slots. A memory that delays its first chunk hides it.
+/// one; zero without slots. A memory that delays its first chunk hides it, and so does the RREQ,
+/// which is longer on its way than the /G/ of the next chunk.
 pub fn slot_gaps(config: &Config, place: &Place, operation: Operation, bytes: Bytes) -> Span {
     let chunks = chunks_of(config, operation, bytes);
     let granted = slot(config, place).unwrap_or(Span::ZERO) * chunks.count.saturating_sub(1);
-    granted.saturating_sub(place.blocks(chunks.blocks - chunks.last))
+    let first = if operation == Operation::Write {
+        Span::ZERO
+    } else {
+        let (delays, request) = (Delays::new(config), request_body(operation, bytes.count()));
+        let served = delays.take_request + delays.make_response + place.blocks(encoded::message_blocks(&request));
+        served.saturating_sub(delays.take_grant + place.blocks(encoded::GRANT_BLOCKS))
+    };
+    granted.saturating_sub(place.blocks(chunks.blocks - chunks.last) + first)
 }
 
 /// The end-to-end time of a lone request, from the application's call to the last byte at the

@@ -34,7 +34,9 @@ impl EdmRig {
     #[inline(never)]
     pub(super) fn fetch_data(&mut self, tag: u32, source: NodeId, access: &Access, now: Time) {
         let (operation, bytes) = moved(access);
-        self.tracks.keep_bytes(Tag(tag), bytes);
+        if self.remote.stores(operation) {
+            self.tracks.keep_bytes(Tag(tag), bytes);
+        }
         if self.remote.fetches(operation) {
             let node = &mut self.nodes[source.index()];
             let end = node.memory.submit(now, bytes);
@@ -70,10 +72,14 @@ impl EdmRig {
         self.tell_host(grant.node(), HostIn::Granted(grant.grant()), context);
     }
 
-    /// The last data of a request have arrived at `node`; returns when its memory has taken them.
+    /// The last data of a request have arrived at `node`; returns when its memory has taken them, if
+    /// it takes them at all.
     #[inline(never)]
     pub(super) fn store(&mut self, tag: Tag, node: NodeId, now: Time) -> Time {
         let bytes = self.tracks.kept_bytes(tag);
+        if bytes == Bytes::ZERO {
+            return now;
+        }
         let end = self.nodes[node.index()].memory.submit(now, bytes);
         self.tracks.stored(tag, end - now);
         end
