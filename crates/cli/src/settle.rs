@@ -201,7 +201,8 @@ impl<'a> Hunt<'a> {
         match next() {
             Some((_, Ok(Line::Head { fingerprint }))) if fingerprint == self.fingerprint => {}
             _ => {
-                let reason = "another search: box, experiments, --scale, --points or version differ; give another --out";
+                let reason =
+                    "another search: box, experiments, --scale, --points or version differ; give another --out";
                 return Err(bad_input(format!("{} holds {reason}", path.display())));
             }
         }

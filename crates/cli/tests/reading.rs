@@ -56,7 +56,7 @@ fn mistakes_are_named_with_file_line_and_what_is_allowed() {
     }
     let home = Home::new().with("a.toml", SMALL);
     home.say("check none.toml").refused(2, &["none.toml", "No such file"]);
-    home.say("check a.toml --scale large").refused(2, &["large", "quick, paper"]);
+    home.say("check a.toml --scale large").refused(2, &["large", "quick, judged, paper"]);
     home.say("check a.toml --set load=1").refused(2, &["load", "unknown key"]);
     home.say("run a.toml --seeds 3..3").refused(2, &["no seed"]);
 }

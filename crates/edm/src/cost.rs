@@ -90,9 +90,9 @@ pub fn serialization(config: &Config, place: &Place, operation: Operation, bytes
     place.blocks(control + chunks.blocks)
 }
 
-/// What a lone request takes beyond that because each of its chunks is granted a slot after the last
-/// one; zero without slots. A memory that delays its first chunk hides it, and so does the RREQ,
-/// which is longer on its way than the /G/ of the next chunk.
+/// What a lone request takes beyond that because each of its chunks is granted a slot after the
+/// last one; zero without slots. A memory that delays its first chunk hides it, and so does the
+/// RREQ, which is longer on its way than the /G/ of the next chunk.
 pub fn slot_gaps(config: &Config, place: &Place, operation: Operation, bytes: Bytes) -> Span {
     let chunks = chunks_of(config, operation, bytes);
     let granted = slot(config, place).unwrap_or(Span::ZERO) * chunks.count.saturating_sub(1);
@@ -108,8 +108,8 @@ pub fn slot_gaps(config: &Config, place: &Place, operation: Operation, bytes: By
 
 /// The end-to-end time of a lone request, from the application's call to the last byte at the
 /// application (read) or at the memory controller (write). `transceiver` is one crossing of PMA,
-/// PMD and transceiver, `propagation` one hop. With slotted matching, [`slot_gaps`] come on top, and
-/// less than a slot until the next one begins.
+/// PMD and transceiver, `propagation` one hop. With slotted matching, [`slot_gaps`] come on top,
+/// and less than a slot until the next one begins.
 pub fn unloaded(
     config: &Config,
     place: &Place,

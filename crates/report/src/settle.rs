@@ -2,8 +2,8 @@
 //! experiment.
 //!
 //! A box has a range for each parameter. [`Search`] proposes points of the box and takes the value
-//! of each claim there. It first covers the box evenly by a Sobol sequence, then the surroundings of
-//! the points nearest to agreement. Nothing here runs anything: the caller does.
+//! of each claim there. It first covers the box evenly by a Sobol sequence, then the surroundings
+//! of the points nearest to agreement. Nothing here runs anything: the caller does.
 
 use std::collections::BTreeMap;
 
@@ -75,9 +75,9 @@ struct RawParameter {
     source: String,
 }
 
-/// Reads `text`, called `name` in errors: `claims`, and `[[parameter]]` entries with `key`, `source`
-/// and either `range = [low, high]` (with `log = true` for even steps of the logarithm) or `values`.
-/// The claims must be among `known`.
+/// Reads `text`, called `name` in errors: `claims`, and `[[parameter]]` entries with `key`,
+/// `source` and either `range = [low, high]` (with `log = true` for even steps of the logarithm) or
+/// `values`. The claims must be among `known`.
 pub fn parse(name: &str, text: &str, known: &[Claim]) -> Result<SettleBox, FileError> {
     let raw: RawBox = toml::from_str(text).map_err(|error| FileError::toml(name, text, &error))?;
     let claims_at = |reason: String| FileError::at(name, text, raw.claims.span().start, reason);
@@ -249,7 +249,8 @@ impl<'a> Search<'a> {
     }
 
     /// What the tried points say of a claim. A point counts only if every claim that agrees at the
-    /// defaults agrees there too: a setting that mends one claim and breaks another settles nothing.
+    /// defaults agrees there too: a setting that mends one claim and breaks another settles
+    /// nothing.
     pub fn answer(&self, claim: &Claim, tried: &[Tried]) -> Answer {
         let of_box: Vec<&Tried> =
             tried.iter().filter(|point| !point.places.is_empty() && point.error.is_none()).collect();
@@ -272,7 +273,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The lowest and the highest value of each parameter among `points`; of words each that occurs.
+    /// The lowest and the highest value of each parameter among `points`; of words each that
+    /// occurs.
     fn region(&self, points: &[&Tried]) -> BTreeMap<String, Vec<String>> {
         let mut region = BTreeMap::new();
         for (place, parameter) in self.parameters.iter().enumerate().filter(|_| !points.is_empty()) {

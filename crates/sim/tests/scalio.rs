@@ -113,8 +113,10 @@ fn an_update_of_leed_is_a_read_and_two_writes_and_one_that_waited_saves_the_read
         let summary = summary(&with("leed", &[("leed.hand_over", &hand_over.to_string())]));
         let handed_over = metric(&summary, "segments_handed_over");
         assert_eq!(handed_over > 100.0, hand_over, "{handed_over}");
-        let reads = 2.0 * metric(&summary, "gets") + metric(&summary, "puts") - handed_over;
-        assert_eq!(metric(&summary, "ssd_reads_per_operation") * 6_000.0, reads);
+        let reads = metric(&summary, "ssd_reads_per_operation") * 6_000.0;
+        let saved = 2.0 * metric(&summary, "gets") + metric(&summary, "puts") - reads;
+        // A few are handed to compaction, whose reads are counted apart.
+        assert!(saved <= handed_over && saved >= 0.9 * handed_over, "{saved} of {handed_over}");
         assert_eq!(metric(&summary, "ssd_writes_per_update"), 2.0);
     }
 }

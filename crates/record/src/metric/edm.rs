@@ -25,7 +25,7 @@ super::metrics! {
     /// Writes a microsecond that the uplinks of the nodes which ask were sending, requests and
     /// notifications included: what the direction of the requests could carry if answers cost
     /// nothing. By the shares of the mix. Of the pattern `role-split` only.
-    writes_per_uplink_us: Sample ["1/us"] whole "links count from the begin of the run";
+    uplink_write_rate: Sample ["1/us"] whole "links count from the begin of the run";
 
     /// Frames that hosts handed to their MAC.
     background_frames_sent: Count ["frames"];

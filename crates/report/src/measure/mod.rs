@@ -16,10 +16,10 @@
 //!
 //! and any of `where` (which points it sees: labels and `design`, each equal to a value, to one of
 //! a list, or inside `{ at_least = 0.1, at_most = 0.9 }`), `reduce` (`only`, the default of
-//! `metric`, `sum` and `published`; `max`, `min`, `mean`, `median`, `list`; `all` or `any` for truths), then
-//! `subtract = M`, `divide_by = M`, `scale = 0.001`, applied to the reduced value in this order,
-//! element by element when it is a list. `where` narrows what the node itself sees, not what it is
-//! divided by.
+//! `metric`, `sum` and `published`; `max`, `min`, `mean`, `median`, `list`; `all` or `any` for
+//! truths), then `subtract = M`, `divide_by = M`, `scale = 0.001`, applied to the reduced value in
+//! this order, element by element when it is a list. `where` narrows what the node itself sees, not
+//! what it is divided by.
 
 mod evaluate;
 mod parse;

@@ -41,6 +41,6 @@ fn measure_uplinks(workload: &Config, rig: &impl Rig, played: &mut Played) {
     let weight = |classes: &mut dyn Iterator<Item = &Class>| classes.map(|class| class.weight).sum::<f64>();
     let share = weight(&mut writes.into_iter()) / weight(&mut workload.mix.iter()) * (1.0 - workload.local_fraction);
     if sending_us > 0.0 {
-        played.meter.put(metric::writes_per_uplink_us, played.offered() as f64 * share / sending_us);
+        played.meter.put(metric::uplink_write_rate, played.offered() as f64 * share / sending_us);
     }
 }

@@ -72,8 +72,8 @@ impl EdmRig {
         self.tell_host(grant.node(), HostIn::Granted(grant.grant()), context);
     }
 
-    /// The last data of a request have arrived at `node`; returns when its memory has taken them, if
-    /// it takes them at all.
+    /// The last data of a request have arrived at `node`; returns when its memory has taken them,
+    /// if it takes them at all.
     #[inline(never)]
     pub(super) fn store(&mut self, tag: Tag, node: NodeId, now: Time) -> Time {
         let bytes = self.tracks.kept_bytes(tag);
