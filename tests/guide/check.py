@@ -106,6 +106,8 @@ def main():
     for page in pages:
         lines = page.read_text().split("\n")
         with tempfile.TemporaryDirectory() as temporary:
+            # A block that grows moves those behind it: they are written when all are known.
+            blessed = []
             folder, printed, command = workplace(pathlib.Path(temporary)), [], ""
             for kind, start, what in list(parts("\n".join(lines))):
                 if kind == "file":
@@ -129,11 +131,13 @@ def main():
                 if find(shown, printed) is not None:
                     continue
                 if arguments.bless and printed:
-                    lines[start : start + len(shown)] = renewed(shown, printed)
+                    blessed.append((start, start + len(shown), renewed(shown, printed)))
                     continue
                 wrong += 1
                 heading = f"{page}:{start}: the command above does not print this:"
                 print(heading, *shown, "but:", *printed, sep="\n  ")
+        for start, end, block in reversed(blessed):
+            lines[start:end] = block
         if arguments.bless:
             page.write_text("\n".join(lines))
     print(f"{len(pages)} pages, {commands} commands, {blocks} outputs, {wrong} of them wrong")
