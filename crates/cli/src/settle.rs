@@ -322,7 +322,7 @@ impl Settled {
                 (Some(_), held) => format!(
                     "holds at {held} of {} points, within {}\n",
                     answer.points,
-                    list(answer.region.iter().map(|(key, values)| format!("{key} {}", values.join(" to "))))
+                    list(answer.region.iter().map(|(key, values)| format!("{key} {}", values.join(between(values)))))
                 ),
             };
         }
@@ -332,6 +332,12 @@ impl Settled {
         }
         text + "\n"
     }
+}
+
+/// The word between the ends of a range, or between choices.
+fn between(values: &[String]) -> &'static str {
+    let is_number = |value: &String| value.trim_start_matches('"').starts_with(|letter: char| letter.is_ascii_digit());
+    if values.iter().all(is_number) { " to " } else { " or " }
 }
 
 fn list(parts: impl Iterator<Item = String>) -> String {
