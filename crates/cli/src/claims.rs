@@ -2,7 +2,7 @@
 
 use crate::arguments::ClaimsArguments;
 use crate::describe::print_json;
-use crate::experiments::{Library, design};
+use crate::experiments::{Library, design, in_room};
 use crate::failure::{Failure, bad_input, print};
 use crate::judged::{Results, claims as claims_of, judge_by};
 use report::{ClaimResult, Interval, Value, Verdict, table};
@@ -28,7 +28,7 @@ pub fn claims(arguments: &ClaimsArguments) -> Result<(), Failure> {
 /// Every claim, with the artifact's value and the reason of its experiment, before anything was
 /// run.
 fn blank(library: &Library, room: Option<&str>) -> Result<Vec<ClaimResult>, Failure> {
-    let is_wanted = |name: &&String| room.is_none_or(|room| name.split('/').next() == Some(room));
+    let is_wanted = |name: &&String| room.is_none_or(|room| in_room(name, room));
     let names = library.names();
     let measured = names.iter().filter(is_wanted).map(|name| library.measured(name)).collect::<Result<Vec<_>, _>>()?;
     Ok(judge_by(&claims_of(room), &measured, &BTreeMap::new())?.results)

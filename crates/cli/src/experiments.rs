@@ -27,6 +27,11 @@ pub fn design(name: &str) -> Result<(&'static str, &'static str), Failure> {
     found.ok_or_else(|| bad_input(format!("there is no design `{name}`; allowed are {allowed}")))
 }
 
+/// Whether an experiment is of this room.
+pub fn in_room(name: &str, room: &str) -> bool {
+    name.split_once('/').is_some_and(|(design, _)| design == room)
+}
+
 /// The files of experiments.
 pub struct Library {
     /// The prefix of a file's name in messages.
@@ -149,7 +154,7 @@ impl Library {
 
     /// The boxes of a room: the experiment, the file and its text.
     pub fn boxes(&self, room: &str) -> Vec<(String, String, &str)> {
-        let boxes = self.names().into_iter().filter(|name| name.split('/').next() == Some(room));
+        let boxes = self.names().into_iter().filter(|name| in_room(name, room));
         boxes
             .filter_map(|name| {
                 let (file, text) = self.text(&format!("{name}/settle.toml"))?;

@@ -10,7 +10,7 @@
 
 use crate::arguments::ReproduceArguments;
 use crate::campaign::play_all;
-use crate::experiments::{DESIGNS, Experiment, Library, Measured, design};
+use crate::experiments::{DESIGNS, Experiment, Library, Measured, design, in_room};
 use crate::failure::{Failure, bad_input, print};
 use crate::interrupt;
 use crate::judged::{Points, Results, Runs, claims, judge_by};
@@ -269,10 +269,6 @@ fn nearest<'a>(names: &'a [String], what: &str) -> Vec<&'a str> {
 fn room(selection: &str) -> Result<&'static str, Failure> {
     let name = selection.split('/').next().unwrap_or_default();
     design(name).map(|(room, _)| room)
-}
-
-fn in_room(name: &str, room: &str) -> bool {
-    name.split_once('/').is_some_and(|(design, _)| design == room)
 }
 
 /// The selected experiments: at least one.

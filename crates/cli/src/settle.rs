@@ -7,7 +7,7 @@
 
 use crate::VERSION;
 use crate::arguments::SettleArguments;
-use crate::experiments::{Library, Measured, design};
+use crate::experiments::{Library, Measured, design, in_room};
 use crate::failure::{Failure, bad_input, failed_at, print};
 use crate::interrupt;
 use crate::judged::{Points, Runs, claims, judge_by};
@@ -110,7 +110,7 @@ impl<'a> Hunt<'a> {
     /// boxes in which no point makes a plan.
     fn new(library: &'a Library, found: &'a Found, arguments: &SettleArguments) -> Result<Hunt<'a>, Failure> {
         let room = found.experiment.split('/').next().unwrap_or_default();
-        let names = library.names().into_iter().filter(|name| name.split('/').next() == Some(room));
+        let names = library.names().into_iter().filter(|name| in_room(name, room));
         let measured = names.map(|name| library.measured(&name)).collect::<Result<Vec<_>, _>>()?;
         let is_about = |measured: &Measured| {
             measured.bindings.bindings.iter().any(|binding| found.settle.claims.contains(&binding.id))
