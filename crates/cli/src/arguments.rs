@@ -279,6 +279,10 @@ pub struct ClaimsArguments {
     /// Print a list of objects for programs
     #[arg(long)]
     pub json: bool,
+    /// Print the counts by verdict, and what decides the claims that hang on an unprinted number,
+    /// as a page of Markdown
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
     /// Take our values from this output folder of `rackweave reproduce` instead of the shipped
     /// results
     #[arg(long, value_name = "DIR")]

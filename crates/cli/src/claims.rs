@@ -4,7 +4,8 @@ use crate::arguments::ClaimsArguments;
 use crate::describe::print_json;
 use crate::experiments::{Library, design, in_room};
 use crate::failure::{Failure, bad_input, print};
-use crate::judged::{Results, claims as claims_of, judge_by};
+use crate::judged::{Results, claims as claims_of, judge_by, searches};
+use report::settled::{Searched, markdown, settle};
 use report::{ClaimResult, Interval, Value, Verdict, table};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -18,6 +19,11 @@ pub fn claims(arguments: &ClaimsArguments) -> Result<(), Failure> {
     let mut results = blank(&library, room)?;
     let sources = sources(&library, arguments.from.as_deref())?;
     let origins: Vec<Option<&Source>> = results.iter_mut().map(|result| complete(&sources, result)).collect();
+    let searches = searches(&library, room)?;
+    settle(&mut results, &searches);
+    if arguments.markdown {
+        return print(&markdown(&results, &searches));
+    }
     if arguments.json {
         let lines: Vec<Line<'_>> = results.iter().zip(origins).map(|(result, origin)| line(result, origin)).collect();
         return print_json(&lines);
@@ -92,6 +98,7 @@ struct Line<'a> {
     seeds: usize,
     verdict: Verdict,
     reason: &'a str,
+    searched: Option<&'a Searched>,
     /// Source of our value; null when it was not run.
     from: Option<Origin<'a>>,
 }
@@ -118,6 +125,7 @@ fn line<'a>(result: &'a ClaimResult, source: Option<&'a Source>) -> Line<'a> {
         seeds: result.seeds,
         verdict: result.verdict,
         reason: &result.reason,
+        searched: result.settlement.as_ref().map(|settlement| &settlement.searched),
         from: source.map(origin),
     }
 }

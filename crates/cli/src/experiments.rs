@@ -117,6 +117,11 @@ impl Library {
         self.text(&format!("{room}/results.json"))
     }
 
+    /// The text of the searches that are shipped for a room.
+    pub fn settled(&self, room: &str) -> Option<(String, &str)> {
+        self.text(&format!("{room}/settled.json"))
+    }
+
     /// The measures of the experiment.
     pub fn measured(&self, name: &str) -> Result<Measured, Failure> {
         let bindings = match self.text(&format!("{name}/claims.toml")) {

@@ -1,12 +1,13 @@
 //! Claims with what came of them, and the file in which that is kept: `results.json`.
 
 use crate::VERSION;
-use crate::experiments::{DESIGNS, Measured};
+use crate::experiments::{DESIGNS, Library, Measured};
 use crate::failure::{Failure, bad_input};
 use crate::play::Played;
 use record::Summary;
 use report::claims::{Claim, ledgers};
-use report::{ClaimResult, Evidence, Interval, Judgement, Value, Verdict, claims_json, judge};
+use report::settled::Settled;
+use report::{ClaimResult, Evidence, Judgement, Known, judge};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -59,6 +60,29 @@ fn evidence<'a>(measured: &'a Measured, points: &'a Points) -> Evidence<'a> {
     Evidence { experiment: name, bindings, points, by_seed, published }
 }
 
+/// The searches that a library has for the claims of a room, or of all. One of another box than
+/// its `settle.toml` has now does not count: a warning names it.
+pub fn searches(library: &Library, design: Option<&str>) -> Result<Vec<Settled>, Failure> {
+    let mut found = Vec::new();
+    for (room, _) in DESIGNS.into_iter().filter(|(room, _)| design.is_none_or(|design| design == *room)) {
+        let Some((name, text)) = library.settled(room) else { continue };
+        let all: Vec<Settled> =
+            serde_json::from_str(text).map_err(|error| bad_input(format!("{name}:{}: {error}", error.line())))?;
+        let (known, boxes) = (claims(Some(room)), library.boxes(room));
+        for one in all {
+            let beside = boxes.iter().find(|(experiment, ..)| *experiment == one.experiment);
+            let parse = |(_, file, text): &(String, String, &str)| report::settle::parse(file, text, &known);
+            if beside.map(parse).transpose().map_err(bad_input)?.is_some_and(|settle| one.is_of(&settle)) {
+                found.push(one);
+            } else {
+                let again = "run `rackweave settle` again";
+                eprintln!("warning: {name} is about another box than {}/settle.toml: {again}", one.experiment);
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// Verdicts with where they come from. What `rackweave reproduce` leaves, and what is shipped with
 /// an experiment.
 #[derive(Debug, Serialize, Deserialize)]
@@ -74,31 +98,15 @@ pub struct Results {
     pub claims: Vec<Known>,
 }
 
-/// A verdict as it is kept.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Known {
-    /// The claim's id.
-    pub id: String,
-    /// The value with which ours was compared.
-    pub paper: Value,
-    /// Ours.
-    pub ours: Option<Value>,
-    /// Its interval over seeds.
-    pub interval: Option<Interval>,
-    /// Number of seeds.
-    pub seeds: usize,
-    /// The results of the comparisons.
-    pub verdict: Verdict,
-    /// The reason of the verdict.
-    pub reason: String,
-}
-
 impl Results {
     /// The part of `results` in `claims.json`.
-    pub fn of(results: &[ClaimResult], scale: &str, partial: bool) -> Result<Results, Failure> {
-        let claims = serde_json::from_str(&claims_json(results)).map_err(|error| Failure::Failed(error.to_string()))?;
-        Ok(Results { version: VERSION.into(), scale: scale.into(), partial, claims })
+    pub fn of(results: &[ClaimResult], scale: &str, partial: bool) -> Results {
+        Results {
+            version: VERSION.into(),
+            scale: scale.into(),
+            partial,
+            claims: results.iter().map(Known::of).collect(),
+        }
     }
 
     /// Reads the file `name`.
@@ -120,11 +128,7 @@ impl Results {
             result.reason = "not run since the claim has changed".into();
             return false;
         }
-        result.ours.clone_from(&known.ours);
-        result.interval.clone_from(&known.interval);
-        result.seeds = known.seeds;
-        result.verdict = known.verdict;
-        result.reason.clone_from(&known.reason);
+        known.complete(result);
         true
     }
 }

@@ -13,7 +13,7 @@ use crate::campaign::play_all;
 use crate::experiments::{DESIGNS, Experiment, Library, Measured, design, in_room};
 use crate::failure::{Failure, bad_input, print};
 use crate::interrupt;
-use crate::judged::{Points, Results, Runs, claims, judge_by};
+use crate::judged::{self, Points, Results, Runs, claims, judge_by};
 use crate::labels;
 use crate::load;
 use crate::output::{self, Marker, write, write_json};
@@ -22,6 +22,7 @@ use live::FileParts;
 use plan::Scale;
 use record::{Keep, Label, ParquetWriter, Summary};
 use report::claims::{Claim, Role};
+use report::settled::{Settled, settle};
 use report::{ClaimResult, Judgement, PageInput, Section, claims_json, page, table};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -151,15 +152,17 @@ impl Campaign {
 
     /// Writes what came of the points. Returns whether some of it is missing.
     fn report(&self, library: &Library, points: &Points, root: &Path) -> Result<bool, Failure> {
-        let Judgement { results, problems } = judge_by(&self.claims(), &self.measured, points)?;
+        let Judgement { mut results, problems } = judge_by(&self.claims(), &self.measured, points)?;
+        let searches = judged::searches(library, None)?;
+        settle(&mut results, &searches);
         let summaries: BTreeMap<&String, &Vec<Summary>> =
             points.iter().map(|(name, runs)| (name, &runs.points)).collect();
         write_json(&root.join("points.json"), &summaries)?;
         write(&root.join("claims.json"), claims_json(&results))?;
-        let shipped = self.results(&results, points)?;
+        let shipped = self.results(&results, points);
         write_json(&root.join("results.json"), &shipped)?;
         let about = self.about(&results);
-        write(&root.join("index.html"), page(&self.page(results, points)))?;
+        write(&root.join("index.html"), page(&self.page(results, points, searches)))?;
         for problem in problems {
             eprintln!("warning: {problem}");
         }
@@ -190,7 +193,7 @@ impl Campaign {
     }
 
     /// The results of the experiments that were run.
-    fn results(&self, results: &[ClaimResult], points: &Points) -> Result<Results, Failure> {
+    fn results(&self, results: &[ClaimResult], points: &Points) -> Results {
         let ids = self.ids();
         let is_about = |result: &&ClaimResult| ids.contains(result.id.as_str());
         let about: Vec<ClaimResult> = results.iter().filter(is_about).cloned().collect();
@@ -222,7 +225,7 @@ impl Campaign {
         measured.flat_map(|measured| measured.bindings.bindings.iter().map(|binding| binding.id.as_str()))
     }
 
-    fn page(&self, mut results: Vec<ClaimResult>, points: &Points) -> PageInput {
+    fn page(&self, mut results: Vec<ClaimResult>, points: &Points, searches: Vec<Settled>) -> PageInput {
         let section = |experiment: &Experiment| {
             let ids: BTreeSet<&str> = self.ids_of(&experiment.name).collect();
             let claims = results.extract_if(.., |result| ids.contains(result.id.as_str())).collect();
@@ -236,7 +239,8 @@ impl Campaign {
         };
         let sections = self.chosen.iter().map(section).collect();
         let (title, scale) = (self.title(), self.scale.to_string());
-        PageInput { title, scale, facts: vec![("Command".into(), self.command())], sections, other_claims: results }
+        let facts = vec![("Command".into(), self.command())];
+        PageInput { title, scale, facts, sections, other_claims: results, searches }
     }
 
     fn title(&self) -> String {

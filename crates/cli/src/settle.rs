@@ -18,6 +18,7 @@ use record::{Discard, Summary};
 use report::Value;
 use report::claims::Claim;
 use report::settle::{Answer, Search, SettleBox, Tried};
+use report::settled::{Settled, Unprinted};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use sim::RunOptions;
@@ -46,10 +47,10 @@ pub fn settle(arguments: &SettleArguments) -> Result<(), Failure> {
     let mut settled = Vec::new();
     for hunt in &hunts {
         let tried = pool.install(|| hunt.search(&root, arguments))?;
-        settled.push(hunt.settled(&tried));
+        settled.push(hunt.settled(tried));
     }
     write_json(&root.join("settled.json"), &settled)?;
-    print(&settled.iter().map(Settled::text).collect::<String>())?;
+    print(&settled.iter().map(text).collect::<String>())?;
     interrupt::outcome(&root)
 }
 
@@ -120,7 +121,7 @@ impl<'a> Hunt<'a> {
         let (scale, points) = (arguments.scale.name(), arguments.points);
         let decides = format!("{VERSION} {scale} {points} {:?} {texts:?}", found.settle);
         let fingerprint = Sha256::digest(decides.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
-        let search = Search::new(&found.settle, &found.claims);
+        let search = Search::new(&found.settle, &found.claims, points);
         let hunt = Hunt { found, library, search, measured, scale: arguments.scale, fingerprint };
         hunt.check(arguments.points)?;
         Ok(hunt)
@@ -129,13 +130,14 @@ impl<'a> Hunt<'a> {
     fn check(&self, points: u32) -> Result<(), Failure> {
         let settle = &self.found.settle;
         for parameter in &settle.parameters {
-            let ends = [0.0, 1.0 - f64::EPSILON].map(|place| vec![(parameter.key.clone(), parameter.at(place))]);
+            let ends = [0.0, 1.0 - f64::EPSILON]
+                .map(|place| self.pairs(&[(parameter.key.clone(), parameter.at(place))].into()));
             let plans = ends.map(|setting| self.plans(&setting).err());
             if let [Some(error), Some(_)] = plans {
                 return Err(bad_input(format!("{}:{}: {}: {error}", settle.file, parameter.line, parameter.key)));
             }
         }
-        let makes_plan = |index| self.plans(&pairs(&self.search.settings(&self.search.cover(index)))).err();
+        let makes_plan = |index| self.plans(&self.pairs(&self.search.settings(&self.search.cover(index)))).err();
         let errors: Option<Vec<Failure>> = (0..points).map(makes_plan).collect();
         match errors.as_deref() {
             Some([first, ..]) => {
@@ -232,7 +234,7 @@ impl<'a> Hunt<'a> {
     fn play(&self, places: Vec<f64>) -> Result<Tried, Failure> {
         let settings = self.search.settings(&places);
         let mut tried = Tried { places, settings, values: BTreeMap::new(), error: None };
-        let plans = match self.plans(&pairs(&tried.settings)) {
+        let plans = match self.plans(&self.pairs(&tried.settings)) {
             Ok(plans) => plans,
             Err(error) => {
                 tried.error = Some(error.to_string());
@@ -258,80 +260,60 @@ impl<'a> Hunt<'a> {
         Ok(tried)
     }
 
-    fn settled(&self, tried: &[Tried]) -> Settled {
-        let about = self.found.claims.iter().filter(|claim| self.found.settle.claims.contains(&claim.id));
-        let defaults = tried.iter().find(|point| point.places.is_empty());
-        let answers = about.map(|claim| {
-            let ours = defaults.and_then(|point| point.values.get(&claim.id).cloned());
-            let agrees = ours.as_ref().is_some_and(|value| claim.accept.contains(value));
-            Told { accept: claim.accept.show(), ours, agrees, answer: self.search.answer(claim, tried) }
+    /// The settings with the keys that go along.
+    fn pairs(&self, settings: &BTreeMap<String, String>) -> Vec<(String, String)> {
+        let keys = self.found.settle.parameters.iter().flat_map(|parameter| {
+            let value = settings.get(&parameter.key);
+            parameter.keys().filter_map(move |key| Some((key.clone(), value?.clone())))
         });
+        let set = self.found.settle.set.iter().map(|(key, value)| (key.clone(), value.clone()));
+        set.chain(keys).collect()
+    }
+
+    fn settled(&self, tried: Vec<Tried>) -> Settled {
         Settled {
             experiment: self.found.experiment.clone(),
             scale: self.scale.name().into(),
             version: VERSION.into(),
-            answers: answers.collect(),
-            together: self.search.best(tried).map(|point| point.settings.clone()),
+            parameters: self.found.settle.parameters.iter().map(Unprinted::from).collect(),
+            set: self.found.settle.set.clone(),
+            answers: self.search.answers(&tried),
+            together: self.search.best(&tried).map(|point| point.settings.clone()),
+            points: tried,
         }
     }
 }
 
-fn pairs(settings: &BTreeMap<String, String>) -> Vec<(String, String)> {
-    settings.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
-}
-
-/// What the search of a box has found.
-#[derive(Serialize)]
-struct Settled {
-    experiment: String,
-    scale: String,
-    version: String,
-    answers: Vec<Told>,
-    /// Where most of the claims agree together.
-    together: Option<BTreeMap<String, String>>,
-}
-
-#[derive(Serialize)]
-struct Told {
-    accept: String,
-    /// Our value at the defaults.
-    ours: Option<Value>,
-    /// Whether it agrees there.
-    agrees: bool,
-    #[serde(flatten)]
-    answer: Answer,
-}
-
-impl Settled {
-    fn text(&self) -> String {
-        let mut text = format!("{} at the scale {}\n", self.experiment, self.scale);
-        for told in &self.answers {
-            let Told { accept, ours, agrees, answer } = told;
-            let ours = ours.as_ref().map_or("no value".into(), Value::show);
-            let verdict = if *agrees { "agrees" } else { "differs" };
-            text += &format!("{}: {ours} at the defaults {verdict} with {accept}; ", answer.claim);
-            text += &match (&answer.nearest, answer.held) {
-                (None, _) => format!("none of {} points has a value\n", answer.points),
-                (Some(nearest), 0) => format!(
-                    "nowhere in this box of {} points{}: the nearest is {} at {}\n",
-                    answer.points,
-                    if answer.alone > 0 { " without breaking another claim" } else { "" },
-                    nearest.value.show(),
-                    list(nearest.settings.iter().map(|(key, value)| format!("{key} = {value}")))
-                ),
-                (Some(_), held) => format!(
-                    "holds at {held} of {} points, within {}\n",
-                    answer.points,
-                    list(answer.region.iter().map(|(key, values)| format!("{key} {}", values.join(between(values)))))
-                ),
-            };
-        }
-        if let Some(together) = &self.together {
-            let settings = list(together.iter().map(|(key, value)| format!("{key} = {value}")));
-            text += &format!("most claims hold together at {settings}\n");
-        }
-        text + "\n"
+fn text(settled: &Settled) -> String {
+    let mut text = format!("{} at the scale {}\n", settled.experiment, settled.scale);
+    for answer in &settled.answers {
+        let Answer { accept, ours, agrees, .. } = answer;
+        let ours = ours.as_ref().map_or("no value".into(), Value::show);
+        let verdict = if *agrees { "agrees" } else { "differs" };
+        text += &format!("{}: {ours} at the defaults {verdict} with {accept}; ", answer.claim);
+        text += &match (&answer.nearest, answer.held) {
+            (None, _) => format!("none of {} points has a value\n", answer.points),
+            (Some(nearest), 0) => format!(
+                "nowhere in this box of {} points{}: the nearest is {} at {}\n",
+                answer.points,
+                if answer.alone > 0 { " without breaking another claim" } else { "" },
+                nearest.value.show(),
+                list(nearest.settings.iter().map(|(key, value)| format!("{key} = {value}")))
+            ),
+            (Some(_), held) => format!(
+                "holds at {held} of {} points, within {}\n",
+                answer.points,
+                list(answer.region.iter().map(|(key, values)| format!("{key} {}", values.join(between(values)))))
+            ),
+        };
+        let shares = answer.sensitivity.iter().map(|(key, share)| format!("{key} {:.0} %", 100.0 * share));
+        text += &format!("  of its variance each explains alone: {}\n", list(shares));
     }
+    if let Some(together) = &settled.together {
+        let settings = list(together.iter().map(|(key, value)| format!("{key} = {value}")));
+        text += &format!("most claims hold together at {settings}\n");
+    }
+    text + "\n"
 }
 
 /// The word between the ends of a range, or between choices.

@@ -48,6 +48,42 @@ fn the_region_in_which_a_claim_holds_is_that_of_the_closed_formula() {
 }
 
 #[test]
+fn what_a_search_has_found_decides_the_verdict() {
+    let verdict = |settle: &str| {
+        let home = home(settle);
+        home.run(&format!("{SETTLE} --out out"));
+        let settled = home.text("out/settled.json");
+        let home = home.with("lab/edm/settled.json", &settled);
+        home.run("reproduce edm/pair --experiments lab --out again");
+        let claims = home.json("again/claims.json");
+        let claims = claims.as_array().unwrap();
+        let one = claims.iter().find(|claim| claim["id"] == "edm.fig7.cxl").unwrap().clone();
+        (one, home)
+    };
+    let (undetermined, home) = verdict(BOX);
+    assert_eq!(undetermined["verdict"], "undetermined", "{undetermined}");
+    assert_eq!(undetermined["parameter"], "fabric.propagation");
+    assert_eq!(undetermined["source"], "no page gives the length of the fibre");
+    assert!(undetermined["range"][0].as_str().unwrap().ends_with("ns"), "{undetermined}");
+    assert_eq!(undetermined["searched"]["points"], 40);
+    let page = home.text("again/index.html");
+    assert!(page.contains("over what the paper does not print") && page.contains("fabric.propagation"));
+    // A box that has changed since does not count.
+    let home = home.with("lab/edm/pair/settle.toml", &BOX.replace("500ns", "400ns"));
+    let said = home.say("reproduce edm/pair --experiments lab --out stale");
+    assert!(said.err.contains("another box than edm/pair/settle.toml"), "{}", said.err);
+    let claims = home.json("stale/claims.json");
+    let differs = claims.as_array().unwrap().iter().find(|claim| claim["id"] == "edm.fig7.cxl").unwrap();
+    assert_eq!((differs["verdict"].as_str(), &differs["searched"]), (Some("differs"), &serde_json::Value::Null));
+
+    let (differs, _) = verdict(&BOX.replace("500ns", "30ns"));
+    assert_eq!((differs["verdict"].as_str(), &differs["parameter"]), (Some("differs"), &serde_json::Value::Null));
+    let searched = &differs["searched"];
+    assert_eq!((&searched["box"]["fabric.propagation"][1], &searched["points"]), (&"30ns".into(), &40.into()));
+    assert!(searched["nearest"].as_f64().unwrap() < 0.9, "{searched}");
+}
+
+#[test]
 fn a_resumed_search_gives_the_bytes_of_a_whole_one() {
     let home = home(BOX);
     home.run(&format!("{SETTLE} --out whole --jobs 2"));

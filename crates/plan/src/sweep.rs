@@ -69,7 +69,8 @@ impl Sweep {
         sweep
     }
 
-    /// Fixes axes that settings from outside name; returns the settings that are left.
+    /// Fixes axes that settings from outside name, and changes the points of axes that they name
+    /// with a label: `sweep.AXIS.LABEL.KEY`. Returns the settings that are left.
     pub(crate) fn apply_overrides(
         &mut self,
         overrides: &[(String, String)],
@@ -84,11 +85,38 @@ impl Sweep {
             if self.axes.iter().any(|axis| axis.name == name) {
                 let change = reader.axis_change(&self.axes, name, &as_list(value));
                 change.into_iter().for_each(|axis| self.fix(axis));
+            } else if let Some((axis, label, key)) = self.point_of(&path) {
+                if reader.is_known(&key, Place::CommandLine) {
+                    self.set_at_point(&axis, &label, &Setting { path: key, value });
+                }
             } else if reader.is_settable(&self.axes, &path, Place::CommandLine) {
                 left.push(Setting { path, value });
             }
         }
         left
+    }
+
+    /// The axis, the label and the key of `sweep.AXIS.LABEL.KEY`.
+    fn point_of(&self, path: &str) -> Option<(String, String, String)> {
+        let rest = path.strip_prefix("sweep.")?;
+        let of_axis = |axis: &Axis| {
+            let rest = rest.strip_prefix(&axis.name)?.strip_prefix('.')?;
+            let of_point = |point: &AxisPoint| {
+                let key = rest.strip_prefix(&point.label)?.strip_prefix('.')?;
+                Some((axis.name.clone(), point.label.clone(), key.to_owned()))
+            };
+            axis.points.iter().find_map(of_point)
+        };
+        self.axes.iter().filter(|axis| !axis.is_path).find_map(of_axis)
+    }
+
+    fn set_at_point(&mut self, axis: &str, label: &str, setting: &Setting) {
+        let of_scales = self.scales.values_mut().flat_map(|change| &mut change.axes);
+        let axes = self.axes.iter_mut().chain(of_scales).filter(|one| one.name == axis);
+        for point in axes.flat_map(|axis| &mut axis.points).filter(|point| point.label == label) {
+            point.settings.retain(|known| !overlaps(&known.path, &setting.path));
+            point.settings.push(setting.clone());
+        }
     }
 
     /// Where an axis or a scale sets `path`, if one does.

@@ -7,7 +7,8 @@
 //! 2. [`bindings::parse`] reads how an experiment measures those claims, [`published::parse`] what
 //!    others printed;
 //! 3. [`judge`] computes *ours* for each claim and its [`Verdict`];
-//! 4. [`table`] prints them on a terminal, [`claims_json`] for a machine, and [`page()`] with the
+//! 4. [`settled::settle`] finds which verdicts hang on a number that nobody printed;
+//! 5. [`table`] prints them on a terminal, [`claims_json`] for a machine, and [`page()`] with the
 //!    [`figure`]s for a reader.
 
 mod file_error;
@@ -22,9 +23,10 @@ pub mod measure;
 pub mod page;
 pub mod published;
 pub mod settle;
+pub mod settled;
 
 pub use file_error::FileError;
 pub use page::{PageInput, Section, page};
-pub use table::{claims_json, table};
+pub use table::{Known, claims_json, table, tally};
 pub use value::{Accept, Interval, Value};
 pub use verdict::{ClaimResult, Evidence, Judgement, Verdict, judge};

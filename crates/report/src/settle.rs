@@ -22,6 +22,8 @@ pub struct SettleBox {
     pub parameters: Vec<Parameter>,
     /// The claims that the parameters bear on jointly.
     pub claims: Vec<String>,
+    /// What all points set, by key path, as in a file: to leave out what the claims do not need.
+    pub set: BTreeMap<String, String>,
 }
 
 /// A parameter that the paper does not print.
@@ -29,6 +31,8 @@ pub struct SettleBox {
 pub struct Parameter {
     /// The key path in an experiment file.
     pub key: String,
+    /// Further keys that always have the same value.
+    pub also: Vec<String>,
     /// The line of its entry.
     pub line: usize,
     /// Its plausible values.
@@ -61,6 +65,8 @@ pub enum Range {
 #[serde(deny_unknown_fields)]
 struct RawBox {
     claims: Spanned<Vec<String>>,
+    #[serde(default)]
+    set: BTreeMap<String, toml::Value>,
     parameter: Vec<Spanned<RawParameter>>,
 }
 
@@ -68,6 +74,8 @@ struct RawBox {
 #[serde(deny_unknown_fields)]
 struct RawParameter {
     key: String,
+    #[serde(default)]
+    also: Vec<String>,
     range: Option<[toml::Value; 2]>,
     values: Option<Vec<toml::Value>>,
     #[serde(default)]
@@ -75,8 +83,8 @@ struct RawParameter {
     source: String,
 }
 
-/// Reads `text`, called `name` in errors: `claims`, and `[[parameter]]` entries with `key`,
-/// `source` and either `range = [low, high]` (with `log = true` for even steps of the logarithm) or
+/// Reads `text`, called `name` in errors: `claims`, perhaps `[set]` for settings of all points, and `[[parameter]]` entries with `key`,
+/// `source`, perhaps `also = [...]` for keys that have the same value, and either `range = [low, high]` (with `log = true` for even steps of the logarithm) or
 /// `values`. The claims must be among `known`.
 pub fn parse(name: &str, text: &str, known: &[Claim]) -> Result<SettleBox, FileError> {
     let raw: RawBox = toml::from_str(text).map_err(|error| FileError::toml(name, text, &error))?;
@@ -93,7 +101,10 @@ pub fn parse(name: &str, text: &str, known: &[Claim]) -> Result<SettleBox, FileE
         let at = |reason: String| FileError::at(name, text, entry.span().start, reason);
         let line = at(String::new()).line;
         let key = entry.get_ref().key.clone();
-        if parameters.iter().any(|parameter| parameter.key == key) {
+        let keys: Vec<&String> = [&key].into_iter().chain(&entry.get_ref().also).collect();
+        let twice = |key: &&&String| keys.iter().filter(|other| other == key).count() > 1;
+        let taken = |key: &&&String| parameters.iter().any(|parameter| parameter.keys().any(|other| other == **key));
+        if let Some(key) = keys.iter().find(|key| twice(key) || taken(key)) {
             return Err(at(format!("parameter {key} occurs twice")));
         }
         let parameter = check(line, entry.into_inner());
@@ -106,7 +117,8 @@ pub fn parse(name: &str, text: &str, known: &[Claim]) -> Result<SettleBox, FileE
     if parameters.is_empty() {
         return Err(FileError::at(name, text, 0, "there is no [[parameter]]"));
     }
-    Ok(SettleBox { file: name.to_owned(), parameters, claims: raw.claims.into_inner() })
+    let set = raw.set.into_iter().map(|(key, value)| (key, value.to_string())).collect();
+    Ok(SettleBox { file: name.to_owned(), parameters, claims: raw.claims.into_inner(), set })
 }
 
 fn check(line: usize, raw: RawParameter) -> Result<Parameter, String> {
@@ -120,7 +132,7 @@ fn check(line: usize, raw: RawParameter) -> Result<Parameter, String> {
         (None, Some(_)) => return Err("values needs two or more".to_owned()),
         _ => return Err("give either range = [low, high] or values = [...]".to_owned()),
     };
-    Ok(Parameter { key: raw.key, line, range, source: raw.source.trim().to_owned() })
+    Ok(Parameter { key: raw.key, also: raw.also, line, range, source: raw.source.trim().to_owned() })
 }
 
 fn numbers(low: &toml::Value, high: &toml::Value, is_log: bool) -> Result<Range, String> {
@@ -153,6 +165,11 @@ fn number(value: &toml::Value) -> Result<(f64, String, bool), String> {
 }
 
 impl Parameter {
+    /// All keys that it sets.
+    pub fn keys(&self) -> impl Iterator<Item = &String> {
+        [&self.key].into_iter().chain(&self.also)
+    }
+
     /// The value at `place` of the range, from 0 to below 1, as it is written in a file.
     pub fn at(&self, place: f64) -> String {
         match &self.range {
@@ -189,8 +206,10 @@ pub struct Tried {
 
 /// The half-width of the surroundings that a refinement covers, of the whole range.
 const NEAR: f64 = 0.125;
-/// Most parameters of a box.
-pub const PARAMETERS_MAX: usize = 64;
+/// Points of a class of places by which a parameter's share of the variance is estimated.
+const PER_CLASS: usize = 8;
+/// Most classes of a range of numbers: they leave a 64th of a linear share to the rest.
+const CLASSES_MAX: usize = 8;
 
 /// The search of a box.
 #[derive(Clone, Debug)]
@@ -198,13 +217,21 @@ pub struct Search<'a> {
     parameters: &'a [Parameter],
     /// The claims, with the interval in which each agrees.
     claims: Vec<&'a Claim>,
+    /// The number of points that cover the whole box: the first ones.
+    covering: usize,
 }
 
 impl<'a> Search<'a> {
-    /// Searches `settle` for its claims, which are among `known`.
-    pub fn new(settle: &'a SettleBox, known: &'a [Claim]) -> Search<'a> {
+    /// Searches `settle` for its claims, which are among `known`. The first `covering` points cover
+    /// the whole box.
+    pub fn new(settle: &'a SettleBox, known: &'a [Claim], covering: u32) -> Search<'a> {
         let claims = known.iter().filter(|claim| settle.claims.contains(&claim.id)).collect();
-        Search { parameters: &settle.parameters, claims }
+        Search { parameters: &settle.parameters, claims, covering: covering as usize }
+    }
+
+    /// What `tried`, in its order, says of each claim.
+    pub fn answers(&self, tried: &[Tried]) -> Vec<Answer> {
+        self.claims.iter().map(|claim| self.answer(claim, tried)).collect()
     }
 
     /// The point `index` of a sequence that covers the box evenly, however long it is.
@@ -251,7 +278,7 @@ impl<'a> Search<'a> {
     /// What the tried points say of a claim. A point counts only if every claim that agrees at the
     /// defaults agrees there too: a setting that mends one claim and breaks another settles
     /// nothing.
-    pub fn answer(&self, claim: &Claim, tried: &[Tried]) -> Answer {
+    fn answer(&self, claim: &Claim, tried: &[Tried]) -> Answer {
         let of_box: Vec<&Tried> =
             tried.iter().filter(|point| !point.places.is_empty() && point.error.is_none()).collect();
         let defaults = tried.iter().find(|point| point.places.is_empty());
@@ -263,14 +290,37 @@ impl<'a> Search<'a> {
         let alone = of_box.iter().filter(|point| agrees(claim, point)).count();
         let nearest = of_box.iter().min_by(|a, b| distance_of(claim, a).total_cmp(&distance_of(claim, b)));
         let with_value = nearest.and_then(|point| Some((point.values.get(&claim.id)?.clone(), point.settings.clone())));
+        let ours = defaults.and_then(|point| point.values.get(&claim.id).cloned());
         Answer {
             claim: claim.id.clone(),
+            accept: claim.accept.show(),
+            agrees: ours.as_ref().is_some_and(|value| claim.accept.contains(value)),
+            ours,
+            sensitivity: self.sensitivity(&claim.id, tried),
             points: of_box.len(),
             held: held.len(),
             alone,
             region: self.region(&held),
             nearest: with_value.map(|(value, settings)| Nearest { value, settings }),
         }
+    }
+
+    /// The share of the value's variance over the box that each parameter explains alone: its
+    /// first-order Sobol index, by the points that cover the box. None for a value that does not
+    /// vary.
+    fn sensitivity(&self, claim: &str, tried: &[Tried]) -> BTreeMap<String, f64> {
+        let covering = tried.iter().filter(|point| !point.places.is_empty()).take(self.covering);
+        let with_value = |point: &'_ Tried| Some((point.places.clone(), mean(point.values.get(claim)?)));
+        let sample: Vec<(Vec<f64>, f64)> = covering.filter_map(with_value).collect();
+        let index = |(place, parameter): (usize, &Parameter)| {
+            let classes = match &parameter.range {
+                Range::Choice(values) => values.len(),
+                Range::Numbers { .. } => (sample.len() / PER_CLASS).clamp(2, CLASSES_MAX),
+            };
+            let classed = sample.iter().map(|(places, value)| ((places[place] * classes as f64) as usize, *value));
+            Some((parameter.key.clone(), first_order(classed.collect())?))
+        };
+        self.parameters.iter().enumerate().filter_map(index).collect()
     }
 
     /// The lowest and the highest value of each parameter among `points`; of words each that
@@ -297,6 +347,12 @@ impl<'a> Search<'a> {
 pub struct Answer {
     /// The claim's id.
     pub claim: String,
+    /// The interval in which it agrees, in words.
+    pub accept: String,
+    /// Our value at the defaults.
+    pub ours: Option<Value>,
+    /// Whether it agrees there.
+    pub agrees: bool,
     /// Points of the box that ran.
     pub points: usize,
     /// Those at which it agrees, and every claim too that agrees at the defaults.
@@ -305,6 +361,8 @@ pub struct Answer {
     pub alone: usize,
     /// Where it holds: by parameter the lowest and the highest value, or each word.
     pub region: BTreeMap<String, Vec<String>>,
+    /// First-order Sobol index of each parameter, from 0 to 1; empty if the value does not vary.
+    pub sensitivity: BTreeMap<String, f64>,
     /// The point at which it agrees or comes nearest; none if no point had a value.
     pub nearest: Option<Nearest>,
 }
@@ -317,6 +375,31 @@ pub struct Nearest {
     pub value: Value,
     /// The parameters' values.
     pub settings: BTreeMap<String, String>,
+}
+
+/// A value as a number: of a list the mean, of a statement 1 when it holds.
+fn mean(value: &Value) -> f64 {
+    match value {
+        Value::Number(number) => *number,
+        Value::Truth(truth) => f64::from(u8::from(*truth)),
+        Value::List(items) => items.iter().map(mean).sum::<f64>() / items.len().max(1) as f64,
+    }
+}
+
+/// The share of the variance of values that lies between their classes, without the bias of small
+/// classes (Kelley's epsilon squared). None without variance, or without two values in a class.
+fn first_order(classed: Vec<(usize, f64)>) -> Option<f64> {
+    let mut classes: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    classed.iter().for_each(|(class, value)| classes.entry(*class).or_default().push(*value));
+    let squares = |values: &[f64]| {
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        values.iter().map(|value| (value - mean).powi(2)).sum::<f64>()
+    };
+    let all: Vec<f64> = classed.into_iter().map(|(_, value)| value).collect();
+    let (total, within) = (squares(&all), classes.values().map(|values| squares(values)).sum::<f64>());
+    let (freedom, left) = (all.len().checked_sub(1)?, all.len().checked_sub(classes.len())?);
+    let share = 1.0 - (within / left as f64) / (total / freedom as f64);
+    (left > 0 && total > 0.0).then(|| share.clamp(0.0, 1.0))
 }
 
 /// How far a claim is from agreement at a point; infinite without a value.
@@ -432,14 +515,14 @@ source = "the published code"
     #[test]
     fn the_region_is_where_a_claim_holds_and_none_is_broken() {
         let (known, settle) = (ledger(), parse("x", BOX, &ledger()).unwrap());
-        let search = Search::new(&settle, &known);
+        let search = Search::new(&settle, &known, 256);
         let mut tried: Vec<Tried> = (0..256).map(|index| play(&search, search.cover(index))).collect();
         let best = search.best(&tried).expect("some ran").places.clone();
         assert_eq!(search.settings(&best)["workload.depth"], "4");
         // At the defaults `b` agrees: a point at which it does not settles nothing.
         let values = [("edm.a", 9.0), ("edm.b", 1.0)].map(|(id, value)| (id.to_owned(), Value::Number(value))).into();
         tried.push(Tried { places: Vec::new(), settings: BTreeMap::new(), values, error: None });
-        let answer = search.answer(&known[0], &tried);
+        let answer = search.answers(&tried).remove(0);
         assert_eq!(answer.points, 256);
         assert!(answer.held < answer.alone && answer.held > 0, "{answer:?}");
         assert_eq!(answer.region["workload.depth"], ["4"]);
@@ -451,17 +534,40 @@ source = "the published code"
     #[test]
     fn a_claim_that_holds_nowhere_has_its_nearest_point() {
         let (known, settle) = (ledger(), parse("x", &BOX.replace("[1, 8]", "[6, 8]"), &ledger()).unwrap());
-        let search = Search::new(&settle, &known);
+        let search = Search::new(&settle, &known, 256);
         let tried: Vec<Tried> = (0..64).map(|index| play(&search, search.cover(index))).collect();
-        let answer = search.answer(&known[0], &tried);
+        let answer = search.answers(&tried).remove(0);
         assert_eq!((answer.held, answer.alone, answer.region.len()), (0, 0, 0));
         assert_eq!(answer.nearest.expect("some ran").value, Value::Number(6.0));
     }
 
     #[test]
+    fn the_shares_of_a_sum_are_those_of_its_squared_slopes() {
+        let text =
+            BOX.replace("[1, 8]", "[0.0, 1.0]").replace("log = true\n", "").replace("\"1us\", \"100us\"", "0.0, 1.0");
+        let (known, settle) = (ledger(), parse("x", &text, &ledger()).unwrap());
+        let search = Search::new(&settle, &known, 512);
+        let value = |places: &[f64]| 4.0 * places[0] + 2.0 * places[1];
+        let play = |places: Vec<f64>| {
+            let values =
+                [("edm.a".to_owned(), Value::Number(value(&places))), ("edm.b".to_owned(), Value::Truth(true))];
+            Tried { settings: search.settings(&places), places, values: values.into(), error: None }
+        };
+        let mut tried: Vec<Tried> = (0..512).map(|index| play(search.cover(index))).collect();
+        // Points near one another say nothing of the whole box.
+        tried.extend((0..512).map(|index| play(search.near(&[0.9, 0.5, 0.5], index))));
+        let [first, second] = &search.answers(&tried)[..] else { panic!("two") };
+        let share = |key: &str| first.sensitivity[key];
+        assert!((share("workload.depth") - 0.8).abs() < 0.03, "{first:?}");
+        assert!((share("fabric.latency") - 0.2).abs() < 0.03, "{first:?}");
+        assert!(share("edm.policy") < 0.02, "{first:?}");
+        assert!(second.sensitivity.is_empty(), "a constant has no variance: {second:?}");
+    }
+
+    #[test]
     fn surroundings_stay_inside_the_box() {
         let (known, settle) = (ledger(), parse("x", BOX, &ledger()).unwrap());
-        let search = Search::new(&settle, &known);
+        let search = Search::new(&settle, &known, 256);
         for index in 0..64 {
             let near = search.near(&[0.0, 0.5, 0.999], index);
             assert!(

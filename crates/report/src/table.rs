@@ -1,8 +1,9 @@
 //! Verdicts as text: an aligned table for a terminal, JSON for machines.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::settled::{Decided, Searched, Settlement};
 use crate::value::show_with_unit;
 use crate::{ClaimResult, Interval, Value, Verdict};
 
@@ -48,46 +49,90 @@ fn reasons(results: &[ClaimResult]) -> String {
     told.map(|result| format!("\n{}: {}", result.id, result.reason)).collect()
 }
 
-/// "17 agree, 2 differ, 1 not comparable".
-pub(crate) fn tally(results: &[ClaimResult]) -> String {
+/// "17 claims: 14 agree, 2 undetermined, 1 differ, 0 not comparable"; unresolved ones if there are
+/// any.
+pub fn tally(results: &[ClaimResult]) -> String {
     let count = |verdict| results.iter().filter(|result| result.verdict == verdict).count();
-    let of = [Verdict::Agrees, Verdict::Differs, Verdict::Unresolved, Verdict::NotComparable];
-    let [agrees, differs, unresolved, not_comparable] = of.map(count);
-    let unresolved = if unresolved > 0 { format!("{unresolved} unresolved, ") } else { String::new() };
-    format!("{} claims: {agrees} agree, {differs} differ, {unresolved}{not_comparable} not comparable", results.len())
+    let of = Verdict::ALL.map(count);
+    let words = ["agree", "undetermined", "differ", "unresolved", "not comparable"];
+    let parts =
+        of.iter().zip(words).filter(|(count, word)| **count > 0 || !["undetermined", "unresolved"].contains(word));
+    let parts: Vec<String> = parts.map(|(count, word)| format!("{count} {word}")).collect();
+    format!("{} claims: {}", results.len(), parts.join(", "))
 }
 
-#[derive(Serialize)]
-struct Line<'a> {
-    id: &'a str,
-    paper: &'a Value,
-    ours: Option<Value>,
-    interval: Option<Interval>,
-    seeds: usize,
-    verdict: Verdict,
-    reason: &'a str,
+/// A verdict as files keep it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Known {
+    /// The claim's id.
+    pub id: String,
+    /// The value with which ours was compared.
+    pub paper: Value,
+    /// Ours, in the unit and the shape of `paper`; null when there is none.
+    pub ours: Option<Value>,
+    /// Its interval over seeds: a pair of ends for each number or statement; null with one seed.
+    pub interval: Option<Interval>,
+    /// Number of seeds.
+    pub seeds: usize,
+    /// The result of the comparison.
+    pub verdict: Verdict,
+    /// The reason of the verdict.
+    pub reason: String,
+    /// Of an undetermined claim: the key of the parameter that decides it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameter: Option<String>,
+    /// Of an undetermined claim: where it holds, as the lowest and the highest value, or each word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<Vec<serde_json::Value>>,
+    /// Of an undetermined claim: where the searched range of the parameter comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Of a claim that does not agree at the defaults: what was searched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub searched: Option<Searched>,
 }
 
-/// `claims.json`: a list of `{"id", "paper", "ours", "interval", "seeds", "verdict", "reason"}`.
-/// `ours` has the unit and the shape of `paper`, and is null when there is none. `interval` is a
-/// pair of ends for each number or statement, and null with one seed. Numbers are rounded to ten
-/// significant digits: what follows is noise of binary fractions.
+impl Known {
+    /// Numbers are rounded to ten significant digits: what follows is noise of binary fractions.
+    pub fn of(result: &ClaimResult) -> Known {
+        let decided = result.settlement.as_ref().and_then(|settlement| settlement.decided.clone());
+        let decided = decided.map(|Decided { parameter, range, source }| (parameter, (range, source)));
+        let (parameter, rest) = decided.unzip();
+        let (range, source) = rest.unzip();
+        Known {
+            id: result.id.clone(),
+            paper: result.paper.clone(),
+            ours: result.ours.as_ref().map(rounded),
+            interval: result.interval.as_ref().map(rounded_interval),
+            seeds: result.seeds,
+            verdict: result.verdict,
+            reason: result.reason.clone(),
+            parameter,
+            range,
+            source,
+            searched: result.settlement.as_ref().map(|settlement| settlement.searched.clone()),
+        }
+    }
+
+    /// Gives what is kept to a claim's result.
+    pub fn complete(&self, result: &mut ClaimResult) {
+        result.ours.clone_from(&self.ours);
+        result.interval.clone_from(&self.interval);
+        result.seeds = self.seeds;
+        result.verdict = self.verdict;
+        result.reason.clone_from(&self.reason);
+        let decided = self.parameter.clone().zip(self.range.clone()).zip(self.source.clone());
+        let decided = decided.map(|((parameter, range), source)| Decided { parameter, range, source });
+        result.settlement = self.searched.clone().map(|searched| Settlement { decided, searched });
+    }
+}
+
+/// `claims.json`: a list of [`Known`], one claim a line.
 pub fn claims_json(results: &[ClaimResult]) -> String {
-    let line = |result: &'_ ClaimResult| serde_json::to_string(&line(result)).unwrap_or_default();
+    let line = |result: &ClaimResult| serde_json::to_string(&Known::of(result)).unwrap_or_default();
     let lines: Vec<String> = results.iter().map(line).collect();
     format!("[\n  {}\n]\n", lines.join(",\n  "))
-}
-
-fn line(result: &ClaimResult) -> Line<'_> {
-    Line {
-        id: &result.id,
-        paper: &result.paper,
-        ours: result.ours.as_ref().map(rounded),
-        interval: result.interval.as_ref().map(rounded_interval),
-        seeds: result.seeds,
-        verdict: result.verdict,
-        reason: &result.reason,
-    }
 }
 
 fn rounded_number(number: f64) -> f64 {

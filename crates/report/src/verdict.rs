@@ -9,8 +9,9 @@ use crate::bindings::{Binding, Bindings};
 use crate::claims::{Claim, Role};
 use crate::measure::{Evaluated, Measure, Reading, describe};
 use crate::published::PublishedRow;
+use crate::settled::Settlement;
 use crate::value::Side;
-use crate::{FileError, Interval, Value};
+use crate::{Accept, FileError, Interval, Value};
 
 /// The result of comparing our value with the paper's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -18,6 +19,8 @@ use crate::{FileError, Interval, Value};
 pub enum Verdict {
     /// Inside the claim's interval.
     Agrees,
+    /// Outside it at the defaults; inside for values of a parameter that the paper does not print.
+    Undetermined,
     /// Outside it.
     Differs,
     /// The interval over seeds is partly inside: more seeds decide.
@@ -27,10 +30,15 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// All of them, from the best.
+    pub const ALL: [Verdict; 5] =
+        [Verdict::Agrees, Verdict::Undetermined, Verdict::Differs, Verdict::Unresolved, Verdict::NotComparable];
+
     /// The name in files and tables.
     pub const fn name(self) -> &'static str {
         match self {
             Verdict::Agrees => "agrees",
+            Verdict::Undetermined => "undetermined",
             Verdict::Differs => "differs",
             Verdict::Unresolved => "unresolved",
             Verdict::NotComparable => "not-comparable",
@@ -53,6 +61,8 @@ pub struct ClaimResult {
     pub unit: String,
     /// The paper's value.
     pub paper: Value,
+    /// The interval in which ours agrees.
+    pub accept: Accept,
     /// The value of the authors' public artifact, if it has one.
     pub artifact: Option<Value>,
     /// Our value, in the shape of the paper's; of several seeds the mean.
@@ -67,6 +77,8 @@ pub struct ClaimResult {
     pub reason: String,
     /// It differs, without a written reason.
     pub unexplained: bool,
+    /// What searches of the parameters that nobody printed say; none for a claim that agrees.
+    pub settlement: Option<Settlement>,
 }
 
 /// The evidence of verdicts: one experiment, its measures, and its run.
@@ -140,6 +152,7 @@ fn blank(claim: &Claim, reason: &str) -> ClaimResult {
         role: claim.role,
         unit: claim.unit.clone(),
         paper: claim.paper.clone(),
+        accept: claim.accept.clone(),
         artifact: None,
         ours: None,
         interval: None,
@@ -147,6 +160,7 @@ fn blank(claim: &Claim, reason: &str) -> ClaimResult {
         verdict: Verdict::NotComparable,
         reason: reason.to_owned(),
         unexplained: false,
+        settlement: None,
     }
 }
 

@@ -203,6 +203,7 @@ fn input() -> PageInput {
         facts: vec![("Command".into(), "rackweave reproduce edm".into())],
         sections: vec![table_1, figure_8a],
         other_claims: other,
+        searches: vec![],
     }
 }
 

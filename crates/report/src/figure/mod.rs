@@ -14,7 +14,7 @@ use crate::published::PublishedRow;
 
 pub(crate) use data::{Datum, FigureData, Origin, gather};
 pub(crate) use looks::{Look, Looks};
-pub(crate) use vega::{Names, specification};
+pub(crate) use vega::{Names, config, specification};
 
 /// A figure with what others printed for it.
 #[derive(Clone, Debug, PartialEq)]

@@ -311,7 +311,8 @@ fn artifact_mark() -> Json {
     json!({ "type": "point", "shape": "diamond", "size": 42, "strokeWidth": 1.3, "filled": false, "opacity": 1 })
 }
 
-fn config() -> Json {
+/// The style of every picture of a page.
+pub(crate) fn config() -> Json {
     json!({
         "font": "system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif",
         "background": "#ffffff",

@@ -48,6 +48,7 @@ fn row(result: &ClaimResult) -> Markup {
 fn badge(verdict: Verdict) -> Markup {
     let (sign, words) = match verdict {
         Verdict::Agrees => ("✓", "agrees"),
+        Verdict::Undetermined => ("≈", "undetermined"),
         Verdict::Differs => ("✗", "differs"),
         Verdict::Unresolved => ("?", "unresolved"),
         Verdict::NotComparable => ("–", "not comparable"),

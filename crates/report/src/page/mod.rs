@@ -4,6 +4,7 @@
 mod claims;
 mod facts;
 mod figures;
+mod searches;
 mod text;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -11,6 +12,7 @@ use record::Summary;
 
 use crate::ClaimResult;
 use crate::figure::{Figure, Kind, Looks};
+use crate::settled::Settled;
 
 /// The contents of a page.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,6 +27,8 @@ pub struct PageInput {
     pub sections: Vec<Section>,
     /// Claims that belong to no section: those of experiments that were not run.
     pub other_claims: Vec<ClaimResult>,
+    /// The searches of what papers do not print.
+    pub searches: Vec<Settled>,
 }
 
 /// One experiment.
@@ -55,8 +59,8 @@ const VENDOR: [&str; 3] = [
 /// Writes the page. The same input gives the same bytes.
 pub fn page(input: &PageInput) -> String {
     let looks = Looks::built_in();
-    let drawn =
-        input.sections.iter().flat_map(|section| &section.figures).any(|figure| figure.definition.kind != Kind::Table);
+    let mut figures = input.sections.iter().flat_map(|section| &section.figures);
+    let drawn = figures.any(|figure| figure.definition.kind != Kind::Table) || searches::is_drawn(input);
     let body = html! {
         (DOCTYPE)
         html lang="en" {
@@ -71,7 +75,7 @@ pub fn page(input: &PageInput) -> String {
                 main {
                     (head(input))
                     (claims::overview(input))
-                    @for section in &input.sections { (section_markup(section, &looks)) }
+                    @for section in &input.sections { (section_markup(section, &input.searches, &looks)) }
                     (facts::provenance(input))
                 }
                 @if drawn {
@@ -102,7 +106,7 @@ fn head(input: &PageInput) -> Markup {
     }
 }
 
-fn section_markup(section: &Section, looks: &Looks) -> Markup {
+fn section_markup(section: &Section, searches: &[Settled], looks: &Looks) -> Markup {
     html! {
         section id=(anchor(&section.experiment)) {
             h2 { (section.experiment) }
@@ -112,6 +116,7 @@ fn section_markup(section: &Section, looks: &Looks) -> Markup {
             @for (index, figure) in section.figures.iter().enumerate() {
                 (figures::figure(figure, section, index, looks))
             }
+            (searches::figures(section, searches))
             (facts::points(section))
         }
     }
