@@ -148,4 +148,17 @@ mod tests {
             assert_eq!(taken, source.results.claims.len(), "{}: run `rackweave reproduce` again", source.name);
         }
     }
+
+    #[test]
+    fn shipped_searches_are_about_the_shipped_boxes() {
+        let library = Library::shipped();
+        let mut searched: Vec<String> =
+            searches(&library, None).unwrap().into_iter().map(|one| one.experiment).collect();
+        let rooms = crate::experiments::DESIGNS.into_iter();
+        let mut boxes: Vec<String> =
+            rooms.flat_map(|(room, _)| library.boxes(room)).map(|(experiment, ..)| experiment).collect();
+        searched.sort();
+        boxes.sort();
+        assert_eq!(searched, boxes, "run `rackweave settle` again");
+    }
 }

@@ -319,7 +319,11 @@ fn text(settled: &Settled) -> String {
 /// The word between the ends of a range, or between choices.
 fn between(values: &[String]) -> &'static str {
     let is_number = |value: &String| value.trim_start_matches('"').starts_with(|letter: char| letter.is_ascii_digit());
-    if values.iter().all(is_number) { " to " } else { " or " }
+    match (values.iter().all(is_number), values.len()) {
+        (true, 2) => " to ",
+        (true, _) => ", ",
+        (false, _) => " or ",
+    }
 }
 
 fn list(parts: impl Iterator<Item = String>) -> String {

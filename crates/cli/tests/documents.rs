@@ -41,6 +41,23 @@ fn every_example_is_a_target_by_itself() {
     assert!(found >= 2, "{found} examples were found");
 }
 
+#[test]
+fn the_table_of_claims_and_its_counts_are_those_of_the_shipped_results() {
+    let home = Home::new();
+    let (page, path) = (home.run("claims --markdown"), document("docs/fidelity.md"));
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, &page).expect("the table can be written");
+    }
+    let stale = "docs/fidelity.md is stale: BLESS=1 cargo test --workspace --test documents";
+    assert!(fs::read_to_string(&path).is_ok_and(|shipped| shipped == page), "{stale}");
+    let told = home.run("claims");
+    let tally = told.lines().find(|line| line.contains(" claims: ")).expect("a count");
+    for name in ["README.md", "docs/reference/fidelity.md"] {
+        let text = fs::read_to_string(document(name)).expect("it is there").replace('\n', " ");
+        assert!(text.contains(tally), "{name} does not say: {tally}");
+    }
+}
+
 /// Appends every Markdown file below `folder`.
 fn pages(folder: &Path, pages: &mut Vec<PathBuf>) {
     for path in fs::read_dir(folder).expect("a folder of documents").map(|entry| entry.expect("an entry").path()) {

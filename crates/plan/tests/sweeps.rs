@@ -88,6 +88,22 @@ fn settings_from_outside_win_over_file_scale_and_sweep() {
 }
 
 #[test]
+fn one_point_of_an_axis_is_set_from_outside_at_every_scale() {
+    let drains = |points: Vec<Point>| -> Vec<String> {
+        points[..2].iter().map(|point| point.plan.messages().unwrap().run.drain_limit.to_string()).collect()
+    };
+    let changed = set(SWEEP, &[("sweep.mix.writes.run.drain_limit", "2s")]);
+    assert_eq!(drains(changed.points(None)), ["100ms", "2s"]);
+    assert_eq!(drains(changed.points(Some(Scale::Quick))), ["2s", "2s"]);
+    // A key that the file does not set there.
+    let added = set(SWEEP, &[("sweep.mix.reads.run.drain_limit", "3s")]);
+    assert_eq!(drains(added.points(None)), ["3s", "1s"]);
+    let setting = |key: &str| parse("sweep.toml", SWEEP, &files(), &[(key.into(), "1s".into())]).unwrap_err().to_string();
+    assert!(setting("sweep.mix.writes.run.drain_limt").contains("unknown key `drain_limt`"));
+    assert!(setting("sweep.mix.wrytes.run.drain_limit").contains("sweep.mix.wrytes"));
+}
+
+#[test]
 fn text_from_outside_needs_no_quotes() {
     let plan = set(SMALL, &[("fabric.rate", "25Gbps"), ("design.name", "dctcp")]).points(None).remove(0).plan;
     assert_eq!((plan.messages().unwrap().fabric.rate, plan.design().word()), (base::Rate::gbps(25), "dctcp".into()));

@@ -207,9 +207,10 @@ pub struct Tried {
 /// The half-width of the surroundings that a refinement covers, of the whole range.
 const NEAR: f64 = 0.125;
 /// Points of a class of places by which a parameter's share of the variance is estimated.
-const PER_CLASS: usize = 8;
-/// Most classes of a range of numbers: they leave a 64th of a linear share to the rest.
-const CLASSES_MAX: usize = 8;
+const PER_CLASS: usize = 10;
+/// Most classes of a range of numbers: they leave a 49th of a linear share to the rest. Not a power
+/// of two: in so many cells the points of a Sobol sequence can tie two parameters together.
+const CLASSES_MAX: usize = 7;
 
 /// The search of a box.
 #[derive(Clone, Debug)]

@@ -188,7 +188,11 @@ pub(crate) fn show_range(values: &[Json]) -> String {
     let word = |value: &Json| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let mut words: Vec<String> = values.iter().map(word).collect();
     words.dedup();
-    words.join(if is_number { " to " } else { " or " })
+    words.join(match (is_number, words.len()) {
+        (true, 2) => " to ",
+        (true, _) => ", ",
+        (false, _) => " or ",
+    })
 }
 
 /// Gives the searches to each claim that differs: it becomes undetermined where one of them has
