@@ -335,24 +335,13 @@ impl Resolver<'_> {
     }
 
     fn volume_faults(&mut self, files: &[FaultFile], rack: &Rack) -> Vec<Fault> {
-        let mut faults: Vec<Fault> = Vec::new();
-        for (index, file) in files.iter().enumerate() {
-            faults.extend(self.volume_fault(&format!("fault.{index}"), file, rack));
-        }
-        faults.sort_by_key(|fault| fault.at);
-        faults
-    }
-
-    fn volume_fault(&mut self, key: &str, file: &FaultFile, rack: &Rack) -> Option<Fault> {
-        if let Some(node) = file.node.filter(|_| self.sound(&["rack"])) {
-            self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(rack.servers.saturating_sub(1)));
-        }
-        if let Some(other) = file.switch.filter(|switch| *switch != 0) {
-            let reason = format!("there is no switch {other}: a rack of volumes has one, 0");
-            self.conflict(&format!("{key}.switch"), reason);
-        }
-        let corruption = "corruption is modelled for design edm only";
-        self.rack_fault(key, file, |kind| (kind == FaultName::LinkCorrupt).then_some(corruption))
+        self.rack_faults(files, ("rack", rack.servers), |resolver, key, file| {
+            if let Some(other) = file.switch.filter(|switch| *switch != 0) {
+                let reason = format!("there is no switch {other}: a rack of volumes has one, 0");
+                resolver.conflict(&format!("{key}.switch"), reason);
+            }
+            (file.kind? == FaultName::LinkCorrupt).then_some("corruption is modelled for design edm only")
+        })
     }
 }
 
