@@ -1,6 +1,6 @@
 //! Prints a plan as the file of all its values.
 
-use crate::design_file::{DesignFile, DesignName, EdmFile};
+use crate::design_file::{DesignFile, EdmFile};
 use crate::file::{
     ArrivalsName, BackgroundFile, ClassFile, DistributionFile, ExperimentFile, FabricFile, FaultFile, MemoryFile,
     PatternName, RunFile, SizeFile, WorkloadFile,
@@ -11,6 +11,7 @@ use crate::quantity::{Plain, Quantity};
 use crate::scene::SceneName;
 use crate::schema::shared_schema;
 use crate::table::{part, variants};
+use crate::wear::file::WearFile;
 use base::Span;
 use workload::{Arrivals, Class, Pattern, SizeDistribution, TraceMessage};
 
@@ -20,11 +21,12 @@ pub(crate) fn file_of(plan: &Plan) -> ExperimentFile {
         Scene::Messages(messages) => file_of_messages(messages),
         Scene::Blox(blox) => crate::blox::file_of(blox),
         Scene::San(san) => crate::san::file_of(san),
-        Scene::Wear(wear) => crate::wear::file_of(wear),
+        Scene::Wear(wear) => ExperimentFile { wear: Some(WearFile::of(wear)), ..ExperimentFile::default() },
         Scene::SDirect(sdirect) => crate::sdirect::file_of(sdirect),
         Scene::Scalio(scalio) => crate::scalio::file_of(scalio),
     };
     file.title = Some(plan.title.clone());
+    file.design.get_or_insert_default().name = Some(plan.design());
     match &plan.seeds[..] {
         [_] => file.seed = Some(plan.seed),
         seeds => file.seeds = Some(seeds.to_vec()),
@@ -59,15 +61,11 @@ part! {
     FabricFile => Fabric by rack, write_rack { (nodes, rate) { propagation, transceiver } }
 }
 
+/// Its table and its stack.
 fn design_of(design: &Design) -> DesignFile {
     match design {
-        Design::Edm(edm) => {
-            DesignFile { name: Some(DesignName::Edm), edm: Some(EdmFile::of(edm)), ..DesignFile::default() }
-        }
-        Design::Packet(packet) => {
-            let file = packet.protocol.table();
-            DesignFile { name: Some(packet.protocol.name()), stack: Some(packet.stack_name), ..file }
-        }
+        Design::Edm(edm) => DesignFile { edm: Some(EdmFile::of(edm)), ..DesignFile::default() },
+        Design::Packet(packet) => DesignFile { stack: Some(packet.stack_name), ..packet.protocol.table() },
     }
 }
 

@@ -5,7 +5,6 @@ use super::file::{
     RackFile, SchedulerFile, SteadyFile, SwapFile, VssdFile,
 };
 use super::{BlockReplay, Blox, Flash, FlashState};
-use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
 use crate::print::{fault_of, written_run};
 use crate::quantity::{Plain, Quantity};
@@ -14,10 +13,9 @@ use base::Bytes;
 use workload::block_trace::{Devices, Tolerance};
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
-/// The file that says all of `blox`, save title and seed.
+/// The file that says all of `blox`, save title, seed and design.
 pub(crate) fn file_of(blox: &Blox) -> ExperimentFile {
     ExperimentFile {
-        design: Some(DesignFile { name: Some(blox.design), ..DesignFile::default() }),
         rack: Some(rack_of(blox)),
         flash: Some(flash_of(&blox.flash)),
         vssd: Some(VssdFile::of(&blox.vssd)),
