@@ -8,7 +8,7 @@ use crate::blox::file::{
 };
 use crate::design_file::DesignFile;
 use crate::plan::{Background, BackgroundStream, Memory, Run, RunLimits, WarmUp};
-use crate::quantity::{Choice, Limit, Quantity};
+use crate::quantity::{Choice, Limit, NodeNumber, Quantity};
 use crate::san::fabric_file::{DrivesFile, FabricKindName, PlacementName, PricesFile};
 use crate::san::file::{
     CheckFile, GimbalFile, HostFile, ReservationFile, RoutingFile, SchedulingFile, TargetFile, WireFile,
@@ -18,7 +18,7 @@ use crate::scalio::file::{CarrierFile, CoresFile, DittoFile, LeedFile, RdmaFile,
 use crate::sdirect::file::{ClientsFile, MachineFile, NicFile, SoftwareFile, TaskFile};
 use crate::table::table;
 use crate::wear::file::WearFile;
-use base::{Bytes, Length, Operation, Rate, Span, Time};
+use base::{Bytes, Length, NodeId, Operation, Rate, Span, Time};
 use hardware::{DramConfig, RemoteAccess};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -260,7 +260,7 @@ table! {
         /// Number of nodes, from 0, that send requests to the others.
         compute: u32 [from 1] where [pattern = "role-split"; needed],
         /// The only target.
-        target: u32 where [pattern = "incast"] = 0,
+        target: NodeNumber where [pattern = "incast"] = NodeId(0),
         /// Number of sources, from 0, without the target. All others when not given.
         sources: u32 [from 1] where [pattern = "incast"],
         /// Arrival process.
@@ -425,7 +425,7 @@ table! {
         drive: u32 where [San; kind = "drive-down" | "drive-up"; needed],
         /// The node, or the node at the end of the link: a storage server with volumes, a client of
         /// a key-value store, whose JBOF has the number after the last client's.
-        node: u32 where [Messages, Volumes, KeyValue; kind != "switch-down" | "switch-up"; needed],
+        node: NodeNumber where [Messages, Volumes, KeyValue; kind != "switch-down" | "switch-up"; needed],
         /// The switch, or the switch at the end of the link: 0, or 1 for the backup.
         switch: u32 [to 1] where [Messages, Volumes; kind != "node-down" | "node-up"] = 0,
     }

@@ -2,13 +2,14 @@
 
 use crate::blox::Blox;
 use crate::design_file::{DesignName, StackName};
-use crate::file::{FaultName, LoadBasis};
+use crate::file::{FaultFile, FaultName, LoadBasis};
 use crate::idle::with_first_names;
 pub use crate::rivals::Protocol;
 use crate::san::{San, SanLoad};
 use crate::scalio::Scalio;
 use crate::schema::shared_schema;
 use crate::sdirect::SDirect;
+use crate::table::variants;
 use crate::wear::Wear;
 use base::{Bytes, NodeId, Rate, Span, Time};
 use hardware::{DramConfig, EthernetStack, RemoteAccess};
@@ -263,10 +264,7 @@ pub enum FaultKind {
         node: NodeId,
     },
     /// A switch comes back with empty tables.
-    SwitchUp {
-        /// 0: there is one.
-        switch: u32,
-    },
+    SwitchUp,
     /// A node comes back with its old data.
     NodeUp {
         /// The node that returns.
@@ -274,35 +272,16 @@ pub enum FaultKind {
     },
 }
 
-impl FaultName {
-    /// The fault of a rack with this name, `None` where only a SAN has the part.
-    pub(crate) fn in_rack(self, node: NodeId, switch: u32) -> Option<FaultKind> {
-        Some(match self {
-            FaultName::LinkDown => FaultKind::LinkDown { node, switch },
-            FaultName::LinkCorrupt => FaultKind::LinkCorrupt { node, switch },
-            FaultName::SwitchDown => FaultKind::SwitchDown { switch },
-            FaultName::NodeDown => FaultKind::NodeDown { node },
-            FaultName::LinkUp => FaultKind::LinkUp { node },
-            FaultName::SwitchUp => FaultKind::SwitchUp { switch },
-            FaultName::NodeUp => FaultKind::NodeUp { node },
-            FaultName::AdapterDown | FaultName::AdapterUp | FaultName::DriveDown | FaultName::DriveUp => return None,
-        })
-    }
-}
-
-impl FaultKind {
-    /// The kind's name and its parameters.
-    pub(crate) fn parts(self) -> (FaultName, Option<NodeId>, Option<u32>) {
-        match self {
-            FaultKind::LinkDown { node, switch } => (FaultName::LinkDown, Some(node), Some(switch)),
-            FaultKind::LinkCorrupt { node, switch } => (FaultName::LinkCorrupt, Some(node), Some(switch)),
-            FaultKind::SwitchDown { switch } => (FaultName::SwitchDown, None, Some(switch)),
-            FaultKind::NodeDown { node } => (FaultName::NodeDown, Some(node), None),
-            FaultKind::LinkUp { node } => (FaultName::LinkUp, Some(node), None),
-            FaultKind::SwitchUp { .. } => (FaultName::SwitchUp, None, None),
-            FaultKind::NodeUp { node } => (FaultName::NodeUp, Some(node), None),
-        }
-    }
+variants! {
+    FaultFile.kind: FaultName => FaultKind by rack_kind, write_rack_kind {
+        LinkDown(node) { switch },
+        LinkCorrupt(node) { switch },
+        SwitchDown { switch },
+        NodeDown(node),
+        LinkUp(node),
+        SwitchUp,
+        NodeUp(node),
+    } else AdapterDown | AdapterUp | DriveDown | DriveUp
 }
 
 impl Plan {

@@ -1,6 +1,6 @@
 //! Prints a plan as the file of all its values.
 
-use crate::design_file::{DesignFile, DesignName, EdmFile};
+use crate::design_file::{DesignFile, EdmFile};
 use crate::file::{
     ArrivalsName, BackgroundFile, ClassFile, DistributionFile, ExperimentFile, FabricFile, FaultFile, MemoryFile,
     PatternName, RunFile, SizeFile, WorkloadFile,
@@ -10,9 +10,10 @@ use crate::plan::{Design, Fabric, Fault, Messages, Plan, Run, RunLimits, Scene};
 use crate::quantity::{Plain, Quantity};
 use crate::scene::SceneName;
 use crate::schema::shared_schema;
-use crate::table::part;
+use crate::table::{part, variants};
+use crate::wear::file::WearFile;
 use base::Span;
-use workload::{Arrivals, Class, Pattern, SizeDistribution};
+use workload::{Arrivals, Class, Pattern, SizeDistribution, TraceMessage};
 
 /// The file of all values of `plan`.
 pub(crate) fn file_of(plan: &Plan) -> ExperimentFile {
@@ -20,11 +21,12 @@ pub(crate) fn file_of(plan: &Plan) -> ExperimentFile {
         Scene::Messages(messages) => file_of_messages(messages),
         Scene::Blox(blox) => crate::blox::file_of(blox),
         Scene::San(san) => crate::san::file_of(san),
-        Scene::Wear(wear) => crate::wear::file_of(wear),
+        Scene::Wear(wear) => ExperimentFile { wear: Some(WearFile::of(wear)), ..ExperimentFile::default() },
         Scene::SDirect(sdirect) => crate::sdirect::file_of(sdirect),
         Scene::Scalio(scalio) => crate::scalio::file_of(scalio),
     };
     file.title = Some(plan.title.clone());
+    file.design.get_or_insert_default().name = Some(plan.design());
     match &plan.seeds[..] {
         [_] => file.seed = Some(plan.seed),
         seeds => file.seeds = Some(seeds.to_vec()),
@@ -59,69 +61,49 @@ part! {
     FabricFile => Fabric by rack, write_rack { (nodes, rate) { propagation, transceiver } }
 }
 
+/// Its table and its stack.
 fn design_of(design: &Design) -> DesignFile {
     match design {
-        Design::Edm(edm) => {
-            DesignFile { name: Some(DesignName::Edm), edm: Some(EdmFile::of(edm)), ..DesignFile::default() }
-        }
-        Design::Packet(packet) => {
-            let file = packet.protocol.table();
-            DesignFile { name: Some(packet.protocol.name()), stack: Some(packet.stack_name), ..file }
-        }
+        Design::Edm(edm) => DesignFile { edm: Some(EdmFile::of(edm)), ..DesignFile::default() },
+        Design::Packet(packet) => DesignFile { stack: Some(packet.stack_name), ..packet.protocol.table() },
     }
 }
 
 fn workload_of(plan: &Messages) -> WorkloadFile {
     let mut file = WorkloadFile::default();
+    file.write_arrivals(&plan.workload.arrivals);
     if let Some(trace) = &plan.trace {
-        file.arrivals = Some(ArrivalsName::Trace);
         file.file = Some(trace.file.clone());
         file.digest = Some(trace.digest.clone());
         file.inversions = Some(Plain::written(trace.inversions));
         return file;
     }
-    write_pattern(&plan.workload.pattern, &mut file);
-    write_arrivals(&plan.workload.arrivals, plan.workload.local_fraction, &mut file);
+    file.write_pattern(&plan.workload.pattern);
+    file.local_fraction = Some(plan.workload.local_fraction);
     file.load = plan.load.map(|load| load.fraction);
     file.load_basis = plan.load.map(|load| load.basis);
     file.mix = Some(plan.workload.mix.iter().map(class_of).collect());
     file
 }
 
-fn write_pattern(pattern: &Pattern, file: &mut WorkloadFile) {
-    file.pattern = Some(match pattern {
-        Pattern::AllToAll => PatternName::AllToAll,
-        Pattern::Permutation => PatternName::Permutation,
-        Pattern::RoleSplit { compute } => {
-            file.compute = Some(*compute);
-            PatternName::RoleSplit
-        }
-        Pattern::Incast { target, sources } => {
-            file.target = Some(target.0);
-            file.sources = Some(*sources);
-            PatternName::Incast
-        }
-    });
+variants! {
+    WorkloadFile.pattern: PatternName => Pattern by pattern_of, write_pattern {
+        AllToAll,
+        RoleSplit(compute),
+        Incast(sources) { target },
+        Permutation,
+    }
 }
 
-/// A gap is not written: it follows from the load.
-fn write_arrivals(arrivals: &Arrivals, local_fraction: f64, file: &mut WorkloadFile) {
-    file.arrivals = Some(match arrivals {
-        Arrivals::Poisson { .. } => ArrivalsName::Poisson,
-        Arrivals::Deterministic { .. } => ArrivalsName::Deterministic,
-        Arrivals::OnOff { on, off, .. } => {
-            file.on = Some(Quantity(*on));
-            file.off = Some(Quantity(*off));
-            ArrivalsName::OnOff
-        }
-        Arrivals::Closed { depth, think } => {
-            file.depth = Some(*depth);
-            file.think = Some(Quantity(*think));
-            file.local_fraction = Some(local_fraction);
-            ArrivalsName::Closed
-        }
-        Arrivals::Trace { .. } => ArrivalsName::Trace,
-    });
+variants! {
+    WorkloadFile.arrivals: ArrivalsName => Arrivals
+    by arrivals_of(gap: f64, trace: Vec<TraceMessage>), write_arrivals {
+        Poisson [mean_gap_ps: gap],
+        Deterministic [gap_ps: gap],
+        OnOff(on, off) [mean_gap_ps: gap],
+        Closed { depth, think },
+        Trace [messages: trace],
+    }
 }
 
 fn class_of(class: &Class) -> ClassFile {
@@ -152,12 +134,7 @@ pub(crate) fn written_run(requests: Option<u64>, duration: Option<Span>, run: Ru
 }
 
 pub(crate) fn fault_of(fault: &Fault) -> FaultFile {
-    let (kind, node, switch) = fault.kind.parts();
-    FaultFile {
-        at: Some(Quantity(fault.at)),
-        kind: Some(kind),
-        node: node.map(|node| node.0),
-        switch,
-        ..FaultFile::default()
-    }
+    let mut file = FaultFile { at: Some(Quantity(fault.at)), ..FaultFile::default() };
+    file.write_rack_kind(&fault.kind);
+    file
 }

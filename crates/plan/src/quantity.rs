@@ -1,7 +1,7 @@
 //! Values as they are written in a file: quantities with a unit, words for "no limit", and their
 //! JSON Schema.
 
-use base::{Bytes, Clock, Length, Rate, Span, Time};
+use base::{Bytes, Clock, Length, NodeId, Rate, Span, Time};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -227,6 +227,8 @@ macro_rules! written_for {
 }
 
 written_for! {
+    /// The number of a node.
+    NodeNumber(u32) is NodeId: NodeId, |node: NodeId| node.0;
     /// A size of less than 4 GiB that is counted in bytes.
     ByteCount(Quantity<Bytes>) is u32:
         |size: Quantity<Bytes>| u32::try_from(size.0.count()).unwrap_or(u32::MAX),

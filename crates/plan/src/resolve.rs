@@ -12,11 +12,12 @@ use crate::document::Node;
 use crate::error::{PlanError, Problem, Problems};
 use crate::file::{ArrivalsName, ExperimentFile, FabricFile, FaultFile, FaultName, RunFile};
 use crate::plan::{Design, Fabric, Fault, Messages, Plan, Run, RunLimits, Scene, WarmUp};
+use crate::quantity::NodeNumber;
 use crate::scene::SceneName;
 use crate::soundness::Soundness;
 use crate::sources::{Files, Sources};
 use crate::warnings::{nothing_expected, warnings};
-use base::{NodeId, Rate, Span, Time};
+use base::{Rate, Span, Time};
 
 /// Represents an unknown rack, where no check uses it.
 const ANY_FABRIC: Fabric = Fabric { nodes: 2, rate: Rate::gbps(100), propagation: Span::ZERO, transceiver: Span::ZERO };
@@ -215,41 +216,47 @@ impl Resolver<'_> {
             self.conflict("fault", "faults are modelled for design edm only");
         }
         let redundant = matches!(design, Some(Design::Edm(edm)) if edm.redundant);
+        self.rack_faults(files, ("fabric", fabric.nodes), |resolver, key, file| {
+            if file.switch() > 0 && !redundant && resolver.sound(&["design"]) {
+                let reason = "there is a switch 1 only with design.edm.redundant = true";
+                resolver.conflict(&format!("{key}.switch"), reason);
+            }
+            match file.kind? {
+                FaultName::LinkUp | FaultName::SwitchUp | FaultName::NodeUp => {
+                    Some("nothing comes back in a rack of messages")
+                }
+                _ => None,
+            }
+        })
+    }
+
+    /// The faults of a rack whose `table` says how many nodes it has, in order of time. `check`
+    /// returns why a fault cannot be.
+    pub(crate) fn rack_faults(
+        &mut self,
+        files: &[FaultFile],
+        (table, nodes): (&str, u32),
+        check: impl Fn(&mut Self, &str, &FaultFile) -> Option<&'static str>,
+    ) -> Vec<Fault> {
         let mut faults: Vec<Fault> = Vec::new();
         for (index, file) in files.iter().enumerate() {
-            faults.extend(self.fault(&format!("fault.{index}"), file, fabric.nodes, redundant));
+            let key = format!("fault.{index}");
+            if let Some(NodeNumber(node)) = file.node.filter(|_| self.sound(&[table])) {
+                self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(nodes.saturating_sub(1)));
+            }
+            let refusal = check(self, &key, file);
+            faults.extend(self.rack_fault(&key, file, refusal));
         }
         faults.sort_by_key(|fault| fault.at);
         faults
     }
 
-    fn fault(&mut self, key: &str, file: &FaultFile, nodes: u32, redundant: bool) -> Option<Fault> {
-        if let Some(node) = file.node.filter(|_| self.sound(&["fabric"])) {
-            self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(nodes.saturating_sub(1)));
-        }
-        let switch = file.switch();
-        if switch > 0 && !redundant && self.sound(&["design"]) {
-            self.conflict(&format!("{key}.switch"), "there is a switch 1 only with design.edm.redundant = true");
-        }
-        self.rack_fault(key, file, |kind| match kind {
-            FaultName::LinkUp | FaultName::SwitchUp | FaultName::NodeUp => {
-                Some("nothing comes back in a rack of messages")
-            }
-            _ => None,
-        })
-    }
-
-    /// The fault of a rack that has none of the kinds for which `refusal` gives a reason.
-    pub(crate) fn rack_fault(
-        &mut self,
-        key: &str,
-        file: &FaultFile,
-        refusal: impl Fn(FaultName) -> Option<&'static str>,
-    ) -> Option<Fault> {
+    fn rack_fault(&mut self, key: &str, file: &FaultFile, refusal: Option<&str>) -> Option<Fault> {
         let name = file.kind?;
-        let kind = name.in_rack(NodeId(file.node.unwrap_or(0)), file.switch());
+        // A missing node was reported.
+        let kind = FaultFile { node: file.node.or(Some(NodeNumber(0))), ..file.clone() }.rack_kind(name);
         let only_in_san = || format!("{} is valid only with the designs san and san-plain", name.word());
-        let reason = refusal(name).map(str::to_owned).or_else(|| kind.is_none().then(only_in_san));
+        let reason = refusal.map(str::to_owned).or_else(|| kind.is_none().then(only_in_san));
         if let Some(reason) = reason {
             self.conflict(&format!("{key}.kind"), reason);
             return None;

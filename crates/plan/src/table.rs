@@ -191,36 +191,42 @@ pub(crate) use told;
 ///
 /// ```text
 /// variants! {
-///     FabricFile.kind: FabricKindName => Kind by topology_kind, write_kind {
-///         SingleSwitch,
-///         FatTree(radix, layers),
-///     } else Custom
+///     WorkloadFile.arrivals: ArrivalsName => Arrivals by arrivals_at(gap: f64), write_arrivals {
+///         Poisson [mean_gap_ps: gap],
+///         OnOff(on, off) [mean_gap_ps: gap],
+///         Closed { depth, think },
+///     } else Trace
 /// }
 /// ```
 ///
 /// Keys in parentheses have no default: while one is missing there is no value. Those with a
-/// default are in braces, `Zipfian { theta }`. Words behind `else` are no variant.
+/// default are in braces. Fields in brackets follow from the reader's arguments and are not
+/// written. Words behind `else` are no variant.
 macro_rules! variants {
-    ($file:ident.$word:ident: $name:ident => $kind:ident by $read:ident, $write:ident {
-        $( $variant:ident $(( $($needed:ident),+ ))? $({ $($key:ident),+ })?, )+
-    } $(else $other:ident)?) => {
+    ($file:ident.$word:ident: $name:ident => $kind:ident
+    by $read:ident $(( $($given:ident: $of:ty),+ ))?, $write:ident {
+        $(
+            $variant:ident $(( $($needed:ident),+ ))? $({ $($key:ident),+ })? $([ $($field:ident: $value:expr),+ ])?,
+        )+
+    } $(else $($other:ident)|+)?) => {
         impl $file {
             /// The value that `word` chooses; `None` while one of its keys is missing.
-            pub(crate) fn $read(&self, word: $name) -> Option<$kind> {
+            pub(crate) fn $read(&self, word: $name $($(, $given: $of)+)?) -> Option<$kind> {
                 Some(match word {
                     $( $name::$variant => $kind::$variant {
                         $($( $needed: $crate::table::given!(self.$needed;)?, )+)?
                         $($( $key: self.$key(), )+)?
+                        $($( $field: $value, )+)?
                     }, )+
-                    $( $name::$other => return None, )?
+                    $( $($name::$other)|+ => return None, )?
                 })
             }
             /// Writes the word and the keys of `value`.
             pub(crate) fn $write(&mut self, value: &$kind) {
-                self.$word = Some(match value.clone() { $(
-                    $kind::$variant { $($($needed,)+)? $($($key,)+)? } => {
-                        $($( self.$needed = $crate::table::told!(Some($needed);); )+)?
-                        $($( self.$key = $crate::table::told!(Some($key);); )+)?
+                self.$word = Some(match value { $(
+                    $kind::$variant { $($($needed,)+)? $($($key,)+)? $($($field: _,)+)? } => {
+                        $($( self.$needed = $crate::table::told!(Some($needed.clone());); )+)?
+                        $($( self.$key = $crate::table::told!(Some($key.clone());); )+)?
                         $name::$variant
                     }
                 )+ });
@@ -232,20 +238,21 @@ pub(crate) use variants;
 
 /// Keys of a table that are a struct of their own, as in [`variants`].
 macro_rules! part {
-    ($file:ident => $config:ident by $read:ident, $write:ident {
-        $(( $($needed:ident),+ ))? { $($key:ident),+ }
+    ($file:ident => $config:ident by $read:ident $(( $($given:ident: $of:ty),+ ))?, $write:ident {
+        $(( $($needed:ident),+ ))? { $($key:ident),+ } $([ $($field:ident: $value:expr),+ ])?
     }) => {
         impl $file {
             /// The struct; `None` while one of its keys is missing.
-            pub(crate) fn $read(&self) -> Option<$config> {
+            pub(crate) fn $read(&self $($(, $given: $of)+)?) -> Option<$config> {
                 Some($config {
                     $($( $needed: $crate::table::given!(self.$needed;)?, )+)?
                     $( $key: self.$key(), )+
+                    $($( $field: $value, )+)?
                 })
             }
             /// Writes its keys.
             pub(crate) fn $write(&mut self, value: &$config) {
-                let $config { $($($needed,)+)? $($key,)+ } = value.clone();
+                let $config { $($($needed,)+)? $($key,)+ $($($field: _,)+)? } = value.clone();
                 $($( self.$needed = $crate::table::told!(Some($needed);); )+)?
                 $( self.$key = $crate::table::told!(Some($key);); )+
             }

@@ -3,13 +3,11 @@
 //! Days are bare numbers here: `base::Time` counts picoseconds and ends after 213 days.
 
 pub(crate) mod file;
-mod print;
 pub(crate) mod resolve;
 mod warnings;
 
 use base::Bytes;
 pub use file::{ArmName, TriggerName, WearAssignmentName};
-pub(crate) use print::file_of;
 use workload::storage::Profile;
 
 /// Days of a year: leap days are left out.

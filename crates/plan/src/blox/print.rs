@@ -5,18 +5,17 @@ use super::file::{
     RackFile, SchedulerFile, SteadyFile, SwapFile, VssdFile,
 };
 use super::{BlockReplay, Blox, Flash, FlashState};
-use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
 use crate::print::{fault_of, written_run};
 use crate::quantity::{Plain, Quantity};
-use crate::table::variants;
-use workload::block_trace::Devices;
+use crate::table::{part, variants};
+use base::Bytes;
+use workload::block_trace::{Devices, Tolerance};
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
-/// The file that says all of `blox`, save title and seed.
+/// The file that says all of `blox`, save title, seed and design.
 pub(crate) fn file_of(blox: &Blox) -> ExperimentFile {
     ExperimentFile {
-        design: Some(DesignFile { name: Some(blox.design), ..DesignFile::default() }),
         rack: Some(rack_of(blox)),
         flash: Some(flash_of(&blox.flash)),
         vssd: Some(VssdFile::of(&blox.vssd)),
@@ -84,6 +83,20 @@ variants! {
     }
 }
 
+variants! {
+    IoFile.arrivals: IoArrivalsName => Arrivals by arrivals_of(gap: f64), write_arrivals {
+        Closed { depth, think },
+        Poisson [mean_gap_ps: gap],
+        Deterministic [gap_ps: gap],
+    }
+}
+
+part! {
+    IoFile => Tolerance by tolerance(volume: Option<Bytes>), write_tolerance {
+        { beyond, skip_bad, inversions } [volume: volume]
+    }
+}
+
 /// Operations, addresses and arrivals.
 pub(crate) fn write_io(io: &Config, file: &mut IoFile) {
     write_mix(&io.mix, file);
@@ -93,20 +106,18 @@ pub(crate) fn write_io(io: &Config, file: &mut IoFile) {
 /// Where and when.
 pub(crate) fn write_places_and_times(io: &Config, file: &mut IoFile) {
     file.write_addresses(&io.addresses);
-    write_arrivals(io, file);
+    file.write_arrivals(&io.arrivals);
 }
 
 pub(crate) fn write_replay(replay: &BlockReplay, file: &mut IoFile) {
     file.trace = Some(replay.file.clone());
     file.trace_digest = Some(replay.digest.clone());
     file.time_scale = Some(replay.config.time_scale);
-    file.skip_bad = Some(replay.tolerance.skip_bad);
-    file.inversions = Some(Plain::written(replay.tolerance.inversions));
+    file.write_tolerance(&replay.tolerance);
     file.format = Some(Plain::written(replay.format));
     if let Devices::Striped { stripe } = replay.config.devices {
         file.stripe = Some(Quantity(stripe));
     }
-    file.beyond = Some(Plain::written(replay.tolerance.beyond));
 }
 
 /// A mix that is a profile's is named as such: only profiles have scans, insertions and pairs.
@@ -119,15 +130,4 @@ fn write_mix(mix: &Mix, file: &mut IoFile) {
     if let Mix::Runs { write_run, .. } = mix {
         file.write_run = Some(*write_run);
     }
-}
-
-fn write_arrivals(io: &Config, file: &mut IoFile) {
-    file.arrivals = Some(match io.arrivals {
-        Arrivals::Closed { depth, think } => {
-            (file.depth, file.think) = (Some(depth), Some(Quantity(think)));
-            IoArrivalsName::Closed
-        }
-        Arrivals::Poisson { .. } => IoArrivalsName::Poisson,
-        Arrivals::Deterministic { .. } => IoArrivalsName::Deterministic,
-    });
 }

@@ -16,7 +16,7 @@ use crate::quantity::{Plain, Quantity};
 use crate::resolve::Resolver;
 use base::{Bytes, Span};
 use swap::swaps_of;
-use workload::block_trace::{Devices, ReplayConfig, Tolerance};
+use workload::block_trace::{Devices, ReplayConfig};
 use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 
 /// What one request is about, and Hermes's key (RackBlox, 3.5.1; 4 KiB throughout the paper).
@@ -262,11 +262,8 @@ impl Resolver<'_> {
     /// The trace to be played in place of `io`; its lines tell the format where the file does not.
     pub(crate) fn replay(&mut self, file: &IoFile, io: &Config) -> Option<BlockReplay> {
         let name = file.trace.as_ref()?;
-        let mut tolerance = tolerance(file, io);
         let is_on_known = self.sound(&["rack", "vssd", "flash", "fabric", "drives"]);
-        if !is_on_known {
-            tolerance.volume = None;
-        }
+        let tolerance = file.tolerance(is_on_known.then(|| io.working_set()))?;
         let format = file.format.map(Plain::plain);
         let read = self.sources.block_trace(self.files, name, format, tolerance);
         let shared = read.map_err(|problem| self.report("io.trace", problem)).ok()?;
@@ -323,36 +320,21 @@ impl Resolver<'_> {
 
     pub(crate) fn io_arrivals(&mut self, file: &IoFile, clients: u32) -> Arrivals {
         let name = file.arrivals();
-        if name == IoArrivalsName::Closed {
-            return Arrivals::Closed { depth: file.depth(), think: file.think() };
+        if name != IoArrivalsName::Closed {
+            self.refuse_key("io.depth", &format!("`depth` is not valid with arrivals = {}", name.word()));
         }
-        self.refuse_key("io.depth", &format!("`depth` is not valid with arrivals = {}", name.word()));
         let gap_ps = f64::from(clients) * 1e12 / file.requests_per_second.unwrap_or(1.0);
-        match name {
-            IoArrivalsName::Deterministic => Arrivals::Deterministic { gap_ps },
-            _ => Arrivals::Poisson { mean_gap_ps: gap_ps },
-        }
+        file.arrivals_of(name, gap_ps).expect("each of its keys has a default")
     }
 
     fn volume_faults(&mut self, files: &[FaultFile], rack: &Rack) -> Vec<Fault> {
-        let mut faults: Vec<Fault> = Vec::new();
-        for (index, file) in files.iter().enumerate() {
-            faults.extend(self.volume_fault(&format!("fault.{index}"), file, rack));
-        }
-        faults.sort_by_key(|fault| fault.at);
-        faults
-    }
-
-    fn volume_fault(&mut self, key: &str, file: &FaultFile, rack: &Rack) -> Option<Fault> {
-        if let Some(node) = file.node.filter(|_| self.sound(&["rack"])) {
-            self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(rack.servers.saturating_sub(1)));
-        }
-        if let Some(other) = file.switch.filter(|switch| *switch != 0) {
-            let reason = format!("there is no switch {other}: a rack of volumes has one, 0");
-            self.conflict(&format!("{key}.switch"), reason);
-        }
-        let corruption = "corruption is modelled for design edm only";
-        self.rack_fault(key, file, |kind| (kind == FaultName::LinkCorrupt).then_some(corruption))
+        self.rack_faults(files, ("rack", rack.servers), |resolver, key, file| {
+            if let Some(other) = file.switch.filter(|switch| *switch != 0) {
+                let reason = format!("there is no switch {other}: a rack of volumes has one, 0");
+                resolver.conflict(&format!("{key}.switch"), reason);
+            }
+            (file.kind? == FaultName::LinkCorrupt).then_some("corruption is modelled for design edm only")
+        })
     }
 }
 
@@ -362,15 +344,5 @@ pub(crate) fn addresses_of(file: &IoFile, by_profile: Addresses) -> Addresses {
         Some(name) => file.address_law(name).unwrap_or(by_profile),
         None if file.theta.is_none() => by_profile,
         None => Addresses::ScrambledZipfian { theta: file.theta() },
-    }
-}
-
-/// What the reader of a trace lets pass.
-fn tolerance(file: &IoFile, io: &Config) -> Tolerance {
-    Tolerance {
-        volume: Some(io.working_set()),
-        beyond: file.beyond(),
-        skip_bad: file.skip_bad(),
-        inversions: file.inversions(),
     }
 }

@@ -3,7 +3,7 @@
 use super::Resolver;
 use crate::cost;
 use crate::error::Problem;
-use crate::file::{ArrivalsName, ClassFile, DistributionFile, PatternName, RunFile, SizeFile, WorkloadFile};
+use crate::file::{ArrivalsName, ClassFile, DistributionFile, RunFile, SizeFile, WorkloadFile};
 use crate::load::{MeanCost, asking_nodes, cost_for, load_at, mean_gap_ps};
 use crate::plan::{Design, Fabric, PlannedLoad, TraceSource};
 use crate::quantity::{Plain, Quantity};
@@ -34,24 +34,23 @@ impl Resolver<'_> {
         fabric: &Fabric,
         design: Option<&Design>,
     ) -> Option<Demand> {
-        let pattern_name = file.pattern();
-        let arrivals_name = file.arrivals();
-        if arrivals_name == ArrivalsName::Trace {
+        if file.arrivals() == ArrivalsName::Trace {
             return self.trace(file, run, fabric);
         }
-        let pattern = self.pattern(pattern_name, file, fabric.nodes);
+        let pattern = self.pattern(file, fabric.nodes);
         let mix = self.mix(file);
-        let arrivals = closed(file, arrivals_name);
         let (pattern, mix, design) = (pattern?, mix?, design?);
         // What follows is about all of it together.
         if !self.sound(&["workload", "run", "fabric", "design"]) {
             return None;
         }
         let nodes = fabric.nodes;
-        let (arrivals, load) = match arrivals {
-            Some(closed) => (closed, None),
-            None => self.open(file, arrivals_name, file.load?, &pattern, &mix, fabric, design)?,
+        let open = match file.arrivals() {
+            ArrivalsName::Closed => None,
+            _ => Some(gap_and_load(file, &pattern, &mix, fabric, design)?),
         };
+        let (gap, load) = open.unzip();
+        let arrivals = file.arrivals_of(file.arrivals(), gap.unwrap_or_default(), Vec::new())?;
         let (requests, duration) = (run.requests, run.duration.map(Plain::plain));
         let local_fraction = file.local_fraction();
         let config = Config { nodes, pattern, mix, local_fraction, arrivals, requests, duration };
@@ -96,27 +95,23 @@ impl Resolver<'_> {
         })
     }
 
-    fn pattern(&mut self, name: PatternName, file: &WorkloadFile, nodes: u32) -> Option<Pattern> {
+    fn pattern(&mut self, file: &WorkloadFile, nodes: u32) -> Option<Pattern> {
         let others = nodes.saturating_sub(1);
-        match name {
-            PatternName::AllToAll => Some(Pattern::AllToAll),
-            PatternName::Permutation => Some(Pattern::Permutation),
-            PatternName::RoleSplit => {
-                let compute = file.compute?;
-                if self.sound(&["fabric"]) {
+        let whole = WorkloadFile { sources: file.sources.or(Some(others)), ..file.clone() };
+        let pattern = whole.pattern_of(file.pattern())?;
+        if self.sound(&["fabric"]) {
+            match pattern {
+                Pattern::AllToAll | Pattern::Permutation => {}
+                Pattern::RoleSplit { compute } => {
                     self.range("workload.compute", u64::from(compute), 1..=u64::from(others));
                 }
-                Some(Pattern::RoleSplit { compute })
-            }
-            PatternName::Incast => {
-                let (target, sources) = (file.target(), file.sources.unwrap_or(others));
-                if self.sound(&["fabric"]) {
+                Pattern::Incast { target: NodeId(target), sources } => {
                     self.range("workload.target", u64::from(target), 0..=u64::from(others));
                     self.range("workload.sources", u64::from(sources), 1..=u64::from(others));
                 }
-                Some(Pattern::Incast { target: NodeId(target), sources })
             }
         }
+        Some(pattern)
     }
 
     fn mix(&mut self, file: &WorkloadFile) -> Option<Vec<Class>> {
@@ -193,39 +188,6 @@ impl Resolver<'_> {
         read.map_err(|problem| self.report(&format!("{key}.cdf"), problem)).ok()
     }
 
-    #[expect(clippy::too_many_arguments, reason = "a rate follows from everything else")]
-    fn open(
-        &mut self,
-        file: &WorkloadFile,
-        name: ArrivalsName,
-        load: f64,
-        pattern: &Pattern,
-        mix: &[Class],
-        fabric: &Fabric,
-        design: &Design,
-    ) -> Option<(Arrivals, Option<PlannedLoad>)> {
-        let basis = file.load_basis();
-        let on_the_wire = |operation: Operation, bytes: Bytes| cost::wire_cost(design, operation, bytes);
-        let counted = MeanCost::of(mix, cost_for(basis, &on_the_wire)).busiest(pattern, fabric.nodes);
-        let carried = MeanCost::of(mix, &on_the_wire).busiest(pattern, fabric.nodes);
-        let gap = mean_gap_ps(counted, load, fabric.rate);
-        let planned = PlannedLoad { fraction: load, basis, busiest_link: load_at(carried, gap, fabric.rate) };
-        let arrivals = match name {
-            ArrivalsName::Deterministic => Arrivals::Deterministic { gap_ps: gap },
-            ArrivalsName::OnOff => self.on_off(file, gap)?,
-            _ => Arrivals::Poisson { mean_gap_ps: gap },
-        };
-        Some((arrivals, Some(planned)))
-    }
-
-    /// The load is the mean over on and off periods, so the gap while on is shorter by the share of
-    /// time that is on.
-    fn on_off(&mut self, file: &WorkloadFile, gap: f64) -> Option<Arrivals> {
-        let (on, off) = (file.on?.0, file.off?.0);
-        let share = on.as_ps() as f64 / (on.as_ps() as f64 + off.as_ps() as f64);
-        Some(Arrivals::OnOff { mean_gap_ps: gap * share, on, off })
-    }
-
     /// Refuses a run that would leave the range of virtual time.
     fn horizon(&mut self, config: &Config) {
         let (gap, longest) = match &config.arrivals {
@@ -260,7 +222,25 @@ impl Resolver<'_> {
     }
 }
 
-/// The arrivals of a closed loop, which has no load.
-fn closed(file: &WorkloadFile, arrivals: ArrivalsName) -> Option<Arrivals> {
-    (arrivals == ArrivalsName::Closed).then(|| Arrivals::Closed { depth: file.depth(), think: file.think() })
+/// The mean gap between the requests of an open-loop source, in picoseconds, and the load that it
+/// makes.
+fn gap_and_load(
+    file: &WorkloadFile,
+    pattern: &Pattern,
+    mix: &[Class],
+    fabric: &Fabric,
+    design: &Design,
+) -> Option<(f64, PlannedLoad)> {
+    let (fraction, basis) = (file.load?, file.load_basis());
+    let on_the_wire = |operation: Operation, bytes: Bytes| cost::wire_cost(design, operation, bytes);
+    let counted = MeanCost::of(mix, cost_for(basis, &on_the_wire)).busiest(pattern, fabric.nodes);
+    let carried = MeanCost::of(mix, &on_the_wire).busiest(pattern, fabric.nodes);
+    let gap = mean_gap_ps(counted, fraction, fabric.rate);
+    let load = PlannedLoad { fraction, basis, busiest_link: load_at(carried, gap, fabric.rate) };
+    // A load is the mean over on and off periods: gaps while on are shorter.
+    let share_on = match file.arrivals() {
+        ArrivalsName::OnOff => file.on?.0.ratio(file.on?.0 + file.off?.0),
+        _ => 1.0,
+    };
+    Some((gap * share_on, load))
 }

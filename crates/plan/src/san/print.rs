@@ -8,20 +8,18 @@ use super::fault::fault_of;
 use super::file::{CheckFile, GimbalFile, HostEnd, HostFile, ReservationFile, RoutingFile, SchedulingFile, TargetFile};
 use super::io::io_of;
 use crate::blox::print::flash_of;
-use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
 use crate::print::written_run;
 use san::reserve::ReservationConfig;
 use san::target::Admission;
 
-/// The file that says all of `san`, save title and seed.
+/// The file that says all of `san`, save title, seed and design.
 pub(crate) fn file_of(san: &San) -> ExperimentFile {
     let faults = || san.faults.iter().map(|fault| fault_of(fault, &san.fabric.graph)).collect();
     let end = HostEnd { times: san.ends, host: san.host.clone() };
     let (io, lsm) = io_of(&san.io);
     let (requests, duration) = san.io.limits();
     ExperimentFile {
-        design: Some(DesignFile { name: Some(san.design), ..DesignFile::default() }),
         fabric: Some(fabric_of(&san.fabric)),
         drives: Some(DrivesFile::of(&san.drives)),
         flash: san.flash.as_ref().map(flash_of),

@@ -4,14 +4,12 @@ use super::Scalio;
 use super::file::{CarrierFile, CoresFile, DittoFile, LeedFile, RdmaFile, ScalioFile, StoreFile};
 use crate::blox::file::IoFile;
 use crate::blox::print::{flash_of, write_io, write_places_and_times};
-use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
 use crate::print::{fault_of, written_run};
 
-/// The file that says all of `scalio`, save title and seed.
+/// The file that says all of `scalio`, save title, seed and design.
 pub(crate) fn file_of(scalio: &Scalio) -> ExperimentFile {
     ExperimentFile {
-        design: Some(DesignFile { name: Some(scalio.design), ..DesignFile::default() }),
         store: Some(StoreFile::of(&scalio.store)),
         flash: scalio.flash.as_ref().map(flash_of),
         rdma: Some(RdmaFile::of(&scalio.rdma)),

@@ -141,21 +141,10 @@ impl Resolver<'_> {
         if !files.is_empty() && design != DesignName::Scalio {
             self.conflict("fault", format!("faults are not modelled with the design {}", design.word()));
         }
-        let mut faults: Vec<Fault> = Vec::new();
-        for (index, file) in files.iter().enumerate() {
-            faults.extend(self.store_fault(&format!("fault.{index}"), file, store));
-        }
-        faults.sort_by_key(|fault| fault.at);
-        faults
-    }
-
-    fn store_fault(&mut self, key: &str, file: &FaultFile, store: &Store) -> Option<Fault> {
-        if let Some(node) = file.node.filter(|_| self.sound(&["store"])) {
-            self.range(&format!("{key}.node"), u64::from(node), 0..=u64::from(store.clients));
-        }
-        let only_nodes = "clients and the JBOF stop and come back: node-down, node-up";
-        let is_of_node = |kind| matches!(kind, FaultName::NodeDown | FaultName::NodeUp);
-        self.rack_fault(key, file, |kind| (!is_of_node(kind)).then_some(only_nodes))
+        self.rack_faults(files, ("store", store.clients + 1), |_, _, file| {
+            let is_of_node = matches!(file.kind?, FaultName::NodeDown | FaultName::NodeUp);
+            (!is_of_node).then_some("clients and the JBOF stop and come back: node-down, node-up")
+        })
     }
 }
 

@@ -4,14 +4,12 @@ use super::file::{ClientsFile, MachineFile, NicFile, SoftwareFile, TaskFile};
 use super::{SDirect, TaskName};
 use crate::blox::file::IoFile;
 use crate::blox::print::{flash_of, write_places_and_times};
-use crate::design_file::DesignFile;
 use crate::file::ExperimentFile;
 use crate::print::written_run;
 
-/// The file that says all of `sdirect`, save title and seed.
+/// The file that says all of `sdirect`, save title, seed and design.
 pub(crate) fn file_of(sdirect: &SDirect) -> ExperimentFile {
     ExperimentFile {
-        design: Some(DesignFile { name: Some(sdirect.design), ..DesignFile::default() }),
         machine: Some(MachineFile::of(&sdirect.machine)),
         flash: sdirect.flash.as_ref().map(flash_of),
         nic: sdirect.nic.as_ref().map(NicFile::of),
