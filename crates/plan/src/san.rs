@@ -113,6 +113,8 @@ pub struct Drives {
     pub model: DriveModelName,
     /// What a host sees of each.
     pub capacity: Bytes,
+    /// Write buffer of a quick one without numbers of its own.
+    pub buffer: Bytes,
 }
 
 /// Software at the two ends of a session, as latency: cores are never short.

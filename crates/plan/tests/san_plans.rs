@@ -423,3 +423,18 @@ fn the_examples_of_the_guide_are_plans() {
         assert_eq!(parsed.points(None).len(), points);
     }
 }
+
+/// 10,000 requests of 4 KiB, half of them writes, to 16 drives: 1.2 MiB each.
+#[test]
+fn writes_that_fit_into_the_buffers_of_quick_drives_are_warned_of() {
+    let warned = |buffer: &str| {
+        let text = with(&format!("[drives]\nmodel = \"quick\"\nbuffer = \"{buffer}\"\n[io]\nwrite_share = 0.5"));
+        let plan = plan(&text);
+        assert_eq!(again(&plan), plan);
+        let experiment = parse("t.toml", &text, &NoFiles, &[]).unwrap();
+        let warnings = experiment.points(None).remove(0).plan.warnings;
+        warnings.iter().any(|warning| warning.starts_with("a run writes 1.2 MiB to a drive, which its buffer"))
+    };
+    assert!(warned("8MiB") && warned("1280KiB"));
+    assert!(!warned("1MiB"));
+}
