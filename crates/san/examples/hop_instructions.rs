@@ -57,6 +57,7 @@ fn route() -> RouteConfig {
         marks_answers: false,
         stretch_max: 1,
         stale_after: Span::ms(1),
+        teams: false,
         distance: DistanceConfig {
             infinity: 32,
             period: Span::MAX,

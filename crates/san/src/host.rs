@@ -117,6 +117,10 @@ pub struct HostConfig {
     pub probe: Span,
     /// Timeout of a command that was sent more than once.
     pub timeout: Span,
+    /// Floor of the adaptive timeout: the smoothed time from a session's sends to their ends plus
+    /// four deviations (RFC 6298), doubled by each loss up to `timeout`, in place of `probe` and
+    /// `timeout` from the first end on. `None`: those two.
+    pub timeout_min: Option<Span>,
     /// Unanswered sends of a command after which its association has failed; at least 1.
     pub sends_max: u8,
     /// Back-off after the first refusal of a command; doubles with each.
@@ -423,9 +427,9 @@ impl Host {
         let frame = self.format.frame(PacketKind::Command, payload, 0);
         let packet = command_packet(&self.config, session, io, payload, frame);
         let port = Port(u16::from(Attempt::of_bits(io.tag.attempt).lane));
-        let (losses, tag) = (io.losses, io.tag);
+        let (session, losses, tag) = (io.session, io.losses, io.tag);
         out.push(HostOut::Send { port, packet });
-        self.watch(now, place, losses, tag);
+        self.watch(now, place, session, losses, tag);
     }
 
     /// Ends an I/O and reports its result.
@@ -441,6 +445,11 @@ impl Host {
             sends: io.sends,
             drive_latency_ns,
         }));
+        // An answer to a repeated command may be one to an earlier send (Karn).
+        if self.config.timeout_min.is_some() && io.sends == 1 {
+            let seen = now.saturating_since(io.sent);
+            self.sessions[session].round_trip.sample(seen);
+        }
         self.release(session, tag);
         self.ios.close(place);
         self.timers.forget_answered(&self.ios);

@@ -56,6 +56,7 @@ pub(crate) fn routes(policy: Policy) -> RouteConfig {
         marks_answers: false,
         stretch_max: 1,
         stale_after: Span::ms(1),
+        teams: false,
         distance: distances(),
     }
 }

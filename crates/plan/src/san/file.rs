@@ -82,6 +82,10 @@ table! {
         stretch: u16 [to 1_000] = 2,
         /// Half-life of learnt delays without news. Ours: some round trips to a drive.
         stale_after: Quantity<Span> ["1us" to "1h"] = Span::us(500),
+        /// Whether parallel cables between two neighbours are a link aggregation group, of which a
+        /// session uses one by a hash (paper, 3.1: NIC teaming). Otherwise the policy chooses among
+        /// them as among paths. `fabric.trunk` is a group as one wide pipe.
+        teams: bool = false,
         /// Candidate ports of each destination, the paper's K (3.2). Ours: as many as the adapter
         /// of a 3D torus has.
         candidates: u16 [1 to 256] = 6,
@@ -103,6 +107,7 @@ table! {
         marks_answers: mark_answers,
         stretch_max: stretch,
         stale_after,
+        teams,
         distance: DistanceConfig { infinity, period, hold, trigger_gap, candidates, horizon },
     } from {
         // The size of the network says it.
@@ -251,6 +256,11 @@ table! {
         /// Silence after which it is sent again later. 20 ms when not given, which is ours; with
         /// windows 30 s, as Linux' `nvme_core.io_timeout`.
         timeout: Quantity<Span> ["1us" to "1h"] => if given.repairs_losses() { Span::secs(30) } else { Span::ms(20) },
+        /// Floor of an adaptive timeout, which takes the place of `probe` and `timeout` once a
+        /// session has had a response: the smoothed time from sends to ends of I/Os plus four
+        /// deviations, doubled by each loss up to `timeout` (RFC 6298). The paper says nothing of
+        /// timeouts. Without a floor there is none: `probe` and `timeout` stay.
+        timeout_min: Quantity<Span> ["1us" to "1h"],
         /// Sends without a response after which a path has failed. Ours.
         sends: u8 [1 to 255] = 3,
         /// Back-off after the first refusal of a command; it doubles with each. Ours: a fraction of
@@ -282,6 +292,7 @@ table! {
             waiting_max,
             probe,
             timeout,
+            timeout_min,
             sends_max: sends,
             back_off,
             back_off_max,

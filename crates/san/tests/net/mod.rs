@@ -84,6 +84,7 @@ pub fn host_config(retry: RetryPolicy) -> HostConfig {
         waiting_max: 1000,
         probe: Span::us(500),
         timeout: Span::us(500),
+        timeout_min: None,
         sends_max: 3,
         back_off: Span::us(10),
         back_off_max: Span::us(100),
@@ -129,6 +130,7 @@ fn router() -> Router {
         marks_answers: false,
         stretch_max: 2,
         stale_after: Span::ms(1),
+        teams: false,
         distance,
     };
     let neighbour =

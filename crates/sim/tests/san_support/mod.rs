@@ -84,6 +84,7 @@ fn route() -> RouteConfig {
         marks_answers: false,
         stretch_max: 2,
         stale_after: Span::us(500),
+        teams: false,
         distance: DistanceConfig {
             infinity: 32,
             period: Span::ms(1),
@@ -150,6 +151,7 @@ fn host() -> HostConfig {
         waiting_max: 1 << 16,
         probe: Span::ms(5),
         timeout: Span::ms(5),
+        timeout_min: None,
         sends_max: 3,
         back_off: Span::us(20),
         back_off_max: Span::ms(1),
