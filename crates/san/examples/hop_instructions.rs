@@ -89,6 +89,7 @@ fn config(graph: &Graph, here: VertexId, estimate: Rate) -> HopConfig {
             burst: Bytes::kib(64),
             classes: NODES * NODES,
             lapse: Span::ms(10),
+            control_delay: Span::ZERO,
             data_end_reads: false,
             passes_rejected: false,
         }),

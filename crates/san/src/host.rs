@@ -20,11 +20,14 @@
 //!
 //! "Send" puts a packet into the first-in-first-out queue of a port, which belongs to the rig.
 
+mod cores;
 mod io;
 mod lane;
 mod receive;
 mod recover;
 mod stream;
+
+pub use cores::CoresConfig;
 
 use crate::connection::{Connections, StreamConfig};
 use crate::id::{DriveId, Port, SessionId, Tag};
@@ -36,11 +39,12 @@ use crate::stream::{Streams, by_windows, pause, repair};
 use crate::trail::Trail;
 use crate::wire::{WireConfig, WireFormat};
 use base::{Operation, Program, Rate, RequestId, Span, Time};
+use cores::Cores;
 use io::{Io, IoPlace, Ios, Stage};
 use lane::{Lanes, Session, Sessions};
 use nvme::queue::QueueError;
 use nvme::wire::MtuError;
-use recover::Timers;
+use recover::{Later, Timers};
 use std::sync::Arc;
 use topology::VertexId;
 
@@ -136,6 +140,8 @@ pub struct HostConfig {
     pub stream: Option<StreamConfig>,
     /// The link rate of each port. Used only by paced connections.
     pub links: Vec<Rate>,
+    /// The cores that process I/Os. `None`: there are always enough.
+    pub cores: Option<CoresConfig>,
 }
 
 /// The uplinks of a host.
@@ -280,6 +286,7 @@ pub struct Host {
     timers: Timers,
     counters: HostCounters,
     streams: Streams<HostOut>,
+    cores: Option<Cores>,
 }
 
 impl Host {
@@ -304,6 +311,7 @@ impl Host {
             ios: Ios::default(),
             timers: Timers::default(),
             counters: HostCounters::default(),
+            cores: config.cores.map(Cores::new),
             streams: Streams::new(config.stream.map(|stream| Connections::new(stream, &config.links))),
             config,
         })
@@ -348,6 +356,18 @@ impl Host {
             return out.push(HostOut::Done(refused(self.sessions[place].place, io)));
         }
         let io = self.ios.open(place, io, &self.format);
+        if let Some(cores) = &mut self.cores {
+            let start = cores.book(now, self.sessions[place].place);
+            if start > now {
+                return self.timers.at(start, Later::Begin(io));
+            }
+        }
+        self.begin(now, place, io, out);
+    }
+
+    /// Sends an I/O behind those of its session that wait already.
+    fn begin(&mut self, now: Time, place: u32, io: IoPlace, out: &mut Vec<HostOut>) {
+        let waiting = self.sessions[place].waiting.len();
         self.counters.waiting_highest = self.counters.waiting_highest.max(waiting + 1);
         if waiting == 0 {
             self.send_or_keep(now, place, io, out);

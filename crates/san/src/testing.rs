@@ -112,6 +112,7 @@ pub(crate) fn reservation() -> ReservationConfig {
         burst: Bytes::new(9_000),
         classes: 64,
         lapse: Span::ms(10),
+        control_delay: Span::ZERO,
         data_end_reads: false,
         passes_rejected: false,
     }

@@ -225,6 +225,20 @@ mod repeats {
         }
     }
 
+    /// Ten I/Os of a session at once: its core starts one every 3 us. A lone one takes what it
+    /// takes without cores.
+    #[test]
+    fn the_ios_of_a_session_start_one_after_the_other_on_its_core() {
+        let cores = Some(san::host::CoresConfig { count: 4, per_io: Span::us(3) });
+        let mut target = target_config();
+        target.admission = san::target::Admission::Fifo { depth: 64, waiting_max: 64, credit: 32 };
+        let mut net = Net::new(san::host::HostConfig { cores, ..host_config(RetryPolicy::Naive) }, &target);
+        (0..10).for_each(|request| net.ask(US(0), request, Operation::Read, request, BLOCK));
+        net.run(Time::ms(1));
+        let ends: Vec<_> = (0..10).map(|request| net.done_at(request).expect("it ends")).collect();
+        assert_eq!(ends, (0..10).map(|request| US(14 + 3 * request)).collect::<Vec<_>>());
+    }
+
     /// Equal reads of 14 us leave no deviation: a lost one is sent again after 14 us or the floor,
     /// lost again after twice that.
     #[test]

@@ -13,6 +13,8 @@ use std::collections::{BinaryHeap, VecDeque};
 /// A delayed action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Later {
+    /// Send an I/O for the first time: its core has come to it.
+    Begin(IoPlace),
     /// Resend the same command: its back-off is over.
     Again(IoPlace),
     /// Put the I/O back into the queue of its session.
@@ -90,6 +92,11 @@ impl Host {
 
     fn on_later(&mut self, now: Time, later: Later, out: &mut Vec<HostOut>) {
         match later {
+            Later::Begin(place) => {
+                if let Some(session) = self.ios.get(place).map(|io| io.session) {
+                    self.begin(now, session, place, out);
+                }
+            }
             Later::Again(place) => {
                 if self.ios.get(place).is_some_and(|io| io.stage == Stage::BackedOff) {
                     self.send_again(now, place, out);

@@ -85,6 +85,7 @@ pub fn host_config(retry: RetryPolicy) -> HostConfig {
         probe: Span::us(500),
         timeout: Span::us(500),
         timeout_min: None,
+        cores: None,
         sends_max: 3,
         back_off: Span::us(10),
         back_off_max: Span::us(100),
