@@ -216,6 +216,12 @@ table! {
         /// Fitted to the calibration claim san.fig2a.adapter alone: an adapter costs a read 3.6 us
         /// more than a switch, twice (1.4 us + this - 0.6 us).
         board_latency: Quantity<Span> [to "1s"] where [San] = Span::us(1),
+        /// SAN, switchless: one crossing of PCIe between two cards of an adapter in transit: the
+        /// paper builds adapters of three ports and more from several cards (3.2). It prints no
+        /// number; 1 us to 3 us are plausible beside `board_latency`. Zero: one card has all ports.
+        card_crossing: Quantity<Span> [to "1ms"] where [San] = Span::ZERO,
+        /// SAN, switchless: cable ports of a card (paper, 3.2: BlueField-2, of two).
+        card_ports: u32 [1 to 64] where [San] = 2,
         /// SAN: time from the failure or return of a link to its detection at both ends. Ours: a
         /// link is down when its PCS has lost the signal (IEEE 802.3, 49 and 91: tens of
         /// microseconds), and a driver polls that.

@@ -90,6 +90,10 @@ pub struct Passing {
     pub switch_latency: Span,
     /// One crossing between a target and its adapter.
     pub board_latency: Span,
+    /// One crossing of a packet between two cards of an adapter.
+    pub card_crossing: Span,
+    /// Cable ports of a card.
+    pub card_ports: u32,
     /// From the failure or return of a link until the parts at its ends notice.
     pub detection: Span,
     /// Every output queue, in bytes on the wire.
@@ -113,6 +117,8 @@ pub struct Drives {
     pub model: DriveModelName,
     /// What a host sees of each.
     pub capacity: Bytes,
+    /// Write buffer of a quick one without numbers of its own.
+    pub buffer: Bytes,
 }
 
 /// Software at the two ends of a session, as latency: cores are never short.

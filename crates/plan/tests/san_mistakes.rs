@@ -131,6 +131,8 @@ fn faults_of_what_does_not_exist_are_refused_with_what_does() {
 
 #[test]
 fn drives_that_no_model_has_are_refused() {
+    assert!(said("[drives]\nmodel = \"quick\"\nbuffer = \"64KiB\"").starts_with("drives.buffer: "));
+    assert!(said("[drives]\nmodel = \"whole\"\nbuffer = \"1MiB\"").starts_with("drives.buffer: "));
     assert_eq!(
         said("[drives]\nmodel = \"quick\"\npreset = \"p3700\""),
         "drives.model: model = quick knows the numbers of pm9a3 alone, and not of p3700"

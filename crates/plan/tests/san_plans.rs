@@ -423,3 +423,40 @@ fn the_examples_of_the_guide_are_plans() {
         assert_eq!(parsed.points(None).len(), points);
     }
 }
+
+/// 10,000 requests of 4 KiB, half of them writes, to 16 drives: 1.2 MiB each.
+#[test]
+fn writes_that_fit_into_the_buffers_of_quick_drives_are_warned_of() {
+    let warned = |buffer: &str| {
+        let text = with(&format!("[drives]\nmodel = \"quick\"\nbuffer = \"{buffer}\"\n[io]\nwrite_share = 0.5"));
+        let plan = plan(&text);
+        assert_eq!(again(&plan), plan);
+        let experiment = parse("t.toml", &text, &NoFiles, &[]).unwrap();
+        let warnings = experiment.points(None).remove(0).plan.warnings;
+        warnings.iter().any(|warning| warning.starts_with("a run writes 1.2 MiB to a drive, which its buffer"))
+    };
+    assert!(warned("8MiB") && warned("1280KiB"));
+    assert!(!warned("1MiB"));
+}
+
+/// The paper's switched prototype has a control plane (4.4), adapters have none.
+#[test]
+fn a_control_plane_delays_the_rates_of_switches_alone() {
+    let switched = SMALL.replace("\"torus\"\ndimensions = [2, 2]", "\"single-switch\"\ntargets = 4");
+    for (text, delay) in [(SMALL.to_string(), Span::ZERO), (switched, Span::us(200))] {
+        let plan = plan(&format!("{text}[reservation]\ncontrol_delay = \"200us\"\n"));
+        assert_eq!(san(&plan).reservation.as_ref().expect("it is on").control_delay, delay);
+        assert_eq!(again(&plan), plan);
+    }
+}
+
+#[test]
+fn cores_and_the_floor_of_timeouts_are_off_unless_given_and_come_back_from_a_printed_plan() {
+    let host = &san(&plan(SMALL)).host.clone();
+    assert_eq!((host.cores, host.timeout_min), (None, None));
+    let plan = plan(&with("[host]\ncores = 8\ncore_time = \"3us\"\ntimeout_min = \"10us\"\n[routing]\nteams = true"));
+    let host = &san(&plan).host;
+    assert_eq!(host.cores.map(|cores| (cores.count, cores.per_io)), Some((8, Span::us(3))));
+    assert_eq!((host.timeout_min, san(&plan).routing.teams), (Some(Span::us(10)), true));
+    assert_eq!(again(&plan), plan);
+}

@@ -57,6 +57,7 @@ fn route() -> RouteConfig {
         marks_answers: false,
         stretch_max: 1,
         stale_after: Span::ms(1),
+        teams: false,
         distance: DistanceConfig {
             infinity: 32,
             period: Span::MAX,
@@ -88,6 +89,7 @@ fn config(graph: &Graph, here: VertexId, estimate: Rate) -> HopConfig {
             burst: Bytes::kib(64),
             classes: NODES * NODES,
             lapse: Span::ms(10),
+            control_delay: Span::ZERO,
             data_end_reads: false,
             passes_rejected: false,
         }),

@@ -20,11 +20,14 @@
 //!
 //! "Send" puts a packet into the first-in-first-out queue of a port, which belongs to the rig.
 
+mod cores;
 mod io;
 mod lane;
 mod receive;
 mod recover;
 mod stream;
+
+pub use cores::CoresConfig;
 
 use crate::connection::{Connections, StreamConfig};
 use crate::id::{DriveId, Port, SessionId, Tag};
@@ -36,11 +39,12 @@ use crate::stream::{Streams, by_windows, pause, repair};
 use crate::trail::Trail;
 use crate::wire::{WireConfig, WireFormat};
 use base::{Operation, Program, Rate, RequestId, Span, Time};
+use cores::Cores;
 use io::{Io, IoPlace, Ios, Stage};
 use lane::{Lanes, Session, Sessions};
 use nvme::queue::QueueError;
 use nvme::wire::MtuError;
-use recover::Timers;
+use recover::{Later, Timers};
 use std::sync::Arc;
 use topology::VertexId;
 
@@ -117,6 +121,10 @@ pub struct HostConfig {
     pub probe: Span,
     /// Timeout of a command that was sent more than once.
     pub timeout: Span,
+    /// Floor of the adaptive timeout: the smoothed time from a session's sends to their ends plus
+    /// four deviations (RFC 6298), doubled by each loss up to `timeout`, in place of `probe` and
+    /// `timeout` from the first end on. `None`: those two.
+    pub timeout_min: Option<Span>,
     /// Unanswered sends of a command after which its association has failed; at least 1.
     pub sends_max: u8,
     /// Back-off after the first refusal of a command; doubles with each.
@@ -132,6 +140,8 @@ pub struct HostConfig {
     pub stream: Option<StreamConfig>,
     /// The link rate of each port. Used only by paced connections.
     pub links: Vec<Rate>,
+    /// The cores that process I/Os. `None`: there are always enough.
+    pub cores: Option<CoresConfig>,
 }
 
 /// The uplinks of a host.
@@ -276,6 +286,7 @@ pub struct Host {
     timers: Timers,
     counters: HostCounters,
     streams: Streams<HostOut>,
+    cores: Option<Cores>,
 }
 
 impl Host {
@@ -300,6 +311,7 @@ impl Host {
             ios: Ios::default(),
             timers: Timers::default(),
             counters: HostCounters::default(),
+            cores: config.cores.map(Cores::new),
             streams: Streams::new(config.stream.map(|stream| Connections::new(stream, &config.links))),
             config,
         })
@@ -344,6 +356,18 @@ impl Host {
             return out.push(HostOut::Done(refused(self.sessions[place].place, io)));
         }
         let io = self.ios.open(place, io, &self.format);
+        if let Some(cores) = &mut self.cores {
+            let start = cores.book(now, self.sessions[place].place);
+            if start > now {
+                return self.timers.at(start, Later::Begin(io));
+            }
+        }
+        self.begin(now, place, io, out);
+    }
+
+    /// Sends an I/O behind those of its session that wait already.
+    fn begin(&mut self, now: Time, place: u32, io: IoPlace, out: &mut Vec<HostOut>) {
+        let waiting = self.sessions[place].waiting.len();
         self.counters.waiting_highest = self.counters.waiting_highest.max(waiting + 1);
         if waiting == 0 {
             self.send_or_keep(now, place, io, out);
@@ -423,9 +447,9 @@ impl Host {
         let frame = self.format.frame(PacketKind::Command, payload, 0);
         let packet = command_packet(&self.config, session, io, payload, frame);
         let port = Port(u16::from(Attempt::of_bits(io.tag.attempt).lane));
-        let (losses, tag) = (io.losses, io.tag);
+        let (session, losses, tag) = (io.session, io.losses, io.tag);
         out.push(HostOut::Send { port, packet });
-        self.watch(now, place, losses, tag);
+        self.watch(now, place, session, losses, tag);
     }
 
     /// Ends an I/O and reports its result.
@@ -441,6 +465,11 @@ impl Host {
             sends: io.sends,
             drive_latency_ns,
         }));
+        // An answer to a repeated command may be one to an earlier send (Karn).
+        if self.config.timeout_min.is_some() && io.sends == 1 {
+            let seen = now.saturating_since(io.sent);
+            self.sessions[session].round_trip.sample(seen);
+        }
         self.release(session, tag);
         self.ios.close(place);
         self.timers.forget_answered(&self.ios);

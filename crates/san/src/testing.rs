@@ -56,6 +56,7 @@ pub(crate) fn routes(policy: Policy) -> RouteConfig {
         marks_answers: false,
         stretch_max: 1,
         stale_after: Span::ms(1),
+        teams: false,
         distance: distances(),
     }
 }
@@ -111,6 +112,7 @@ pub(crate) fn reservation() -> ReservationConfig {
         burst: Bytes::new(9_000),
         classes: 64,
         lapse: Span::ms(10),
+        control_delay: Span::ZERO,
         data_end_reads: false,
         passes_rejected: false,
     }

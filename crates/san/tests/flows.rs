@@ -225,6 +225,59 @@ mod repeats {
         }
     }
 
+    /// Ten I/Os of a session at once: its core starts one every 3 us. A lone one takes what it
+    /// takes without cores.
+    #[test]
+    fn the_ios_of_a_session_start_one_after_the_other_on_its_core() {
+        let cores = Some(san::host::CoresConfig { count: 4, per_io: Span::us(3) });
+        let mut target = target_config();
+        target.admission = san::target::Admission::Fifo { depth: 64, waiting_max: 64, credit: 32 };
+        let mut net = Net::new(san::host::HostConfig { cores, ..host_config(RetryPolicy::Naive) }, &target);
+        (0..10).for_each(|request| net.ask(US(0), request, Operation::Read, request, BLOCK));
+        net.run(Time::ms(1));
+        let ends: Vec<_> = (0..10).map(|request| net.done_at(request).expect("it ends")).collect();
+        assert_eq!(ends, (0..10).map(|request| US(14 + 3 * request)).collect::<Vec<_>>());
+    }
+
+    /// Equal reads of 14 us leave no deviation: a lost one is sent again after 14 us or the floor,
+    /// lost again after twice that.
+    #[test]
+    fn an_adaptive_timeout_is_the_smoothed_round_trip_and_no_less_than_its_floor() {
+        for (floor, lost, after) in [(1, 1, 14), (40, 1, 40), (1, 2, 14 + 28), (40, 2, 40 + 80)] {
+            let (mut host, mut target) = (host_config(RetryPolicy::CrossControllerReset), target_config());
+            (host.wire.success_flag, target.wire.success_flag) = (true, true);
+            (host.probe, host.timeout) = (Span::ms(3), Span::ms(5));
+            host.timeout_min = Some(Span::us(floor));
+            let mut net = Net::new(host, &target);
+            let loses_from = Time::us(20_000);
+            let mut left = lost;
+            net.way = Box::new(move |now, _, packet| {
+                let is_lost = now >= loses_from && packet.kind == PacketKind::Command && left > 0;
+                left -= i32::from(is_lost);
+                (!is_lost).then(|| Span::us(2))
+            });
+            (0..200).for_each(|request| net.ask(US(50 * request), request, Operation::Read, 0, BLOCK));
+            net.ask(US(20_000), 200, Operation::Read, 0, BLOCK);
+            net.run(Time::ms(60));
+            let took = net.done_at(200).expect("it ends").saturating_since(US(20_000));
+            let late = took.saturating_sub(Span::us(after + 14));
+            assert!(took >= Span::us(after + 14) && late < Span::ns(10), "floor {floor}, {lost} lost: {took}");
+            assert_eq!(net.host.counters().timeouts, lost as u64);
+        }
+    }
+
+    /// Before a session has had a response, the first timeout is the configured one.
+    #[test]
+    fn an_adaptive_timeout_begins_as_the_configured_one() {
+        let mut host = host_config(RetryPolicy::CrossControllerReset);
+        (host.probe, host.timeout_min) = (Span::us(300), Some(Span::us(1)));
+        let mut net = Net::new(host, &target_config());
+        lose(&mut net, &[0]);
+        net.ask(US(0), 1, Operation::Read, 0, BLOCK);
+        net.run(Time::ms(10));
+        assert_eq!(net.done_at(1), Some(US(300 + 14)));
+    }
+
     #[test]
     fn a_late_answer_to_an_earlier_send_ends_a_read() {
         let mut net = Net::new(

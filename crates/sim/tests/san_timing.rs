@@ -107,3 +107,23 @@ fn a_hop_costs_a_read_about_what_the_study_measured() {
     // san.fig2c.hop.4k: 2.9 us.
     assert!((2.2..=3.6).contains(&hop), "{hop} us");
 }
+
+/// With a card for each cable, a read of a drive `d` adapters away crosses at `d` adapters there and
+/// back: the last one passes it to its board. With all cables on one card it never crosses.
+#[test]
+fn transit_between_two_cards_of_an_adapter_costs_its_crossing() {
+    let with = |card_ports, crossing| {
+        let mut config = chain(4);
+        (config.passing.card_ports, config.passing.card_crossing) = (card_ports, crossing);
+        latencies(&config, 0.0)
+    };
+    let (alone, apart, together) = (with(2, Span::ZERO), with(1, Span::us(2)), with(64, Span::us(2)));
+    assert_eq!(alone.len(), 4);
+    for (distance, ((alone, apart), together)) in alone.iter().zip(&apart).zip(&together).enumerate() {
+        let crossings = Span::us(2) * (2 * distance as u64);
+        assert_eq!(apart.latency() - alone.latency(), crossings, "{distance} adapters away");
+        let [of_apart, of_alone] = [apart, alone].map(|row| row.spans.get(SpanKind::Forwarding));
+        assert_eq!(of_apart - of_alone, crossings);
+        assert_eq!(together.latency(), alone.latency());
+    }
+}

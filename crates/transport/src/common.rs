@@ -7,6 +7,7 @@ mod peers;
 mod queue;
 mod ranges;
 mod ready;
+mod round_trip;
 mod timers;
 
 pub use class_switch::ClassSwitch;
@@ -15,4 +16,5 @@ pub use peers::Sparse;
 pub use queue::{ByteQueue, PortQueues};
 pub use ranges::Ranges;
 pub use ready::{Ready, ReadyRing};
+pub use round_trip::SmoothedRoundTrip;
 pub use timers::Timers;

@@ -85,6 +85,9 @@ table! {
         /// Capacity of a drive. Flash has whole blocks, so that a drive may have a little more.
         /// Ours: enough for every effect of the paper's 960 GB that a run of seconds can show.
         capacity: Quantity<Bytes> = Bytes::kib(2 << 20),
+        /// Write buffer of a drive. Ours: 8 MiB. Writes that all fit never wait for flash, which is
+        /// warned of. Drives of a `[flash]` table have its buffer.
+        buffer: Quantity<Bytes> ["256KiB" to "1GiB"] where [model = "quick"] = Bytes::kib(8 << 10),
     }
 }
 

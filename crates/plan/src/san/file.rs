@@ -12,7 +12,7 @@ use nvme::pdu::{Digests, Framing};
 use san::connection::StreamConfig;
 use san::egress::{RankConfig, SchedulingConfig, Service, StorageDrivenConfig};
 use san::gimbal::GimbalConfig;
-use san::host::{HostConfig, HostSessions};
+use san::host::{CoresConfig, HostConfig, HostSessions};
 use san::reserve::{Estimate, OverCommitment, ReservationConfig};
 use san::retry::{RetryPolicy, quiesce_wait};
 use san::route::{DistanceConfig, EcmpHash, Horizon, Policy, RouteConfig};
@@ -82,6 +82,10 @@ table! {
         stretch: u16 [to 1_000] = 2,
         /// Half-life of learnt delays without news. Ours: some round trips to a drive.
         stale_after: Quantity<Span> ["1us" to "1h"] = Span::us(500),
+        /// Whether parallel cables between two neighbours are a link aggregation group, of which a
+        /// session uses one by a hash (paper, 3.1: NIC teaming). Otherwise the policy chooses among
+        /// them as among paths. `fabric.trunk` is a group as one wide pipe.
+        teams: bool = false,
         /// Candidate ports of each destination, the paper's K (3.2). Ours: as many as the adapter
         /// of a 3D torus has.
         candidates: u16 [1 to 256] = 6,
@@ -103,6 +107,7 @@ table! {
         marks_answers: mark_answers,
         stretch_max: stretch,
         stale_after,
+        teams,
         distance: DistanceConfig { infinity, period, hold, trigger_gap, candidates, horizon },
     } from {
         // The size of the network says it.
@@ -238,6 +243,13 @@ table! {
         /// Whether a session limits its outstanding I/Os to the credit of its target (paper, 4.5).
         /// By default with san.
         credits: bool => given.design == DesignName::San,
+        /// Cores of a host for its I/Os; each session has one of them. The paper's clients have two
+        /// Xeons (3.1) and it does not say how many cores poll. There are always enough when not
+        /// given.
+        cores: u32 [1 to 1_024],
+        /// Time of a core for an I/O, both ways. An idle core adds nothing to latency: that is in
+        /// `send` and `complete`. Ours; 1 us to 4 us are usual for NVMe/TCP.
+        core_time: Quantity<Span> ["1ns" to "1s"] = Span::us(2),
         /// Treatment of writes whose path failed.
         retry: RetryName = RetryName::CrossControllerReset,
         /// Their wait. By default the sum of the lifetimes of a packet, a command and a drive's
@@ -251,6 +263,11 @@ table! {
         /// Silence after which it is sent again later. 20 ms when not given, which is ours; with
         /// windows 30 s, as Linux' `nvme_core.io_timeout`.
         timeout: Quantity<Span> ["1us" to "1h"] => if given.repairs_losses() { Span::secs(30) } else { Span::ms(20) },
+        /// Floor of an adaptive timeout, which takes the place of `probe` and `timeout` once a
+        /// session has had a response: the smoothed time from sends to ends of I/Os plus four
+        /// deviations, doubled by each loss up to `timeout` (RFC 6298). The paper says nothing of
+        /// timeouts. Without a floor there is none: `probe` and `timeout` stay.
+        timeout_min: Quantity<Span> ["1us" to "1h"],
         /// Sends without a response after which a path has failed. Ours.
         sends: u8 [1 to 255] = 3,
         /// Back-off after the first refusal of a command; it doubles with each. Ours: a fraction of
@@ -282,6 +299,7 @@ table! {
             waiting_max,
             probe,
             timeout,
+            timeout_min,
             sends_max: sends,
             back_off,
             back_off_max,
@@ -289,8 +307,10 @@ table! {
             retry: policy,
             stream,
             links,
+            cores: host_cores,
         },
     } from {
+        let host_cores = cores.map(|count| CoresConfig { count, per_io: core_time });
         // Each host's own.
         let (vertex, sessions, links) = (VertexId(0), HostSessions::default(), Vec::new());
         let (wire, stream) = (given.target.wire, given.target.stream);
@@ -301,6 +321,7 @@ table! {
             RetryName::Quiesce => RetryPolicy::Quiesce { wait: quiesce_wait },
         };
     } to {
+        let (cores, core_time) = (host_cores.map(|all| all.count), host_cores.map_or(Span::us(2), |all| all.per_io));
         // Which software it was decides nothing beside its times.
         let stack = StackName::Spdk;
         let (retry, quiesce_wait) = match policy {
@@ -397,6 +418,11 @@ table! {
         /// Number of classes of sessions (session modulo classes). Ours: a class for each of the
         /// paper's sessions, at most.
         classes: u32 [1 to 65_536] = 1_024,
+        /// Time from a reservation or release until responses are limited by it. The paper's
+        /// switched prototype "updates the reserved bandwidth through the control plane" (4.4)
+        /// without a number; 50 us to 500 us are plausible. Zero: in the data plane, at once, as
+        /// always in a switchless fabric, whose adapters have limiters in software (4.4).
+        control_delay: Quantity<Span> [to "1s"] = Span::ZERO,
         /// Timeout of a reservation without a response: it lapses after one to two such spans.
         /// Ours.
         timeout: Quantity<Span> ["1us" to "1h"] where [was lapse] = Span::ms(10),
@@ -409,12 +435,14 @@ table! {
         burst,
         classes,
         lapse: timeout,
+        control_delay,
         data_end_reads,
         passes_rejected,
     } from {
         let steps = estimates.into_iter().map(|(bytes_max, rate)| Estimate { bytes_max, rate }).collect();
         let factor = |(headroom_min, factor)| OverCommitment { headroom_min, factor };
         let factors = over_commitment.into_iter().map(factor).collect();
+        let control_delay = if given.is_switched { control_delay } else { Span::ZERO };
         // The wire says these.
         let (data_end_reads, passes_rejected) = (false, false);
     } to {

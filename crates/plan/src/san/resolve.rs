@@ -115,6 +115,9 @@ impl Resolver<'_> {
         }
         let flash = self.whole_flash(flash, "drives", (file.preset, drives.preset));
         drives.preset = flash.as_ref().map_or(drives.preset, |flash| flash.preset);
+        if flash.is_some() && file.buffer.is_some() {
+            self.conflict("drives.buffer", "drives of a [flash] table have the buffer of that table");
+        }
         self.check_model(&drives, flash.is_some());
         (drives, flash)
     }

@@ -1,6 +1,6 @@
 //! What a reader must know about a SAN before believing its numbers.
 
-use super::{San, SanLoad};
+use super::{DriveModelName, San, SanLoad};
 use crate::warnings::{measured, of_trace};
 use base::{Bytes, Operation, Span};
 use san::deadlock::circle_of_ways;
@@ -20,6 +20,7 @@ impl San {
         let mut out = Vec::new();
         measured(self.run.warm_up, self.io.ends().0, &mut out);
         self.overload(&mut out);
+        self.buffered(&mut out);
         self.transit(&mut out);
         self.skipped(&mut out);
         self.unsafe_retry(&mut out);
@@ -65,6 +66,19 @@ impl San {
                 "{} of data one way are offered, and the links of the requested drives carry {}",
                 gbps(asked),
                 gbps(can)
+            ));
+        }
+    }
+
+    /// Writes that all fit into the drives' buffers.
+    fn buffered(&self, out: &mut Vec<String>) {
+        let is_preset = self.drives.model == DriveModelName::Quick && self.flash.is_none();
+        let Some(written) = self.io.written().filter(|written| is_preset && *written > 0.0) else { return };
+        let (each, buffer) = (written / f64::from(self.io.asked_drives().max(1)), self.drives.buffer);
+        if each <= buffer.count() as f64 {
+            let mib = each / 1_048_576.0;
+            out.push(format!(
+                "a run writes {mib:.1} MiB to a drive, which its buffer of {buffer} holds: no write waits for flash"
             ));
         }
     }
@@ -176,6 +190,19 @@ impl super::SanIo {
             }
             SanLoad::Jobs { .. } | SanLoad::Imitation { .. } => USUAL_BYTES,
         }
+    }
+
+    /// Bytes that a run writes, as far as the plan says it.
+    fn written(&self) -> Option<f64> {
+        let (write_share, rate) = match &self.load {
+            SanLoad::Requests { config, requests_per_second } => (config.mix.write_share(), *requests_per_second),
+            SanLoad::Mixed { mixed, .. } => (mixed.write_share, mixed.requests_per_second),
+            _ => return None,
+        };
+        let (requests, duration) = self.ends();
+        let in_time = rate.zip(duration).map(|(rate, span)| rate * span.as_ps() as f64 / 1e12);
+        let requests = requests.map(|count| count as f64).or(in_time)?;
+        Some(requests * write_share * self.mean_bytes())
     }
 
     /// What an open loop offers; `None` of a closed one.

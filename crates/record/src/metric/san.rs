@@ -113,6 +113,15 @@ super::metrics! {
     /// Mean latency of writes of a size, rounded up to a power of two, where sizes differ.
     write_bytes_latency_mean_ns = "write_{bytes}_bytes_latency_mean_ns": Sample ["ns"];
 
+    /// Mean latency of reads from their first send: without the wait for credit at their host.
+    read_from_send_mean_ns: Sample ["ns"];
+    /// Mean latency of writes from their first send.
+    write_from_send_mean_ns: Sample ["ns"];
+    /// The same of reads of a size, rounded up to a power of two, where sizes differ.
+    read_bytes_from_send_mean_ns = "read_{bytes}_bytes_from_send_mean_ns": Sample ["ns"];
+    /// The same of writes of a size, rounded up to a power of two, where sizes differ.
+    write_bytes_from_send_mean_ns = "write_{bytes}_bytes_from_send_mean_ns": Sample ["ns"];
+
     /// I/Os that were sent again, or failed, because of the first fault.
     fault_affected: Count ["I/Os"] whole "it begins with the fault";
     /// Time from the first fault to the end of the last I/O that it hit.

@@ -10,11 +10,13 @@
 //! from here. Answers leave their path permanently and take the lowest queue without bandwidth
 //! control. The rig drops the packets that were on the wire.
 
+mod cards;
 mod config;
 mod lossless;
 mod message;
 mod port;
 
+pub use cards::Cards;
 pub use config::{HopConfig, HopCounts, LosslessConfig};
 pub use message::{DropReason, HopIn, HopOut, Passed};
 

@@ -165,7 +165,7 @@ impl EgressPort {
     /// The same, given whether a packet waits that may be sent.
     pub(super) fn wake_for(&mut self, has_ready: bool) -> Option<Time> {
         let queue = if has_ready { self.busy_until } else { Time::MAX };
-        let due = || self.booked.as_ref().and_then(|booked| booked.policer.next_due()).unwrap_or(Time::MAX);
+        let due = || self.booked.as_ref().and_then(Booked::next_due).unwrap_or(Time::MAX);
         let policer = if self.is_blocked { Time::MAX } else { due() };
         let at = queue.min(policer);
         (at < self.wake_at).then(|| {
@@ -212,7 +212,14 @@ impl Booked {
         is_booked
     }
 
+    /// Returns when to release packets: a rate that is installed meanwhile moves their times.
+    fn next_due(&self) -> Option<Time> {
+        let due = self.policer.next_due()?;
+        Some(self.bookings.next_install().map_or(due, |install| due.min(install)))
+    }
+
     fn offer(&mut self, config: &ReservationConfig, now: Time, packet: &Packet, room: Bytes) -> Held {
+        self.install(config, now);
         let class = config.class_of(packet.tag.session);
         let bucket = self.bookings.bucket(config, now, class);
         let held = self.policer.offer(now, class, bucket, packet, room);
@@ -223,6 +230,7 @@ impl Booked {
     }
 
     fn release(&mut self, config: &ReservationConfig, now: Time, room: Bytes) -> Released {
+        self.install(config, now);
         let released = self.policer.release(now, room, &mut Ledger { bookings: &mut self.bookings, config });
         if let Released::Packet(packet) = &released
             && ends_io(config, packet)
@@ -244,6 +252,19 @@ impl Booked {
 
     /// Updates the fill rate of a class's bucket to its present bookings.
     fn refill(&mut self, config: &ReservationConfig, now: Time, class: ClassId) {
+        self.bookings.request(config, now, class);
+        self.reschedule(config, now, class);
+    }
+
+    /// Installs the rates that the control plane has ready.
+    fn install(&mut self, config: &ReservationConfig, now: Time) {
+        while let Some(class) = self.bookings.install(config, now) {
+            self.reschedule(config, now, class);
+            self.bookings.settle(class);
+        }
+    }
+
+    fn reschedule(&mut self, config: &ReservationConfig, now: Time, class: ClassId) {
         let bucket = self.bookings.bucket(config, now, class);
         self.policer.refill(now, class, bucket);
     }

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 use std::slice;
 use topology::VertexId;
+use transport::common::SmoothedRoundTrip;
 
 /// The sessions of a host. A session takes memory at its first use: most of a large network's are
 /// never used.
@@ -34,6 +35,8 @@ pub(super) struct Session {
     /// Commands that are sent or backed off, over all lanes.
     pub(super) outstanding: u32,
     pub(super) waiting: VecDeque<IoPlace>,
+    /// From sends to the ends of their I/Os.
+    pub(super) round_trip: SmoothedRoundTrip,
 }
 
 /// The lanes of all used sessions. One table holds them, so that a lane is prefetched from the
@@ -87,7 +90,8 @@ impl Sessions {
         }
         let HostSession { id, drive, target } = self.plan.get(place);
         let credit = self.credit_initial;
-        self.used.push(Session { id, drive, target, place, credit, outstanding: 0, waiting: VecDeque::new() });
+        let (waiting, round_trip) = (VecDeque::new(), SmoothedRoundTrip::default());
+        self.used.push(Session { id, drive, target, place, credit, outstanding: 0, waiting, round_trip });
         *seat = self.used.len() as u32;
         (*seat - 1, true)
     }

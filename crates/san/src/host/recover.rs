@@ -1,7 +1,9 @@
 //! Recovery of a host from missing, late and failing answers.
 
 use super::lane::Reset;
-use super::{Attempt, Host, HostOut, IoPlace, Ios, Outcome, Packet, PacketKind, RetryPolicy, Stage, Tag, Uplinks};
+use super::{
+    Attempt, Host, HostConfig, HostOut, IoPlace, Ios, Outcome, Packet, PacketKind, RetryPolicy, Stage, Tag, Uplinks,
+};
 use crate::id::Port;
 use crate::trail::Trail;
 use base::{Operation, RequestId, Span, Time};
@@ -11,6 +13,8 @@ use std::collections::{BinaryHeap, VecDeque};
 /// A delayed action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Later {
+    /// Send an I/O for the first time: its core has come to it.
+    Begin(IoPlace),
     /// Resend the same command: its back-off is over.
     Again(IoPlace),
     /// Put the I/O back into the queue of its session.
@@ -88,6 +92,11 @@ impl Host {
 
     fn on_later(&mut self, now: Time, later: Later, out: &mut Vec<HostOut>) {
         match later {
+            Later::Begin(place) => {
+                if let Some(session) = self.ios.get(place).map(|io| io.session) {
+                    self.begin(now, session, place, out);
+                }
+            }
             Later::Again(place) => {
                 if self.ios.get(place).is_some_and(|io| io.stage == Stage::BackedOff) {
                     self.send_again(now, place, out);
@@ -101,7 +110,7 @@ impl Host {
 
     fn on_deadline(&mut self, now: Time, place: IoPlace, tag: Tag, out: &mut Vec<HostOut>) {
         let Some(io) = self.ios.get(place).filter(|io| io.tag == tag && io.stage == Stage::Sent) else { return };
-        let deadline = io.heard + self.patience(io.losses);
+        let deadline = io.heard + self.patience(io.session, io.losses);
         if deadline > now {
             return self.timers.at(deadline, Later::Deadline(place, tag));
         }
@@ -110,16 +119,26 @@ impl Host {
     }
 
     /// Returns the timeout of a command with `losses` unanswered sends.
-    fn patience(&self, losses: u8) -> Span {
-        if losses == 0 { self.config.probe.min(self.config.timeout) } else { self.config.timeout }
+    fn patience(&self, session: u32, losses: u8) -> Span {
+        let HostConfig { probe, timeout, timeout_min, .. } = self.config;
+        if let Some(floor) = timeout_min {
+            let seen = self.sessions[session].round_trip.timeout();
+            if seen > Span::ZERO {
+                return (seen.max(floor) * (1 << losses.min(20))).min(timeout);
+            }
+        }
+        if losses == 0 { probe.min(timeout) } else { timeout }
     }
 
-    /// Sets the timeout of a send that starts now.
-    pub(super) fn watch(&mut self, now: Time, place: IoPlace, losses: u8, tag: Tag) {
-        let deadline = now + self.patience(losses);
+    /// Sets the timeout of a send that starts now. That of a first one is looked at again when it
+    /// is due: until then the floor keeps the order of deadlines.
+    pub(super) fn watch(&mut self, now: Time, place: IoPlace, session: u32, losses: u8, tag: Tag) {
         if losses == 0 {
+            let first = self.config.probe.min(self.config.timeout);
+            let deadline = now + self.config.timeout_min.map_or(first, |floor| floor.min(first));
             self.timers.watch(deadline, place, tag);
         } else {
+            let deadline = now + self.patience(session, losses);
             self.timers.at(deadline, Later::Deadline(place, tag));
         }
     }

@@ -1,6 +1,7 @@
 //! The bookings of one port, by class of sessions.
 
 use super::class::{Classes, Sum};
+use super::control::ControlPlane;
 use super::{Buckets, ClassId, ReservationConfig};
 use base::{Rate, Span, Time};
 use transport::TokenBucket;
@@ -17,6 +18,8 @@ pub struct Bookings {
     epoch: u64,
     since: Time,
     classes: Classes,
+    /// `None` where the rates of buckets follow the bookings at once.
+    control: Option<Box<ControlPlane>>,
 }
 
 /// [`Bookings`] with their parameters, as [`Buckets`].
@@ -55,6 +58,7 @@ impl Bookings {
             epoch: 0,
             since: Time::ZERO,
             classes: Classes::default(),
+            control: ControlPlane::new(config.control_delay),
         }
     }
 
@@ -118,12 +122,34 @@ impl Bookings {
         self.classes.get(class).map_or(Rate::bps(0), |class| class.fill_rate(config))
     }
 
-    /// Returns the bucket of a class, which fills at [`fill_rate`](Self::fill_rate) from `now` on.
+    /// Returns the bucket of a class, which fills at [`fill_rate`](Self::fill_rate) from `now` on;
+    /// with a control plane at the rate that was installed last.
     #[inline]
     pub fn bucket(&mut self, config: &ReservationConfig, now: Time, class: ClassId) -> &mut TokenBucket {
         let class = self.classes.meet(config, class);
-        class.bucket.set_rate(now, class.fill_rate(config));
+        if self.control.is_none() {
+            class.bucket.set_rate(now, class.fill_rate(config));
+        }
         &mut class.bucket
+    }
+
+    /// Sends the present rate of a class to the control plane, if there is one.
+    pub(crate) fn request(&mut self, config: &ReservationConfig, now: Time, class: ClassId) {
+        let Some(control) = &mut self.control else { return };
+        let rate = self.classes.get(class).map_or(Rate::bps(0), |class| class.fill_rate(config));
+        control.request(now, class, rate);
+    }
+
+    /// Installs the next rate that is due by `now`; returns its class.
+    pub(crate) fn install(&mut self, config: &ReservationConfig, now: Time) -> Option<ClassId> {
+        let (at, class, rate) = self.control.as_mut()?.take_due(now)?;
+        self.classes.meet(config, class).bucket.set_rate(at, rate);
+        Some(class)
+    }
+
+    /// Returns when the next rate is installed.
+    pub(crate) fn next_install(&self) -> Option<Time> {
+        self.control.as_ref()?.next()
     }
 
     /// Releases the memory of a class that is idle for now.
@@ -134,6 +160,11 @@ impl Bookings {
     /// Drops every booking: the port has failed (paper, 4.6).
     pub fn revoke(&mut self) {
         self.classes.iter_mut().for_each(|class| class.spans = [Sum::default(); 2]);
+        if let Some(control) = &mut self.control {
+            control.clear();
+            let none = |class: &mut super::class::Class| class.bucket.set_rate(Time::ZERO, Rate::bps(0));
+            self.classes.iter_mut().for_each(none);
+        }
         (self.booked_bps, self.estimated_bps) = (0, 0);
     }
 

@@ -17,6 +17,7 @@
 
 mod booking;
 mod class;
+mod control;
 mod policer;
 
 pub(crate) use booking::Ledger;
@@ -52,6 +53,10 @@ pub struct ReservationConfig {
     /// Lapse interval: a booking without a response lapses after one to two of these. Whole
     /// nanoseconds, the resolution of trails.
     pub lapse: Span,
+    /// Time from a booking or release until the bucket fills at the new rate. The paper's switched
+    /// prototype "updates the reserved bandwidth through the control plane" (4.4). Zero: at once.
+    /// Admission and ranks follow the bookings at once in any case.
+    pub control_delay: Span,
     /// Whether the last data of a read end it without a response:
     /// [`crate::wire::WireConfig::success_flag`].
     pub data_end_reads: bool,

@@ -248,3 +248,28 @@ proptest! {
         }
     }
 }
+
+/// A read of 128 KiB books 10 Gb/s: without a control plane its bucket fills so at once, with one
+/// of 100 us from 100 us after the booking until 100 us after the release.
+#[test]
+fn a_control_plane_installs_rates_a_delay_after_they_were_booked() {
+    let config = ReservationConfig { control_delay: Span::us(100), ..reservation() };
+    let mut port = Bookings::new(&config, Rate::gbps(25));
+    let fills = |port: &mut Bookings, now: Time| {
+        while port.install(&config, now).is_some() {}
+        port.bucket(&config, now, ClassId(1)).fills()
+    };
+    assert!(port.book(&config, Time::ZERO, ClassId(1), KIB_128));
+    port.request(&config, Time::ZERO, ClassId(1));
+    assert_eq!(port.booked(), Rate::gbps(10), "admission follows at once");
+    assert_eq!(port.next_install(), Some(Time::us(100)));
+    assert!(!fills(&mut port, Time::us(99)) && fills(&mut port, Time::us(100)));
+    assert!(port.bucket(&config, Time::us(100), ClassId(1)).take(Time::us(100), config.burst));
+    let level = port.bucket(&config, Time::us(102), ClassId(1)).level(Time::us(102));
+    // 2 us of 10 Gb/s, rounded down.
+    assert!((2_499..=2_500).contains(&level.count()), "{level}");
+    port.release(&config, Time::us(150), release(1, KIB_128, Time::ZERO));
+    port.request(&config, Time::us(150), ClassId(1));
+    assert!(fills(&mut port, Time::us(249)) && !fills(&mut port, Time::us(250)));
+    assert_eq!(port.next_install(), None);
+}

@@ -11,6 +11,7 @@ mod distance;
 mod ecmp;
 mod isr;
 mod neighbour;
+mod team;
 
 pub use converge::converge;
 pub use delay::DelayTables;
@@ -71,6 +72,9 @@ pub struct RouteConfig {
     /// Time without updates after which a learned delay counts half, so that a port that was slow
     /// once is tried again. Our choice.
     pub stale_after: Span,
+    /// Whether parallel links to one neighbour are a link aggregation group, of which a session
+    /// uses one link by a hash (paper, 3.1).
+    pub teams: bool,
     /// The distance vector.
     pub distance: DistanceConfig,
 }
@@ -82,6 +86,8 @@ pub struct Router {
     config: RouteConfig,
     distances: DistanceVector,
     delays: DelayTables,
+    /// By port: all ports to the same neighbour, in order. Empty without link aggregation.
+    teams: Vec<Vec<Port>>,
 }
 
 impl Router {
@@ -89,8 +95,9 @@ impl Router {
     /// only.
     pub fn new(here: VertexId, vertices: usize, neighbours: Vec<Neighbour>, config: &RouteConfig) -> Router {
         let delays = DelayTables::new(vertices, neighbours.len(), config.ewma_weight, config.stale_after);
+        let teams = if config.teams { team::teams(&neighbours) } else { Vec::new() };
         let distances = DistanceVector::new(here, vertices, neighbours, &config.distance);
-        Router { here, config: *config, distances, delays }
+        Router { here, config: *config, distances, delays, teams }
     }
 
     /// Returns the distances.
@@ -111,7 +118,7 @@ impl Router {
     /// the trail.
     pub fn choose(&mut self, now: Time, destination: VertexId, tag: Tag, trail: &mut Trail) -> Option<Port> {
         self.distances.prepare(destination);
-        match self.config.policy {
+        let port = match self.config.policy {
             Policy::Isr => {
                 let stretch_max = self.config.stretch_max;
                 isr::choose(&self.distances, &mut self.delays, now, destination, trail, stretch_max)
@@ -119,7 +126,15 @@ impl Router {
             Policy::IsrAsPrinted => isr::choose_as_printed(&self.distances, &self.delays, now, destination, trail),
             Policy::ShortestPath => ecmp::choose(&self.distances, destination, trail, 0),
             Policy::Ecmp(hash) => ecmp::choose(&self.distances, destination, trail, ecmp::hash(hash, tag, self.here)),
-        }
+        };
+        port.map(|port| self.of_team(port, destination, tag))
+    }
+
+    /// Returns the link of a port's group that the session uses: one of those that work.
+    fn of_team(&self, port: Port, destination: VertexId, tag: Tag) -> Port {
+        let Some(team) = self.teams.get(port.index()).filter(|team| team.len() > 1) else { return port };
+        let hash = ecmp::hash(EcmpHash::Session, tag, self.here);
+        team::choose(team, hash, |port| self.distances.distance_by(destination, port).is_some()).unwrap_or(port)
     }
 
     /// Returns the port for packets of an I/O whose path has failed: the same for all of them while

@@ -453,3 +453,34 @@ fn a_way_that_failed_is_not_offered_and_when_it_is_back_it_counts_as_untried() {
     router.link_up(Time::us(2), near);
     assert_eq!(router.delays().estimate(0, target, near), 0);
 }
+
+/// A host or adapter with four cables to 1 and one to 2: every session keeps to one cable, sessions
+/// spread as balls in four bins, and those of a dead cable move to the others.
+#[test]
+fn a_session_uses_one_link_of_a_team_by_hash_and_another_one_when_that_is_down() {
+    let neighbour =
+        |vertex| Neighbour { vertex: VertexId(vertex), forwards: true, listens: true, rate: base::Rate::gbps(100) };
+    let around = vec![neighbour(1), neighbour(2), neighbour(1), neighbour(1), neighbour(1)];
+    let config = RouteConfig { teams: true, ..routes(Policy::Isr) };
+    let mut router = Router::new(VertexId(0), 4, around.clone(), &config);
+    let choose = |router: &mut Router, session: u32, command: u16| {
+        let tag = Tag { session: crate::SessionId(session), command, attempt: 0 };
+        router.choose(Time::ZERO, VertexId(1), tag, &mut Trail::default()).expect("there is a cable")
+    };
+    let mut counts = [0_u32; 5];
+    for session in 0..1_000 {
+        let port = choose(&mut router, session, 0);
+        assert!((1..9).all(|command| choose(&mut router, session, command) == port), "session {session}");
+        counts[port.index()] += 1;
+    }
+    // 250 expected, with a deviation of 13.7.
+    assert_eq!(counts[1], 0, "that leads elsewhere");
+    assert!([0, 2, 3, 4].iter().all(|port| (195..=305).contains(&counts[*port])), "{counts:?}");
+    router.link_down(Time::ZERO, Port(2));
+    let moved = (0..1_000).map(|session| choose(&mut router, session, 0));
+    assert!(moved.into_iter().all(|port| [0, 3, 4].contains(&port.index())));
+    let mut alone = Router::new(VertexId(0), 4, around, &routes(Policy::Isr));
+    alone.learn(Time::ZERO, Port(4), VertexId(1), 0, 1);
+    let chosen: std::collections::BTreeSet<_> = (0..50).map(|session| choose(&mut alone, session, 0)).collect();
+    assert_eq!(chosen.len(), 1, "without teams the policy chooses");
+}

@@ -84,6 +84,8 @@ pub fn host_config(retry: RetryPolicy) -> HostConfig {
         waiting_max: 1000,
         probe: Span::us(500),
         timeout: Span::us(500),
+        timeout_min: None,
+        cores: None,
         sends_max: 3,
         back_off: Span::us(10),
         back_off_max: Span::us(100),
@@ -129,6 +131,7 @@ fn router() -> Router {
         marks_answers: false,
         stretch_max: 2,
         stale_after: Span::ms(1),
+        teams: false,
         distance,
     };
     let neighbour =

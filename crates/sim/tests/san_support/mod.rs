@@ -53,6 +53,8 @@ pub fn config(graph: Graph) -> SanRigConfig {
             adapter_latency: Span::ns(1_400),
             switch_latency: Span::ns(600),
             board_latency: Span::us(1),
+            card_crossing: Span::ZERO,
+            card_ports: 2,
             detection: Span::us(50),
             queue: Bytes::kib(512),
             mtu: Bytes::new(1_500),
@@ -84,6 +86,7 @@ fn route() -> RouteConfig {
         marks_answers: false,
         stretch_max: 2,
         stale_after: Span::us(500),
+        teams: false,
         distance: DistanceConfig {
             infinity: 32,
             period: Span::ms(1),
@@ -110,6 +113,7 @@ fn reservation() -> ReservationConfig {
         burst: Bytes::kib(256),
         classes: 64,
         lapse: Span::ms(5),
+        control_delay: Span::ZERO,
         data_end_reads: true,
         passes_rejected: false,
     }
@@ -150,6 +154,8 @@ fn host() -> HostConfig {
         waiting_max: 1 << 16,
         probe: Span::ms(5),
         timeout: Span::ms(5),
+        timeout_min: None,
+        cores: None,
         sends_max: 3,
         back_off: Span::us(20),
         back_off_max: Span::ms(1),

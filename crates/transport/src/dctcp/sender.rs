@@ -1,6 +1,7 @@
 //! The sending end of one connection.
 
 use super::selective::Selective;
+use crate::common::SmoothedRoundTrip;
 use crate::config::Dctcp;
 use base::{Span, Time};
 use std::collections::VecDeque;
@@ -103,9 +104,7 @@ struct RoundTrip {
     /// The end of the timed segment, and when it was sent; `Time::MAX` if there is none.
     timed_end: u64,
     timed_at: Time,
-    /// Zero before the first sample.
-    smoothed: Span,
-    variation: Span,
+    seen: SmoothedRoundTrip,
     /// Deadline of the retransmission timer; `Time::MAX` if there is none.
     deadline: Time,
     backoff: u32,
@@ -414,15 +413,14 @@ impl RoundTrip {
         RoundTrip {
             timed_end: 0,
             timed_at: Time::MAX,
-            smoothed: Span::ZERO,
-            variation: Span::ZERO,
+            seen: SmoothedRoundTrip::default(),
             deadline: Time::MAX,
             backoff: 0,
         }
     }
     fn acknowledged(&mut self, now: Time, offset: u64, more: bool, timeout_min: Span) {
         if self.timed_at != Time::MAX && self.timed_end <= offset {
-            self.sample(now - self.timed_at);
+            self.seen.sample(now - self.timed_at);
             self.timed_at = Time::MAX;
         }
         self.backoff = 0;
@@ -431,19 +429,10 @@ impl RoundTrip {
             self.restart(now, timeout_min);
         }
     }
-    fn sample(&mut self, seen: Span) {
-        if self.smoothed == Span::ZERO {
-            (self.smoothed, self.variation) = (seen, seen / 2);
-            return;
-        }
-        let error = self.smoothed.saturating_sub(seen) + seen.saturating_sub(self.smoothed);
-        self.variation = self.variation - self.variation / 4 + error / 4;
-        self.smoothed = self.smoothed - self.smoothed / 8 + seen / 8;
-    }
     /// Returns the timeout. Without a sample it is the minimum: round trips in a rack are known to
     /// be far shorter.
     fn timeout(&self, timeout_min: Span) -> Span {
-        (self.smoothed + self.variation * 4).max(timeout_min) * (1 << self.backoff)
+        self.seen.timeout().max(timeout_min) * (1 << self.backoff)
     }
     fn restart(&mut self, now: Time, timeout_min: Span) {
         self.deadline = now + self.timeout(timeout_min);

@@ -104,6 +104,7 @@ impl SanRig {
     fn end(&mut self, name: RequestId, outcome: Outcome, context: Now<'_, '_>) {
         let Some(track) = self.tracks.get(name) else { return };
         let (request, asked_at, was_repeated) = (track.request, track.asked_at, track.was_repeated());
+        let held = track.start.unwrap_or(context.now).saturating_since(asked_at);
         let was_answered = outcome == Outcome::Finished;
         if let Some(order) = &mut self.order {
             order.ends(context.now, name, &request, was_answered, asked_at);
@@ -113,7 +114,7 @@ impl SanRig {
         let Some((ticket, start, ledger)) = self.tracks.close(context.now, name, stack, was_answered) else { return };
         if was_answered {
             let latency = context.now + stack - asked_at;
-            self.observed.sizes.add(request.operation, request.bytes, asked_at, latency);
+            self.observed.sizes.add(request.operation, request.bytes, asked_at, held, latency);
         }
         let was_hit = was_repeated || !was_answered;
         let bytes = if was_answered { request.bytes } else { Bytes::ZERO };

@@ -58,10 +58,13 @@ fn drive_model(drives: &Drives, own: Option<SolidStateConfig>, seed: Seed) -> Re
     }
     let drive = own.map_or_else(|| drives.preset.drive(), DriveConfig::SolidState);
     match (drives.model, drives.preset, drive) {
-        (DriveModelName::Quick, PresetName::Pm9a3, _) => Ok(DriveModel::Quick(match drives.state {
-            DriveStateName::Clean => pm9a3_960_quick(drives.capacity),
-            DriveStateName::Fragmented => pm9a3_960_quick_fragmented(drives.capacity),
-        })),
+        (DriveModelName::Quick, PresetName::Pm9a3, _) => {
+            let preset = match drives.state {
+                DriveStateName::Clean => pm9a3_960_quick(drives.capacity),
+                DriveStateName::Fragmented => pm9a3_960_quick_fragmented(drives.capacity),
+            };
+            Ok(DriveModel::Quick(QuickConfig { buffer: drives.buffer, ..preset }))
+        }
         (DriveModelName::Quick, ..) => Err(refuse("the quick model knows the numbers of pm9a3 alone")),
         (DriveModelName::Whole, _, DriveConfig::SolidState(config)) => Ok(DriveModel::Whole {
             config: Box::new(SolidStateConfig { seed: seed.child("drives"), ..cut_down(config, drives.capacity) }),

@@ -5,6 +5,7 @@ use super::track::LegParts;
 use base::{Bytes, Length, Serialization, Span, Time};
 use hardware::Link;
 use plan::san::{EndTimes, Passing};
+use san::hop::Cards;
 use san::{Packet, PacketKind, Port};
 use topology::{Channel, Graph, Medium, VertexId, VertexKind};
 use transport::framing::pause_wire;
@@ -41,6 +42,8 @@ struct Times {
     /// Adapters, switches and boards that end the leg, or begin it, before the part there has the
     /// frame.
     forwarding: Span,
+    /// Between two cards of the adapter that sends; zero where none has several.
+    crossing: Span,
     /// Software of the end that receives.
     stack: Span,
     /// Software of the end that sends; zero where a hop does.
@@ -88,6 +91,10 @@ pub(super) struct Wires {
     /// The channels of vertex `v` by port: `channels[offsets[v]..offsets[v + 1]]`.
     offsets: Vec<u32>,
     channels: Vec<Channel>,
+    /// By channel: the number of its cable at the end that sends; none for a board's. Empty where
+    /// no adapter has several cards.
+    cables: Vec<Option<u32>>,
+    cards: Cards,
 }
 
 impl Wires {
@@ -99,8 +106,13 @@ impl Wires {
             channels.extend(graph.hops(vertex).iter().map(|hop| hop.channel));
             offsets.push(channels.len() as u32);
         }
-        let mut wires = Wires { legs: Vec::new(), ends: Vec::new(), times: Vec::new(), offsets, channels };
-        for channel in (0..graph.channel_count() as u32).map(Channel) {
+        let all = || (0..graph.channel_count() as u32).map(Channel);
+        let has_cards = passing.card_crossing > Span::ZERO;
+        let cables = all().filter(|_| has_cards).map(|channel| graph.egress_port(channel)).collect();
+        let cards = Cards { ports: passing.card_ports };
+        let mut wires =
+            Wires { legs: Vec::new(), ends: Vec::new(), times: Vec::new(), offsets, channels, cables, cards };
+        for channel in all() {
             wires.add(graph, channel, times(graph, passing, ends, channel));
         }
         wires
@@ -154,7 +166,26 @@ impl Wires {
         let leaving = Leaving { channel, ready_at: now, start, fate: Fate::Arrives };
         // Pauses pass no part behind the end of the link.
         let is_pause = matches!(packet.kind, PacketKind::Pause { .. });
-        (end + if is_pause { times.propagation } else { times.behind() }, leaving)
+        let behind = if is_pause { times.propagation } else { times.behind() };
+        let crossing = if self.cables.is_empty() { Span::ZERO } else { self.crossing(channel, packet) };
+        (end + behind + crossing, leaving)
+    }
+
+    /// Time between two cards of an adapter that a packet spends before this leg. A pause comes
+    /// from nowhere.
+    #[cold]
+    fn crossing(&self, channel: Channel, packet: &Packet) -> Span {
+        let (from, _) = self.end(channel.reverse());
+        let times = &self.times[self.legs[channel.index()].times as usize];
+        let is_pause = matches!(packet.kind, PacketKind::Pause { .. });
+        if times.crossing == Span::ZERO || is_pause || packet.ingress >= self.ports(from) {
+            return Span::ZERO;
+        }
+        let ingress = self.channel(from, Port(packet.ingress));
+        match (self.cables[ingress.index()], self.cables[channel.index()]) {
+            (Some(ingress), Some(egress)) if self.cards.crosses(ingress, egress) => times.crossing,
+            _ => Span::ZERO,
+        }
     }
 
     /// Where the time of a flight went, up to its arrival, which is `now`: these parts sum to the
@@ -162,6 +193,7 @@ impl Wires {
     #[inline]
     pub fn parts(&mut self, now: Time, flight: &Flight) -> LegParts {
         let Leaving { channel, ready_at, start, .. } = flight.leaving;
+        let crossing = if self.cables.is_empty() { Span::ZERO } else { self.crossing(channel, &flight.packet) };
         let times = &self.times[self.ends[channel.index()].times as usize];
         let waited = start - (ready_at + times.send_stack);
         // Bits before it on that link that are its own I/O's.
@@ -172,11 +204,11 @@ impl Wires {
             }
             _ => Span::ZERO,
         };
-        let bits = (now - start) - times.behind();
+        let bits = (now - start) - times.behind() - crossing;
         LegParts {
             serialization: bits + own,
             propagation: times.propagation,
-            forwarding: times.forwarding,
+            forwarding: times.forwarding + crossing,
             nic_queue: waited - own,
             send_stack: times.send_stack,
             stack: times.stack,
@@ -210,6 +242,7 @@ fn times(graph: &Graph, passing: &Passing, ends: &EndTimes, channel: Channel) ->
     Times {
         propagation: propagation(link.length),
         forwarding: pass + board,
+        crossing: if kind(from) == VertexKind::Adapter { passing.card_crossing } else { Span::ZERO },
         stack: if kind(to) == VertexKind::Target { ends.target_receive } else { Span::ZERO },
         send_stack: match kind(from) {
             VertexKind::Host => ends.host_send,
