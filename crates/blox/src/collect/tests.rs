@@ -15,6 +15,8 @@ fn config() -> CollectionConfig {
         retries: 3,
         answer_timeout: Span::ms(1),
         background: true,
+        background_ppm: 1_000_000,
+        grain: Grain::Die,
         coordination: Coordination::Switch(NodeId(99)),
     }
 }
