@@ -50,6 +50,9 @@ pub struct ClientConfig {
     pub probe_period: Span,
     /// The baseline's rate limit.
     pub limit: Option<LimitConfig>,
+    /// Whether LAT of an answer is added to the latency of its request
+    /// ([`Emulation::adds_labels`](crate::Emulation::adds_labels)).
+    pub adds_labels: bool,
 }
 
 /// A rate limit that a controller sets (VDC, 4.1). There is no limit before its first message.
@@ -124,6 +127,8 @@ pub enum ClientOut {
         tag: Tag,
         /// The result.
         outcome: ClientOutcome,
+        /// To be added to the time that has passed since it was issued (RackBlox, 3.7).
+        label: Span,
     },
 }
 
@@ -196,6 +201,8 @@ struct Request {
     asked: (NodeId, VssdId),
     /// Numbers the sendings of both halves: a deadline of an earlier one has no say.
     sending: u32,
+    /// Network time of the answers so far that has not passed.
+    label: Span,
 }
 
 impl Client {
@@ -232,7 +239,11 @@ impl Client {
 
     fn issue(&mut self, now: Time, tag: Tag, request: Request, out: &mut Vec<ClientOut>) {
         let Some(volume) = self.volumes.get_mut(request.volume as usize) else {
-            return out.push(ClientOut::Done { tag, outcome: ClientOutcome::Failed(Refusal::UnknownVssd) });
+            return out.push(ClientOut::Done {
+                tag,
+                outcome: ClientOutcome::Failed(Refusal::UnknownVssd),
+                label: Span::ZERO,
+            });
         };
         assert!(!self.requests.contains_key(&tag), "a tag names one request at a time, and {tag:?} is under way");
         self.requests.insert(tag, request);
@@ -285,6 +296,7 @@ impl Client {
         if packet.source.0 < self.config.rack_nodes {
             self.strikes = 0;
         }
+        self.label(&packet);
         match packet.body {
             Body::ReadReply { tag, value } => self.on_read_reply(now, tag, value, out),
             Body::WriteReply { tag, done } => self.on_write_reply(now, packet.vssd, tag, done, out),
@@ -294,6 +306,19 @@ impl Client {
             }
             Body::Control(ControlMessage::Rate { per_second }) => self.on_rate(now, packet.vssd, per_second, out),
             _ => self.counters.ignored += 1,
+        }
+    }
+
+    /// Adds the LAT of an answer to its request, where that is not time that has passed.
+    fn label(&mut self, packet: &Packet) {
+        let (tag, is_write) = match packet.body {
+            Body::ReadReply { tag, .. } => (tag, false),
+            Body::WriteReply { tag, .. } => (tag, true),
+            _ => return,
+        };
+        let request = self.requests.get_mut(&tag).filter(|request| request.is_writing == is_write);
+        if let Some(request) = request.filter(|_| self.config.adds_labels) {
+            request.label += Span::ns(u64::from(packet.latency_ns));
         }
     }
 
@@ -350,9 +375,9 @@ impl Client {
     }
 
     fn end(&mut self, tag: Tag, outcome: ClientOutcome, out: &mut Vec<ClientOut>) {
-        self.requests.swap_remove(&tag);
+        let label = self.requests.swap_remove(&tag).map_or(Span::ZERO, |request| request.label);
         self.trim_deadlines();
-        out.push(ClientOut::Done { tag, outcome });
+        out.push(ClientOut::Done { tag, outcome, label });
     }
 
     fn on_members(&mut self, name: VssdId, epoch: u32, serving: impl Iterator<Item = (NodeId, VssdId)> + Clone) {
@@ -465,6 +490,7 @@ impl Request {
             begins_at: 0,
             asked: (NodeId(0), VssdId(0)),
             sending: 0,
+            label: Span::ZERO,
         }
     }
 

@@ -48,8 +48,13 @@ pub struct CollectionConfig {
     pub answer_timeout: Span,
     /// Whether idle units collect in the background (3.5.1).
     pub background: bool,
+    /// Below this share of free blocks an idle unit collects. Algorithm 2 (line 14) asks for idle
+    /// time alone, which a million is.
+    pub background_ppm: u32,
     /// Recipient of requests.
     pub coordination: Coordination,
+    /// What serves no requests during a step.
+    pub grain: Grain,
 }
 
 /// Decides when a unit collects.
@@ -63,6 +68,16 @@ pub enum Coordination {
     /// A controller on a server (RackBlox in software), which also names the replica that reads are
     /// sent to meanwhile.
     Controller(NodeId),
+}
+
+/// What serves no requests during a step of collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grain {
+    /// The dies that take part in it.
+    Die,
+    /// The unit's channels: "an SSD channel cannot issue new I/O requests during GC" (2.2). Its
+    /// streams take their steps together, and requests are issued between two such rounds.
+    Channel,
 }
 
 /// Reason why a unit collects or wants to.
@@ -86,7 +101,7 @@ pub fn urgency(config: &CollectionConfig, free: u64, owned: u64, idle: bool) -> 
     if coordinated && is_below(free, owned, config.soft_ppm) {
         return Some(Urgency::Soft);
     }
-    (config.background && idle && is_below(free, owned, config.stop_ppm)).then_some(Urgency::Background)
+    (config.background && idle && is_below(free, owned, config.background_ppm)).then_some(Urgency::Background)
 }
 
 /// Returns whether `free` of `owned` is less than this many millionths.

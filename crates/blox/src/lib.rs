@@ -17,6 +17,7 @@ mod cache;
 mod client;
 mod collect;
 mod control;
+mod emulate;
 mod groups;
 mod hermes;
 mod id;
@@ -31,15 +32,16 @@ mod wear;
 
 pub use cache::{CacheConfig, CacheScope};
 pub use client::{Client, ClientConfig, ClientCounters, ClientError, ClientIn, ClientOut, ClientOutcome, LimitConfig};
-pub use collect::{CollectionConfig, CollectionStep, CollectionStream, Coordination};
+pub use collect::{CollectionConfig, CollectionStep, CollectionStream, Coordination, Grain};
 pub use control::{Control, ControlConfig, ControlError, ControlIn, ControlOut, Event, Lease, ServerPlace};
+pub use emulate::{Emulation, Leg, NetworkMode, Passed};
 pub use groups::{BlockMove, BorrowConfig};
 pub use hermes::{Contents, Membership, Reading, Replica, ReplicaConfig, ReplicaOut, Standing, Ticket, Writing};
 pub use id::{Page, Tag, Value, VssdId};
 pub use isolate::TokenBucket;
 pub use node::{
     ControlLink, DeviceJob, IsolationConfig, NodeConfig, NodeCounters, NodeError, NodeIn, NodeOut, ReplicationConfig,
-    Stage, StorageNode, VssdConfig,
+    Stage, StorageNode, VssdConfig, WriteAck,
 };
 pub use packet::{
     Body, CodecError, CollectionNote, ControlMessage, PAGE_BYTES, Packet, RACKBLOX_PORT, REPLICAS_MAX, Refusal,

@@ -21,14 +21,14 @@ mod vssd;
 
 pub use interface::{
     ControlLink, DeviceJob, IsolationConfig, NodeConfig, NodeError, NodeIn, NodeOut, ReplicationConfig, Stage,
-    VssdConfig,
+    VssdConfig, WriteAck,
 };
 
-use crate::cache::{CacheScope, WriteCache};
+use crate::cache::{CacheConfig, CacheScope, WriteCache};
 use crate::collect::CollectorAction;
 use crate::control::Lease;
 use crate::hermes::{Contents, Membership, ReplicaOut};
-use crate::id::VssdId;
+use crate::id::{Page, VssdId};
 use crate::packet::{Body, ControlMessage, Packet};
 use crate::schedule::SchedulingKey;
 use base::{NodeId, Program, Span, Time};
@@ -92,6 +92,9 @@ pub struct StorageNode {
     caches: Vec<WriteCache<SchedulingKey, Waiting>>,
     requests: Slab<Request>,
     work: Slab<Work>,
+    /// Clients' writes that wait for the device to take their page, by vSSD and page, and whether
+    /// the cache has them.
+    undequeued: BTreeMap<(usize, Page), Vec<(usize, bool)>>,
     /// Messages of peers that wait for room: one that is sent again meanwhile waits only once.
     messages_waiting: BTreeSet<MessageKey>,
     /// Orders for vSSDs that the host still has to make room for.
@@ -116,6 +119,7 @@ impl StorageNode {
             caches: Vec::new(),
             requests: Slab::new(),
             work: Slab::new(),
+            undequeued: BTreeMap::new(),
             messages_waiting: BTreeSet::new(),
             wanted: BTreeMap::new(),
             lease: config.control.map(|control| Lease::new(control.lease, 0)),
@@ -164,7 +168,11 @@ impl StorageNode {
     fn cache_of_new_vssd(&mut self) -> (usize, u32) {
         let is_shared = self.config.cache.scope == CacheScope::Server;
         if self.caches.is_empty() || !is_shared {
-            self.caches.push(WriteCache::new(self.config.cache));
+            let flush_above = match self.config.write_ack {
+                WriteAck::Dram => self.config.cache.flush_above,
+                WriteAck::Dequeued => 0,
+            };
+            self.caches.push(WriteCache::new(CacheConfig { flush_above, ..self.config.cache }));
         }
         let cache = self.caches.len() - 1;
         (cache, self.caches[cache].add_vssd())
@@ -247,6 +255,7 @@ impl StorageNode {
         self.timers.clear();
         self.requests.clear();
         self.work.clear();
+        self.undequeued.clear();
         self.messages_waiting.clear();
         self.wanted.clear();
         self.caches.iter_mut().for_each(WriteCache::clear);

@@ -9,8 +9,8 @@ mod warnings;
 use crate::plan::{Fault, Run};
 use base::{Bytes, Rate, Span, Time};
 pub use file::{
-    AddressesName, CoordinationName, FlashStateName, IoArrivalsName, IsolationName, NetworkName, NetworkSchedulingName,
-    PolicyName, PresetName, VictimName,
+    AddressesName, CoordinationName, FlashStateName, GrainName, IoArrivalsName, IsolationName, NetworkModeName,
+    NetworkName, NetworkSchedulingName, PolicyName, PresetName, VictimName, WriteAckName,
 };
 use hardware::ssd::{RegionArchive, Steady, Suspension};
 use std::sync::Arc;
@@ -31,6 +31,8 @@ pub struct Blox {
     pub recorded_network: Option<RecordedNetwork>,
     /// Servers, clients, switch and networks.
     pub rack: Rack,
+    /// How packets cross the networks between clients and rack.
+    pub emulate: Emulate,
     /// The drives.
     pub flash: Flash,
     /// Virtual drives of each drive.
@@ -128,6 +130,15 @@ pub struct Rack {
     pub remote_delay: Span,
 }
 
+/// How packets cross the networks between clients and rack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Emulate {
+    /// What becomes of a delay.
+    pub mode: NetworkModeName,
+    /// Whether packets of the software controller, and redirected reads, cross a network as well.
+    pub redirects: bool,
+}
+
 /// The drives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flash {
@@ -213,6 +224,8 @@ pub struct Vssd {
     pub used_before: f64,
     /// DRAM of its server that holds writes on their way to flash.
     pub write_cache: Bytes,
+    /// When a write is answered.
+    pub write_ack: WriteAckName,
     /// Share of `write_cache` at which flushing starts.
     pub flush_above: f64,
     /// Requests outstanding at the drive.
@@ -272,12 +285,16 @@ pub struct Collection {
     pub retry_after: Span,
     /// Whether idle time is used.
     pub background: bool,
+    /// Share of free blocks below which it is.
+    pub background_below: f64,
     /// Smoothing of the idle predictor.
     pub idle_alpha: f64,
     /// Predicted idle time from which garbage is collected in the background.
     pub idle_threshold: Span,
     /// Dies of a virtual drive that collect at the same time.
     pub streams: u32,
+    /// What serves no requests during a burst.
+    pub grain: GrainName,
     /// Pages that a die moves between host requests.
     pub burst: u32,
 }

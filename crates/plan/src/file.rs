@@ -3,7 +3,7 @@
 //! printed. Each table has its defaults, those of EDM's rivals are in [`crate::rivals`].
 
 use crate::blox::file::{
-    CollectionFile, ControllerFile, FitFile, FlashFile, InversionsName, IoFile, MembershipFile, RackFile,
+    CollectionFile, ControllerFile, EmulateFile, FitFile, FlashFile, InversionsName, IoFile, MembershipFile, RackFile,
     SchedulerFile, SwapFile, VssdFile,
 };
 use crate::design_file::DesignFile;
@@ -53,6 +53,8 @@ table! {
         background: BackgroundFile where [Messages; design.name = "edm"],
         /// Volumes: servers, clients, switch and the networks around them.
         rack: RackFile where [Volumes],
+        /// Volumes: how packets cross the networks between clients and rack.
+        emulate: EmulateFile where [Volumes],
         /// Volumes, SAN, devices and key-value stores: the drives.
         flash: FlashFile where [Volumes, San, Devices, KeyValue],
         /// Source of the numbers of `flash`.

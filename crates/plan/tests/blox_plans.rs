@@ -12,7 +12,8 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 const SMALL: &str = "title = \"rack\"\ndesign.name = \"rackblox\"\nrun.requests = 100000\n";
-const TABLES: [&str; 8] = ["rack", "flash", "vssd", "scheduler", "collection", "controller", "membership", "io"];
+const TABLES: [&str; 9] =
+    ["rack", "emulate", "flash", "vssd", "scheduler", "collection", "controller", "membership", "io"];
 
 const EVERY_KEY: &str = r#"
 title = "every key"
@@ -35,6 +36,9 @@ network = "medium"
 network_scale = 1.5
 remote_replica = false
 remote_delay = "200us"
+[emulate]
+mode = "delay"
+redirects = true
 [flash]
 preset = "970-pro"
 pages_per_block = 256
@@ -63,6 +67,7 @@ group = 4
 capacity = "32GiB"
 data = 0.45
 write_cache = "3MiB"
+write_ack = "dequeued"
 flush_above = 0.75
 device_depth = 24
 rate = 9000
@@ -84,6 +89,8 @@ check_period = "10s"
 retries = 5
 retry_after = "2ms"
 background = false
+background_below = 0.55
+grain = "die"
 idle_alpha = 0.25
 idle_threshold = "20ms"
 streams = 2
@@ -205,9 +212,9 @@ fn every_key_of_the_schema_is_among_them_and_every_default_is_in_a_plan() {
     let of_networks = ["network_file", "network_unit", "network_digest"];
     let others = [&["profile", "requests_per_second"][..], &of_traces, &of_sans, &of_snapshots, &of_networks].concat();
     let mut defaults = 0;
-    for (table, name) in
-        TABLES.iter().zip(["Rack", "Flash", "Vssd", "Scheduler", "Collection", "Controller", "Membership", "Io"])
-    {
+    let names =
+        ["Rack", "Emulate", "Flash", "Vssd", "Scheduler", "Collection", "Controller", "Membership", "Io"];
+    for (table, name) in TABLES.iter().zip(names) {
         let properties = root["$defs"][format!("{name}File")]["properties"].as_object().expect("a table of the schema");
         for (key, property) in properties {
             let is_written = asked[*table].as_table().expect("a table").contains_key(key);

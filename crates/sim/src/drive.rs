@@ -28,6 +28,9 @@ pub struct Ended {
     pub start: Time,
     /// When it ended. Now, or up to a fixed pipeline delay ahead of the event that settled it.
     pub end: Time,
+    /// The part of the time until `end` that is added up and does not pass: a closed loop goes on
+    /// before it.
+    pub label: Span,
     /// Where the time from `intended` to `end` went: opened at `intended`.
     pub ledger: Ledger,
 }
@@ -610,7 +613,7 @@ impl<R: Rig> Drive<'_, R> {
         let end = self.own_memory[node].submit(now, request.bytes);
         let mut ledger = Ledger::open(now, keeps_spans);
         ledger.claim(SpanKind::Memory, now, end, Place::Memory(request.source.0));
-        self.ended.push(Ended { ticket, outcome: Outcome::Finished, start: now, end, ledger });
+        self.ended.push(Ended { ticket, outcome: Outcome::Finished, start: now, end, label: Span::ZERO, ledger });
     }
 
     fn end_warm_up(&mut self, now: Time) {
@@ -639,7 +642,7 @@ impl<R: Rig> Drive<'_, R> {
         for end in &mut ended {
             let open = self.in_flight.remove(end.ticket.0);
             self.progress.ended += 1;
-            let ends_at = end.end;
+            let ends_at = end.end - end.label;
             self.recorder.write((&*self.rig, self.limits), open, end)?;
             match self.source.after_end(ends_at.max(now), &open.request) {
                 Some(next) => self.expect(next),
@@ -664,7 +667,8 @@ impl<R: Rig> Drive<'_, R> {
         let open: Vec<(u32, InFlight)> = self.in_flight.iter().map(|(ticket, open)| (ticket, *open)).collect();
         for (ticket, open) in open {
             let (ticket, start, end) = (Ticket(ticket), open.intended, stopped_at);
-            let mut ended = Ended { ticket, outcome, start, end, ledger: Ledger::open(start, false) };
+            let mut ended =
+                Ended { ticket, outcome, start, end, label: Span::ZERO, ledger: Ledger::open(start, false) };
             self.recorder.write((&*self.rig, self.limits), open, &mut ended)?;
         }
         self.recorder.keeper.finish(self.recorder.sink)

@@ -75,7 +75,7 @@ impl Rig for Dying {
         let Happens::End(ticket, start) = event else { return self.start(context) };
         let mut ledger = Ledger::open(start, false);
         ledger.claim(SpanKind::Wait, start, context.now, Place::Nowhere);
-        context.end(Ended { ticket, outcome: Outcome::Finished, start, end: context.now, ledger });
+        context.end(Ended { ticket, outcome: Outcome::Finished, start, end: context.now, label: Span::ZERO, ledger });
     }
     fn unloaded(&self, _: Operation, _: Bytes) -> Option<Span> {
         Some(self.after)

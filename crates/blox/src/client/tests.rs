@@ -21,6 +21,7 @@ fn config() -> ClientConfig {
         silence: 3,
         probe_period: Span::secs(1),
         limit: None,
+        adds_labels: false,
     }
 }
 
@@ -83,7 +84,7 @@ fn sent_to(out: &[ClientOut]) -> (NodeId, VssdId) {
 }
 
 fn done(tag: Tag, outcome: ClientOutcome) -> Vec<ClientOut> {
-    vec![ClientOut::Done { tag, outcome }]
+    vec![ClientOut::Done { tag, outcome, label: Span::ZERO }]
 }
 
 fn read_reply(tag: Tag, value: Result<Value, Refusal>) -> Body {
@@ -417,5 +418,22 @@ proptest! {
         prop_assert_eq!(desk.client.under_way(), 0);
         prop_assert!(record.done.values().all(|ends| *ends == 1));
         prop_assert_eq!(record.done.len() as u64, desk.next);
+    }
+}
+
+#[test]
+fn the_lat_of_answers_is_added_up_where_networks_are_labels() {
+    let answer = |body| Packet { vssd: FIRST.1, latency_ns: 700, source: FIRST.0, target: OWN, body };
+    for (adds_labels, each) in [(false, 0), (true, 700)] {
+        let mut desk = Desk::new(ClientConfig { adds_labels, ..config() });
+        let (tag, _) = desk.ask(Operation::ReadModifyWrite);
+        let mut out = Vec::new();
+        desk.client.on(desk.now, ClientIn::Packet(answer(read_reply(tag, Ok(Value(1))))), &mut out);
+        assert!(matches!(out[..], [ClientOut::Send(_)]), "{out:?}");
+        out.clear();
+        // A second answer to the read is nobody's.
+        desk.client.on(desk.now, ClientIn::Packet(answer(read_reply(tag, Ok(Value(1))))), &mut out);
+        desk.client.on(desk.now, ClientIn::Packet(answer(write_reply(tag, Ok(())))), &mut out);
+        assert_eq!(out, [ClientOut::Done { tag, outcome: ClientOutcome::Written, label: Span::ns(2 * each) }]);
     }
 }

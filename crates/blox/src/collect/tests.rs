@@ -15,6 +15,8 @@ fn config() -> CollectionConfig {
         retries: 3,
         answer_timeout: Span::ms(1),
         background: true,
+        background_ppm: 450_000,
+        grain: Grain::Die,
         coordination: Coordination::Switch(NodeId(99)),
     }
 }
@@ -81,8 +83,8 @@ fn each_threshold_has_two_sides() {
     assert_eq!(look(349, true), Some(Urgency::Soft));
     assert_eq!(look(350, false), None);
     assert_eq!(look(350, true), Some(Urgency::Background));
-    assert_eq!(look(499, true), Some(Urgency::Background));
-    assert_eq!(look(500, true), None, "there is nothing to gain");
+    assert_eq!(look(449, true), Some(Urgency::Background));
+    assert_eq!(look(450, true), None, "idle time is used below a share of its own");
 }
 
 #[test]

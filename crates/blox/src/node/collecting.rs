@@ -4,7 +4,7 @@
 use super::StorageNode;
 use super::interface::{NodeOut, VssdConfig};
 use super::timers::Alarm;
-use crate::collect::{Collector, CollectorAction, Coordination};
+use crate::collect::{Collector, CollectorAction, Coordination, Grain};
 use crate::groups::{BlockMove, Ledger};
 use crate::id::VssdId;
 use crate::packet::{Body, CollectionNote, ControlMessage};
@@ -16,15 +16,26 @@ pub(super) struct Unit {
     pub collector: Collector,
     ledger: Option<Ledger>,
     members: Vec<usize>,
+    /// Steps at the device, and those that follow together when all of them have ended: only where
+    /// a step occupies the channels.
+    under_way: u32,
+    next_round: Vec<(VssdId, u32)>,
 }
 
 impl Unit {
     /// Power was lost.
     pub fn reset(&mut self) {
         self.collector.reset();
+        self.under_way = 0;
+        self.next_round.clear();
         if let Some(ledger) = &mut self.ledger {
             ledger.reset();
         }
+    }
+
+    /// Whether a step of collection occupies the channels of its vSSDs.
+    pub fn is_occupied(&self) -> bool {
+        self.under_way > 0
     }
 }
 
@@ -35,7 +46,14 @@ impl StorageNode {
         let index = known.unwrap_or_else(|| {
             let collector = Collector::new(self.config.collection);
             let ledger = self.config.borrow.map(Ledger::new);
-            self.units.push(Unit { number: config.unit, collector, ledger, members: Vec::new() });
+            self.units.push(Unit {
+                number: config.unit,
+                collector,
+                ledger,
+                members: Vec::new(),
+                under_way: 0,
+                next_round: Vec::new(),
+            });
             self.units.len() - 1
         });
         let unit = &mut self.units[index];
@@ -71,11 +89,34 @@ impl StorageNode {
         out: &mut Vec<NodeOut>,
     ) {
         let Some(unit) = self.unit_of(vssd) else { return };
+        let of_unit = &mut self.units[unit];
+        of_unit.under_way = of_unit.under_way.saturating_sub(1);
         if freed {
             self.offer_again(now, vssd, out);
         }
         self.units[unit].collector.step_done(vssd, stream, freed, nothing, &mut self.actions);
         self.act(now, unit, out);
+        if self.config.collection.grain == Grain::Channel && !self.units[unit].is_occupied() {
+            self.dispatch_members(now, unit, out);
+        }
+    }
+
+    /// What has waited for the channels of a unit goes to the device, and behind it the steps that
+    /// are due.
+    fn begin_round(&mut self, now: Time, unit: usize, out: &mut Vec<NodeOut>) {
+        if self.units[unit].is_occupied() || self.units[unit].next_round.is_empty() {
+            return;
+        }
+        self.dispatch_members(now, unit, out);
+        let Unit { under_way, next_round, .. } = &mut self.units[unit];
+        *under_way = next_round.len() as u32;
+        out.extend(next_round.drain(..).map(|(vssd, stream)| NodeOut::Collect { vssd, stream }));
+    }
+
+    fn dispatch_members(&mut self, now: Time, unit: usize, out: &mut Vec<NodeOut>) {
+        for place in 0..self.units[unit].members.len() {
+            self.dispatch(now, self.units[unit].members[place], out);
+        }
     }
 
     pub(super) fn on_blocks(&mut self, vssd: VssdId, free: u32, owned: u32, out: &mut Vec<NodeOut>) {
@@ -160,11 +201,15 @@ impl StorageNode {
         for action in actions.drain(..) {
             match action {
                 CollectorAction::Say { vssd, note } => self.say(vssd, note, out),
-                CollectorAction::Step { vssd, stream } => out.push(NodeOut::Collect { vssd, stream }),
+                CollectorAction::Step { vssd, stream } => match self.config.collection.grain {
+                    Grain::Die => out.push(NodeOut::Collect { vssd, stream }),
+                    Grain::Channel => self.units[unit].next_round.push((vssd, stream)),
+                },
                 CollectorAction::Ended => self.on_ended(now, unit, out),
             }
         }
         self.actions = actions;
+        self.begin_round(now, unit, out);
         self.arm_unit(unit);
     }
 

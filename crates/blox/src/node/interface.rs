@@ -18,6 +18,8 @@ pub struct NodeConfig {
     pub vssds: Vec<VssdConfig>,
     /// The DRAM write cache.
     pub cache: CacheConfig,
+    /// When a client's write is answered.
+    pub write_ack: WriteAck,
     /// The I/O scheduler that each vSSD has. A coordinated one also orders the writes that wait for
     /// room in the cache.
     pub scheduler: SchedulerConfig,
@@ -31,6 +33,9 @@ pub struct NodeConfig {
     pub idle: IdleConfig,
     /// Incoming packets over which the network latency of answers is predicted (paper: 100).
     pub return_window: usize,
+    /// Whether the predicted way back is added to LAT of an answer
+    /// ([`Emulation::adds_labels`](crate::Emulation::adds_labels)).
+    pub adds_labels: bool,
     /// Patience and pace of the replicas.
     pub replication: ReplicationConfig,
     /// The control plane, if there is one. Without it membership never changes, and a node that has
@@ -38,6 +43,16 @@ pub struct NodeConfig {
     pub control: Option<ControlLink>,
     /// Whether [`NodeOut::Mark`]s are made.
     pub marks: bool,
+}
+
+/// When a client's write is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteAck {
+    /// When all replicas have it in DRAM (RackBlox, 3.5.1).
+    Dram,
+    /// When, besides, the scheduler of the server that answers has given it to the device: writes
+    /// wait among reads, as in the paper's published code. Every page is flushed at once.
+    Dequeued,
 }
 
 /// Patience and pace of the replicas (Hermes).

@@ -1,7 +1,7 @@
 //! Reads, writes, replicas and the device: Algorithm 2, lines 1 to 6.
 
 use super::StorageNode;
-use super::interface::{DeviceJob, NodeOut, Stage};
+use super::interface::{DeviceJob, NodeOut, Stage, WriteAck};
 use super::timers::Alarm;
 use super::vssd::{Purpose, Work};
 use crate::hermes::{Reading, ReplicaOut, Ticket, Writing};
@@ -20,10 +20,12 @@ pub(super) struct Request {
     /// What a write writes; none for a read.
     value: Option<Value>,
     arrived: Time,
-    /// LAT of its packet, which its answer carries on.
+    /// LAT of its packet, which its answer carries on; with the prediction where that is a label.
     latency_ns: u32,
     /// Net and Predict: what it has spent and its answer will spend in networks.
     network: Span,
+    /// A write that every live replica has, and that the device here has not taken yet.
+    is_replicated: bool,
 }
 
 /// A write that waits for room in the cache.
@@ -190,8 +192,10 @@ impl StorageNode {
 
     /// Gives the device what it can take, and sets the vSSD's alarm.
     pub(super) fn dispatch(&mut self, now: Time, index: usize, out: &mut Vec<NodeOut>) {
-        while let Some(JobId(slot)) = self.vssds[index].next_job(now) {
-            self.give_to_device(now, index, slot, out);
+        while !self.units[self.vssds[index].unit].is_occupied()
+            && let Some(JobId(slot)) = self.vssds[index].next_job(now)
+        {
+            self.give_to_device(now, slot, out);
         }
         if let Some(time) = self.vssds[index].next_wakeup(now) {
             self.timers.ring_by(Alarm::Vssd(index as u32), time);
@@ -204,10 +208,13 @@ impl StorageNode {
             ReplicaOut::Apply { page, value, .. } => {
                 let vssd = &self.vssds[index];
                 self.caches[vssd.cache].put(vssd.cache_slot, page, value, network);
+                for (request, is_held) in self.undequeued.get_mut(&(index, page)).into_iter().flatten() {
+                    *is_held |= self.requests[*request].value == Some(value);
+                }
             }
             ReplicaOut::WriteDone { ticket } => {
                 self.mark_request(ticket.0 as usize, Stage::Replicated, out);
-                self.answer(now, ticket.0 as usize, Ok(Value::default()), out);
+                self.on_replicated(now, ticket.0 as usize, out);
             }
             ReplicaOut::ReadReady { ticket, value } => {
                 self.counters.reads_awaited += 1;
@@ -219,7 +226,7 @@ impl StorageNode {
                 self.answer(now, ticket.0 as usize, Err(Refusal::Stale), out)
             }
             ReplicaOut::Abandoned { ticket, started: true } => {
-                self.requests.try_remove(ticket.0 as usize);
+                self.forget(ticket.0 as usize);
                 self.counters.unanswered += 1;
             }
             ReplicaOut::UpToDate { epoch } => self.report_up_to_date(self.vssds[index].config.id, epoch, out),
@@ -274,7 +281,17 @@ impl StorageNode {
         vssd.returns.on_packet(kind, packet.latency_ns);
         let network = Span::ns(u64::from(packet.latency_ns)) + vssd.returns.predict(kind);
         let Packet { source, latency_ns, .. } = *packet;
-        self.requests.insert(Request { source, tag, vssd: index, page, value, arrived: now, latency_ns, network })
+        self.requests.insert(Request {
+            source,
+            tag,
+            vssd: index,
+            page,
+            value,
+            arrived: now,
+            latency_ns,
+            network,
+            is_replicated: false,
+        })
     }
 
     /// A request wants the vSSD's device: it is not idle, and background collection makes way.
@@ -317,11 +334,52 @@ impl StorageNode {
         self.mark_request(request, Stage::Admitted, out);
         let Request { vssd: index, page, value, network, .. } = self.requests[request];
         let value = value.expect("a request that waits for room is a write");
+        if self.config.write_ack == WriteAck::Dequeued {
+            self.undequeued.entry((index, page)).or_default().push((request, false));
+        }
         let outputs = &mut self.replica_out;
         match self.vssds[index].replica.write(now, page, value, ticket(request), outputs) {
             Writing::Taken => self.carry_out(now, index, network, out),
             Writing::Refuse(refusal) => self.answer(now, request, Err(refusal), out),
         }
+    }
+
+    /// All replicas have a client's write. It may have to wait for the device.
+    fn on_replicated(&mut self, now: Time, request: usize, out: &mut Vec<NodeOut>) {
+        let Some(Request { vssd, page, is_replicated, .. }) = self.requests.get_mut(request) else { return };
+        let waiting = self.undequeued.get(&(*vssd, *page));
+        *is_replicated = waiting.is_some_and(|waiting| waiting.contains(&(request, true)));
+        if !*is_replicated {
+            self.answer(now, request, Ok(Value::default()), out);
+        }
+    }
+
+    /// The device takes a page: the writes of it that the cache has need wait for it no longer.
+    fn on_dequeued(&mut self, now: Time, index: usize, page: Page, out: &mut Vec<NodeOut>) {
+        let Some(waiting) = self.undequeued.get_mut(&(index, page)) else { return };
+        let taken: Vec<usize> = waiting.iter().filter(|(_, is_held)| *is_held).map(|(request, _)| *request).collect();
+        waiting.retain(|(_, is_held)| !is_held);
+        if waiting.is_empty() {
+            self.undequeued.remove(&(index, page));
+        }
+        for request in taken {
+            if self.requests[request].is_replicated {
+                self.answer(now, request, Ok(Value::default()), out);
+            }
+        }
+    }
+
+    /// A request is no longer open.
+    fn forget(&mut self, request: usize) -> Option<Request> {
+        let forgotten = self.requests.try_remove(request)?;
+        let place = (forgotten.vssd, forgotten.page);
+        if let Some(waiting) = self.undequeued.get_mut(&place) {
+            waiting.retain(|(waiting, _)| *waiting != request);
+            if waiting.is_empty() {
+                self.undequeued.remove(&place);
+            }
+        }
+        Some(forgotten)
     }
 
     fn hand_message(
@@ -371,12 +429,14 @@ impl StorageNode {
 
     /// Answers a request and forgets it.
     fn answer(&mut self, now: Time, request: usize, outcome: Result<Value, Refusal>, out: &mut Vec<NodeOut>) {
-        let Some(asked) = self.requests.try_remove(request) else { return };
+        let Some(asked) = self.forget(request) else { return };
         if !self.may_answer(now) {
             self.counters.unanswered += 1;
             return;
         }
-        let Request { source, tag, vssd, value, latency_ns, .. } = asked;
+        let Request { source, tag, vssd, value, latency_ns, network, .. } = asked;
+        let labelled = u32::try_from(network.as_ps() / 1_000).unwrap_or(u32::MAX);
+        let latency_ns = if self.config.adds_labels { labelled } else { latency_ns };
         self.counters.refusals += u64::from(outcome.is_err());
         self.counters.writes += u64::from(outcome.is_ok() && value.is_some());
         self.send(source, self.vssds[vssd].config.id, latency_ns, reply(tag, value.is_some(), outcome), out);
@@ -404,10 +464,10 @@ impl StorageNode {
         self.vssds[index].enqueue(now, job);
     }
 
-    fn give_to_device(&mut self, now: Time, index: usize, slot: u32, out: &mut Vec<NodeOut>) {
+    fn give_to_device(&mut self, now: Time, slot: u32, out: &mut Vec<NodeOut>) {
         let work = &mut self.work[slot as usize];
         work.given = Some(now);
-        let Work { purpose, job: Job { page, .. }, .. } = *work;
+        let Work { vssd: index, purpose, job: Job { page, .. }, .. } = *work;
         let job = DeviceJob { slot, life: self.life };
         let vssd = &self.vssds[index];
         let name = vssd.config.id;
@@ -415,6 +475,7 @@ impl StorageNode {
             Purpose::Flush => {
                 let value = self.caches[vssd.cache].begin_flush(vssd.cache_slot, page);
                 out.push(NodeOut::Write { job, vssd: name, page, value });
+                self.on_dequeued(now, index, page, out);
             }
             Purpose::Read(request) => {
                 self.mark_request(request, Stage::Dispatched, out);

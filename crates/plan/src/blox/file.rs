@@ -2,7 +2,7 @@
 //! RackBlox, SOSP'23.
 
 use crate::blox::{
-    Collection, Controller, Flash, FlashState, Membership, OwnNumbers, PlannedSwap, Rack, Scheduler, Vssd,
+    Collection, Controller, Emulate, Flash, FlashState, Membership, OwnNumbers, PlannedSwap, Rack, Scheduler, Vssd,
 };
 use crate::file::words;
 use crate::quantity::Quantity;
@@ -23,6 +23,17 @@ words! {
         Medium,
         /// The same, scaled so that P95 is 1.0 ms.
         Slow,
+    }
+}
+
+words! {
+    /// What becomes of the delays of the networks between clients and rack.
+    NetworkModeName {
+        /// A delay is added to the latency of its request, with the predicted way back. No packet
+        /// of a request waits for it (paper, 3.7).
+        Label,
+        /// Packets wait for it on both ways.
+        Delay,
     }
 }
 
@@ -177,6 +188,20 @@ table! {
 }
 
 table! {
+    /// How packets cross the networks between clients and rack. With the designs rackblox,
+    /// rackblox-software and vdc.
+    EmulateFile => Emulate {
+        /// What becomes of a delay (paper, 3.7: it is stored in the packet, and added to the time
+        /// at the storage server).
+        mode: NetworkModeName = NetworkModeName::Label,
+        /// Whether packets between the software controller and others, and reads that a storage
+        /// server redirects, cross a network of the same kind. Controller packets wait for it in
+        /// both modes. The paper does not say; ours stay in the rack.
+        redirects: bool = false,
+    }
+}
+
+table! {
     /// The drives. With the designs rackblox, rackblox-software and vdc.
     FlashFile => Flash with held: FlashState {
         /// Model of the drive. The number of blocks follows from the virtual drives.
@@ -298,6 +323,17 @@ table! {
     }
 }
 
+words! {
+    /// When a write is answered.
+    WriteAckName {
+        /// When all replicas have it in DRAM (paper, 3.5.1).
+        Dram,
+        /// When, besides, the scheduler of the server that answers has given it to the drive.
+        /// Every page is then flushed at once.
+        Dequeued,
+    }
+}
+
 table! {
     /// Virtual drives of each drive. With the designs rackblox, rackblox-software and vdc.
     VssdFile => Vssd with dies_per_channel: u32 {
@@ -319,8 +355,12 @@ table! {
         /// Share of free blocks that is consumed before the run (paper, 4.1: half).
         used_before: f64 [0.0 to 1.0] where [flash.state = "used"; without flash.snapshot] = 0.5,
         /// DRAM of its server that holds writes on their way to flash. The paper gives no number;
-        /// ours is a thousandth of the capacity.
-        write_cache: Quantity<Bytes> => Bytes::new(capacity.count() / 1_024),
+        /// ours is a thousandth of the capacity, and at least 4 MiB: what a smaller drive's writes
+        /// wait for takes as long as that of a large one's.
+        write_cache: Quantity<Bytes> => Bytes::new((capacity.count() / 1_024).max(4 << 20)),
+        /// When a write is answered (paper, 3.5.1: from DRAM; its published code has reads and
+        /// writes in one queue).
+        write_ack: WriteAckName = WriteAckName::Dram,
         /// Share of `write_cache` at which flushing starts. Ours; just below 1 is the paper's
         /// Algorithm 2 by the letter.
         flush_above: f64 [0.0 to 0.9999] = 0.5,
@@ -388,6 +428,16 @@ table! {
     }
 }
 
+words! {
+    /// What serves no requests while a burst of collection moves pages.
+    GrainName {
+        /// The dies that collect.
+        Die,
+        /// The channels of the virtual drive, or of its group; requests go between two bursts.
+        Channel,
+    }
+}
+
 table! {
     /// Garbage collection. With the designs rackblox, rackblox-software and vdc.
     CollectionFile => Collection with usual: (CoordinationName, u32) {
@@ -409,6 +459,9 @@ table! {
         retry_after: Quantity<Span> ["1us" to "1h"] = Span::ms(1),
         /// Whether collection uses idle time (paper, 3.5.1).
         background: bool = true,
+        /// Share of free blocks below which idle time is used. Algorithm 2 of the paper asks for
+        /// idle time alone, which 1 is; its published code has 0.55.
+        background_below: f64 [0.0 to 1.0] = 1.0,
         /// Smoothing of the idle predictor (paper, 3.5.1: 0.5).
         idle_alpha: f64 [0.0 to 1.0] = 0.5,
         /// Predicted idle time from which garbage is collected in the background (paper, 3.5.1: 30
@@ -416,6 +469,9 @@ table! {
         idle_threshold: Quantity<Span> = Span::ms(30),
         /// Dies of a virtual drive that collect at the same time; all when not given. Ours.
         streams: u32 [1 to 4_096] => usual.1,
+        /// What serves no requests during a burst (paper, 2.2: "an SSD channel cannot issue new I/O
+        /// requests during GC").
+        grain: GrainName = GrainName::Channel,
         /// Pages that a die moves between host requests. The paper has requests wait for some
         /// milliseconds (3.5); ours is four, which makes that of them.
         burst: u32 [1 to 4_096] = 4,
@@ -571,7 +627,7 @@ table! {
         theta: f64 [0.01 to 4.0] where [
             without trace | job | imitation; addresses = "zipfian" | "scrambled-zipfian" | "latest"
         ] = 0.99,
-        /// Arrival process. The paper's clients are closed loops.
+        /// Arrival process. RackBlox does not say; its published client is an open loop, poisson.
         arrivals: IoArrivalsName where [without trace | job | imitation] = IoArrivalsName::Closed,
         /// Outstanding requests of each client in a closed loop; with `sizes` the limit of a host
         /// in an open loop too. Ours: with more, a drive of the paper's kind collects for more than

@@ -1,8 +1,8 @@
 //! Prints a plan as the file of all its values.
 
 use super::file::{
-    AddressesName, AssignmentName, CollectionFile, ControllerFile, FlashFile, IoArrivalsName, IoFile, MembershipFile,
-    RackFile, SchedulerFile, SteadyFile, SwapFile, VssdFile,
+    AddressesName, AssignmentName, CollectionFile, ControllerFile, EmulateFile, FlashFile, IoArrivalsName, IoFile,
+    MembershipFile, RackFile, SchedulerFile, SteadyFile, SwapFile, VssdFile,
 };
 use super::{BlockReplay, Blox, Flash, FlashState};
 use crate::file::ExperimentFile;
@@ -17,6 +17,7 @@ use workload::storage::{Addresses, Arrivals, Assignment, Config, Mix};
 pub(crate) fn file_of(blox: &Blox) -> ExperimentFile {
     ExperimentFile {
         rack: Some(rack_of(blox)),
+        emulate: Some(EmulateFile::of(&blox.emulate)),
         flash: Some(flash_of(&blox.flash)),
         vssd: Some(VssdFile::of(&blox.vssd)),
         scheduler: Some(SchedulerFile::of(&blox.scheduler)),

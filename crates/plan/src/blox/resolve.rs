@@ -27,6 +27,7 @@ impl Resolver<'_> {
     /// Reads all parts even if one is wrong, so that every error is reported at once.
     pub(crate) fn blox(&mut self, file: &ExperimentFile, design: DesignName) -> Option<Blox> {
         let rack = file.rack.clone().unwrap_or_default().resolve();
+        let emulate = file.emulate.clone().unwrap_or_default().resolve();
         let flash = self.flash(&file.flash.clone().unwrap_or_default());
         let vssd = self.vssd(&file.vssd.clone().unwrap_or_default(), &rack, &flash);
         let coordinated = design != DesignName::Vdc;
@@ -44,6 +45,7 @@ impl Resolver<'_> {
             design,
             recorded_network,
             rack,
+            emulate,
             flash,
             vssd,
             scheduler,

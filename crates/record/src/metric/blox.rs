@@ -104,8 +104,8 @@ super::metrics! {
     switch_recirculations: Count ["packets"];
     /// Packets that the switch dropped because they were not valid.
     switch_malformed_packets: Count ["packets"] whole "a broken rule is a defect at any time";
-    /// Size of one replica table of 65,536 entries.
-    switch_table_64ki_bytes: Fixed ["B"];
+    /// Size of one replica table of 131,072 entries.
+    switch_table_bytes: Fixed ["B"];
     /// Predictions of the way back that were right within 25 us, over all predictions.
     predictions_within_25us_fraction: Ratio ["fraction"];
     /// Packets that the rack sent.

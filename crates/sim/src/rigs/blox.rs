@@ -179,11 +179,11 @@ impl BloxRig {
                 }
                 self.send(client, packet, context);
             }
-            ClientOut::Done { tag, outcome } => self.end(tag, outcome, context),
+            ClientOut::Done { tag, outcome, label } => self.end(tag, outcome, label, context),
         }
     }
 
-    fn end(&mut self, tag: Tag, outcome: ClientOutcome, context: Now<'_, '_>) {
+    fn end(&mut self, tag: Tag, outcome: ClientOutcome, label: Span, context: Now<'_, '_>) {
         if let Some(track) = self.tracks.get(tag) {
             let answer = match outcome {
                 ClientOutcome::Read(value) => Some((context.now, value)),
@@ -191,6 +191,7 @@ impl BloxRig {
                 ClientOutcome::Indeterminate | ClientOutcome::Unanswered | ClientOutcome::Failed(_) => None,
             };
             self.judges.record(tag, &track.asked, answer);
+            track.adds(context.now, label);
         }
         let outcome = match outcome {
             ClientOutcome::Read(_) | ClientOutcome::Written => Outcome::Finished,
@@ -202,8 +203,8 @@ impl BloxRig {
             ClientOutcome::Failed(_) => Outcome::Rejected,
         };
         if let Some(finished) = self.tracks.close(context.now, tag, outcome) {
-            let track::Finished { ticket, outcome, start, ledger } = finished;
-            context.end(Ended { ticket, outcome, start, end: context.now, ledger });
+            let track::Finished { ticket, outcome, start, label, ledger } = finished;
+            context.end(Ended { ticket, outcome, start, end: context.now + label, label, ledger });
         }
     }
 }
@@ -290,6 +291,7 @@ impl BloxRig {
         let (flight, parts) = self.network.land(place);
         if let Some(track) = tag_of(&flight.packet.body).and_then(|tag| self.tracks.get(tag)) {
             track.claim_parts(now, parts, Place::Link(flight.node.0));
+            track.carries(flight.times.label());
             track.pass(now);
         }
         flight

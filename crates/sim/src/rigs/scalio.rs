@@ -325,7 +325,7 @@ impl ScalioRig {
             scalio::Outcome::Unknown | scalio::Outcome::Unavailable => Outcome::TimedOut,
         };
         let (ticket, start, end) = (Ticket(ticket), ask.start, context.now);
-        context.end(Ended { ticket, outcome, start, end, ledger: ask.ledger });
+        context.end(Ended { ticket, outcome, start, end, label: Span::ZERO, ledger: ask.ledger });
     }
 
     /// Judges what clients saw.

@@ -328,7 +328,7 @@ impl SDirectRig {
         };
         self.requests.failed += u64::from(outcome != Outcome::Finished);
         let (start, ledger) = self.requests.tracks.end(context.now, ticket);
-        context.end(Ended { ticket: Ticket(ticket), outcome, start, end: context.now, ledger });
+        context.end(Ended { ticket: Ticket(ticket), outcome, start, end: context.now, label: Span::ZERO, ledger });
     }
 }
 

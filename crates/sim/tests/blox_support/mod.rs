@@ -21,6 +21,8 @@ servers = 2
 clients = 2
 network = "none"
 remote_replica = false
+[emulate]
+mode = "delay"
 [flash]
 pages_per_block = 8
 [vssd]
@@ -29,6 +31,8 @@ capacity = "16MiB"
 write_cache = "256KiB"
 [collection]
 check_period = "4ms"
+grain = "die"
+background_below = 0.38
 [io]
 addresses = "uniform"
 check_history = true

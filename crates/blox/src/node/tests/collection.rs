@@ -190,3 +190,62 @@ fn a_loan_of_which_nothing_came_leads_to_a_collection() {
     let nothing = BlockMove { from: NEIGHBOUR, to: VSSD, blocks: 0 };
     assert_eq!(sent(&server.on(NodeIn::Lent(nothing))).len(), 2);
 }
+
+#[test]
+fn idle_time_is_used_below_a_share_of_free_blocks() {
+    for (free, collects) in [(54, true), (55, false), (99, false)] {
+        let mut server = Server::of(|config| config.collection.background_ppm = 550_000);
+        server.blocks(VSSD, free);
+        let note = collects.then(|| collection(CollectionNote::Background));
+        assert_eq!(sent(&check(&mut server, 1)), note.into_iter().collect::<Vec<_>>(), "{free} of 100");
+    }
+    // Algorithm 2 asks for idle time alone.
+    let mut server = Server::new(config());
+    server.blocks(VSSD, 99);
+    assert_eq!(sent(&check(&mut server, 1)), [collection(CollectionNote::Background)]);
+}
+
+#[test]
+fn a_channel_issues_nothing_during_a_step_and_what_waits_between_two() {
+    for grain in [Grain::Die, Grain::Channel] {
+        let mut server = Server::of(|config| {
+            config.collection.grain = grain;
+            config.collection.coordination = Coordination::Uncoordinated;
+            config.vssds[0].streams = 2;
+        });
+        server.blocks(VSSD, 10);
+        let steps = [0, 1].map(|stream| NodeOut::Collect { vssd: VSSD, stream });
+        assert_eq!(check(&mut server, 1), steps);
+        let is_read = |out: &[NodeOut]| out.iter().any(|one| matches!(one, NodeOut::Read { .. }));
+        let at_once = server.read(1, PAGE);
+        let moved = |stream| NodeIn::Collected { vssd: VSSD, stream, freed: false, nothing: false };
+        let first = server.on(moved(0));
+        let second = server.on(moved(1));
+        match grain {
+            Grain::Die => {
+                assert!(is_read(&at_once));
+                assert_eq!((first, second), (vec![steps[0]], vec![steps[1]]));
+            }
+            Grain::Channel => {
+                assert!(at_once.is_empty() && first.is_empty(), "{at_once:?} {first:?}");
+                // The read is before the next steps, which come together.
+                assert!(is_read(&second[..1]), "{second:?}");
+                assert_eq!(second[1..], steps);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_channels_are_free_when_collection_has_ended() {
+    let mut server = Server::of(|config| {
+        config.collection.grain = Grain::Channel;
+        config.collection.coordination = Coordination::Uncoordinated;
+    });
+    server.blocks(VSSD, 10);
+    check(&mut server, 1);
+    assert!(server.read(1, PAGE).is_empty());
+    let out = server.collected(VSSD, 50);
+    assert!(matches!(out[..], [NodeOut::Read { .. }]), "{out:?}");
+    assert!(matches!(server.read(2, PAGE)[..], [NodeOut::Read { .. }]));
+}

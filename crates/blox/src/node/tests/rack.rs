@@ -63,6 +63,9 @@ fn server_config(server: usize, scope: CacheScope, policy: Policy) -> NodeConfig
     config.cache = CacheConfig { pages: 3, flush_above: server as u32, scope };
     config.scheduler = SchedulerConfig { policy, coordinated: server == 0 };
     config.device_depth = 2;
+    if server == 1 {
+        (config.write_ack, config.collection.grain) = (WriteAck::Dequeued, Grain::Channel);
+    }
     config.collection.check_period = Span::ms(20);
     config.collection.first_check = Time::ms(10);
     config.replication.fetch_window = 2;

@@ -348,3 +348,50 @@ fn a_restart_loses_dram_and_hears_no_answers_of_its_earlier_life() {
     let refused = Body::ReadReply { tag: Tag(3), value: Err(Refusal::Stale) };
     assert_eq!(sent(&server.read(3, PAGE)), [(CLIENT, refused)], "its data may be old");
 }
+
+#[test]
+fn an_answer_carries_the_predicted_way_back_where_that_is_a_label() {
+    let mut server = Server::of(|config| config.adds_labels = true);
+    for (tag, latency_ns, carried) in [(1, 4_000, 8_000), (2, 2_000, 5_000)] {
+        let out = server.packet(CLIENT, VSSD, latency_ns, Body::Read { tag: Tag(tag), page: PAGE });
+        let out = server.on(NodeIn::ReadDone { job: device_read(&out), value: Value(9) });
+        let [NodeOut::Send(answer)] = out[..] else { panic!("{out:?}") };
+        assert_eq!(answer.latency_ns, carried, "its own, and the mean of those so far");
+    }
+}
+
+#[test]
+fn a_write_is_answered_once_the_device_has_taken_it_where_dram_does_not_count() {
+    let mut server = Server::of(|config| {
+        (config.write_ack, config.device_depth, config.cache.flush_above) = (WriteAck::Dequeued, 1, 3);
+    });
+    let read = device_read(&server.read(1, Page(1)));
+    assert!(server.write(2, PAGE, 77).is_empty(), "the device is busy");
+    assert!(server.write(3, PAGE, 78).is_empty(), "over it in DRAM");
+    let out = server.on(NodeIn::ReadDone { job: read, value: Value(0) });
+    assert_eq!(sent(&out), [read_reply(1, 0), write_reply(2), write_reply(3)], "one flush holds both");
+    let flush = device_write(&out);
+    // It has begun without this one, which needs a flush of its own.
+    assert!(server.write(4, PAGE, 79).is_empty());
+    let out = server.on(NodeIn::WriteDone { job: flush });
+    assert_eq!(sent(&out), [write_reply(4)]);
+    device_write(&out);
+}
+
+#[test]
+fn a_write_that_the_device_has_taken_still_waits_for_the_other_replicas() {
+    let mut server = Server::of(|config| {
+        config.write_ack = WriteAck::Dequeued;
+        config.vssds[0].replicas = with_peer();
+    });
+    let out = server.write(1, PAGE, 77);
+    device_write(&out);
+    let Some((PEER, Body::Replica(ReplicaMessage::Invalidate { page, timestamp, epoch, .. }))) =
+        sent(&out).first().copied()
+    else {
+        panic!("{out:?}")
+    };
+    let acknowledge = Body::Replica(ReplicaMessage::Acknowledge { page, timestamp, epoch });
+    let out = server.packet(PEER, VSSD, 0, acknowledge);
+    assert!(sent(&out).contains(&write_reply(1)), "{out:?}");
+}

@@ -1,7 +1,7 @@
 //! From a plan to the programs and models of a rack.
 
 use super::background::Background;
-use super::configs::{client_config, control_config, controller, node_config, switch_config};
+use super::configs::{client_config, control_config, controller, emulation, node_config, switch_config};
 use super::devices::Devices;
 use super::drives::{DriveConfig, Drives, region};
 use super::facts::Counts;
@@ -63,7 +63,7 @@ impl BloxRig {
             devices: Devices::new(drives),
             network: Network::new(wire_config(plan, places, seed), wire_check),
             tracks: Tracks::default(),
-            judges: Judges::new(plan.scheduler.window, plan.check_history),
+            judges: Judges::new(plan.scheduler.window, emulation(plan), plan.check_history),
             swaps: Swaps::new(plan, layout.servers())?,
             background: Background::new(plan, seed),
             counts: Counts::default(),
@@ -132,6 +132,7 @@ fn wire_config(plan: &Blox, places: Places, seed: Seed) -> WireConfig {
         pipeline: plan.rack.pipeline,
         remote_delay: plan.rack.remote_delay,
         network: network_of(plan),
+        emulation: emulation(plan),
         seed,
     }
 }

@@ -6,16 +6,17 @@ use base::{Bytes, NodeId, Span, Time};
 use blox::baseline::{Controller, software, vdc};
 use blox::{
     Body, BorrowConfig, CacheConfig, CacheScope, ClientConfig, CollectionConfig, ControlConfig, ControlLink,
-    Coordination, IdleConfig, IsolationConfig, LimitConfig, NetworkScheduling, NodeConfig, Packet, Policy,
-    ReplicationConfig, SchedulerConfig, ServerPlace, SwitchConfig, VssdConfig, VssdId, VssdPlace,
+    Coordination, Emulation, Grain, IdleConfig, IsolationConfig, LimitConfig, NetworkMode, NetworkScheduling,
+    NodeConfig, Packet, Policy, ReplicationConfig, SchedulerConfig, ServerPlace, SwitchConfig, VssdConfig, VssdId,
+    VssdPlace, WriteAck,
 };
 use plan::DesignName;
-use plan::blox::{Blox, NetworkSchedulingName, PolicyName};
+use plan::blox::{Blox, GrainName, NetworkModeName, NetworkSchedulingName, PolicyName, WriteAckName};
 use std::collections::BTreeMap;
 
 /// vSSDs that the switch's tables have room for: 64 servers of 16 drives of 128 vSSDs (RackBlox,
 /// 3.3, its own count corrected).
-const TABLE_ENTRIES: u32 = 131_072;
+pub(super) const TABLE_ENTRIES: u32 = 131_072;
 /// A round of fair queueing: the largest frame, so that every flow can send each round.
 const QUANTUM: Bytes = Bytes::new(9_038);
 /// The class of requests in priority scheduling, behind background traffic (RackBlox, 4.5.2).
@@ -38,6 +39,10 @@ pub(super) fn node_config(plan: &Blox, layout: &Layout, server: usize) -> NodeCo
             flush_above: ((f64::from(pages) * vssd.flush_above) as u32).min(pages - 1),
             scope: CacheScope::Vssd,
         },
+        write_ack: match vssd.write_ack {
+            WriteAckName::Dram => WriteAck::Dram,
+            WriteAckName::Dequeued => WriteAck::Dequeued,
+        },
         scheduler: SchedulerConfig { policy: policy(plan), coordinated: plan.scheduler.coordinated },
         device_depth: vssd.device_depth,
         collection: collection_config(plan, layout, server),
@@ -47,6 +52,7 @@ pub(super) fn node_config(plan: &Blox, layout: &Layout, server: usize) -> NodeCo
             threshold: plan.collection.idle_threshold,
         },
         return_window: plan.scheduler.window as usize,
+        adds_labels: emulation(plan).adds_labels(),
         replication: replication_config(&plan.membership),
         control: Some(ControlLink {
             node: layout.places.control(),
@@ -55,6 +61,14 @@ pub(super) fn node_config(plan: &Blox, layout: &Layout, server: usize) -> NodeCo
         }),
         marks: true,
     }
+}
+
+pub(super) fn emulation(plan: &Blox) -> Emulation {
+    let mode = match plan.emulate.mode {
+        NetworkModeName::Label => NetworkMode::Label,
+        NetworkModeName::Delay => NetworkMode::Delay,
+    };
+    Emulation { mode, redirects: plan.emulate.redirects }
 }
 
 fn vssd_config(plan: &Blox, layout: &Layout, slot: &VssdPlace, volume: &[VssdPlace]) -> VssdConfig {
@@ -105,7 +119,12 @@ fn collection_config(plan: &Blox, layout: &Layout, server: usize) -> CollectionC
         retries: collection.retries,
         answer_timeout: collection.retry_after,
         background: collection.background,
+        background_ppm: parts(collection.background_below),
         coordination: coordination(plan, layout, server),
+        grain: match collection.grain {
+            GrainName::Die => Grain::Die,
+            GrainName::Channel => Grain::Channel,
+        },
     }
 }
 
@@ -192,6 +211,7 @@ pub(super) fn client_config(
         silence: membership.client_silence,
         probe_period: membership.client_timeout,
         limit,
+        adds_labels: emulation(plan).adds_labels(),
     }
 }
 

@@ -69,8 +69,8 @@ impl BloxRig {
         ] {
             meter.count(metric, total as f64);
         }
-        let table = blox::table_bytes(1 << 16).replica.count();
-        meter.put(metric::switch_table_64ki_bytes, table as f64);
+        let table = blox::table_bytes(super::configs::TABLE_ENTRIES).replica.count();
+        meter.put(metric::switch_table_bytes, table as f64);
     }
 
     fn facts_of_servers(&self, meter: &mut Meter) {

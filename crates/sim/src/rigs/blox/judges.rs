@@ -2,7 +2,7 @@
 
 use super::track::Asked;
 use base::{Span, Time};
-use blox::{Body, JobKind, Packet, ReturnPredictor, Tag, Value};
+use blox::{Body, Emulation, JobKind, Packet, ReturnPredictor, Tag, Value};
 use history::History;
 use record::metric::{self, Meter};
 
@@ -12,6 +12,7 @@ const CLOSE: Span = Span::us(25);
 /// The predictors of all servers once more, and the history, if it is kept.
 pub struct Judges {
     window: usize,
+    emulation: Emulation,
     /// By the number of the vSSD.
     predictors: Vec<Option<ReturnPredictor>>,
     predictions: u64,
@@ -21,12 +22,14 @@ pub struct Judges {
 
 impl Judges {
     /// Judges that have seen nothing. Predictions are over `window` requests.
-    pub fn new(window: u32, keeps_history: bool) -> Judges {
+    pub fn new(window: u32, emulation: Emulation, keeps_history: bool) -> Judges {
         let history = keeps_history.then(History::default);
-        Judges { window: window as usize, predictors: Vec::new(), predictions: 0, close: 0, history }
+        Judges { window: window as usize, emulation, predictors: Vec::new(), predictions: 0, close: 0, history }
     }
 
-    /// A request has reached a server: its predictor and ours learn the same.
+    /// A request has reached a server: its predictor and ours learn the same. Where networks are
+    /// labels, answers have no way back of their own, and what was predicted before is compared
+    /// with the next delay of the path: this request's.
     pub fn learn(&mut self, packet: &Packet) {
         let kind = match packet.body {
             Body::Read { .. } => JobKind::Read,
@@ -36,6 +39,9 @@ impl Judges {
         let (place, window) = (packet.vssd.index(), self.window);
         if self.predictors.len() <= place {
             self.predictors.resize(place + 1, None);
+        }
+        if self.emulation.adds_labels() {
+            self.compare(place, kind, Span::ns(u64::from(packet.latency_ns)));
         }
         let predictor = self.predictors[place].get_or_insert_with(|| ReturnPredictor::new(window));
         predictor.on_packet(kind, packet.latency_ns);
@@ -48,10 +54,16 @@ impl Judges {
             Body::WriteReply { .. } => JobKind::Write,
             _ => return,
         };
-        let Some(Some(predictor)) = self.predictors.get(answer.vssd.index()) else { return };
+        if !self.emulation.adds_labels() {
+            self.compare(answer.vssd.index(), kind, back);
+        }
+    }
+
+    fn compare(&mut self, place: usize, kind: JobKind, truth: Span) {
+        let Some(Some(predictor)) = self.predictors.get(place) else { return };
         let predicted = predictor.predict(kind);
         self.predictions += 1;
-        self.close += u64::from(predicted.max(back) - predicted.min(back) <= CLOSE);
+        self.close += u64::from(predicted.max(truth) - predicted.min(truth) <= CLOSE);
     }
 
     /// Records an operation with its answer, if the history is kept. A write without one may have

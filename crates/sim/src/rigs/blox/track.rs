@@ -25,6 +25,10 @@ pub struct Track {
     sent_last: Time,
     /// When something last happened to it.
     since: Time,
+    /// Network time that its packets carry and have not waited for.
+    carried: Span,
+    /// Added to the time that has passed, at its end.
+    label: Span,
     ledger: Ledger,
 }
 
@@ -60,11 +64,13 @@ impl Asked {
 }
 
 /// What a request of one or more pages waits for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Pending {
     pages: u32,
     outcome: Outcome,
     start: Time,
+    /// The end and the ledger of the page that ended last so far, labels included.
+    last: Option<(Time, Ledger)>,
 }
 
 /// A request that has ended with its last page.
@@ -76,7 +82,9 @@ pub struct Finished {
     pub outcome: Outcome,
     /// When its first page was sent.
     pub start: Time,
-    /// Of its last page.
+    /// What is added to the time that has passed.
+    pub label: Span,
+    /// Of the page whose end is the last, labels included.
     pub ledger: Ledger,
 }
 
@@ -100,7 +108,7 @@ impl Tracks {
         if self.pending.len() <= place {
             self.pending.resize(place + 1, None);
         }
-        self.pending[place] = Some(Pending { pages, outcome: Outcome::Finished, start: now });
+        self.pending[place] = Some(Pending { pages, outcome: Outcome::Finished, start: now, last: None });
     }
 
     /// One of its pages is asked for under this tag.
@@ -111,7 +119,18 @@ impl Tracks {
     fn open_with(&mut self, ledger: Ledger, now: Time, ticket: Ticket, asked: Asked) -> Tag {
         self.made = self.made.wrapping_add(1);
         let tag = Tag((u64::from(self.made) << PLACE_BITS) | u64::from(self.tracks.next_index()));
-        self.tracks.insert(Track { ticket, asked, sent: None, tag, sent_last: now, since: now, ledger });
+        let (carried, label) = (Span::ZERO, Span::ZERO);
+        self.tracks.insert(Track {
+            ticket,
+            asked,
+            sent: None,
+            tag,
+            sent_last: now,
+            since: now,
+            carried,
+            label,
+            ledger,
+        });
         tag
     }
 
@@ -145,12 +164,16 @@ impl Tracks {
         if outcome != Outcome::Finished {
             pending.outcome = outcome;
         }
-        let finished = *pending;
-        (finished.pages == 0).then(|| {
-            self.pending[track.ticket.0 as usize] = None;
-            let Pending { outcome, start, .. } = finished;
-            Finished { ticket: track.ticket, outcome, start, ledger: track.ledger }
-        })
+        let end = now + track.label;
+        if pending.last.as_ref().is_none_or(|(last, _)| end >= *last) {
+            pending.last = Some((end, track.ledger));
+        }
+        if pending.pages > 0 {
+            return None;
+        }
+        let Pending { outcome, start, last, .. } = self.pending[track.ticket.0 as usize].take()?;
+        let (end, ledger) = last?;
+        Some(Finished { ticket: track.ticket, outcome, start, label: end - now, ledger })
     }
 }
 
@@ -180,6 +203,19 @@ impl Track {
     pub fn claim_parts<const PARTS: usize>(&mut self, now: Time, parts: [(SpanKind, Span); PARTS], at: Place) {
         let total: Span = parts.iter().map(|(_, span)| *span).sum();
         self.ledger.claim_parts(now - total, at, parts);
+    }
+
+    /// A packet of it carries so much network time that it has not waited for.
+    pub fn carries(&mut self, label: Span) {
+        self.carried += label;
+    }
+
+    /// It ends, and `label` is added: what its packets carried there, and the way back.
+    pub fn adds(&mut self, now: Time, label: Span) {
+        let there = self.carried.min(label);
+        self.label = label;
+        let parts = [(SpanKind::Network, there), (SpanKind::Return, label - there)];
+        self.claim_parts(now + label, parts, Place::Nowhere);
     }
 
     /// Something happens to it.
@@ -216,6 +252,27 @@ mod tests {
         let settled = finished.ledger.settle(Time::us(9));
         assert_eq!((settled.spans.get(SpanKind::StorageQueue), settled.spans.total()), (Span::us(5), Span::us(8)));
         assert_eq!((settled.spans.get(SpanKind::Unattributed), settled.twice), (Span::ZERO, Span::ZERO));
+    }
+
+    #[test]
+    fn a_request_ends_with_the_page_whose_sum_is_the_largest() {
+        let mut tracks = Tracks::default();
+        tracks.begin(Time::ZERO, Ticket(0), 2);
+        let tags = [0, 1].map(|_| open(&mut tracks, Time::ZERO));
+        for (tag, at, label) in [(tags[0], 5, 30), (tags[1], 9, 10)] {
+            let track = tracks.get(tag).unwrap();
+            track.sends(Time::ZERO);
+            track.carries(Span::us(8));
+            track.waited(Time::us(at), SpanKind::StorageQueue, Place::Target(0));
+            track.adds(Time::us(at), Span::us(label));
+        }
+        assert_eq!(tracks.close(Time::us(5), tags[0], Outcome::Finished), None);
+        let mut finished = tracks.close(Time::us(9), tags[1], Outcome::Finished).unwrap();
+        // 5 us passed for the first and 30 are added: 26 after the second has come.
+        assert_eq!(finished.label, Span::us(26));
+        let spans = finished.ledger.settle(Time::us(35)).spans;
+        let kinds = [SpanKind::StorageQueue, SpanKind::Network, SpanKind::Return, SpanKind::Unattributed];
+        assert_eq!(kinds.map(|kind| spans.get(kind)), [5, 8, 22, 0].map(Span::us));
     }
 
     #[test]

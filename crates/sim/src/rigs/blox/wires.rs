@@ -1,7 +1,7 @@
 //! Links of the rack, the networks around it, and what is on them.
 
 use base::{Bytes, NodeId, Rate, Seed, Span, Time};
-use blox::Packet;
+use blox::{Body, Emulation, Leg, Packet, Passed};
 use hardware::{Link, NetworkDelay};
 use record::SpanKind;
 
@@ -26,6 +26,8 @@ pub struct LegTimes {
     serialization: Span,
     /// In the networks around the rack.
     network: Span,
+    /// Of them, what the packet carries and does not wait for.
+    label: Span,
     /// In the switch's pipeline.
     forwarding: Span,
     way: Way,
@@ -43,6 +45,11 @@ enum Way {
 }
 
 impl LegTimes {
+    /// Network time that the packet carries and has not waited for.
+    pub fn label(&self) -> Span {
+        self.label
+    }
+
     /// In the network on the way back to a client.
     pub fn on_return(&self) -> Span {
         if self.way == Way::Return { self.network } else { Span::ZERO }
@@ -115,8 +122,9 @@ pub struct Wires {
     up: Vec<Link>,
     /// From the switch to each node of the rack, and the uplink last.
     down: Vec<Link>,
-    /// Each client's path.
-    networks: Option<Vec<NetworkDelay>>,
+    /// Each client's path, and behind them that of every other node of the rack, if such have one.
+    networks: Vec<NetworkDelay>,
+    emulation: Emulation,
     host: Span,
     propagation: Span,
     pipeline: Span,
@@ -144,6 +152,8 @@ pub struct WireConfig {
     pub remote_delay: Span,
     /// Whose delays packets between clients and rack have, if any.
     pub network: Option<hardware::DelaySource>,
+    /// Which packets cross the networks, and how.
+    pub emulation: Emulation,
     /// Of the networks.
     pub seed: Seed,
 }
@@ -152,15 +162,21 @@ impl Wires {
     /// Idle wires.
     pub fn new(config: WireConfig) -> Wires {
         let in_rack = config.places.in_rack() as usize;
-        let stream = |client| config.seed.stream(&format!("network/client/{client}"));
-        let path = |source, client| NetworkDelay::new(source, stream(client));
-        let paths = |source| (0..config.places.clients).map(|client| path(source, client)).collect();
-        let networks = config.network.as_ref().map(paths);
+        let others = if config.emulation.redirects { config.places.in_rack() } else { 0 };
+        let stream = |node| match node < config.places.clients {
+            true => config.seed.stream(&format!("network/client/{node}")),
+            false => config.seed.stream(&format!("network/node/{node}")),
+        };
+        let path = |source, node| NetworkDelay::new(source, stream(node));
+        let nodes = config.places.clients.max(others);
+        let paths = |source| (0..nodes).map(|node| path(source, node)).collect();
+        let networks = config.network.as_ref().map(paths).unwrap_or_default();
         Wires {
             places: config.places,
             up: vec![Link::new(config.rate); in_rack],
             down: vec![Link::new(config.rate); in_rack + 1],
             networks,
+            emulation: config.emulation,
             host: config.host,
             propagation: config.propagation,
             pipeline: config.pipeline,
@@ -179,12 +195,20 @@ impl Wires {
             Some(link) => link.occupy(ready, length),
             None => (ready, ready + length),
         };
-        let network = self.network(from, packet.target, is_outside);
+        let racks = self.between_racks(from, packet.target, is_outside);
         let forwarding = if is_outside { Span::ZERO } else { self.pipeline };
-        packet.latency_ns = packet.latency_ns.saturating_add(nanoseconds(network + forwarding));
+        let (leg, path) = match packet.target {
+            _ if self.places.is_client(from) => (Leg::FromClient, from),
+            target if is_outside => (Leg::ToClient, target),
+            _ => (Leg::Between, from),
+        };
+        let passed = self.pass(leg, path, &packet.body, racks + forwarding);
+        packet.latency_ns = packet.latency_ns.saturating_add(nanoseconds(passed.counted));
+        let network = passed.waits + racks;
         let at = end + self.propagation + network + forwarding;
         let (queue, serialization) = (start - ready, end - start);
-        let times = LegTimes { queue, serialization, network, forwarding, way: Way::FromNode };
+        let label = passed.label;
+        let times = LegTimes { queue, serialization, network, label, forwarding, way: Way::FromNode };
         let node = if is_outside { packet.target } else { from };
         (at, Flight { packet, node, times })
     }
@@ -194,15 +218,17 @@ impl Wires {
     pub fn transmit(&mut self, now: Time, port: NodeId, mut packet: Packet) -> (Time, Time, Flight) {
         let length = self.serialization(packet.wire_bytes());
         let (start, end) = self.down[port.index()].occupy(now, length);
-        let (way, network) = match self.places.is_client(port) {
-            true => (Way::Return, self.draw(port)),
-            false if port == self.places.uplink() => (Way::FromSwitch, self.remote_delay),
-            false => (Way::FromSwitch, Span::ZERO),
+        let far = if port == self.places.uplink() { self.remote_delay } else { Span::ZERO };
+        let (way, passed) = match self.places.is_client(port) {
+            true => (Way::Return, self.pass(Leg::ToClient, port, &packet.body, Span::ZERO)),
+            // It has crossed the network on its way to the switch.
+            false => (Way::FromSwitch, Passed { counted: far, ..Passed::default() }),
         };
-        packet.latency_ns = packet.latency_ns.saturating_add(nanoseconds(network));
+        packet.latency_ns = packet.latency_ns.saturating_add(nanoseconds(passed.counted));
+        let (network, label) = (passed.waits + far, passed.label);
         let at = end + self.propagation + network + self.host;
         let (queue, serialization) = (start - now, end - start);
-        let times = LegTimes { queue, serialization, network, forwarding: Span::ZERO, way };
+        let times = LegTimes { queue, serialization, network, label, forwarding: Span::ZERO, way };
         let node = if port == self.places.uplink() { packet.target } else { port };
         (at, end, Flight { packet, node, times })
     }
@@ -230,16 +256,17 @@ impl Wires {
         is_out(from) && is_out(to)
     }
 
-    /// What the networks around the rack take from one node towards another.
-    fn network(&mut self, from: NodeId, to: NodeId, is_outside: bool) -> Span {
-        let client = [from, to].into_iter().find(|node| self.places.is_client(*node));
-        // The other rack is as far from a client as it is from this one, both ways.
+    /// The way between the racks, where a leg from one node towards another has it. The other rack
+    /// is as far from a client as it is from this one, both ways.
+    fn between_racks(&self, from: NodeId, to: NodeId, is_outside: bool) -> Span {
         let is_far = self.places.is_remote(from) || is_outside && self.places.is_remote(to);
-        let racks = if is_far { self.remote_delay } else { Span::ZERO };
-        match client {
-            Some(client) if self.places.is_client(from) || is_outside => self.draw(client) + racks,
-            _ => racks,
-        }
+        if is_far { self.remote_delay } else { Span::ZERO }
+    }
+
+    /// A packet takes a leg over the path of that node.
+    fn pass(&mut self, leg: Leg, path: NodeId, body: &Body, real: Span) -> Passed {
+        let network = self.networks.get_mut(path.index());
+        self.emulation.pass(leg, body, real, || network.map_or(Span::ZERO, NetworkDelay::draw))
     }
 
     #[inline]
@@ -251,10 +278,6 @@ impl Wires {
             }
         }
         self.serialization[0].1
-    }
-
-    fn draw(&mut self, client: NodeId) -> Span {
-        self.networks.as_mut().map_or(Span::ZERO, |networks| networks[client.index()].draw())
     }
 
     /// How long each direction of each link was busy.

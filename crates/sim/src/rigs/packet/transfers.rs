@@ -77,7 +77,7 @@ impl<H: Host, S: Switch> PacketRig<H, S> {
 
     fn end(&mut self, id: u32, end: Time, events: Events) {
         let Transfer { ticket, start, ledger, .. } = self.transfers.remove(id);
-        events.end(Ended { ticket, outcome: Outcome::Finished, start, end, ledger });
+        events.end(Ended { ticket, outcome: Outcome::Finished, start, end, label: Span::ZERO, ledger });
     }
 
     /// Claims the time since the message was submitted. Before its completing packet left, the

@@ -3,7 +3,7 @@
 use super::track::End;
 use super::{Now, Place as At, SanEvent, SanRig, outcome_of};
 use crate::drive::{Ended, Ticket};
-use base::{Bytes, Operation, Program, Request, RequestId};
+use base::{Bytes, Operation, Program, Request, RequestId, Span};
 use hardware::ssd::Done;
 use record::{Outcome, Place, SpanKind};
 use san::host::{HostIn, HostIo, HostOut};
@@ -119,7 +119,7 @@ impl SanRig {
         let was_hit = was_repeated || !was_answered;
         let bytes = if was_answered { request.bytes } else { Bytes::ZERO };
         self.observed.aftermath.ended(context.now, bytes, asked_at, was_hit, self.config.passing.detection);
-        context.end(Ended { ticket, outcome, start, end: context.now + stack, ledger });
+        context.end(Ended { ticket, outcome, start, end: context.now + stack, label: Span::ZERO, ledger });
     }
 }
 

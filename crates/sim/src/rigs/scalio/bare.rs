@@ -4,7 +4,7 @@ use super::asks::Owner;
 use super::programs::Programs;
 use super::{InFlight, Now, ScalioRig, sizes};
 use crate::drive::{Ended, Ticket};
-use base::{Request, Time};
+use base::{Request, Span, Time};
 use hardware::ssd::{CommandKind, Done};
 use record::{Outcome, Place, SpanKind};
 use scalio::baseline::nvme_of::{TargetIn, TargetOut, Unit};
@@ -134,6 +134,7 @@ impl ScalioRig {
             outcome: Outcome::Finished,
             start: ask.start,
             end: context.now,
+            label: Span::ZERO,
             ledger: ask.ledger,
         });
     }
