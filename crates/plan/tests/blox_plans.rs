@@ -212,8 +212,7 @@ fn every_key_of_the_schema_is_among_them_and_every_default_is_in_a_plan() {
     let of_networks = ["network_file", "network_unit", "network_digest"];
     let others = [&["profile", "requests_per_second"][..], &of_traces, &of_sans, &of_snapshots, &of_networks].concat();
     let mut defaults = 0;
-    let names =
-        ["Rack", "Emulate", "Flash", "Vssd", "Scheduler", "Collection", "Controller", "Membership", "Io"];
+    let names = ["Rack", "Emulate", "Flash", "Vssd", "Scheduler", "Collection", "Controller", "Membership", "Io"];
     for (table, name) in TABLES.iter().zip(names) {
         let properties = root["$defs"][format!("{name}File")]["properties"].as_object().expect("a table of the schema");
         for (key, property) in properties {

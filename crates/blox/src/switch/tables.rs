@@ -57,7 +57,8 @@ pub struct TableBytes {
 }
 
 /// What the tables take in the switch with `entries` vSSDs: 131,072 where 64 servers have 16 SSDs
-/// of 128 vSSDs each. The paper's text says 64 K of them, but its 1.3 MB (3.3) fit the product only.
+/// of 128 vSSDs each. The paper's text says 64 K of them, but its 1.3 MB (3.3) fit the product
+/// only.
 pub fn table_bytes(entries: u32) -> TableBytes {
     let entries = u64::from(entries);
     TableBytes {
