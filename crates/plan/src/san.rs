@@ -86,6 +86,8 @@ pub struct SanFabric {
 pub struct Passing {
     /// One pass of a packet through an adapter.
     pub adapter_latency: Span,
+    /// From one frame that an adapter forwards to the next, at least.
+    pub adapter_gap: Span,
     /// One pass of a packet through a switch.
     pub switch_latency: Span,
     /// One crossing between a target and its adapter.

@@ -98,7 +98,8 @@ fn one_point_of_an_axis_is_set_from_outside_at_every_scale() {
     // A key that the file does not set there.
     let added = set(SWEEP, &[("sweep.mix.reads.run.drain_limit", "3s")]);
     assert_eq!(drains(added.points(None)), ["3s", "1s"]);
-    let setting = |key: &str| parse("sweep.toml", SWEEP, &files(), &[(key.into(), "1s".into())]).unwrap_err().to_string();
+    let setting =
+        |key: &str| parse("sweep.toml", SWEEP, &files(), &[(key.into(), "1s".into())]).unwrap_err().to_string();
     assert!(setting("sweep.mix.writes.run.drain_limt").contains("unknown key `drain_limt`"));
     assert!(setting("sweep.mix.wrytes.run.drain_limit").contains("sweep.mix.wrytes"));
 }

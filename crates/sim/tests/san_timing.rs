@@ -127,3 +127,28 @@ fn transit_between_two_cards_of_an_adapter_costs_its_crossing() {
         assert_eq!(together.latency(), alone.latency());
     }
 }
+
+/// An adapter is a server with a fixed time a frame: what passes it one at a time never waits, and
+/// a full one passes so many frames a second and no more.
+#[test]
+fn an_adapter_forwards_so_many_frames_a_second() {
+    let gap = Span::us(2);
+    let with = |gap, depth, requests| {
+        let mut config = chain(2);
+        config.passing.adapter_gap = gap;
+        play(config.clone(), &load(&config, 0.0, depth, requests), 2).rows
+    };
+    let mean =
+        |rows: &[Row], kind| rows.iter().map(|row| row.spans.get(kind).as_ns_f64()).sum::<f64>() / rows.len() as f64;
+    assert_eq!(mean(&with(gap, 1, 200), SpanKind::SwitchQueue), 0.0);
+    let rows = with(gap, 64, 4_000);
+    // The first of both passes all: a command and the frames of an answer each.
+    let config = chain(2);
+    let answer = frame(&config, PacketKind::ReadData { last: true }, BLOCK.count() as u32, 1);
+    let frames = 1 + answer.div_ceil(1_538);
+    let (first, last) = (rows.iter().map(|row| row.start).min(), rows.iter().map(|row| row.end).max());
+    let time = last.unwrap() - first.unwrap();
+    let each = time.as_ns_f64() / (rows.len() as f64 * f64::from(frames) * gap.as_ns_f64());
+    assert!((1.0..1.03).contains(&each), "{each} of its time a frame, with {frames} frames a read");
+    assert!(mean(&rows, SpanKind::SwitchQueue) > 0.5 * 64.0 * f64::from(frames) * 2_000.0);
+}

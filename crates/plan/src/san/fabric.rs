@@ -209,7 +209,7 @@ variants! {
 
 part! {
     FabricFile => Passing by passing, write_passing {
-        { adapter_latency, switch_latency, board_latency, card_crossing, card_ports, detection, queue, mtu }
+        { adapter_latency, adapter_gap, switch_latency, board_latency, card_crossing, card_ports, detection, queue, mtu }
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn file_of(san: &San) -> ExperimentFile {
     let (requests, duration) = san.io.limits();
     ExperimentFile {
         fabric: Some(fabric_of(&san.fabric)),
-        drives: Some(DrivesFile::of(&san.drives)),
+        drives: Some(drives_of(san)),
         flash: san.flash.as_ref().map(flash_of),
         routing: Some(RoutingFile::of(&san.routing)),
         reservation: Some(reservation_of(san.reservation.as_ref())),
@@ -41,6 +41,12 @@ pub(crate) fn file_of(san: &San) -> ExperimentFile {
         fault: (!san.faults.is_empty()).then(faults),
         ..ExperimentFile::default()
     }
+}
+
+/// Drives of a `[flash]` table have its buffer.
+fn drives_of(san: &San) -> DrivesFile {
+    let drives = DrivesFile::of(&san.drives);
+    DrivesFile { buffer: drives.buffer.filter(|_| san.flash.is_none()), ..drives }
 }
 
 /// Of what is off, nothing but that is written: it decides nothing.

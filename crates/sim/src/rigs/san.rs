@@ -9,6 +9,7 @@ mod carrier;
 mod config;
 mod drives;
 mod ends;
+mod engines;
 mod facts;
 mod faults;
 mod flights;
@@ -32,6 +33,7 @@ use build::Vertices;
 use carrier::Carrier;
 use drives::Drives;
 use ends::DriveWork;
+use engines::Engines;
 use facts::Observed;
 use kernel::Soon;
 use order::OrderCheck;
@@ -55,6 +57,8 @@ pub enum SanEvent {
     Arrive(u32),
     /// A hop asked to be called about a port.
     PortFree(VertexId, san::Port),
+    /// The engine of an adapter begins with a packet that has waited for it.
+    Forward(u32),
     /// A program wants to run.
     Wake(VertexId),
     /// A drive has done something.
@@ -104,6 +108,7 @@ pub struct SanRig {
     vertices: Vertices,
     programs: Programs,
     carrier: Carrier,
+    engines: Engines,
     drives: Drives,
     gossip: Gossip,
     working: Slab<DriveWork>,
@@ -137,6 +142,7 @@ impl Rig for SanRig {
         self.observed.latest = context.now;
         match event {
             SanEvent::Arrive(flight) => self.arrive(flight, context),
+            SanEvent::Forward(flight) => self.forward(flight, context),
             SanEvent::PortFree(vertex, port) => self.port_free(vertex, port, context),
             SanEvent::Wake(vertex) => self.wake(vertex, context),
             SanEvent::DriveDone(work) => self.drive_done(work, context),

@@ -51,6 +51,7 @@ pub fn config(graph: Graph) -> SanRigConfig {
         graph: Arc::new(graph),
         passing: Passing {
             adapter_latency: Span::ns(1_400),
+            adapter_gap: Span::ZERO,
             switch_latency: Span::ns(600),
             board_latency: Span::us(1),
             card_crossing: Span::ZERO,

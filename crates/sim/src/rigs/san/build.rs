@@ -4,6 +4,7 @@ use super::bytes::WireCheck;
 use super::carrier::Carrier;
 use super::config::{SanBuildError, SanRigConfig};
 use super::drives::Drives;
+use super::engines::Engines;
 use super::facts::Observed;
 use super::order::OrderCheck;
 use super::track::Tracks;
@@ -160,6 +161,7 @@ impl SanRig {
         Ok(SanRig {
             programs: config.programs(&vertices, format.frame(PacketKind::Response, 0, 0))?,
             carrier: config.carrier(vertices.places.len(), format),
+            engines: Engines::new(&config.graph, &config.passing),
             drives: Drives::new(&config.drives.model, config.drive_count())?,
             working: Slab::new(),
             tracks: Tracks::new(config.host.wire.success_flag),

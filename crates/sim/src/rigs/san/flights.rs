@@ -53,7 +53,7 @@ impl Flights {
 
     /// All that are on legs, in the order of their places.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Flight> {
-        self.places.iter_mut().filter(|flight| flight.is_there())
+        self.places.iter_mut().filter(|flight| matches!(flight.leaving.fate, Fate::Arrives | Fate::Lost))
     }
 
     /// What is in a place, if anything is on its leg there.

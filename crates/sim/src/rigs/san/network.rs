@@ -31,10 +31,36 @@ impl SanRig {
         }
         let (vertex, port) = wires.end(flight.leaving.channel);
         match self.vertices.places[vertex.index()] {
-            At::Hop(hop) => self.pass_hop(vertex, hop, port, place, context),
+            At::Hop(hop) => match self.engines.take(context.now, vertex, &flight.packet) {
+                Some(begin) => self.await_engine(place, begin, context),
+                None => self.pass_hop(vertex, hop, port, place, context),
+            },
             At::Host(host) => self.host_receives(vertex, host, port, place, context),
             At::Target(target) => self.target_receives(vertex, target, port, place, context),
         }
+    }
+
+    /// A packet is in an adapter whose engine is not free. Links that break do not reach it there.
+    #[cold]
+    fn await_engine(&mut self, place: u32, begin: Time, context: Now<'_, '_>) {
+        let flight = &mut self.carrier.flights[place];
+        flight.leaving.fate = Fate::Waits;
+        self.tracks.waits(context.now, &flight.packet);
+        context.at(begin, SanEvent::Forward(place));
+    }
+
+    /// The engine has come to a packet, unless its adapter has failed meanwhile.
+    pub(super) fn forward(&mut self, place: u32, context: Now<'_, '_>) {
+        let Carrier { wires, flights, is_running, .. } = &self.carrier;
+        let (vertex, port) = wires.end(flights[place].leaving.channel);
+        let At::Hop(hop) = self.vertices.places[vertex.index()] else { return };
+        if !is_running[vertex.index()] {
+            return self.carrier.lose(place);
+        }
+        if let Some(track) = self.tracks.of(&flights[place].packet) {
+            track.waited(context.now, SpanKind::SwitchQueue, Place::Switch(vertex.0));
+        }
+        self.pass_hop(vertex, hop, port, place, context);
     }
 
     /// A hop has a packet, which stays where it is when it goes on at once.

@@ -77,6 +77,8 @@ pub(super) enum Fate {
     Arrives,
     /// The link was cut while it was on it.
     Lost,
+    /// It waits in an adapter at the end of the leg.
+    Waits,
     /// It is not on a leg any more.
     Gone,
 }
