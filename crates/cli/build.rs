@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// What an experiment consists of.
-const EXTENSIONS: [&str; 5] = ["toml", "csv", "md", "txt", "json"];
+const EXTENSIONS: [&str; 6] = ["toml", "csv", "md", "txt", "json", "fio"];
 /// The claims' ledgers are built into `report`.
 const NOT_AN_EXPERIMENT: &str = "claims";
 
