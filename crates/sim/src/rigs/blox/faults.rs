@@ -40,7 +40,7 @@ impl BloxRig {
                 self.carrier_fault(node.index(), CarrierIn::Recover, context);
             }
             FaultKind::SwitchDown { .. } => self.tell_switch(SwitchIn::Fail, context),
-            FaultKind::SwitchUp { .. } => {
+            FaultKind::SwitchUp => {
                 self.tell_switch(SwitchIn::Recover, context);
                 self.tell_control(ControlIn::SwitchRecovered, context);
             }

@@ -50,7 +50,7 @@ impl Fault {
             Planned::SwitchDown { switch } => FaultKind::SwitchDown(switch as usize),
             Planned::NodeDown { node } => FaultKind::NodeDown(node),
             // `plan` rejects these here.
-            Planned::LinkUp { .. } | Planned::SwitchUp { .. } | Planned::NodeUp { .. } => return None,
+            Planned::LinkUp { .. } | Planned::SwitchUp | Planned::NodeUp { .. } => return None,
         };
         Some(Fault { at: fault.at, kind })
     }

@@ -6,6 +6,7 @@ use hardware::ssd::{Command, CommandKind, Done, DriveError, QuickDrive, SolidSta
 
 /// One drive.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "quick drives are used by the thousand, whole ones by the dozen")]
 enum Medium {
     Whole(Box<SolidState>),
     Quick(QuickDrive),
