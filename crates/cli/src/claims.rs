@@ -5,7 +5,7 @@ use crate::describe::print_json;
 use crate::experiments::{Library, design, in_room};
 use crate::failure::{Failure, bad_input, print};
 use crate::judged::{Results, claims as claims_of, judge_by, searches};
-use report::settled::{Searched, markdown, settle};
+use report::settled::{Decided, Searched, markdown, settle};
 use report::{ClaimResult, Interval, Value, Verdict, table};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -98,6 +98,8 @@ struct Line<'a> {
     seeds: usize,
     verdict: Verdict,
     reason: &'a str,
+    #[serde(flatten)]
+    decided: Option<&'a Decided>,
     searched: Option<&'a Searched>,
     /// Source of our value; null when it was not run.
     from: Option<Origin<'a>>,
@@ -125,6 +127,7 @@ fn line<'a>(result: &'a ClaimResult, source: Option<&'a Source>) -> Line<'a> {
         seeds: result.seeds,
         verdict: result.verdict,
         reason: &result.reason,
+        decided: result.settlement.as_ref().and_then(|settlement| settlement.decided.as_ref()),
         searched: result.settlement.as_ref().map(|settlement| &settlement.searched),
         from: source.map(origin),
     }

@@ -5,7 +5,7 @@
 //! of each claim there. It first covers the box evenly by a Sobol sequence, then the surroundings
 //! of the points nearest to agreement. Nothing here runs anything: the caller does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
@@ -207,10 +207,10 @@ pub struct Tried {
 /// The half-width of the surroundings that a refinement covers, of the whole range.
 const NEAR: f64 = 0.125;
 /// Points of a class of places by which a parameter's share of the variance is estimated.
-const PER_CLASS: usize = 10;
-/// Most classes of a range of numbers: they leave a 49th of a linear share to the rest. Not a power
-/// of two: in so many cells the points of a Sobol sequence can tie two parameters together.
-const CLASSES_MAX: usize = 7;
+const PER_CLASS: usize = 8;
+/// Classes of a range of numbers: the most leave a 49th of a linear share to the rest. An odd
+/// number: in a power of two, points of a Sobol sequence can tie two parameters together.
+const CLASSES: [usize; 3] = [3, 5, 7];
 
 /// The search of a box.
 #[derive(Clone, Debug)]
@@ -313,13 +313,22 @@ impl<'a> Search<'a> {
         let covering = tried.iter().filter(|point| !point.places.is_empty()).take(self.covering);
         let with_value = |point: &'_ Tried| Some((point.places.clone(), mean(point.values.get(claim)?)));
         let sample: Vec<(Vec<f64>, f64)> = covering.filter_map(with_value).collect();
-        let index = |(place, parameter): (usize, &Parameter)| {
+        let wanted = sample.len() / PER_CLASS;
+        let classes = CLASSES.into_iter().rfind(|classes| *classes <= wanted).unwrap_or(CLASSES[0]);
+        let classed = |(place, parameter): (usize, &Parameter)| -> Vec<usize> {
             let classes = match &parameter.range {
                 Range::Choice(values) => values.len(),
-                Range::Numbers { .. } => (sample.len() / PER_CLASS).clamp(2, CLASSES_MAX),
+                Range::Numbers { .. } => classes,
             };
-            let classed = sample.iter().map(|(places, value)| ((places[place] * classes as f64) as usize, *value));
-            Some((parameter.key.clone(), first_order(classed.collect())?))
+            sample.iter().map(|(places, _)| (places[place] * classes as f64) as usize).collect()
+        };
+        let all: Vec<Vec<usize>> = self.parameters.iter().enumerate().map(classed).collect();
+        let index = |(place, parameter): (usize, &Parameter)| {
+            let is_tied =
+                all.iter().enumerate().any(|(other, classes)| other != place && are_tied(&all[place], classes));
+            let classed = all[place].iter().copied().zip(sample.iter().map(|(_, value)| *value));
+            let share = if is_tied { None } else { first_order(classed.collect()) };
+            Some((parameter.key.clone(), share?))
         };
         self.parameters.iter().enumerate().filter_map(index).collect()
     }
@@ -385,6 +394,13 @@ fn mean(value: &Value) -> f64 {
         Value::Truth(truth) => f64::from(u8::from(*truth)),
         Value::List(items) => items.iter().map(mean).sum::<f64>() / items.len().max(1) as f64,
     }
+}
+
+/// Whether of two parameters each decides the other's class, so that nobody can tell them apart.
+fn are_tied(first: &[usize], second: &[usize]) -> bool {
+    let pairs: BTreeSet<(usize, usize)> = first.iter().copied().zip(second.iter().copied()).collect();
+    let [ours, theirs] = [first, second].map(|classes| classes.iter().collect::<BTreeSet<_>>().len());
+    ours > 1 && pairs.len() == ours && pairs.len() == theirs
 }
 
 /// The share of the variance of values that lies between their classes, without the bias of small
@@ -563,6 +579,28 @@ source = "the published code"
         assert!((share("fabric.latency") - 0.2).abs() < 0.03, "{first:?}");
         assert!(share("edm.policy") < 0.02, "{first:?}");
         assert!(second.sensitivity.is_empty(), "a constant has no variance: {second:?}");
+    }
+
+    /// Sixteen points tell a slope from nothing; two parameters that move together have no share.
+    #[test]
+    fn few_points_give_shares_of_what_can_be_told_apart() {
+        let (known, settle) = (ledger(), parse("x", BOX, &ledger()).unwrap());
+        let search = Search::new(&settle, &known, 16);
+        let shares = |change: fn(&mut Vec<f64>)| {
+            let play = |index| {
+                let mut places = search.cover(index);
+                change(&mut places);
+                let values = [("edm.a".to_owned(), Value::Number(places[0]))].into();
+                Tried { settings: BTreeMap::new(), places, values, error: None }
+            };
+            let tried: Vec<Tried> = (0..16).map(play).collect();
+            search.answers(&tried).remove(0).sensitivity
+        };
+        let apart = shares(|_| {});
+        assert!(apart["workload.depth"] > 0.7 && apart["fabric.latency"] < 0.3, "{apart:?}");
+        let tied = shares(|places| places[1] = places[0]);
+        assert!(!tied.contains_key("workload.depth") && !tied.contains_key("fabric.latency"), "{tied:?}");
+        assert!(tied.contains_key("edm.policy"), "{tied:?}");
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub struct Settlement {
 }
 
 /// The parameter that decides a claim.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Decided {
     /// Its key path in an experiment file.
     pub parameter: String,
@@ -195,10 +195,11 @@ pub(crate) fn show_range(values: &[Json]) -> String {
     })
 }
 
-/// Gives the searches to each claim that differs: it becomes undetermined where one of them has
-/// found agreement.
+/// Gives the searches to each claim that differs or is unresolved: it becomes undetermined where one
+/// of them has found agreement.
 pub fn settle(results: &mut [ClaimResult], settled: &[Settled]) {
-    for result in results.iter_mut().filter(|result| result.verdict == Verdict::Differs) {
+    let is_open = |result: &&mut ClaimResult| matches!(result.verdict, Verdict::Differs | Verdict::Unresolved);
+    for result in results.iter_mut().filter(is_open) {
         let mut found: Vec<Settlement> = settled.iter().filter_map(|one| one.settlement(&result.id)).collect();
         found.sort_by_key(|settlement| settlement.decided.is_none());
         let Some(settlement) = found.into_iter().next() else { continue };
@@ -381,12 +382,16 @@ accept = [3.5, 4.5]
     }
 
     #[test]
-    fn only_claims_that_differ_are_settled() {
-        for verdict in [Verdict::Agrees, Verdict::Unresolved, Verdict::NotComparable] {
+    fn only_claims_that_differ_or_want_more_seeds_are_settled() {
+        let settled = [settled("edm/x", Some(["\"1us\"", "\"2us\""]))];
+        for verdict in [Verdict::Agrees, Verdict::NotComparable] {
             let mut found = results(verdict);
-            settle(&mut found, &[settled("edm/x", Some(["\"1us\"", "\"2us\""]))]);
+            settle(&mut found, &settled);
             assert_eq!((found[0].verdict, &found[0].settlement), (verdict, &None));
         }
+        let mut found = results(Verdict::Unresolved);
+        settle(&mut found, &settled);
+        assert_eq!(found[0].verdict, Verdict::Undetermined);
     }
 
     #[test]
