@@ -83,8 +83,9 @@ struct RawParameter {
     source: String,
 }
 
-/// Reads `text`, called `name` in errors: `claims`, perhaps `[set]` for settings of all points, and `[[parameter]]` entries with `key`,
-/// `source`, perhaps `also = [...]` for keys that have the same value, and either `range = [low, high]` (with `log = true` for even steps of the logarithm) or
+/// Reads `text`, called `name` in errors: `claims`, perhaps `[set]` for settings of all points, and
+/// `[[parameter]]` entries with `key`, `source`, perhaps `also = [...]` for keys that have the same
+/// value, and either `range = [low, high]` (with `log = true` for even steps of the logarithm) or
 /// `values`. The claims must be among `known`.
 pub fn parse(name: &str, text: &str, known: &[Claim]) -> Result<SettleBox, FileError> {
     let raw: RawBox = toml::from_str(text).map_err(|error| FileError::toml(name, text, &error))?;

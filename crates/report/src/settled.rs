@@ -195,8 +195,8 @@ pub(crate) fn show_range(values: &[Json]) -> String {
     })
 }
 
-/// Gives the searches to each claim that differs or is unresolved: it becomes undetermined where one
-/// of them has found agreement.
+/// Gives the searches to each claim that differs or is unresolved: it becomes undetermined where
+/// one of them has found agreement.
 pub fn settle(results: &mut [ClaimResult], settled: &[Settled]) {
     let is_open = |result: &&mut ClaimResult| matches!(result.verdict, Verdict::Differs | Verdict::Unresolved);
     for result in results.iter_mut().filter(is_open) {

@@ -108,8 +108,8 @@ fn a_hop_costs_a_read_about_what_the_study_measured() {
     assert!((2.2..=3.6).contains(&hop), "{hop} us");
 }
 
-/// With a card for each cable, a read of a drive `d` adapters away crosses at `d` adapters there and
-/// back: the last one passes it to its board. With all cables on one card it never crosses.
+/// With a card for each cable, a read of a drive `d` adapters away crosses at `d` adapters there
+/// and back: the last one passes it to its board. With all cables on one card it never crosses.
 #[test]
 fn transit_between_two_cards_of_an_adapter_costs_its_crossing() {
     let with = |card_ports, crossing| {

@@ -459,8 +459,8 @@ mod tests {
         assert!((267e6..=445e6).contains(&lost), "{} MB/s", lost / 1e6);
     }
 
-    /// 64 lanes of 55 us could read 1.16 million pages a second; the gap of two reads is the sheet's
-    /// 580,000. Writes are 64 lanes over the time of a piece, in order and at random.
+    /// 64 lanes of 55 us could read 1.16 million pages a second; the gap of two reads is the
+    /// sheet's 580,000. Writes are 64 lanes over the time of a piece, in order and at random.
     #[test]
     fn a_pm9a3_does_what_its_sheet_says_and_a_fragmented_one_less() {
         let capacity = Bytes::kib(1 << 20);
