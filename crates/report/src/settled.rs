@@ -121,10 +121,13 @@ impl Settled {
         Some(Settlement { decided: self.decided(answer), searched })
     }
 
-    /// The parameter that has to be in the smallest share of its range for the claim to hold.
+    /// The parameter that explains most of the variance of our value. Where none explains a tenth,
+    /// the one that has to be in the smallest share of its range for the claim to hold.
     fn decided(&self, answer: &Answer) -> Option<Decided> {
-        let share = |one: &&Unprinted| one.share(answer.region.get(&one.key).map_or(&[][..], Vec::as_slice));
-        let deciding = self.parameters.iter().min_by(|a, b| share(a).total_cmp(&share(b)))?;
+        let explains = |one: &Unprinted| answer.sensitivity.get(&one.key).copied().filter(|share| *share >= 0.1);
+        let holds = |one: &Unprinted| one.share(answer.region.get(&one.key).map_or(&[][..], Vec::as_slice));
+        let weight = |one: &&Unprinted| explains(one).unwrap_or(-holds(one));
+        let deciding = self.parameters.iter().max_by(|a, b| weight(a).total_cmp(&weight(b)))?;
         let range = answer.region.get(&deciding.key)?.iter().map(|text| json_of(text)).collect();
         Some(Decided { parameter: deciding.key.clone(), range, source: deciding.source.clone() })
     }
@@ -266,6 +269,9 @@ Each row is a parameter that the paper does not print. *Share* is its first-orde
 share of the variance of our value over the box that it explains alone. *Holds* is where the claim
 agrees without the loss of one that agrees at the defaults.
 
+Shares come from 12 to 64 points and are uncertain by 10 to 20 %. None is given where the points tie
+two parameters together, or where the value does not vary.
+
 | claim | verdict | paper | ours | parameter | searched | share | holds | source of the range |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 ";
@@ -335,7 +341,7 @@ accept = [3.5, 4.5]
             held: if region.is_some() { 12 } else { 0 },
             alone: 12,
             region: held.map_or_else(BTreeMap::new, BTreeMap::from),
-            sensitivity: [("depth".to_owned(), 0.25)].into(),
+            sensitivity: [("depth".to_owned(), 0.05)].into(),
             nearest: Some(nearest),
         };
         Settled {
@@ -354,7 +360,7 @@ accept = [3.5, 4.5]
     }
 
     #[test]
-    fn a_claim_that_holds_somewhere_is_undetermined_with_the_narrowest_parameter() {
+    fn a_claim_that_holds_somewhere_is_undetermined_with_the_parameter_that_decides_it() {
         let mut found = results(Verdict::Differs);
         // One box has it nowhere, another somewhere: the latter counts.
         settle(&mut found, &[settled("edm/x", None), settled("edm/y", Some(["\"10us\"", "\"20us\""]))]);
@@ -368,6 +374,12 @@ accept = [3.5, 4.5]
         let mut wide = results(Verdict::Differs);
         settle(&mut wide, &[settled("edm/y", Some(["\"1us\"", "\"90us\""]))]);
         assert_eq!(wide[0].settlement.as_ref().unwrap().decided.as_ref().unwrap().parameter, "depth");
+        // What explains a good part of the variance comes before what is narrow.
+        let mut explained = settled("edm/y", Some(["\"10us\"", "\"20us\""]));
+        explained.answers[0].sensitivity.insert("depth".into(), 0.1);
+        let mut found = results(Verdict::Differs);
+        settle(&mut found, &[explained]);
+        assert_eq!(found[0].settlement.as_ref().unwrap().decided.as_ref().unwrap().parameter, "depth");
     }
 
     #[test]
@@ -401,7 +413,7 @@ accept = [3.5, 4.5]
         settle(&mut found, &searches);
         let page = markdown(&found, &searches);
         assert!(page.contains("| edm | 1 | 0 | 1 | 0 | 0 | 0 |"), "{page}");
-        assert!(page.contains("| `depth` | 1 to 8 | 25 % | 1 to 6 | a data sheet |"), "{page}");
+        assert!(page.contains("| `depth` | 1 to 8 | 5 % | 1 to 6 | a data sheet |"), "{page}");
         assert!(page.contains("| `latency` | 1us to 100us | – | 10us to 20us |"), "{page}");
     }
 }

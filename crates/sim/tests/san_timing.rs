@@ -8,7 +8,7 @@ use record::{Row, SpanKind};
 use san::route::Policy;
 use san::wire::WireFormat;
 use san::{PacketKind, Trail};
-use san_support::{BLOCK, config, load, network, play};
+use san_support::{BLOCK, Played, config, load, network, play};
 use sim::rigs::san::{DriveModel, SanRigConfig};
 use topology::Kind;
 
@@ -136,12 +136,15 @@ fn an_adapter_forwards_so_many_frames_a_second() {
     let with = |gap, depth, requests| {
         let mut config = chain(2);
         config.passing.adapter_gap = gap;
-        play(config.clone(), &load(&config, 0.0, depth, requests), 2).rows
+        play(config.clone(), &load(&config, 0.0, depth, requests), 2)
     };
+    let is_full = |played: &Played| played.summary.warnings.iter().any(|said| said.contains("fabric.adapter_gap"));
     let mean =
         |rows: &[Row], kind| rows.iter().map(|row| row.spans.get(kind).as_ns_f64()).sum::<f64>() / rows.len() as f64;
-    assert_eq!(mean(&with(gap, 1, 200), SpanKind::SwitchQueue), 0.0);
-    let rows = with(gap, 64, 4_000);
+    let (alone, full) = (with(gap, 1, 200), with(gap, 64, 4_000));
+    assert_eq!(mean(&alone.rows, SpanKind::SwitchQueue), 0.0);
+    assert_eq!((is_full(&alone), is_full(&full)), (false, true), "{:?}", full.summary.warnings);
+    let rows = full.rows;
     // The first of both passes all: a command and the frames of an answer each.
     let config = chain(2);
     let answer = frame(&config, PacketKind::ReadData { last: true }, BLOCK.count() as u32, 1);

@@ -180,6 +180,7 @@ impl Rig for SanRig {
     }
 
     fn measure(&self, _now: Time, meter: &mut Meter) {
+        self.engines.warn(self.observed.latest - Time::ZERO, &self.config.graph, meter);
         self.facts(meter);
     }
 
