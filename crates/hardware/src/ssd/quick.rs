@@ -42,7 +42,7 @@ pub struct QuickConfig {
     /// A lane's time for each 4 KiB that the host writes in order, collection included; also the
     /// step after which a read may go before.
     pub program: Span,
-    /// The same for each 4 KiB of a write that continues none of the last [`STREAMS`]: random
+    /// The same for each 4 KiB of a write that continues none of the last 16 streams: random
     /// writes make collection copy more.
     pub scattered: Span,
     /// Least time between the starts of two reads: the controller's limit.
