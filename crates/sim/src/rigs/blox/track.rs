@@ -69,8 +69,9 @@ struct Pending {
     pages: u32,
     outcome: Outcome,
     start: Time,
-    /// The end and the ledger of the page that ended last so far, labels included.
-    last: Option<(Time, Ledger)>,
+    /// The end and the ledger of the page that ended last so far, labels included. Boxed, as a
+    /// ledger is large and a request of one page has none here.
+    last: Option<Box<(Time, Ledger)>>,
 }
 
 /// A request that has ended with its last page.
@@ -165,14 +166,18 @@ impl Tracks {
             pending.outcome = outcome;
         }
         let end = now + track.label;
-        if pending.last.as_ref().is_none_or(|(last, _)| end >= *last) {
-            pending.last = Some((end, track.ledger));
-        }
+        let before = pending.last.take_if(|last| last.0 <= end || pending.pages == 0);
         if pending.pages > 0 {
+            if pending.last.is_none() {
+                pending.last = Some(Box::new((end, track.ledger)));
+            }
             return None;
         }
-        let Pending { outcome, start, last, .. } = self.pending[track.ticket.0 as usize].take()?;
-        let (end, ledger) = last?;
+        let Pending { outcome, start, .. } = self.pending[track.ticket.0 as usize].take()?;
+        let (end, ledger) = match before {
+            Some(before) if before.0 > end => *before,
+            _ => (end, track.ledger),
+        };
         Some(Finished { ticket: track.ticket, outcome, start, label: end - now, ledger })
     }
 }

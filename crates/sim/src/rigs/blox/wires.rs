@@ -17,6 +17,9 @@ pub struct Flight {
     pub times: LegTimes,
 }
 
+// Copied at each hop: the compiler calls memcpy for anything larger.
+const _: () = assert!(size_of::<Flight>() <= 128);
+
 /// Where the time of a leg goes, save what takes the same on every leg.
 #[derive(Clone, Copy, Debug)]
 pub struct LegTimes {
@@ -26,10 +29,10 @@ pub struct LegTimes {
     serialization: Span,
     /// In the networks around the rack.
     network: Span,
-    /// Of them, what the packet carries and does not wait for.
-    label: Span,
     /// In the switch's pipeline.
     forwarding: Span,
+    /// Time in the networks that the packet carries and does not wait for, in the unit of LAT.
+    label_ns: u32,
     way: Way,
 }
 
@@ -47,7 +50,7 @@ enum Way {
 impl LegTimes {
     /// Network time that the packet carries and has not waited for.
     pub fn label(&self) -> Span {
-        self.label
+        Span::ns(u64::from(self.label_ns))
     }
 
     /// In the network on the way back to a client.
@@ -207,8 +210,8 @@ impl Wires {
         let network = passed.waits + racks;
         let at = end + self.propagation + network + forwarding;
         let (queue, serialization) = (start - ready, end - start);
-        let label = passed.label;
-        let times = LegTimes { queue, serialization, network, label, forwarding, way: Way::FromNode };
+        let label_ns = nanoseconds(passed.label);
+        let times = LegTimes { queue, serialization, network, forwarding, label_ns, way: Way::FromNode };
         let node = if is_outside { packet.target } else { from };
         (at, Flight { packet, node, times })
     }
@@ -225,10 +228,10 @@ impl Wires {
             false => (Way::FromSwitch, Passed { counted: far, ..Passed::default() }),
         };
         packet.latency_ns = packet.latency_ns.saturating_add(nanoseconds(passed.counted));
-        let (network, label) = (passed.waits + far, passed.label);
+        let (network, label_ns) = (passed.waits + far, nanoseconds(passed.label));
         let at = end + self.propagation + network + self.host;
         let (queue, serialization) = (start - now, end - start);
-        let times = LegTimes { queue, serialization, network, label, forwarding: Span::ZERO, way };
+        let times = LegTimes { queue, serialization, network, forwarding: Span::ZERO, label_ns, way };
         let node = if port == self.places.uplink() { packet.target } else { port };
         (at, end, Flight { packet, node, times })
     }
