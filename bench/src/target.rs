@@ -12,7 +12,7 @@
 //! for the servers.
 //!
 //! `echo_cpu_ratio` compares messages per second of the server's own CPU time, including the
-//! kernel's work for it, without `busy_poll`: the echo also sleeps when idle. `looking_cpu_ratio`
+//! kernel's work for it, without `busy_poll`: the echo also sleeps when idle. `polling_cpu_ratio`
 //! is the same with the default `busy_poll`: if the client is slower than the target, all polling
 //! time of the target counts.
 
@@ -114,7 +114,7 @@ struct Turn {
 
 /// The contenders: target with `busy_poll`, target without, and echo.
 const CONTENDERS: usize = 3;
-const LOOKING: usize = 0;
+const POLLING: usize = 0;
 const SLEEPING: usize = 1;
 const ECHO: usize = 2;
 
@@ -158,7 +158,7 @@ pub fn figures() -> anyhow::Result<Figures> {
 }
 
 fn insert_medians(turns: &Turns, name: &str, figures: &mut Figures) {
-    for (who, whose) in [("", LOOKING), ("sleeping_", SLEEPING), ("echo_", ECHO)] {
+    for (who, whose) in [("", POLLING), ("sleeping_", SLEEPING), ("echo_", ECHO)] {
         let mut insert = |what: &str, value| figures.insert(format!("target.{who}{what}.{name}"), value);
         insert("per_second", turns.median(whose, |turn| turn.per_second));
         insert("per_cpu_second", turns.median(whose, |turn| turn.per_cpu_second));
@@ -170,11 +170,11 @@ fn insert_ratios(all: &[Turns], depth: usize, figures: &mut Figures) {
     let least =
         |ours, of: fn(&Turn) -> f64| all.iter().map(|turns| turns.ratio(ours, ECHO, of)).fold(f64::INFINITY, f64::min);
     let mut insert = |what: &str, value| figures.insert(format!("target.{what}.qd{depth}"), value);
-    insert("echo_ratio", least(LOOKING, |turn| turn.per_second));
+    insert("echo_ratio", least(POLLING, |turn| turn.per_second));
     insert("echo_cpu_ratio", least(SLEEPING, |turn| turn.per_cpu_second));
-    insert("looking_cpu_ratio", least(LOOKING, |turn| turn.per_cpu_second));
+    insert("polling_cpu_ratio", least(POLLING, |turn| turn.per_cpu_second));
     if depth == 1 {
-        let worst = all.iter().map(|turns| turns.ratio(LOOKING, ECHO, |turn| turn.p50_us)).fold(0.0, f64::max);
+        let worst = all.iter().map(|turns| turns.ratio(POLLING, ECHO, |turn| turn.p50_us)).fold(0.0, f64::max);
         insert("echo_p50_ratio", worst);
     }
 }
@@ -197,16 +197,16 @@ fn compare(backend: &str, kind: Kind, depth: usize, messages: usize) -> anyhow::
 
 /// Does the same, with client and servers pinned to their processors.
 fn compare_here(
-    [looking, sleeping]: &[Target; 2],
+    [polling, sleeping]: &[Target; 2],
     echo: &Echo,
     kind: Kind,
     depth: usize,
     messages: usize,
 ) -> anyhow::Result<Vec<[Turn; CONTENDERS]>> {
-    let ((_host, mut looking), (_other, mut sleeping)) = (looking.connect()?, sleeping.connect()?);
+    let ((_host, mut polling), (_other, mut sleeping)) = (polling.connect()?, sleeping.connect()?);
     let mut theirs = TcpStream::connect(&echo.address)?;
     theirs.set_nodelay(true)?;
-    take_turns([&mut looking, &mut sleeping, &mut theirs], kind, depth, messages)
+    take_turns([&mut polling, &mut sleeping, &mut theirs], kind, depth, messages)
 }
 
 /// The side that is pinned to a processor.

@@ -27,7 +27,7 @@ pub use stream::{CollectionStep, CollectionStream};
 /// A million parts: ratios are integers, so that a threshold has two exact sides.
 const PARTS: u64 = 1_000_000;
 
-/// Thresholds and patience.
+/// Thresholds and time limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectionConfig {
     /// Interval between checks of the free-block ratio (paper: 30 s).

@@ -80,7 +80,7 @@ pub struct ControlConfig {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ControlError {
     /// A server could serve after another has taken its place.
-    #[error("a lease of {lease:?} must be shorter than the control plane's patience of {misses} beats of {beat:?}")]
+    #[error("a lease of {lease:?} must be shorter than the control plane's limit of {misses} beats of {beat:?}")]
     LeaseTooLong {
         /// The lease.
         lease: Span,
@@ -260,7 +260,7 @@ impl Program for Control {
         }
         for server in 0..self.servers.len() {
             let Server { standing, last_heard, .. } = self.servers[server];
-            if standing != Standing::Suspected && now.saturating_since(last_heard) >= self.patience() {
+            if standing != Standing::Suspected && now.saturating_since(last_heard) >= self.failure_timeout() {
                 self.suspect(now, server, out);
             }
         }
@@ -280,7 +280,7 @@ impl Control {
             self.announce(now, group, out);
         }
     }
-    fn patience(&self) -> Span {
+    fn failure_timeout(&self) -> Span {
         self.config.beat * u64::from(self.config.misses)
     }
     fn on_heartbeat(&mut self, now: Time, source: NodeId, beat: u64, out: &mut Vec<ControlOut>) {
@@ -459,7 +459,7 @@ impl Control {
     }
     fn plan_wakeup(&mut self, now: Time) {
         let watched = self.servers.iter().filter(|server| server.standing != Standing::Suspected);
-        let silent = watched.map(|server| server.last_heard + self.patience()).min();
+        let silent = watched.map(|server| server.last_heard + self.failure_timeout()).min();
         let lost = self.groups.iter().filter_map(Group::waits_since).map(|since| since + self.config.replace_after);
         // A replacement that nobody could take waits for the next change among the servers.
         let lost = lost.filter(|at| *at > now).min();

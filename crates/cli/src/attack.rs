@@ -8,7 +8,7 @@ use crate::disk::{config, log_to_standard_error};
 use crate::failure::{Failure, bad_input, failed_at, print};
 use base::Span;
 use live::{Host, HostError, RemoteDisk, namespaces, play};
-use nvme::attack::{Attack, Capacity, Verdict, VerdictClass, Victim, patience, scripts};
+use nvme::attack::{Attack, Capacity, Verdict, VerdictClass, Victim, scripts, step_timeout};
 use report::{Shown, report};
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,9 +29,9 @@ pub fn attack(arguments: &AttackArguments) -> Result<(), Failure> {
     log_to_standard_error();
     let expected = arguments.expect.as_deref().map(expectations).transpose()?;
     let (victim, round_trip) = victim(address, arguments)?;
-    let patience = arguments.patience.map_or_else(|| patience(round_trip), Span::secs);
+    let step_timeout = arguments.step_timeout.map_or_else(|| step_timeout(round_trip), Span::secs);
     let chosen = chosen(arguments, &victim)?;
-    let all = play_all(address, &chosen, victim, patience, !arguments.json)?;
+    let all = play_all(address, &chosen, victim, step_timeout, !arguments.json)?;
     if arguments.json {
         print_json(&all)?;
     }
@@ -49,13 +49,13 @@ fn play_all(
     address: &str,
     chosen: &[Attack],
     victim: Victim,
-    patience: Span,
+    step_timeout: Span,
     prints: bool,
 ) -> Result<Vec<Shown>, Failure> {
     let mut all = Vec::new();
     for attack in chosen {
         let began = Instant::now();
-        let verdict = play(address, attack, victim, patience).map_err(failed)?;
+        let verdict = play(address, attack, victim, step_timeout).map_err(failed)?;
         if prints {
             print(&format!("{:<44} {verdict}\n", attack.name))?;
         }
@@ -154,7 +154,7 @@ fn victim(address: &str, arguments: &AttackArguments) -> Result<(Victim, Span), 
         namespace: arguments.namespace,
         header_digest: false,
         data_digest: false,
-        timeout: arguments.patience.unwrap_or_default().max(ORDINARY_S),
+        timeout: arguments.step_timeout.unwrap_or_default().max(ORDINARY_S),
         proof: ProofArguments::default(),
     };
     let config = config(address, &connection)?;

@@ -87,7 +87,7 @@ pub fn fabric(arguments: &FabricArguments) -> Result<(), Failure> {
     }
     let mut found = Vec::new();
     for (point, san) in sans {
-        found.push(look(load::describe(point), san, arguments.oracle)?);
+        found.push(examine(load::describe(point), san, arguments.oracle)?);
     }
     if arguments.json { print_json(&found) } else { print(&text(&found)) }
 }
@@ -106,7 +106,7 @@ fn chosen<'a>(points: &'a [Point], arguments: &FabricArguments) -> Result<Vec<(&
     wanted.iter().map(network).collect()
 }
 
-fn look(point: String, san: &San, with_optimum: bool) -> Result<Found, Failure> {
+fn examine(point: String, san: &San, with_optimum: bool) -> Result<Found, Failure> {
     let graph = &*san.fabric.graph;
     let bill = graph.bill();
     let ends = |kind| graph.of_kind(kind).collect::<Vec<_>>();

@@ -608,8 +608,8 @@ impl Scheduler {
     /// has been passed over too often.
     fn candidates(&self, target: usize) -> &[(u64, Peer)] {
         let queue = &self.queues[target].0;
-        let patience = u32::from(self.config.active_per_pair) * self.place.nodes;
-        let oldest_only = self.config.policy == Policy::Fcfs && self.passed_over[target] >= patience;
+        let passes_max = u32::from(self.config.active_per_pair) * self.place.nodes;
+        let oldest_only = self.config.policy == Policy::Fcfs && self.passed_over[target] >= passes_max;
         if oldest_only { &queue[..queue.len().min(1)] } else { queue }
     }
 

@@ -32,18 +32,18 @@ struct Stage {
 }
 
 /// Plays `attack` on the target at `address`, `ADDRESS:PORT`. A target that sends nothing for
-/// `patience` hangs.
+/// `step_timeout` hangs.
 ///
 /// # Errors
 /// When the address is invalid or this host runs out of resources. The verdict says what the target
 /// does.
-pub fn play(address: &str, attack: &Attack, victim: Victim, patience: Span) -> Result<Verdict, HostError> {
+pub fn play(address: &str, attack: &Attack, victim: Victim, step_timeout: Span) -> Result<Verdict, HostError> {
     let failed = |reason| HostError::Connect { address: address.into(), reason };
     let clock = Clock::start();
     let mut stage = Stage {
         address: resolve(address).map_err(failed)?,
         poll: Poll::new().map_err(failed)?,
-        player: Player::new(clock.now(), attack, victim, patience),
+        player: Player::new(clock.now(), attack, victim, step_timeout),
         clock,
         links: Default::default(),
     };

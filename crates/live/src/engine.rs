@@ -96,7 +96,7 @@ impl EngineRole {
             fifo: FIFO,
             // Data of clients never pass through: hosts read and write by themselves.
             packet: PIECE,
-            patience: Span::secs(1),
+            grant_timeout: Span::secs(1),
             grants_max: 1,
             commands_max: COMMANDS_MAX,
             targets_max: TARGETS_MAX,

@@ -86,7 +86,7 @@ impl Victim {
 /// How long a target may take for an answer before it hangs, where a lone command took
 /// `round_trip`: fifty times as long, and 3 s at least, for a target does more for some commands
 /// than for others; a minute at most.
-pub fn patience(round_trip: Span) -> Span {
+pub fn step_timeout(round_trip: Span) -> Span {
     (round_trip * 50).clamp(Span::secs(3), Span::secs(60))
 }
 

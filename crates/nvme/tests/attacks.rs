@@ -6,7 +6,7 @@ use base::{Span, Time};
 use common::*;
 use nvme::attack::{
     Action, Attack, Call, Capacity, Expectation, LINKS, Leeway, Player, Rule, Step, Verdict, VerdictClass, VerdictKind,
-    Victim, patience, scripts,
+    Victim, scripts, step_timeout,
 };
 use nvme::pdu::{Digests, Framing, Header, InitializeResponse};
 use nvme::target::{ConnectionId, Target, TargetConfig};
@@ -237,9 +237,9 @@ fn writes_that_have_to_be_asked_for_do_not_fit_into_a_capsule() {
 
 #[test]
 fn a_slow_target_has_fifty_times_its_round_trip() {
-    assert_eq!(patience(Span::us(80)), Span::secs(3));
-    assert_eq!(patience(Span::ms(200)), Span::secs(10));
-    assert_eq!(patience(Span::secs(9)), Span::secs(60));
+    assert_eq!(step_timeout(Span::us(80)), Span::secs(3));
+    assert_eq!(step_timeout(Span::ms(200)), Span::secs(10));
+    assert_eq!(step_timeout(Span::secs(9)), Span::secs(60));
 }
 
 #[test]

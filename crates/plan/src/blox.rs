@@ -346,7 +346,7 @@ impl Blox {
 
 impl Membership {
     /// Longest wait of a client for an unanswered request, plus one timeout.
-    pub fn patience(&self) -> Span {
+    pub fn client_wait_max(&self) -> Span {
         self.client_timeout * (u64::from(self.client_attempts) + 1)
     }
 }

@@ -70,7 +70,7 @@ pub struct PacedConfig {
     pub dcqcn: Dcqcn,
     /// Time for which a gap in the stream may stay open before its sender goes back to it. Zero
     /// where the packets of a connection stay in order: a gap is then a loss.
-    pub hole_patience: Span,
+    pub reorder_timeout: Span,
 }
 
 impl StreamConfig {

@@ -19,7 +19,7 @@ const fn stream(sharing: Sharing) -> StreamConfig {
     StreamConfig { segment: 4_600, timeout_min: Span::us(100), acknowledgement: 84, sharing }
 }
 
-const fn paced(hole_patience: Span) -> StreamConfig {
+const fn paced(reorder_timeout: Span) -> StreamConfig {
     let dcqcn = Dcqcn {
         mtu: Bytes::new(1_024),
         mark_from: Bytes::new(12_500),
@@ -36,7 +36,7 @@ const fn paced(hole_patience: Span) -> StreamConfig {
         additive_bps: 100_000_000,
         hyper_bps: 1_000_000_000,
     };
-    stream(Sharing::Paced(PacedConfig { dcqcn, hole_patience }))
+    stream(Sharing::Paced(PacedConfig { dcqcn, reorder_timeout }))
 }
 
 fn streams() -> impl Strategy<Value = StreamConfig> {

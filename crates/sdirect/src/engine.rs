@@ -45,7 +45,7 @@ pub struct EngineConfig {
     /// Commands of a client whose answers are kept; at least as many as it has outstanding.
     pub remembered: usize,
     /// How long a client may take to send what it was granted, before it is granted again.
-    pub patience: Span,
+    pub grant_timeout: Span,
     /// Grants of one piece before its client counts as gone.
     pub grants_max: u32,
 }
@@ -522,7 +522,7 @@ impl EngineConfig {
             ("packet", u64::from(self.packet)),
             ("commands_max", self.commands_max as u64),
             ("targets_max", self.targets_max as u64),
-            ("patience", self.patience.as_ps()),
+            ("grant_timeout", self.grant_timeout.as_ps()),
             ("grants_max", u64::from(self.grants_max)),
         ];
         if let Some((what, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {

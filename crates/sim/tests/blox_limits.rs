@@ -144,6 +144,6 @@ fn runs_that_end_by_time_end_by_time() {
     assert_eq!(
         rack(&timed).run.drain_limit,
         Span::secs(2),
-        "a client's patience: three attempts of 500 ms and one more"
+        "a client's longest wait: three attempts of 500 ms and one more"
     );
 }

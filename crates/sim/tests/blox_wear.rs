@@ -229,11 +229,11 @@ fn play_whole(config: &WearConfig) -> Vec<Vec<f64>> {
     for day in 1..=config.days {
         rack.work();
         for local in locals.iter_mut().enumerate().filter(|_| has_locals) {
-            let swap = local.1.look(day, &rack.known()[local.0]);
+            let swap = local.1.check(day, &rack.known()[local.0]);
             swap.into_iter().for_each(|swap| rack.exchange(swap));
         }
         if config.arm == WearArm::LocalAndGlobal {
-            global.look(day, &rack.known()).into_iter().for_each(|swap| rack.exchange(swap));
+            global.check(day, &rack.known()).into_iter().for_each(|swap| rack.exchange(swap));
         }
         days.push(rack.erases());
     }

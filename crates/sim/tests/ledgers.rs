@@ -32,9 +32,9 @@ impl Sink for Audit {
 }
 
 /// Stops after so many events.
-struct Patience(u64);
+struct EventLimit(u64);
 
-impl Observer for Patience {
+impl Observer for EventLimit {
     fn progress(&mut self, progress: &Progress) -> Flow {
         if progress.events < self.0 { Flow::Continue } else { Flow::Stop }
     }
@@ -43,7 +43,7 @@ impl Observer for Patience {
 /// What is wrong with the spans of a plan's first events; how many requests have finished.
 fn audit(plan: &Plan, events: u64) -> (Vec<String>, u64) {
     let mut audit = Audit::default();
-    let outcomes = run(plan, &RunOptions::default(), &mut audit, &mut Patience(events)).expect("a sound plan");
+    let outcomes = run(plan, &RunOptions::default(), &mut audit, &mut EventLimit(events)).expect("a sound plan");
     let warnings = outcomes.summary.warnings.into_iter().filter(|warning| warning.starts_with("spans: "));
     let gap = audit.gap.map(|row| {
         let spans: Vec<_> = row.spans.iter().filter(|(_, span)| *span > Span::ZERO).collect();

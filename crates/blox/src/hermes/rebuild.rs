@@ -15,17 +15,17 @@ pub struct Rebuild {
     next: u64,
     pages: u64,
     window: usize,
-    patience: Span,
+    timeout: Span,
     asked: Vec<Asked>,
 }
 
 impl Rebuild {
-    pub fn new(pages: u64, window: usize, patience: Span) -> Rebuild {
+    pub fn new(pages: u64, window: usize, timeout: Span) -> Rebuild {
         Rebuild {
             next: 0,
             pages,
             window: window.max(1),
-            patience: patience.max(Span::ps(1)),
+            timeout: timeout.max(Span::ps(1)),
             asked: Vec::with_capacity(window),
         }
     }
@@ -36,14 +36,14 @@ impl Rebuild {
         }
         let page = Page(self.next);
         self.next += 1;
-        self.asked.push(Asked { page, due: now + self.patience, tries: 0 });
+        self.asked.push(Asked { page, due: now + self.timeout, tries: 0 });
         Some(page)
     }
     /// A page whose request timed out, and the number of its requests.
     pub fn overdue(&mut self, now: Time) -> Option<(Page, usize)> {
         let asked = self.asked.iter_mut().find(|asked| asked.due <= now)?;
         asked.tries += 1;
-        asked.due = now + self.patience;
+        asked.due = now + self.timeout;
         Some((asked.page, asked.tries))
     }
     /// Returns whether the page was requested, and removes the request.

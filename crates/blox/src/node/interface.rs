@@ -36,7 +36,7 @@ pub struct NodeConfig {
     /// Whether the predicted way back is added to LAT of an answer
     /// ([`Emulation::adds_labels`](crate::Emulation::adds_labels)).
     pub adds_labels: bool,
-    /// Patience and pace of the replicas.
+    /// Timeouts and pace of the replicas.
     pub replication: ReplicationConfig,
     /// The control plane, if there is one. Without it membership never changes, and a node that has
     /// recovered never serves again.
@@ -55,7 +55,7 @@ pub enum WriteAck {
     Dequeued,
 }
 
-/// Patience and pace of the replicas (Hermes).
+/// Timeouts and pace of the replicas (Hermes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicationConfig {
     /// After so long without an acknowledgement an INV, and without an answer a fetch, is sent
@@ -75,7 +75,7 @@ pub struct ControlLink {
     /// Time between two heartbeats.
     pub heartbeat: Span,
     /// A server that has not heard from the control plane for so long answers no reads: it may have
-    /// been removed. Shorter than the control plane's patience with silent servers.
+    /// been removed. Shorter than the control plane's timeout of silent servers.
     pub lease: Span,
 }
 

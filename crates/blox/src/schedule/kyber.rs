@@ -28,7 +28,7 @@ const BUCKETS: usize = 2 * GOOD_BUCKETS;
 /// A percentile is taken from this many samples,
 const SAMPLES_MIN: u32 = 500;
 /// or from fewer once they have been waiting for this long.
-const PATIENCE: Span = Span::secs(1);
+const SAMPLES_WAIT_MAX: Span = Span::secs(1);
 /// Percentile of device time that indicates congestion: not the 99th, so that an outlier does not.
 const CONGESTION_PERCENT: u32 = 90;
 /// Percentile of total time that depths follow.
@@ -188,7 +188,7 @@ struct Latency {
     total: Histogram,
     /// Time after which few samples suffice. As in Linux both histograms share it: in a domain that
     /// is slow to gather samples, the first evaluation of one starts the wait of the other.
-    patience_ends: Option<Time>,
+    wait_ends: Option<Time>,
     /// The last percentile of total time, kept for the next congestion: a domain need not have
     /// enough samples in the window in which another sees congestion. Used once, so that old news
     /// does not throttle twice.
@@ -198,15 +198,15 @@ struct Latency {
 impl Latency {
     fn new(target: Span) -> Latency {
         let (device, total) = (Histogram::default(), Histogram::default());
-        Latency { target, device, total, patience_ends: None, remembered: None }
+        Latency { target, device, total, wait_ends: None, remembered: None }
     }
 
     fn device_bucket(&mut self, now: Time) -> Option<usize> {
-        self.device.percentile(CONGESTION_PERCENT, now, &mut self.patience_ends)
+        self.device.percentile(CONGESTION_PERCENT, now, &mut self.wait_ends)
     }
 
     fn total_bucket(&mut self, now: Time, congested: bool) -> Option<usize> {
-        let bucket = self.total.percentile(TOTAL_PERCENT, now, &mut self.patience_ends);
+        let bucket = self.total.percentile(TOTAL_PERCENT, now, &mut self.wait_ends);
         if congested {
             let remembered = self.remembered.take();
             return bucket.or(remembered);
@@ -228,12 +228,12 @@ impl Histogram {
 
     /// The bucket in which the percentile lies; the histogram is empty afterwards. `None` while
     /// there are too few samples.
-    fn percentile(&mut self, percent: u32, now: Time, patience_ends: &mut Option<Time>) -> Option<usize> {
+    fn percentile(&mut self, percent: u32, now: Time, wait_ends: &mut Option<Time>) -> Option<usize> {
         let samples: u32 = self.0.iter().sum();
-        if samples == 0 || (samples < SAMPLES_MIN && now < *patience_ends.get_or_insert(now + PATIENCE)) {
+        if samples == 0 || (samples < SAMPLES_MIN && now < *wait_ends.get_or_insert(now + SAMPLES_WAIT_MAX)) {
             return None;
         }
-        *patience_ends = None;
+        *wait_ends = None;
         let rank = (u64::from(samples) * u64::from(percent)).div_ceil(100);
         let counts = std::mem::take(&mut self.0);
         let mut below = counts.iter().scan(0, |sum, count| {

@@ -32,13 +32,13 @@ pub(super) enum Progress {
     /// Nothing has been done for it.
     Arrived,
     /// A soft request that holds its entry in [`Phase::Asking`].
-    Looking {
+    Checking {
         /// The replica to check.
         at: VssdId,
         /// How many replicas may follow: a table of a broken ring must not hold a packet forever.
         hops: u8,
         /// How often it may still wait for a higher number to withdraw.
-        patience: u8,
+        waits: u8,
     },
     /// Holds its entry in [`Phase::Releasing`], to clear both bits.
     Clearing,
@@ -74,12 +74,12 @@ const HOPS: u8 = REPLICAS_MAX as u8 - 1;
 
 /// A pair needs two rounds: the higher number checks one pass after it has set its bit and clears
 /// it one pass later. Each further replica adds the same.
-const PATIENCE: u8 = 2 * HOPS;
+const WAITS: u8 = 2 * HOPS;
 
 /// One pass of a `gc_op`.
 pub(super) fn collection(tables: &mut Tables, packet: &Packet, note: CollectionNote, progress: Progress) -> Verdict {
     match progress {
-        Progress::Looking { at, hops, patience } => look(tables, packet.vssd, at, hops, patience),
+        Progress::Checking { at, hops, waits } => check(tables, packet.vssd, at, hops, waits),
         Progress::Clearing => clear(tables, packet.vssd, note),
         Progress::Arrived | Progress::Replacing(_) => begin(tables, packet, note),
     }
@@ -115,7 +115,7 @@ fn ask(tables: &mut Tables, packet: &Packet) -> Verdict {
     let alone = replica == packet.vssd;
     let to = if alone { Phase::Granted } else { Phase::Asking };
     match pass.phase.step(packet.vssd, &[Phase::Idle], to) {
-        Phase::Idle if !alone => Verdict::Again(Progress::Looking { at: replica, hops: HOPS, patience: PATIENCE }),
+        Phase::Idle if !alone => Verdict::Again(Progress::Checking { at: replica, hops: HOPS, waits: WAITS }),
         // A repeated request, whose first answer was lost, finds its own grant.
         Phase::Idle | Phase::Granted => Verdict::Answer(CollectionNote::Accept),
         Phase::Asking | Phase::Releasing => Verdict::Again(Progress::Arrived),
@@ -147,7 +147,7 @@ fn finish(tables: &mut Tables, packet: &Packet) -> Verdict {
 }
 
 /// Checks one replica for a request that holds its entry in asking, and advances the request.
-fn look(tables: &mut Tables, vssd: VssdId, at: VssdId, hops: u8, patience: u8) -> Verdict {
+fn check(tables: &mut Tables, vssd: VssdId, at: VssdId, hops: u8, waits: u8) -> Verdict {
     let pass = tables.pass();
     let next = pass.replica.replica_of(at).filter(|next| *next != vssd && hops > 1);
     let is_free = !pass.collecting.read(at);
@@ -156,10 +156,8 @@ fn look(tables: &mut Tables, vssd: VssdId, at: VssdId, hops: u8, patience: u8) -
             end_asking(pass.phase, vssd, Phase::Granted);
             Verdict::Answer(CollectionNote::Accept)
         }
-        (true, Some(next)) => Verdict::Again(Progress::Looking { at: next, hops: hops - 1, patience }),
-        (false, _) if patience > 0 && vssd < at => {
-            Verdict::Again(Progress::Looking { at, hops, patience: patience - 1 })
-        }
+        (true, Some(next)) => Verdict::Again(Progress::Checking { at: next, hops: hops - 1, waits }),
+        (false, _) if waits > 0 && vssd < at => Verdict::Again(Progress::Checking { at, hops, waits: waits - 1 }),
         (false, _) => {
             end_asking(pass.phase, vssd, Phase::Releasing);
             Verdict::Again(Progress::Clearing)

@@ -23,7 +23,7 @@ pub struct CarrierConfig {
     /// Maximum pages in flight.
     pub depth: u32,
     /// How long a swap makes way for requests at the device, unless a request waits for the swap.
-    pub patience: Span,
+    pub wait_max: Span,
 }
 
 /// Where a page lies: a unit of the region that a vSSD had when it was made, or has had since it
@@ -143,7 +143,7 @@ pub struct CarrierCounters {
 /// a batch earlier.
 ///
 /// **Priority.** A page of a swap is read or written when no request is at the device, when one has
-/// delayed it for [`CarrierConfig::patience`], or when a request waits for the swap itself.
+/// delayed it for [`CarrierConfig::wait_max`], or when a request waits for the swap itself.
 #[derive(Clone, Debug)]
 pub struct SwapCarrier {
     config: CarrierConfig,
@@ -388,14 +388,14 @@ impl SwapCarrier {
     /// Moves pages when requests leave room or have delayed them long enough.
     fn issue(&mut self, now: Time, out: &mut Vec<CarrierOut>) {
         let is_free = self.underway.is_empty();
-        let (depth, patience) = (self.config.depth, self.config.patience);
+        let (depth, wait_max) = (self.config.depth, self.config.wait_max);
         let Some(active) = self.active.as_mut().filter(|_| !self.is_down) else { return };
         if active.todo.is_empty() || active.outstanding >= depth {
             active.goes_at = None;
             return;
         }
         let is_wanted = active.progress.held() > 0;
-        let goes_at = *active.goes_at.get_or_insert(now + patience);
+        let goes_at = *active.goes_at.get_or_insert(now + wait_max);
         if !is_free && !is_wanted && now < goes_at {
             return;
         }
@@ -424,12 +424,12 @@ impl SwapCarrier {
     }
     /// Garbage has to be collected before this page can be written.
     fn put_off(&mut self, now: Time, copy: SwapCopy) {
-        let patience = self.config.patience;
+        let wait_max = self.config.wait_max;
         let Some(active) = self.active_of(copy) else { return };
         let to = copy.block.content.opposite();
         active.outstanding -= 1;
         active.todo.push_front(SwapAction::Write { block: copy.block, to });
-        active.goes_at = Some(now + patience);
+        active.goes_at = Some(now + wait_max);
     }
     fn give_up(&mut self, now: Time, copy: SwapCopy, out: &mut Vec<CarrierOut>) {
         let Some(active) = self.active_of(copy) else { return };

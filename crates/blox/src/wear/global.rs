@@ -28,7 +28,7 @@ impl GlobalBalancer {
     /// with the largest mean wear moves the contents of its fastest wearing drives to the server
     /// whose drives wear most slowly in the mean, in exchange for those that wear slowest there.
     /// Pairs without gain are skipped; all are if it is the same server.
-    pub fn look(&mut self, day: u32, servers: &[Vec<SsdWear>]) -> Vec<Swap> {
+    pub fn check(&mut self, day: u32, servers: &[Vec<SsdWear>]) -> Vec<Swap> {
         if !self.look_out.is_due(day) {
             return Vec::new();
         }
@@ -102,29 +102,29 @@ mod tests {
 
     #[test]
     fn the_fastest_drive_of_the_most_worn_server_meets_the_slowest_of_the_slowest() {
-        assert_eq!(balancer(1).look(56, &rack()), [swap((1, 1), (2, 1))]);
+        assert_eq!(balancer(1).check(56, &rack()), [swap((1, 1), (2, 1))]);
     }
 
     #[test]
     fn pairs_that_would_gain_nothing_are_left_out() {
         // The second pair would be 3.0 a day for 4.0 a day.
-        assert_eq!(balancer(2).look(56, &rack()), [swap((1, 1), (2, 1))]);
+        assert_eq!(balancer(2).check(56, &rack()), [swap((1, 1), (2, 1))]);
     }
 
     #[test]
     fn a_rack_waits_eight_weeks_between_looks() {
         let mut balancer = balancer(1);
-        assert_eq!(balancer.look(55, &rack()), []);
-        assert_eq!(balancer.look(56, &rack()).len(), 1);
-        assert_eq!(balancer.look(111, &rack()), []);
-        assert_eq!(balancer.look(112, &rack()).len(), 1);
+        assert_eq!(balancer.check(55, &rack()), []);
+        assert_eq!(balancer.check(56, &rack()).len(), 1);
+        assert_eq!(balancer.check(111, &rack()), []);
+        assert_eq!(balancer.check(112, &rack()).len(), 1);
     }
 
     #[test]
     fn a_server_that_rests_already_is_left_alone() {
         let rack = [server(&[(90.0, 1.0)]), server(&[(80.0, 2.0)])];
-        assert_eq!(balancer(1).look(56, &rack), []);
-        assert_eq!(balancer(1).look(56, &[]), []);
+        assert_eq!(balancer(1).check(56, &rack), []);
+        assert_eq!(balancer(1).check(56, &[]), []);
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl LocalBalancer {
     /// Checks the server's drives, if a period has passed since the last check: the most worn one
     /// swaps with the one that wears most slowly. `None` also if they are the same, or without
     /// gain.
-    pub fn look(&mut self, day: u32, ssds: &[SsdWear]) -> Option<Swap> {
+    pub fn check(&mut self, day: u32, ssds: &[SsdWear]) -> Option<Swap> {
         if !self.look_out.is_due(day) || !self.is_triggered(ssds) {
             return None;
         }
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn the_most_worn_swaps_with_the_slowest_and_not_with_the_least_worn() {
         let drives = ssds(&[(50.0, 5.0), (100.0, 9.0), (20.0, 7.0), (80.0, 1.0)]);
-        assert_eq!(balancer(UNEVEN).look(12, &drives), swap(1, 3));
+        assert_eq!(balancer(UNEVEN).check(12, &drives), swap(1, 3));
     }
 
     #[test]
@@ -105,27 +105,27 @@ mod tests {
         // Mean 100 in both.
         let at = ssds(&[(110.0, 2.0), (90.0, 1.0)]);
         let above = ssds(&[(110.1, 2.0), (89.9, 1.0)]);
-        assert_eq!(balancer(UNEVEN).look(12, &at), None);
-        assert_eq!(balancer(UNEVEN).look(12, &above), swap(0, 1));
-        assert_eq!(balancer(SwapTrigger::EveryLook).look(12, &at), swap(0, 1));
+        assert_eq!(balancer(UNEVEN).check(12, &at), None);
+        assert_eq!(balancer(UNEVEN).check(12, &above), swap(0, 1));
+        assert_eq!(balancer(SwapTrigger::EveryLook).check(12, &at), swap(0, 1));
     }
 
     #[test]
     fn who_looks_ahead_swaps_before_the_limit_is_passed() {
         // 108 and 92 now; after h days 108 + 2h and 92 + h: above 1.1 from h = 5.71 on.
         let drives = ssds(&[(108.0, 2.0), (92.0, 1.0)]);
-        assert_eq!(balancer(SwapTrigger::Uneven { horizon_days: 5 }).look(12, &drives), None);
-        assert_eq!(balancer(SwapTrigger::Uneven { horizon_days: 6 }).look(12, &drives), swap(0, 1));
+        assert_eq!(balancer(SwapTrigger::Uneven { horizon_days: 5 }).check(12, &drives), None);
+        assert_eq!(balancer(SwapTrigger::Uneven { horizon_days: 6 }).check(12, &drives), swap(0, 1));
     }
 
     #[test]
     fn no_swap_is_made_within_twelve_days_of_the_last_look() {
         let drives = ssds(&[(200.0, 2.0), (100.0, 1.0)]);
         let mut balancer = balancer(UNEVEN);
-        assert_eq!(balancer.look(11, &drives), None);
-        assert_eq!(balancer.look(13, &drives), swap(0, 1));
-        assert_eq!(balancer.look(24, &drives), None);
-        assert_eq!(balancer.look(25, &drives), swap(0, 1));
+        assert_eq!(balancer.check(11, &drives), None);
+        assert_eq!(balancer.check(13, &drives), swap(0, 1));
+        assert_eq!(balancer.check(24, &drives), None);
+        assert_eq!(balancer.check(25, &drives), swap(0, 1));
     }
 
     #[test]
@@ -133,9 +133,9 @@ mod tests {
         let resting = ssds(&[(200.0, 1.0), (100.0, 2.0)]);
         let equal = ssds(&[(100.0, 2.0), (200.0, 2.0)]);
         for trigger in [UNEVEN, SwapTrigger::EveryLook] {
-            assert_eq!(balancer(trigger).look(12, &resting), None);
-            assert_eq!(balancer(trigger).look(12, &equal), None);
-            assert_eq!(balancer(trigger).look(12, &[]), None);
+            assert_eq!(balancer(trigger).check(12, &resting), None);
+            assert_eq!(balancer(trigger).check(12, &equal), None);
+            assert_eq!(balancer(trigger).check(12, &[]), None);
         }
     }
 

@@ -103,7 +103,7 @@ impl WearModel {
     fn swap_locally(&mut self, day: u32) {
         for server in 0..self.locals.len() {
             let known = self.known(server);
-            if let Some(swap) = self.locals[server].look(day, &known) {
+            if let Some(swap) = self.locals[server].check(day, &known) {
                 self.exchange(swap);
                 self.swaps.local[server] += 1;
             }
@@ -112,7 +112,7 @@ impl WearModel {
     fn swap_globally(&mut self, day: u32) {
         let Some(mut global) = self.global.take() else { return };
         let rack: Vec<Vec<SsdWear>> = (0..self.config.servers as usize).map(|server| self.known(server)).collect();
-        let swaps = global.look(day, &rack);
+        let swaps = global.check(day, &rack);
         self.swaps.global += swaps.len() as u32;
         self.swaps.global_looks += u32::from(!swaps.is_empty());
         swaps.into_iter().for_each(|swap| self.exchange(swap));

@@ -260,7 +260,7 @@ pub struct AttackArguments {
     /// Seconds after which a target that says nothing hangs. Fifty times what a lone command takes,
     /// and 3 at least, when not given
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=600))]
-    pub patience: Option<u64>,
+    pub step_timeout: Option<u64>,
     /// Show the attacks and do nothing
     #[arg(long)]
     pub list: bool,

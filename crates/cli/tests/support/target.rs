@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Longer than anything takes here.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// It is killed when the test is over.
 pub struct Target {
@@ -54,7 +54,7 @@ impl Target {
 
     /// Waits until it has logged these words.
     pub fn logs(&self, words: &str) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while !self.log().contains(words) {
             assert!(Instant::now() < until, "{words} is not in\n{}", self.log());
             std::thread::sleep(Duration::from_millis(5));
@@ -66,7 +66,7 @@ impl Target {
         let begin = self.log().len();
         let sent = Command::new("kill").args(["-HUP", &self.child.id().to_string()]).status();
         assert!(sent.expect("there is kill").success());
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             let said = self.log()[begin..].to_owned();
             if said.contains("the file was read anew") || said.contains("nothing was changed") {

@@ -140,8 +140,8 @@ impl Model {
     /// A target's queue; under FCFS its oldest demand alone after X*N grants past it.
     fn queue(&self, target: NodeId) -> Vec<Waiting> {
         let mut queue = self.sorted(|demand| demand.target == target);
-        let patience = u32::from(self.config.active_per_pair) * self.place.nodes;
-        if self.config.policy == Policy::Fcfs && self.passed_over[target.index()] >= patience {
+        let passes_max = u32::from(self.config.active_per_pair) * self.place.nodes;
+        if self.config.policy == Policy::Fcfs && self.passed_over[target.index()] >= passes_max {
             queue.truncate(1);
         }
         queue

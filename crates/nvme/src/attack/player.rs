@@ -134,7 +134,7 @@ pub struct Player {
     actions: VecDeque<Action>,
     progress: Progress,
     now: Time,
-    patience: Span,
+    step_timeout: Span,
     deadline: Option<Time>,
     leeway: Vec<Leeway>,
     /// Completions that the link of the current step had when the step began.
@@ -145,8 +145,8 @@ pub struct Player {
 }
 
 impl Player {
-    /// Plays `attack` on `victim` from now on; every step may take `patience`.
-    pub fn new(now: Time, attack: &Attack, victim: Victim, patience: Span) -> Self {
+    /// Plays `attack` on `victim` from now on; every step may take `step_timeout`.
+    pub fn new(now: Time, attack: &Attack, victim: Victim, step_timeout: Span) -> Self {
         let last = LINKS - 1;
         let calls = [Call::ConnectAdmin, Call::Enable, Call::Identify].map(|call| Step::Call(last, call));
         let epilogue = [Step::Open(last), Step::Hello(last, Digests::default())].into_iter().chain(calls);
@@ -158,7 +158,7 @@ impl Player {
             actions: VecDeque::new(),
             progress: Progress::New,
             now,
-            patience,
+            step_timeout,
             deadline: None,
             leeway: attack.leeway.clone(),
             answered: 0,
@@ -281,7 +281,7 @@ impl Player {
     }
 
     fn renew_deadline(&mut self) {
-        self.deadline = self.now.checked_add(self.patience);
+        self.deadline = self.now.checked_add(self.step_timeout);
     }
 
     /// Takes steps as long as they can be taken.

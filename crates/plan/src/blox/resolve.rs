@@ -90,7 +90,7 @@ impl Resolver<'_> {
         if run_file.drain_limit.is_none() && self.sound(&["membership"]) {
             // A closed loop whose requests all wait for an answer has no arrivals meanwhile, and is
             // not at its end.
-            run.drain_limit = run.drain_limit.max(membership.patience());
+            run.drain_limit = run.drain_limit.max(membership.client_wait_max());
         }
         run
     }

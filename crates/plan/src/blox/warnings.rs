@@ -17,7 +17,7 @@ impl Blox {
         self.network(&mut out);
         self.overload(&mut out);
         self.skipped(&mut out);
-        self.patience(&mut out);
+        self.client_wait_max(&mut out);
         self.recirculation(&mut out);
         self.clean(&mut out);
         out
@@ -44,11 +44,11 @@ impl Blox {
         }
     }
 
-    fn patience(&self, out: &mut Vec<String>) {
-        let (limit, patience) = (self.run.drain_limit, self.membership.patience());
-        if limit < patience {
+    fn client_wait_max(&self, out: &mut Vec<String>) {
+        let (limit, client_wait_max) = (self.run.drain_limit, self.membership.client_wait_max());
+        if limit < client_wait_max {
             out.push(format!(
-                "drain_limit = {limit} is shorter than a client's wait of up to {patience} for a dead server: the run may end before its requests"
+                "drain_limit = {limit} is shorter than a client's wait of up to {client_wait_max} for a dead server: the run may end before its requests"
             ));
         }
     }

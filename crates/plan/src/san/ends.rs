@@ -25,7 +25,7 @@ const INITIAL_SEGMENTS: u32 = 10;
 const QUEUE_PAIR_TIMEOUT: Span = Span::ps(4_096_000 << 14);
 /// Lifetime of a gap in a stream whose packets overtake each other. Ours: longer than the full
 /// buffer of a hop takes to leave by one link of 100 Gb/s.
-const HOLE_PATIENCE: Span = Span::ms(1);
+const REORDER_TIMEOUT: Span = Span::ms(1);
 /// The ways that packets of a session take.
 pub(super) struct Ways<'a> {
     pub graph: Option<&'a Graph>,
@@ -67,7 +67,7 @@ impl Resolver<'_> {
             }),
             TransportName::DcqcnPfc => Sharing::Paced(PacedConfig {
                 dcqcn: self.dcqcn(&file.dcqcn.clone().unwrap_or_default(), ways.graph, wire, design),
-                hole_patience: if ways.keep_order() { Span::ZERO } else { HOLE_PATIENCE },
+                reorder_timeout: if ways.keep_order() { Span::ZERO } else { REORDER_TIMEOUT },
             }),
         };
         // A frame of the MTU was found to have room; what has not is complained of elsewhere.

@@ -1,7 +1,7 @@
 //! A figure: `figure.toml` beside an experiment, and its numbers.
 
 mod data;
-mod looks;
+mod styles;
 mod vega;
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use crate::measure::{Selection, check_path};
 use crate::published::PublishedRow;
 
 pub(crate) use data::{Datum, FigureData, Origin, gather};
-pub(crate) use looks::{Look, Looks};
+pub(crate) use styles::{Style, Styles};
 pub(crate) use vega::{Names, config, specification};
 
 /// A figure with what others printed for it.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::{Datum, Definition, FigureData, Kind, Look, Looks, Origin, Scale};
+use super::{Datum, Definition, FigureData, Kind, Origin, Scale, Style, Styles};
 
 /// Room for panels in pixels, inside a page of 1280 px.
 const WIDTH: usize = 1000;
@@ -16,8 +16,8 @@ const PANEL_HEIGHT: usize = 270;
 const GAP: usize = 28;
 
 /// Draws `data`. A [`Kind::Table`] is not drawn: none.
-pub(crate) fn specification(definition: &Definition, data: &FigureData, looks: &Looks) -> Option<Json> {
-    let drawing = Drawing { definition, data, looks, names: Names { definition, looks } };
+pub(crate) fn specification(definition: &Definition, data: &FigureData, styles: &Styles) -> Option<Json> {
+    let drawing = Drawing { definition, data, styles, names: Names { definition, styles } };
     let layers = match definition.kind {
         Kind::Line => drawing.lines(),
         Kind::Bars => drawing.bars(),
@@ -31,20 +31,20 @@ pub(crate) fn specification(definition: &Definition, data: &FigureData, looks: &
 #[derive(Clone, Copy)]
 pub(crate) struct Names<'a> {
     pub definition: &'a Definition,
-    pub looks: &'a Looks,
+    pub styles: &'a Styles,
 }
 
 impl<'a> Names<'a> {
     /// The figure's own name for it, the page's, or the value itself.
     pub(crate) fn of(self, value: &'a str) -> &'a str {
-        self.definition.names.get(value).map_or_else(|| self.looks.name(value), String::as_str)
+        self.definition.names.get(value).map_or_else(|| self.styles.name(value), String::as_str)
     }
 }
 
 struct Drawing<'a> {
     definition: &'a Definition,
     data: &'a FigureData,
-    looks: &'a Looks,
+    styles: &'a Styles,
     names: Names<'a>,
 }
 
@@ -209,10 +209,10 @@ impl Drawing<'_> {
         self.channel(|look| json!(look.colour))
     }
 
-    /// One property of the looks of the series; channels with the same field and domain share one
+    /// One property of the styles of the series; channels with the same field and domain share one
     /// legend.
-    fn channel(&self, property: impl Fn(&Look) -> Json) -> Json {
-        let range: Vec<Json> = self.looks.of(&self.data.series).iter().map(property).collect();
+    fn channel(&self, property: impl Fn(&Style) -> Json) -> Json {
+        let range: Vec<Json> = self.styles.of(&self.data.series).iter().map(property).collect();
         let panels = self.definition.facet.is_some() && self.data.facets.len() > 1;
         let legend = if panels {
             json!({ "orient": "top", "direction": "horizontal", "columns": 8, "symbolOpacity": 1 })

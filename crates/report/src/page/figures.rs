@@ -4,16 +4,16 @@ use maud::{Markup, html};
 
 use super::text::{csv_address, json_in_script};
 use super::{Section, anchor};
-use crate::figure::{Datum, Figure, FigureData, Kind, Looks, Names, Origin, gather, specification};
+use crate::figure::{Datum, Figure, FigureData, Kind, Names, Origin, Styles, gather, specification};
 use crate::value::show_number;
 
 /// One figure of `section`.
-pub(super) fn figure(figure: &Figure, section: &Section, index: usize, looks: &Looks) -> Markup {
+pub(super) fn figure(figure: &Figure, section: &Section, index: usize, styles: &Styles) -> Markup {
     let definition = &figure.definition;
     let data = gather(figure, &section.points);
-    let names = Names { definition, looks };
+    let names = Names { definition, styles };
     let id = format!("{}-figure-{}", anchor(&section.experiment), index + 1);
-    let drawing = specification(definition, &data, looks).filter(|_| !data.data.is_empty());
+    let drawing = specification(definition, &data, styles).filter(|_| !data.data.is_empty());
     html! {
         figure id=(id) {
             h3 { (definition.title) }

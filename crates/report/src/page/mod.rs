@@ -11,7 +11,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use record::Summary;
 
 use crate::ClaimResult;
-use crate::figure::{Figure, Kind, Looks};
+use crate::figure::{Figure, Kind, Styles};
 use crate::settled::Settled;
 
 /// The contents of a page.
@@ -58,7 +58,7 @@ const VENDOR: [&str; 3] = [
 
 /// Writes the page. The same input gives the same bytes.
 pub fn page(input: &PageInput) -> String {
-    let looks = Looks::built_in();
+    let styles = Styles::built_in();
     let mut figures = input.sections.iter().flat_map(|section| &section.figures);
     let drawn = figures.any(|figure| figure.definition.kind != Kind::Table) || searches::is_drawn(input);
     let body = html! {
@@ -75,7 +75,7 @@ pub fn page(input: &PageInput) -> String {
                 main {
                     (head(input))
                     (claims::overview(input))
-                    @for section in &input.sections { (section_markup(section, &input.searches, &looks)) }
+                    @for section in &input.sections { (section_markup(section, &input.searches, &styles)) }
                     (facts::provenance(input))
                 }
                 @if drawn {
@@ -106,7 +106,7 @@ fn head(input: &PageInput) -> Markup {
     }
 }
 
-fn section_markup(section: &Section, searches: &[Settled], looks: &Looks) -> Markup {
+fn section_markup(section: &Section, searches: &[Settled], styles: &Styles) -> Markup {
     html! {
         section id=(anchor(&section.experiment)) {
             h2 { (section.experiment) }
@@ -114,7 +114,7 @@ fn section_markup(section: &Section, searches: &[Settled], looks: &Looks) -> Mar
             div.prose { (text::markdown(&section.readme)) }
             (facts::section_warnings(section))
             @for (index, figure) in section.figures.iter().enumerate() {
-                (figures::figure(figure, section, index, looks))
+                (figures::figure(figure, section, index, styles))
             }
             (searches::figures(section, searches))
             (facts::points(section))

@@ -32,7 +32,7 @@ pub(super) struct Paced {
     /// When to go back to the first unacknowledged byte; [`Time::MAX`] if nothing is in flight.
     deadline: Time,
     timeout: Span,
-    hole_patience: Span,
+    reorder_timeout: Span,
     /// Whether it waits for its turn at a link.
     is_listed: bool,
     notifier: Notifier,
@@ -60,17 +60,17 @@ impl Paced {
         }
         if is_missing && offset == self.acknowledged && offset < self.next && offset != self.mended {
             self.mended = offset;
-            match self.hole_patience {
+            match self.reorder_timeout {
                 Span::ZERO => self.next = offset,
-                patience => self.deadline = self.deadline.min(now + patience),
+                timeout => self.deadline = self.deadline.min(now + timeout),
             }
         }
     }
 
     /// Sets the timeout of a packet that leaves. A deadline for a known gap is not postponed.
     fn expect_answer(&mut self, now: Time) {
-        let is_patient = self.hole_patience > Span::ZERO && self.mended == self.acknowledged;
-        if !is_patient || self.deadline == Time::MAX {
+        let waits_for_order = self.reorder_timeout > Span::ZERO && self.mended == self.acknowledged;
+        if !waits_for_order || self.deadline == Time::MAX {
             self.deadline = now + self.timeout;
         }
     }
@@ -154,7 +154,7 @@ impl Pacing {
             mended: NEVER,
             deadline: Time::MAX,
             timeout: self.timeout,
-            hole_patience: self.config.hole_patience,
+            reorder_timeout: self.config.reorder_timeout,
             is_listed: false,
             notifier: Notifier::default(),
             told: NEVER,

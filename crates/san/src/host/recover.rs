@@ -110,7 +110,7 @@ impl Host {
 
     fn on_deadline(&mut self, now: Time, place: IoPlace, tag: Tag, out: &mut Vec<HostOut>) {
         let Some(io) = self.ios.get(place).filter(|io| io.tag == tag && io.stage == Stage::Sent) else { return };
-        let deadline = io.heard + self.patience(io.session, io.losses);
+        let deadline = io.heard + self.send_timeout(io.session, io.losses);
         if deadline > now {
             return self.timers.at(deadline, Later::Deadline(place, tag));
         }
@@ -119,7 +119,7 @@ impl Host {
     }
 
     /// Returns the timeout of a command with `losses` unanswered sends.
-    fn patience(&self, session: u32, losses: u8) -> Span {
+    fn send_timeout(&self, session: u32, losses: u8) -> Span {
         let HostConfig { probe, timeout, timeout_min, .. } = self.config;
         if let Some(floor) = timeout_min {
             let seen = self.sessions[session].round_trip.timeout();
@@ -138,7 +138,7 @@ impl Host {
             let deadline = now + self.config.timeout_min.map_or(first, |floor| floor.min(first));
             self.timers.watch(deadline, place, tag);
         } else {
-            let deadline = now + self.patience(session, losses);
+            let deadline = now + self.send_timeout(session, losses);
             self.timers.at(deadline, Later::Deadline(place, tag));
         }
     }

@@ -134,7 +134,7 @@ pub enum Work {
     /// An interrupt's handler.
     Interrupt,
     /// A poll that finds completions.
-    Look,
+    Poll,
     /// Completion of a command.
     Completion {
         /// The command.
@@ -154,7 +154,7 @@ impl Work {
             Work::Submission(_) => "submission",
             Work::Doorbell => "doorbell",
             Work::Interrupt => "interrupt",
-            Work::Look => "poll",
+            Work::Poll => "poll",
             Work::Completion { .. } => "completion",
             Work::ContextSwitch { .. } => "context_switch",
         }
@@ -224,7 +224,7 @@ impl Stack {
         match work {
             Work::Submission(command) => self.gather(now, number, command, out),
             Work::Doorbell => self.rung(number, out),
-            Work::Interrupt | Work::Look => self.look(number, out),
+            Work::Interrupt | Work::Poll => self.poll(number, out),
             Work::Completion { ticket } => match self.config.notice {
                 Notice::Interrupt { context_switch, .. } => {
                     out.push(StackOut::Run {
@@ -305,7 +305,7 @@ impl Stack {
     fn notice(&mut self, number: u32, out: &mut Vec<StackOut>) {
         let (work, span) = match self.config.notice {
             Notice::Interrupt { handler, .. } => (Work::Interrupt, handler),
-            Notice::Poll { look } => (Work::Look, look),
+            Notice::Poll { look } => (Work::Poll, look),
         };
         let core = self.core(number);
         core.interrupt_at = None;
@@ -314,7 +314,7 @@ impl Stack {
     }
 
     /// Takes all completions there are; their slots are free at once.
-    fn look(&mut self, number: u32, out: &mut Vec<StackOut>) {
+    fn poll(&mut self, number: u32, out: &mut Vec<StackOut>) {
         let span = self.config.completion;
         let core = self.core(number);
         core.is_looking = false;

@@ -160,7 +160,7 @@ impl<P: Payload> Engine<P> {
     }
 
     fn grant_piece(&mut self, now: Time, number: u32, out: &mut Vec<EngineOut<P>>) {
-        let at = now + self.config.patience;
+        let at = now + self.config.grant_timeout;
         let piece = &mut self.pieces[number as usize];
         piece.grants += 1;
         piece.deadline = Some(at);

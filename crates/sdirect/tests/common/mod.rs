@@ -21,7 +21,7 @@ pub fn config(devices: usize) -> EngineConfig {
         commands_max: 64,
         targets_max: 4,
         remembered: 16,
-        patience: Span::us(10),
+        grant_timeout: Span::us(10),
         grants_max: 50,
     }
 }

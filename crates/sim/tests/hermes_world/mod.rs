@@ -56,7 +56,7 @@ const BUSY: Time = Time::ms(40);
 const END: Time = Time::ms(90);
 /// From here on nothing is lost, so that nobody is suspected at the last moment.
 const CLEAR: Time = Time::ms(60);
-const CLIENT_PATIENCE: Span = Span::us(2_000);
+const CLIENT_TIMEOUT: Span = Span::us(2_000);
 
 /// What happens at an instant.
 #[derive(Clone, Copy, Debug)]
@@ -198,7 +198,7 @@ impl World {
             self.after(at + span, Happening::Heal(server));
         }
     }
-    /// A server, when and for how long: shorter than the patience of the control plane, and much
+    /// A server, when and for how long: shorter than the timeout of the control plane, and much
     /// longer.
     fn fault(&mut self) -> (usize, Span, Span) {
         let server = self.stream.below(SERVERS.len() as u64) as usize;
@@ -362,7 +362,7 @@ impl World {
         };
         let span = self.us(1, 60);
         self.after(span, Happening::Request { server, request: id });
-        self.after(CLIENT_PATIENCE, Happening::GiveUp { request: id });
+        self.after(CLIENT_TIMEOUT, Happening::GiveUp { request: id });
     }
     fn request(&mut self, server: usize, id: u64) {
         let Some(request) = self.requests.get(&id).copied() else { return };

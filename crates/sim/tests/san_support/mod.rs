@@ -189,7 +189,7 @@ pub fn windows() -> Sharing {
 }
 
 /// DCQCN over priority flow control with small thresholds.
-pub fn paced(hole_patience: Span) -> Sharing {
+pub fn paced(reorder_timeout: Span) -> Sharing {
     let dcqcn = Dcqcn {
         mtu: Bytes::new(1_024),
         mark_from: Bytes::new(12_500),
@@ -206,7 +206,7 @@ pub fn paced(hole_patience: Span) -> Sharing {
         additive_bps: 100_000_000,
         hyper_bps: 1_000_000_000,
     };
-    Sharing::Paced(PacedConfig { dcqcn, hole_patience })
+    Sharing::Paced(PacedConfig { dcqcn, reorder_timeout })
 }
 
 /// The same network, whose sessions share it so.

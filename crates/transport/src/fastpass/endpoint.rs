@@ -248,8 +248,8 @@ impl Endpoint {
             backlog.asked = backlog.asked.max(backlog.allocated) + want;
             if backlog.unanswered() > 0 {
                 counts.push((target, backlog.asked as u16));
-                let patience = self.config.timeout * (1 << backlog.timeouts.min(BACKOFF_MAX));
-                self.timers.set(target.0, now + patience);
+                let timeout = self.config.timeout * (1 << backlog.timeouts.min(BACKOFF_MAX));
+                self.timers.set(target.0, now + timeout);
             }
         }
         counts

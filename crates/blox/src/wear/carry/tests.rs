@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 const PAGES: u64 = 10;
 const CONFIG: CarrierConfig =
-    CarrierConfig { pages: PAGES, batch: 3, attempts_max: 2, depth: 2, patience: Span::us(100) };
+    CarrierConfig { pages: PAGES, batch: 3, attempts_max: 2, depth: 2, wait_max: Span::us(100) };
 const ONE: VssdId = VssdId(4);
 const OTHER: VssdId = VssdId(7);
 const BYSTANDER: VssdId = VssdId(9);

@@ -223,7 +223,7 @@ impl<V: Value> Client<V> {
     }
 
     /// Checks the slots of a bucket from `next` on for the task's key.
-    fn look(
+    fn probe(
         &mut self,
         now: Time,
         task: usize,
@@ -259,7 +259,7 @@ impl<V: Value> Client<V> {
         let (purpose, bucket, place) = found;
         match object.filter(|object| object.key == self.tasks[task].key) {
             Some(object) => self.on_present(now, task, purpose, bucket, place, object, out),
-            None => self.look(now, task, purpose, bucket, place + 1, out),
+            None => self.probe(now, task, purpose, bucket, place + 1, out),
         }
     }
 
@@ -355,7 +355,7 @@ impl<V: Value> Client<V> {
             Why::Invalidate { ref bucket, next } => {
                 self.counters.invalidations += 1;
                 self.take_out(&swap, out);
-                self.look(now, task, Purpose::Invalidate, bucket.clone(), next, out);
+                self.probe(now, task, Purpose::Invalidate, bucket.clone(), next, out);
             }
         }
     }
@@ -437,7 +437,7 @@ impl<V: Value> Client<V> {
         };
         let step = std::mem::replace(&mut self.tasks[task].step, Step::Deciding(Default::default()));
         match (step, answer) {
-            (Step::Bucket(purpose), PoolAnswer::Slots(bucket)) => self.look(now, task, purpose, bucket, 0, out),
+            (Step::Bucket(purpose), PoolAnswer::Slots(bucket)) => self.probe(now, task, purpose, bucket, 0, out),
             (Step::Object { purpose, bucket, place }, PoolAnswer::Object(object)) => {
                 self.on_object(now, task, (purpose, bucket, place), object, out);
             }

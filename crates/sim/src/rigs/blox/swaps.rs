@@ -67,7 +67,7 @@ impl Swaps {
             batch: plan.vssd.swap_batch,
             attempts_max: SWAP_ATTEMPTS,
             depth: dies,
-            patience: plan.vssd.swap_wait_max,
+            wait_max: plan.vssd.swap_wait_max,
         };
         let carrier = SwapCarrier::new(config).map_err(BuildError::of)?;
         let (held, underway) = (BTreeMap::new(), BTreeMap::new());
@@ -170,7 +170,7 @@ impl BloxRig {
         self.settle(context);
     }
 
-    /// A carrier's patience may be over.
+    /// A carrier may have waited long enough.
     pub(super) fn wake_carrier(&mut self, server: usize, context: Now<'_, '_>) {
         let Some(swaps) = &mut self.swaps else { return };
         let Some(out) = swaps.carriers[server].wake(context.now) else { return };

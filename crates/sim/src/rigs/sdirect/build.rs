@@ -30,7 +30,7 @@ fn engine_config(plan: &SDirect, nic: &Nic) -> EngineConfig {
         targets_max: plan.machine.devices.max(1) as usize,
         // A client that waits for so many answers has forgotten none of them.
         remembered: nic.commands_max as usize,
-        patience: nic.grant_timeout,
+        grant_timeout: nic.grant_timeout,
         grants_max: nic.grants_max,
     }
 }

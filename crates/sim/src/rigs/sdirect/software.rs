@@ -120,6 +120,6 @@ pub(super) fn work_of(work: &Work) -> Option<u32> {
     match work {
         Work::Submission(command) => Some(command.ticket),
         Work::Completion { ticket } | Work::ContextSwitch { ticket } => Some(*ticket),
-        Work::Doorbell | Work::Interrupt | Work::Look => None,
+        Work::Doorbell | Work::Interrupt | Work::Poll => None,
     }
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 /// The style of a series.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Look {
+pub(crate) struct Style {
     /// `#rrggbb`.
     pub colour: String,
     /// Lengths of strokes and gaps; none is a full line.
@@ -36,30 +36,30 @@ struct Named {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawLooks {
+struct RawStyles {
     named: Vec<Named>,
-    other: Vec<Look>,
+    other: Vec<Style>,
 }
 
 /// All styles.
 #[derive(Debug)]
-pub(crate) struct Looks {
-    named: BTreeMap<String, (String, Look)>,
-    other: Vec<Look>,
+pub(crate) struct Styles {
+    named: BTreeMap<String, (String, Style)>,
+    other: Vec<Style>,
 }
 
-impl Looks {
+impl Styles {
     /// Those built into the program.
     ///
     /// # Panics
     /// When that file is broken; a test reads it.
-    pub(crate) fn built_in() -> Looks {
-        let raw: RawLooks =
-            toml::from_str(include_str!("../../assets/looks.toml")).expect("the built-in looks.toml is broken");
-        let look = |named: Named| {
-            (named.id, (named.name, Look { colour: named.colour, dash: named.dash, shape: named.shape }))
+    pub(crate) fn built_in() -> Styles {
+        let raw: RawStyles =
+            toml::from_str(include_str!("../../assets/styles.toml")).expect("the built-in styles.toml is broken");
+        let style = |named: Named| {
+            (named.id, (named.name, Style { colour: named.colour, dash: named.dash, shape: named.shape }))
         };
-        Looks { named: raw.named.into_iter().map(look).collect(), other: raw.other }
+        Styles { named: raw.named.into_iter().map(style).collect(), other: raw.other }
     }
 
     /// The name that readers see.
@@ -67,24 +67,24 @@ impl Looks {
         self.named.get(id).map_or(id, |(name, _)| name)
     }
 
-    /// The looks of all `series` of one figure: no colour comes twice. A look that has a name keeps
+    /// The styles of all `series` of one figure: no colour comes twice. A style with a name keeps
     /// its colour, unless a series before it has the same one.
-    pub(crate) fn of(&self, series: &[String]) -> Vec<Look> {
-        let named = |id: &String| self.named.get(id).map(|(_, look)| look);
-        let reserved: Vec<&str> = series.iter().filter_map(named).map(|look| &*look.colour).collect();
-        let is_free = |look: &Look| !reserved.contains(&&*look.colour);
-        let own = self.other.iter().filter(|look| is_free(look)).cloned();
+    pub(crate) fn of(&self, series: &[String]) -> Vec<Style> {
+        let named = |id: &String| self.named.get(id).map(|(_, style)| style);
+        let reserved: Vec<&str> = series.iter().filter_map(named).map(|style| &*style.colour).collect();
+        let is_free = |style: &Style| !reserved.contains(&&*style.colour);
+        let own = self.other.iter().filter(|style| is_free(style)).cloned();
         let shapes = self.other.iter().cycle();
-        let made = (0u32..).zip(shapes).map(|(index, look)| Look { colour: made(index), ..look.clone() });
-        let mut others = own.chain(made.filter(|look| is_free(look)));
+        let made = (0u32..).zip(shapes).map(|(index, style)| Style { colour: made(index), ..style.clone() });
+        let mut others = own.chain(made.filter(|style| is_free(style)));
         let mut used = BTreeSet::new();
-        let mut look = |id: &String| {
-            let found = named(id).filter(|look| !used.contains(&look.colour)).cloned();
-            let look = found.or_else(|| others.find(|look| !used.contains(&look.colour)))?;
-            used.insert(look.colour.clone());
-            Some(look)
+        let mut style = |id: &String| {
+            let found = named(id).filter(|style| !used.contains(&style.colour)).cloned();
+            let style = found.or_else(|| others.find(|style| !used.contains(&style.colour)))?;
+            used.insert(style.colour.clone());
+            Some(style)
         };
-        series.iter().filter_map(&mut look).collect()
+        series.iter().filter_map(&mut style).collect()
     }
 }
 
@@ -108,32 +108,32 @@ mod tests {
 
     #[test]
     fn a_design_looks_alike_wherever_it_occurs_and_others_differ_from_one_another() {
-        let looks = Looks::built_in();
+        let styles = Styles::built_in();
         let names = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
-        assert_eq!(looks.of(&names(&["cxl", "edm"]))[1], looks.of(&names(&["x", "edm", "dctcp"]))[1]);
-        let unnamed = looks.of(&names(&["x=1", "x=2", "x=3"]));
+        assert_eq!(styles.of(&names(&["cxl", "edm"]))[1], styles.of(&names(&["x", "edm", "dctcp"]))[1]);
+        let unnamed = styles.of(&names(&["x=1", "x=2", "x=3"]));
         assert!(unnamed[0] != unnamed[1] && unnamed[1] != unnamed[2]);
-        assert_eq!((looks.name("dcqcn"), looks.name("x=1")), ("PFC + DCQCN", "x=1"));
+        assert_eq!((styles.name("dcqcn"), styles.name("x=1")), ("PFC + DCQCN", "x=1"));
     }
 
     #[test]
     fn no_two_series_of_a_figure_share_a_colour() {
-        let looks = Looks::built_in();
+        let styles = Styles::built_in();
         let designs = ["vdc", "coordinated-io", "rackblox-software", "rackblox", "edm", "dctcp"];
         let many = (0..300).map(|number| format!("x={number}"));
         let ids: Vec<String> = designs.map(str::to_owned).into_iter().chain(many).collect();
-        let found = looks.of(&ids);
-        let colours: BTreeSet<&str> = found.iter().map(|look| &*look.colour).collect();
+        let found = styles.of(&ids);
+        let colours: BTreeSet<&str> = found.iter().map(|style| &*style.colour).collect();
         assert_eq!((found.len(), colours.len()), (ids.len(), ids.len()));
-        let of_a_figure = looks.of(&ids[..4]);
-        assert_eq!(of_a_figure[3].colour, looks.named["rackblox"].1.colour, "a name keeps its colour");
+        let of_a_figure = styles.of(&ids[..4]);
+        assert_eq!(of_a_figure[3].colour, styles.named["rackblox"].1.colour, "a name keeps its colour");
     }
 
     #[test]
     fn every_span_of_a_record_has_a_look() {
-        let looks = Looks::built_in();
+        let styles = Styles::built_in();
         for kind in record::SpanKind::ALL {
-            assert!(looks.named.contains_key(kind.name()), "{}", kind.name());
+            assert!(styles.named.contains_key(kind.name()), "{}", kind.name());
         }
     }
 }
