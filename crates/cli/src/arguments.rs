@@ -32,12 +32,16 @@ pub struct Arguments {
 /// The command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Write a commented experiment file to start from
+    Init(InitArguments),
     /// Print the plan of an experiment file, with every default, its hash and its warnings
     Check(CheckArguments),
     /// Play an experiment file of one point
     Run(RunArguments),
     /// Play every point of an experiment file on all cores; goes on where it was stopped
     Sweep(SweepArguments),
+    /// Show what differs between runs of the same arrivals, with an interval over seeds
+    Compare(CompareArguments),
     /// Play the published experiments that are shipped, and give a verdict on each claim
     Reproduce(ReproduceArguments),
     /// Search the parameters that a paper does not print for values at which its claims hold
@@ -109,6 +113,36 @@ pub struct OutputArguments {
     /// Replace the folder if it is there, and holds results of rackweave
     #[arg(long)]
     pub force: bool,
+}
+
+/// `rackweave init`
+#[derive(Debug, Args)]
+pub struct InitArguments {
+    /// The kind of experiment
+    #[arg(value_enum)]
+    pub scene: Scene,
+    /// The file to write, `-` for the standard output. `SCENE.toml` when not given
+    pub file: Option<PathBuf>,
+    /// Replace the file if it is there
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Kinds of experiments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Scene {
+    /// Messages between nodes around a switch: EDM and its rivals
+    Messages,
+    /// Volumes on storage servers: RackBlox
+    Volumes,
+    /// Years of wear, without requests: RackBlox
+    Wear,
+    /// Hosts and drives on a storage network
+    San,
+    /// Devices of one machine: S-Direct
+    Devices,
+    /// A key-value store on flash: Scalio
+    KeyValue,
 }
 
 /// `rackweave check`
@@ -209,6 +243,77 @@ pub struct SweepArguments {
     /// (`--index $SLURM_ARRAY_TASK_ID/8`), all into one folder
     #[arg(long, value_name = "I/N", conflicts_with = "force")]
     pub index: Option<Share>,
+}
+
+/// `rackweave compare`
+#[derive(Debug, Args)]
+pub struct CompareArguments {
+    /// Folders of runs; the folder of a sweep stands for all its points. The first run is compared
+    /// with each of the others. With --vary, one experiment file
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// Play the experiment file with each of these values, and compare the runs:
+    /// `--vary workload.load=0.2,0.4`. Repeated: every combination
+    #[arg(long, value_name = "KEY=A,B")]
+    pub vary: Vec<Variation>,
+    /// Run at this size: `quick`, `judged` or `paper`. The file's own size when not given
+    #[arg(long, requires = "vary")]
+    pub scale: Option<Scale>,
+    /// Change a value of the file for all variants. May be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "vary")]
+    pub settings: Vec<Setting>,
+    /// The seeds of the variants.
+    #[command(flatten)]
+    pub seeds: SeedArguments,
+    /// The results of the variants.
+    #[command(flatten)]
+    pub output: OutputArguments,
+    /// Begin even where there are more requests than can be played in days
+    #[arg(long, requires = "vary")]
+    pub long: bool,
+    /// Points at a time; as many as there are cores when not given
+    #[arg(long, value_name = "N", value_parser = jobs, requires = "vary")]
+    pub jobs: Option<usize>,
+    /// Compare runs of different arrivals, each with its own requests
+    #[arg(long)]
+    pub unpaired: bool,
+    /// Show all spans and metrics too
+    #[arg(long)]
+    pub all: bool,
+    /// Form of the output; json and csv have every value
+    #[arg(long, value_enum, default_value_t = Form::Table)]
+    pub format: Form,
+}
+
+/// Forms of a result on the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// An aligned table.
+    Table,
+    /// A list of objects.
+    Json,
+    /// A header, and one value a line.
+    Csv,
+}
+
+/// One `--vary KEY=A,B`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variation {
+    /// The key.
+    pub key: String,
+    /// Its values.
+    pub values: Vec<String>,
+}
+
+impl FromStr for Variation {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Variation, String> {
+        let expected = || "expected KEY=A,B, for instance workload.load=0.2,0.4".to_string();
+        let (key, values) = text.split_once('=').ok_or_else(expected)?;
+        let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
+        let is_whole = !key.trim().is_empty() && values.iter().all(|value| !value.is_empty());
+        if is_whole { Ok(Variation { key: key.trim().into(), values }) } else { Err(expected()) }
+    }
 }
 
 /// `rackweave settle`

@@ -6,6 +6,7 @@ mod attack;
 mod campaign;
 mod check;
 mod claims;
+mod compare;
 mod describe;
 mod disk;
 mod estimate;
@@ -13,6 +14,7 @@ mod experiments;
 mod fabric;
 mod failure;
 mod fit;
+mod init;
 mod interrupt;
 mod judged;
 mod labels;
@@ -22,6 +24,7 @@ mod play;
 mod precondition;
 mod progress;
 mod reproduce;
+mod results;
 mod run;
 mod seeds;
 mod settle;
@@ -49,9 +52,11 @@ fn main() -> ExitCode {
 
 fn dispatch(command: Command) -> Result<(), Failure> {
     match command {
+        Command::Init(arguments) => init::init(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Sweep(arguments) => sweep::sweep(&arguments),
+        Command::Compare(arguments) => compare::compare(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Settle(arguments) => settle::settle(&arguments),
         Command::Claims(arguments) => claims::claims(&arguments),

@@ -26,6 +26,25 @@ fn the_smallest_file_of_each_scene_is_accepted_and_runs() {
     }
 }
 
+/// A newcomer's first files run as they are, have nothing to warn of, and are not replaced.
+#[test]
+fn the_starter_of_each_scene_runs_without_a_warning() {
+    for scene in ["messages", "volumes", "wear", "san", "devices", "key-value"] {
+        let home = Home::new();
+        let file = format!("{scene}.toml");
+        let out = home.run(&format!("init {scene}"));
+        assert_eq!(out, format!("{file}\nnext       rackweave run {file}\n"));
+        assert_eq!(home.run(&format!("init {scene} -")), home.text(&file));
+        home.say(&format!("init {scene}")).refused(2, &[&file, "exists", "--force"]);
+        home.run(&format!("init {scene} --force"));
+        let out = home.run(&format!("run {file} --out out"));
+        assert!(!out.contains("warning"), "{scene}: {out}");
+        assert!(scene == "wear" || out.contains(" 0 timed out, 0 rejected, 0 lost"), "{scene}: {out}");
+    }
+    Home::new().say("init rack").refused(2, &["rack", "key-value"]);
+    Home::new().say("init san gone/a.toml").refused(2, &["gone/a.toml"]);
+}
+
 /// More links at one switch than a header can name.
 #[test]
 fn a_plan_of_which_nothing_can_be_built_is_bad_input_and_leaves_no_folder() {

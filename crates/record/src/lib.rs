@@ -43,7 +43,7 @@ pub use ledger::{Audit, Entry, Ledger, Place, Settled};
 pub use pool::Pool;
 pub use read::{Part, ReadError, read_part, read_parts, read_spans};
 pub use row::{Discard, Outcome, Row, Sink, SinkError, SpanKind, Spans};
-pub use seeds::{MergeError, interval_95};
+pub use seeds::{MergeError, interval_95, student_t_975};
 pub use steady::Transient;
 pub use summarize::{ALL_OPERATIONS, RunFacts, RunIdentity, Summarizer};
 pub use summary::{Counts, Load, Statistics, Summary, summary_json};

@@ -272,7 +272,7 @@ const STUDENT_T_975: [f64; 30] = [
 const NORMAL_975: f64 = 1.959_964;
 
 /// Returns the 0.975 quantile of Student's t with `degrees` (at least one) degrees of freedom.
-fn student_t_975(degrees: usize) -> f64 {
+pub fn student_t_975(degrees: usize) -> f64 {
     STUDENT_T_975.get(degrees - 1).copied().unwrap_or_else(|| student_t_975_expansion(degrees as f64))
 }
 

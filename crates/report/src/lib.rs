@@ -18,6 +18,7 @@ mod verdict;
 
 pub mod bindings;
 pub mod claims;
+pub mod compare;
 pub mod figure;
 pub mod measure;
 pub mod page;

@@ -1,0 +1,109 @@
+//! Results of a run, read back from its folder.
+
+use crate::failure::{Failure, bad_input};
+use record::{Row, Summary, read_part};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// A run in its folder: `summary.json`, and `seed-N/` with records.
+#[derive(Clone, Debug)]
+pub struct Run {
+    folder: PathBuf,
+    summary: Summary,
+}
+
+impl Run {
+    /// Opens the folder of one run.
+    pub fn open(folder: &Path) -> Result<Run, Failure> {
+        let summary = summary(&folder.join("summary.json")).map_err(|reason| wrong(folder, &reason))?;
+        Ok(Run { folder: folder.into(), summary })
+    }
+
+    /// Opens a run, or all points of a sweep in their order.
+    pub fn all_below(folder: &Path) -> Result<Vec<Run>, Failure> {
+        let points = folder.join("points");
+        if !points.is_dir() {
+            return Run::open(folder).map(|run| vec![run]);
+        }
+        let mut folders = Vec::new();
+        for entry in fs::read_dir(&points).map_err(|error| bad_input(format!("{}: {error}", points.display())))? {
+            folders.push(entry.map_err(|error| bad_input(format!("{}: {error}", points.display())))?.path());
+        }
+        if let Some(unfinished) = folders.iter().find(|path| name_of(path).ends_with(".unfinished")) {
+            let place = unfinished.display();
+            return Err(bad_input(format!("{place}: this point is not finished; `rackweave sweep --resume` goes on")));
+        }
+        folders.sort();
+        folders.iter().map(|folder| Run::open(folder)).collect()
+    }
+
+    /// The folder, as it was given.
+    pub fn name(&self) -> String {
+        self.folder.display().to_string()
+    }
+
+    /// The seeds that were run.
+    pub fn seeds(&self) -> impl Iterator<Item = u64> + '_ {
+        self.summary.seeds.iter().copied()
+    }
+
+    /// The summary of one seed.
+    pub fn summary_of(&self, seed: u64) -> Result<Summary, Failure> {
+        let path = self.seed(seed).join("summary.json");
+        summary(&path).map_err(|reason| bad_input(format!("{}: {reason}", path.display())))
+    }
+
+    /// Passes the rows of a seed to `each`, a part at a time.
+    pub fn each_part(&self, seed: u64, each: &mut dyn FnMut(&[Row])) -> Result<(), Failure> {
+        for part in self.parts(seed)? {
+            let place = part.display().to_string();
+            let file = File::open(&part).map_err(|error| bad_input(format!("{place}: {error}")))?;
+            each(&read_part(&place, &file).map_err(bad_input)?.rows);
+        }
+        Ok(())
+    }
+
+    fn seed(&self, seed: u64) -> PathBuf {
+        self.folder.join(format!("seed-{seed}"))
+    }
+
+    /// The parts of a seed's records, in their order.
+    fn parts(&self, seed: u64) -> Result<Vec<PathBuf>, Failure> {
+        let records = self.seed(seed).join("records");
+        let place = records.display();
+        let Ok(entries) = fs::read_dir(&records) else {
+            return Err(bad_input(format!("{place}: there are no records; a sweep with --no-records keeps none")));
+        };
+        let mut parts: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        parts.retain(|part| part.extension().is_some_and(|extension| extension == "parquet"));
+        parts.sort();
+        if parts.is_empty() {
+            return Err(bad_input(format!("{place}: there are no records")));
+        }
+        Ok(parts)
+    }
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn summary(path: &Path) -> Result<Summary, String> {
+    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    serde_json::from_str(&text).map_err(|error| format!("not a summary of this version of rackweave: {error}"))
+}
+
+/// Why a folder is not that of a run.
+fn wrong(folder: &Path, reason: &str) -> Failure {
+    let place = folder.display();
+    let has = |name: &str| folder.join(name).exists();
+    bad_input(if !folder.is_dir() {
+        format!("{place}: there is no such folder")
+    } else if has("summary.json") {
+        format!("{place}/summary.json: {reason}")
+    } else if has("plan.toml") {
+        format!("{place}: the run did not finish: it has a plan and no summary.json")
+    } else {
+        format!("{place}: no run: a run has summary.json and seed-N/records")
+    })
+}
