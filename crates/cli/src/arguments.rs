@@ -209,6 +209,9 @@ pub struct RunArguments {
     /// Rows in a part of the records: the most that is lost when the program is killed
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = rows_per_part)]
     pub rows_per_part: usize,
+    /// Form of the results on the screen
+    #[arg(long, value_enum, default_value_t = Form::Table)]
+    pub format: Form,
 }
 
 /// `rackweave sweep`
@@ -243,6 +246,9 @@ pub struct SweepArguments {
     /// (`--index $SLURM_ARRAY_TASK_ID/8`), all into one folder
     #[arg(long, value_name = "I/N", conflicts_with = "force")]
     pub index: Option<Share>,
+    /// Form of the results on the screen
+    #[arg(long, value_enum, default_value_t = Form::Table)]
+    pub format: Form,
 }
 
 /// `rackweave compare`

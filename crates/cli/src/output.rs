@@ -93,8 +93,12 @@ pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Failure> {
 
 /// Writes `value` as indented JSON.
 pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::Failed(error.to_string()))?;
-    write(path, text + "\n")
+    write(path, json(value))
+}
+
+/// `value` as indented JSON.
+pub fn json(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).expect("results have texts as keys") + "\n"
 }
 
 /// A hidden neighbour of `path`, for what is not finished.

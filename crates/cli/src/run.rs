@@ -1,12 +1,12 @@
 //! `rackweave run`: one point.
 
-use crate::arguments::RunArguments;
+use crate::arguments::{Form, RunArguments};
 use crate::estimate;
 use crate::failure::{Failure, bad_input, print};
 use crate::interrupt;
 use crate::labels;
 use crate::load;
-use crate::output::{self, Marker};
+use crate::output::{self, Marker, json};
 use crate::play::{self, Playing, Task};
 use plan::{DesignName, Plan};
 use record::{Availability, Statistics, Summary};
@@ -39,7 +39,11 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let summary = played.inspect_err(|failure| discard_if_refused(&root, failure))?.map(|played| played.summary);
     if let Some(summary) = &summary {
         meter.point_done(&task.name, summary, began.elapsed());
-        print(&format!("{}results    {}\n", facts(summary), root.display()))?;
+        print(&match arguments.format {
+            Form::Json => json(summary),
+            Form::Csv => report::points::csv(&[(task.name.clone(), summary)]),
+            Form::Table => format!("{}results    {}\n", facts(summary), root.display()),
+        })?;
     }
     interrupt::outcome(&root)?;
     match summary {

@@ -6,13 +6,13 @@
 //! DIR/points/000-load=0.2/    one a point, as in `play`; called `.unfinished` until it is whole
 //! ```
 
-use crate::arguments::{Share, SweepArguments};
+use crate::arguments::{Form, Share, SweepArguments};
 use crate::campaign::play_all;
 use crate::failure::{Failure, bad_input, print};
 use crate::interrupt;
 use crate::labels;
 use crate::load;
-use crate::output::{self, Marker, write_json};
+use crate::output::{self, Marker, json, write_json};
 use crate::play::{self, Playing, Task};
 use record::{Keep, ParquetWriter, Summary};
 use sha2::{Digest, Sha256};
@@ -38,7 +38,8 @@ pub fn sweep(arguments: &SweepArguments) -> Result<(), Failure> {
     let table = Table::read(&root, &tasks);
     table.write()?;
     let partial = played?.iter().flatten().filter(|played| played.summary.partial).count();
-    print(&table.facts(tasks.len() - left.len(), partial))?;
+    let names: Vec<String> = tasks.iter().map(|task| task.name.clone()).collect();
+    print(&table.facts(arguments.format, &names, tasks.len() - left.len(), partial))?;
     interrupt::outcome(&root)?;
     match partial {
         0 => Ok(()),
@@ -150,15 +151,23 @@ impl Table {
         write_json(&self.path, &self.lock().present())
     }
 
-    fn facts(&self, before: usize, partial: usize) -> String {
+    /// The results of the finished points, and how many there are.
+    fn facts(&self, form: Form, names: &[String], before: usize, partial: usize) -> String {
         let state = self.lock();
-        let (done, all) = (state.present().len(), state.summaries.len());
-        let warned = state.present().iter().filter(|summary| !summary.warnings.is_empty()).count();
-        format!(
-            "{done} of {all} points are finished ({before} were before, or belong to others); {partial} were cut short; \
-             {warned} carry warnings\nresults    {}\n",
-            self.path.display()
-        )
+        let named = names.iter().zip(&state.summaries);
+        let points: Vec<(String, &Summary)> =
+            named.filter_map(|(name, summary)| Some((name.clone(), summary.as_ref()?))).collect();
+        let (done, all) = (points.len(), state.summaries.len());
+        match form {
+            Form::Json => json(&state.present()),
+            Form::Csv => report::points::csv(&points),
+            Form::Table => format!(
+                "{}\n{done} of {all} points are finished ({before} were before, or belong to others); {partial} were cut \
+                 short\nresults    {}\n",
+                report::points::text(&points),
+                self.path.display()
+            ),
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {

@@ -18,7 +18,12 @@ fn points(home: &Home) -> Vec<Summary> {
 fn a_sweep_leaves_a_folder_for_each_point_and_a_table_in_order() {
     let home = home();
     let out = home.run("sweep a.toml --out out --jobs 2");
-    assert!(out.starts_with("4 of 4 points are finished"), "{out}");
+    assert!(out.contains("\n4 of 4 points are finished"), "{out}");
+    let lines: Vec<&str> = out.lines().collect();
+    assert!(lines[0].starts_with("point ") && lines[1].starts_with("design.name=edm workload.load=0.2"), "{out}");
+    // All, reads and writes of four points; each point is named once.
+    assert_eq!(lines.iter().take_while(|line| !line.starts_with("warning")).count(), 13, "{out}");
+    assert_eq!(out.matches("design.name=").count(), 4, "{out}");
     let folders =
         ["000-design=edm,load=0.2", "001-design=edm,load=0.5", "002-design=cxl,load=0.2", "003-design=cxl,load=0.5"];
     assert_eq!(home.entries("out/points"), folders);
@@ -32,6 +37,26 @@ fn a_sweep_leaves_a_folder_for_each_point_and_a_table_in_order() {
     // But for the columns of its labels.
     let rows = |folder: &str| home.rows(&format!("{folder}/seed-1/records"));
     assert_eq!(rows("alone"), rows("out/points/002-design=cxl,load=0.2"), "a point is what a run is");
+}
+
+#[test]
+fn results_are_shown_in_the_form_that_is_asked_for() {
+    let home = home();
+    let csv = home.run("sweep a.toml --out out --format csv");
+    let mean = |name: &str, operation: &str| {
+        let line = csv.lines().find(|line| line.starts_with(name) && line.contains(operation)).unwrap();
+        let place = csv.lines().next().unwrap().split(',').position(|column| column == "mean_ns").unwrap();
+        line.split(',').nth(place).unwrap().parse::<f64>().unwrap()
+    };
+    let summaries = points(&home);
+    assert_eq!(mean("design.name=cxl workload.load=0.2", ",read,"), summaries[2].latency_ns["read"].mean);
+    let json: Vec<Summary> = serde_json::from_str(&home.run("sweep a.toml --out out --format json")).unwrap();
+    assert_eq!(json, summaries);
+    let one = "run a.toml --set design.name=cxl --set workload.load=0.2 --out one";
+    let json: Summary = serde_json::from_str(&home.run(&format!("{one} --format json"))).unwrap();
+    assert_eq!(json, home.summary("one/summary.json"));
+    let csv = home.run(&format!("{one} --force --format csv"));
+    assert_eq!(csv.lines().count(), 4, "{csv}");
 }
 
 #[test]
@@ -70,10 +95,10 @@ fn another_sweep_does_not_go_into_the_same_folder() {
 #[test]
 fn machines_share_a_sweep_by_index() {
     let home = home();
-    assert!(home.run("sweep a.toml --out out --index 1/3").starts_with("1 of 4 points"));
+    assert!(home.run("sweep a.toml --out out --index 1/3").contains("\n1 of 4 points"));
     assert_eq!(home.entries("out/points"), ["001-design=edm,load=0.5"]);
-    assert!(home.run("sweep a.toml --out out --index 0/3").starts_with("3 of 4 points"));
-    assert!(home.run("sweep a.toml --out out --index 2/3").starts_with("4 of 4 points"));
+    assert!(home.run("sweep a.toml --out out --index 0/3").contains("\n3 of 4 points"));
+    assert!(home.run("sweep a.toml --out out --index 2/3").contains("\n4 of 4 points"));
     home.run("sweep a.toml --out whole");
     assert_eq!(home.files("out"), home.files("whole"));
     // All at once.

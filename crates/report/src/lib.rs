@@ -22,6 +22,7 @@ pub mod compare;
 pub mod figure;
 pub mod measure;
 pub mod page;
+pub mod points;
 pub mod published;
 pub mod settle;
 pub mod settled;

@@ -21,8 +21,13 @@ pub fn table(results: &[ClaimResult]) -> String {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    let lines: Vec<String> = table.lines().map(|line| line.trim().to_owned()).collect();
-    format!("{}\n{}\n{}\n", lines.join("\n"), reasons(results), tally(results)).replace("\n\n\n", "\n\n")
+    format!("{}\n{}\n{}\n", lines_of(&table), reasons(results), tally(results)).replace("\n\n\n", "\n\n")
+}
+
+/// The lines of a table without the space around it.
+pub(crate) fn lines_of(table: &Table) -> String {
+    let lines = table.lines().map(|line| line.strip_prefix(' ').unwrap_or(&line).trim_end().to_owned());
+    lines.collect::<Vec<String>>().join("\n")
 }
 
 fn cells(result: &ClaimResult) -> [String; 7] {

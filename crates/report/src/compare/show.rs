@@ -1,6 +1,7 @@
 //! Comparisons as text for a terminal, and as JSON and CSV for programs.
 
 use super::{Change, Comparison, Difference, Group};
+use crate::table::lines_of;
 use crate::value::show_number;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::fmt::Write;
@@ -25,8 +26,7 @@ pub fn text(comparison: &Comparison, all: bool) -> String {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    let lines: Vec<String> = table.lines().map(|line| line.trim().to_owned()).collect();
-    text + "\n" + &lines.join("\n") + "\n"
+    text + "\n" + &lines_of(&table) + "\n"
 }
 
 /// Whether a reader who asks for no more must see it.
