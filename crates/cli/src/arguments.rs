@@ -40,6 +40,8 @@ pub enum Command {
     Run(RunArguments),
     /// Play every point of an experiment file on all cores; goes on where it was stopped
     Sweep(SweepArguments),
+    /// Show why the slow requests of a run are slow
+    Explain(ExplainArguments),
     /// Show what differs between runs of the same arrivals, with an interval over seeds
     Compare(CompareArguments),
     /// Play the published experiments that are shipped, and give a verdict on each claim
@@ -249,6 +251,31 @@ pub struct SweepArguments {
     /// Form of the results on the screen
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,
+}
+
+/// `rackweave explain`
+#[derive(Debug, Args)]
+pub struct ExplainArguments {
+    /// The folder of a run, or of one point of a sweep
+    pub run: PathBuf,
+    /// The seed; the first of the run when not given
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// How many of the slowest requests to show
+    #[arg(long, value_name = "K", default_value_t = 5, value_parser = worst)]
+    pub worst: usize,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t = ExplainForm::Text)]
+    pub format: ExplainForm,
+}
+
+/// Forms of an explanation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExplainForm {
+    /// Words and tables.
+    Text,
+    /// An object.
+    Json,
 }
 
 /// `rackweave compare`
@@ -526,6 +553,10 @@ impl FromStr for Share {
         let share = Share { index: number(index)?, count: number(count)? };
         if share.index < share.count { Ok(share) } else { Err(expected()) }
     }
+}
+
+fn worst(text: &str) -> Result<usize, String> {
+    number_within(text, 0, 10_000)
 }
 
 fn rows_per_part(text: &str) -> Result<usize, String> {

@@ -11,6 +11,7 @@ mod describe;
 mod disk;
 mod estimate;
 mod experiments;
+mod explain;
 mod fabric;
 mod failure;
 mod fit;
@@ -56,6 +57,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Check(arguments) => check::check(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Sweep(arguments) => sweep::sweep(&arguments),
+        Command::Explain(arguments) => explain::explain(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Settle(arguments) => settle::settle(&arguments),

@@ -19,6 +19,7 @@ mod verdict;
 pub mod bindings;
 pub mod claims;
 pub mod compare;
+pub mod explain;
 pub mod figure;
 pub mod measure;
 pub mod page;
