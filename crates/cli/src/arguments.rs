@@ -42,6 +42,8 @@ pub enum Command {
     Sweep(SweepArguments),
     /// Show why the slow requests of a run are slow
     Explain(ExplainArguments),
+    /// Write the ordered spans of requests as a trace for Perfetto, and as a picture
+    Timeline(TimelineArguments),
     /// Show what differs between runs of the same arrivals, with an interval over seeds
     Compare(CompareArguments),
     /// Play the published experiments that are shipped, and give a verdict on each claim
@@ -276,6 +278,28 @@ pub enum ExplainForm {
     Text,
     /// An object.
     Json,
+}
+
+/// `rackweave timeline`
+#[derive(Debug, Args)]
+pub struct TimelineArguments {
+    /// The folder of a run that was played with `--spans`
+    pub run: PathBuf,
+    /// A request, by its number; may be repeated. The slowest when not given
+    #[arg(long = "request", value_name = "N")]
+    pub requests: Vec<u64>,
+    /// How many of the slowest requests
+    #[arg(long, value_name = "K", default_value_t = 20, value_parser = shown, conflicts_with = "requests")]
+    pub slowest: usize,
+    /// The seed; the first of the run when not given
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// The trace (JSON). `RUN/timeline.json` when not given
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Also draw the requests into this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
 }
 
 /// `rackweave compare`
@@ -553,6 +577,10 @@ impl FromStr for Share {
         let share = Share { index: number(index)?, count: number(count)? };
         if share.index < share.count { Ok(share) } else { Err(expected()) }
     }
+}
+
+fn shown(text: &str) -> Result<usize, String> {
+    number_within(text, 1, 10_000)
 }
 
 fn worst(text: &str) -> Result<usize, String> {

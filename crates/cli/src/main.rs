@@ -31,6 +31,7 @@ mod seeds;
 mod settle;
 mod sweep;
 mod target;
+mod timeline;
 mod trace;
 
 use arguments::{Arguments, Command};
@@ -58,6 +59,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Run(arguments) => run::run(&arguments),
         Command::Sweep(arguments) => sweep::sweep(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Timeline(arguments) => timeline::timeline(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Settle(arguments) => settle::settle(&arguments),

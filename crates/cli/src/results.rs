@@ -1,7 +1,7 @@
 //! Results of a run, read back from its folder.
 
 use crate::failure::{Failure, bad_input};
-use record::{Row, Summary, read_part};
+use record::{Part, ReadError, Row, SpanRow, Summary, read_part, read_spans};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -37,6 +37,22 @@ impl Run {
         folders.iter().map(|folder| Run::open(folder)).collect()
     }
 
+    /// Opens the folder of one run; a sweep of several points is refused.
+    pub fn one(folder: &Path) -> Result<Run, Failure> {
+        let mut runs = Run::all_below(folder)?;
+        match runs.len() {
+            1 => Ok(runs.remove(0)),
+            count => Err(bad_input(format!("{}: a sweep of {count} points; give the folder of one", folder.display()))),
+        }
+    }
+
+    /// The given seed if it was run, or the first that was.
+    pub fn seed_or_first(&self, seed: Option<u64>) -> Result<u64, Failure> {
+        let seeds = &self.summary.seeds;
+        let chosen = seed.or(seeds.first().copied()).filter(|seed| seeds.contains(seed));
+        chosen.ok_or_else(|| bad_input(format!("{}: it has no such seed; its seeds are {seeds:?}", self.name())))
+    }
+
     /// The folder, as it was given.
     pub fn name(&self) -> String {
         self.folder.display().to_string()
@@ -55,10 +71,28 @@ impl Run {
 
     /// Passes the rows of a seed to `each`, a part at a time.
     pub fn each_part(&self, seed: u64, each: &mut dyn FnMut(&[Row])) -> Result<(), Failure> {
-        for part in self.parts(seed)? {
+        let absent = "there are no records; a sweep with --no-records keeps none";
+        self.each_of(seed, "records", absent, read_part, each)
+    }
+
+    /// Passes the kept spans of a seed to `each`, a part at a time.
+    pub fn each_part_of_spans(&self, seed: u64, each: &mut dyn FnMut(&[SpanRow])) -> Result<(), Failure> {
+        let absent = "no spans were kept; `rackweave run --spans slowest:20` keeps those of the 20 slowest requests";
+        self.each_of(seed, "spans", absent, read_spans, each)
+    }
+
+    fn each_of<R>(
+        &self,
+        seed: u64,
+        name: &str,
+        absent: &str,
+        read: impl Fn(&str, &File) -> Result<Part<R>, ReadError>,
+        each: &mut dyn FnMut(&[R]),
+    ) -> Result<(), Failure> {
+        for part in self.parts(seed, name, absent)? {
             let place = part.display().to_string();
             let file = File::open(&part).map_err(|error| bad_input(format!("{place}: {error}")))?;
-            each(&read_part(&place, &file).map_err(bad_input)?.rows);
+            each(&read(&place, &file).map_err(bad_input)?.rows);
         }
         Ok(())
     }
@@ -67,20 +101,14 @@ impl Run {
         self.folder.join(format!("seed-{seed}"))
     }
 
-    /// The parts of a seed's records, in their order.
-    fn parts(&self, seed: u64) -> Result<Vec<PathBuf>, Failure> {
-        let records = self.seed(seed).join("records");
-        let place = records.display();
-        let Ok(entries) = fs::read_dir(&records) else {
-            return Err(bad_input(format!("{place}: there are no records; a sweep with --no-records keeps none")));
-        };
+    /// The parts of a dataset of a seed, in their order.
+    fn parts(&self, seed: u64, name: &str, absent: &str) -> Result<Vec<PathBuf>, Failure> {
+        let folder = self.seed(seed).join(name);
+        let entries = fs::read_dir(&folder).into_iter().flatten();
         let mut parts: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         parts.retain(|part| part.extension().is_some_and(|extension| extension == "parquet"));
         parts.sort();
-        if parts.is_empty() {
-            return Err(bad_input(format!("{place}: there are no records")));
-        }
-        Ok(parts)
+        if parts.is_empty() { Err(bad_input(format!("{}: {absent}", folder.display()))) } else { Ok(parts) }
     }
 }
 

@@ -27,6 +27,7 @@ pub mod points;
 pub mod published;
 pub mod settle;
 pub mod settled;
+pub mod timeline;
 
 pub use file_error::FileError;
 pub use page::{PageInput, Section, page};
