@@ -60,20 +60,14 @@ pub fn host_config(connection: &ConnectionArguments) -> Result<InitiatorConfig, 
     // The same host is the same to reservations whenever it comes.
     host_id.0.copy_from_slice(&Sha256::digest(connection.host.as_bytes())[..16]);
     Ok(InitiatorConfig {
-        host,
-        host_id,
-        subsystem: Nqn::discovery(),
         digests: Digests { header: connection.header_digest, data: connection.data_digest },
-        alignment: 0,
-        ready_max_minus_one: 0,
         flow_control: false,
         admin_entries: ADMIN_ENTRIES,
-        io_queues: 1,
         io_entries: IO_ENTRIES,
-        event_requests: 1,
         keep_alive_ms: KEEP_ALIVE_MS,
         transfer_bytes_max: TRANSFER_BYTES,
         timeout: Span::secs(connection.timeout),
+        ..InitiatorConfig::new(host, host_id, Nqn::discovery())
     })
 }
 

@@ -2,11 +2,9 @@
 
 mod support;
 
-use base::Span;
 use live::{Extent, Host, HostError, Proof, RemoteDisk};
 use nvme::feature::Event;
 use nvme::initiator::{HostEvent, InitiatorConfig};
-use nvme::pdu::Digests;
 use nvme::{HostId, Nqn};
 use std::fs;
 use std::time::Duration;
@@ -34,22 +32,8 @@ fn reload(home: &Home, target: &Target, text: &str) -> String {
 }
 
 fn config(host: &str, subsystem: &str) -> InitiatorConfig {
-    InitiatorConfig {
-        host: Nqn::new(host).expect("a name"),
-        host_id: HostId([host.len() as u8 ^ host.as_bytes()[host.len() - 1]; 16]),
-        subsystem: Nqn::new(subsystem).expect("a name"),
-        digests: Digests { header: false, data: false },
-        alignment: 0,
-        ready_max_minus_one: 0,
-        flow_control: true,
-        admin_entries: 32,
-        io_queues: 1,
-        io_entries: 64,
-        event_requests: 1,
-        keep_alive_ms: 15_000,
-        transfer_bytes_max: 1 << 20,
-        timeout: Span::secs(60),
-    }
+    let host_id = HostId([host.len() as u8 ^ host.as_bytes()[host.len() - 1]; 16]);
+    InitiatorConfig::new(Nqn::new(host).expect("a name"), host_id, Nqn::new(subsystem).expect("a name"))
 }
 
 fn connect(address: &str, host: &str, subsystem: &str) -> Result<RemoteDisk, HostError> {

@@ -2,46 +2,28 @@
 
 mod support;
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::net::TcpStream;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use support::Running;
+use support::{Log, Running};
 
 const SILENT: u64 = 60;
 
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().expect("nobody panics").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Log {
-    /// Lines that tell of silent connections, and how many connections they stand for.
-    fn silent(&self) -> (usize, u64) {
-        let text = String::from_utf8_lossy(&self.0.lock().expect("nobody panics")).into_owned();
-        let lines: Vec<&str> = text.lines().filter(|line| line.contains("no Connect came in time")).collect();
-        let left_out = |line: &str| -> u64 {
-            let (_, number) = line.split_once("left_out=").expect("each line says how many were left out");
-            number.split_whitespace().next().expect("a number").parse().expect("a number")
-        };
-        let told = |line: &&str| left_out(line) + u64::from(line.contains("peer="));
-        (lines.len(), lines.iter().map(told).sum())
-    }
+/// Counts the log lines about silent connections, and the connections that they stand for.
+fn silent(log: &Log) -> (usize, u64) {
+    let text = log.text();
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("no Connect came in time")).collect();
+    let left_out = |line: &str| -> u64 {
+        let (_, number) = line.split_once("left_out=").expect("each line says how many were left out");
+        number.split_whitespace().next().expect("a number").parse().expect("a number")
+    };
+    let told = |line: &&str| left_out(line) + u64::from(line.contains("peer="));
+    (lines.len(), lines.iter().map(told).sum())
 }
 
 #[test]
 fn silent_connections_are_told_of_once_a_second_and_all_of_them_in_the_end() {
-    let log = Log::default();
-    let writer = log.clone();
-    tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).init();
+    let log = Log::start();
     let target = Running::start("[limits]\nhandshake = '300ms'\n");
     let all: Vec<TcpStream> = (0..SILENT).map(|_| TcpStream::connect(&target.address).expect("it listens")).collect();
     for mut stream in all {
@@ -49,10 +31,10 @@ fn silent_connections_are_told_of_once_a_second_and_all_of_them_in_the_end() {
         assert_eq!(stream.read(&mut [0; 1]).expect("the target ends it"), 0);
     }
     let until = Instant::now() + Duration::from_secs(30);
-    while log.silent().1 < SILENT && Instant::now() < until {
+    while silent(&log).1 < SILENT && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(50));
     }
-    let (lines, told) = log.silent();
+    let (lines, told) = silent(&log);
     assert_eq!(told, SILENT);
     assert!(lines <= 4, "{lines} lines");
     target.stop();

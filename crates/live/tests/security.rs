@@ -184,39 +184,20 @@ mod tls {
     const SUITE_256: &str = "TLS_AES_128_GCM_SHA256";
     const SUITE_384: &str = "TLS_AES_256_GCM_SHA384";
 
-    /// What the process has logged.
-    #[derive(Clone, Default)]
-    struct Log(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Log {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().expect("nobody panics").extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
     fn log() -> &'static Log {
         static LOG: OnceLock<Log> = OnceLock::new();
-        LOG.get_or_init(|| {
-            let log = Log::default();
-            let writer = log.clone();
-            tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).init();
-            log
-        })
+        LOG.get_or_init(Log::start)
     }
 
     /// Waits for the line that says this.
     fn is_logged(words: &str) {
         for _ in 0..1000 {
-            if String::from_utf8_lossy(&log().0.lock().expect("nobody panics")).contains(words) {
+            if log().text().contains(words) {
                 return;
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        panic!("{words} is not in\n{}", String::from_utf8_lossy(&log().0.lock().expect("nobody panics")));
+        panic!("{words} is not in\n{}", log().text());
     }
 
     fn secured(more: &str) -> Running {

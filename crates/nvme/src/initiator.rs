@@ -67,6 +67,29 @@ pub struct InitiatorConfig {
     pub timeout: Span,
 }
 
+impl InitiatorConfig {
+    /// A host with one I/O queue of 64 entries, transfers of up to 1 MiB, a keep-alive of 15 s and
+    /// a timeout of 60 s, without digests.
+    pub fn new(host: Nqn, host_id: HostId, subsystem: Nqn) -> InitiatorConfig {
+        InitiatorConfig {
+            host,
+            host_id,
+            subsystem,
+            digests: Digests { header: false, data: false },
+            alignment: 0,
+            ready_max_minus_one: 0,
+            flow_control: true,
+            admin_entries: 32,
+            io_queues: 1,
+            io_entries: 64,
+            event_requests: 1,
+            keep_alive_ms: 15_000,
+            transfer_bytes_max: 1 << 20,
+            timeout: Span::secs(60),
+        }
+    }
+}
+
 /// A connection to open or to close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{complaint, complaints, plan};
+use common::{complaint, complaints, plan, reason};
 use plan::{NoFiles, parse};
 use proptest::prelude::*;
 
@@ -14,8 +14,7 @@ fn with(tables: &str) -> String {
 
 /// The complaint about these tables, without the place that it begins with.
 fn said(tables: &str) -> String {
-    let said = complaint(&with(tables));
-    said.split_once(": ").unwrap_or_else(|| panic!("{said}")).1.to_string()
+    reason(&with(tables))
 }
 
 #[test]

@@ -27,30 +27,10 @@ fn pfabric(table: &str) -> Pfabric {
     config
 }
 
-/// SIGCOMM'15, Figure 14, 3.1 and 4: whatever the links.
-fn published() -> Dcqcn {
-    Dcqcn {
-        mtu: Bytes::new(1_024),
-        mark_from: Bytes::new(5_000),
-        mark_all: Bytes::new(200_000),
-        mark_probability: 0.01,
-        pause: Pause::Dynamic { shared: Bytes::new(6_265_600), share: 1.0 },
-        reaction: Reaction::AtOnce { increase_bytes: Bytes::new(10_000_000) },
-        gain: 1.0 / 256.0,
-        rate_min_bps: 100_000_000,
-        notification_interval: Span::us(50),
-        alpha_timer: Span::us(55),
-        increase_timer: Span::us(55),
-        fast_recovery_rounds: 5,
-        additive_bps: 40_000_000,
-        hyper_bps: 200_000_000,
-    }
-}
-
 #[test]
 fn the_papers_preset_is_its_figure_14_at_any_rate() {
-    assert_eq!(dcqcn("40Gbps", "preset = \"paper\""), published());
-    assert_eq!(dcqcn("100Gbps", "preset = \"paper\""), published());
+    assert_eq!(dcqcn("40Gbps", "preset = \"paper\""), Dcqcn::PUBLISHED);
+    assert_eq!(dcqcn("100Gbps", "preset = \"paper\""), Dcqcn::PUBLISHED);
 }
 
 /// The default scales what depends on the rate, and is the paper's at its own; its static
@@ -58,7 +38,7 @@ fn the_papers_preset_is_its_figure_14_at_any_rate() {
 #[test]
 fn the_default_is_the_paper_at_its_own_rate() {
     let pause = Pause::Static { above: Bytes::new(240_000), below: Bytes::new(240_000 - 2 * 1_538) };
-    let ours = Dcqcn { pause, hyper_bps: 400_000_000, ..published() };
+    let ours = Dcqcn { pause, hyper_bps: 400_000_000, ..Dcqcn::PUBLISHED };
     assert_eq!(dcqcn("40Gbps", ""), ours);
     assert_eq!(dcqcn("40Gbps", "preset = \"scaled\""), ours);
     let faster = dcqcn("100Gbps", "");

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Memory, complaint, complaints, plan};
+use common::{Memory, complaint, complaints, plan, reason};
 use plan::parse;
 
 const SMALL: &str = "title = \"san\"\ndesign.name = \"san\"\nrun.requests = 10000\n[fabric]\nkind = \"torus\"\ndimensions = [2, 2]\nhosts = 4\n";
@@ -13,8 +13,7 @@ fn with(tables: &str) -> String {
 
 /// The complaint about these tables, without the place that it begins with.
 fn said(tables: &str) -> String {
-    let said = complaint(&with(tables));
-    said.split_once(": ").unwrap_or_else(|| panic!("{said}")).1.to_string()
+    reason(&with(tables))
 }
 
 #[test]

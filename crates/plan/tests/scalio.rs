@@ -4,7 +4,7 @@
 mod common;
 
 use base::{Bytes, Span};
-use common::{complaint, plan};
+use common::{all_are_refused, complaint, plan};
 use plan::scalio::{ProtocolName, Scalio};
 use plan::{DesignName, FaultKind, Plan, Scene, schema};
 use workload::storage::{Addresses, Arrivals};
@@ -194,13 +194,6 @@ fn every_key_of_the_schema_is_tried_here() {
         let written = asked[table].as_table().expect("a table");
         let missing: Vec<&String> = properties.keys().filter(|key| !written.contains_key(key.as_str())).collect();
         assert_eq!(missing, Vec::<&String>::new(), "{table}");
-    }
-}
-
-fn all_are_refused(cases: &[(String, &str)]) {
-    for (text, expected) in cases {
-        let said = complaint(text);
-        assert!(said.contains(expected) && said.starts_with("small.toml:"), "{text}\n{said}");
     }
 }
 

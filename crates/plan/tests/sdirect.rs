@@ -4,7 +4,7 @@
 mod common;
 
 use base::{Bytes, Span};
-use common::{complaint, plan};
+use common::{all_are_refused, complaint, plan};
 use plan::sdirect::{ByName, SDirect, TaskName};
 use plan::{DesignName, Plan, Scene, schema};
 use sdirect::baseline::stack::Notice;
@@ -179,10 +179,7 @@ fn mistakes_are_named_with_their_place_and_what_is_allowed() {
         (with("[[fault]]\nkind = 'switch-down'\nat = '1us'"), "`fault` is not valid with the design s-direct"),
         (with("machine.devics = 3"), "unknown key `devics`, did you mean `devices`?"),
     ];
-    for (text, expected) in cases {
-        let said = complaint(&text);
-        assert!(said.contains(expected) && said.starts_with("small.toml:"), "{text}\n{said}");
-    }
+    all_are_refused(&cases);
     let other = "title = 't'\ndesign.name = 'rackblox'\nrun.requests = 5\nmachine.devices = 2\n";
     assert!(complaint(other).contains("`machine` is not valid with the design rackblox"), "{}", complaint(other));
 }

@@ -19,6 +19,7 @@ mod show;
 pub use cause::Cause;
 pub use show::{json, text};
 
+use crate::compare::Rows;
 use base::{Operation, Span};
 use record::{Outcome, Row, SpanKind};
 use serde::Serialize;
@@ -124,9 +125,6 @@ pub struct Explanation {
     /// The slowest requests, slowest first.
     pub worst: Vec<Worst>,
 }
-
-/// Passes all rows of one seed of a run, in any division and order.
-pub type Rows<'a, E> = dyn Fn(&mut dyn FnMut(&[Row])) -> Result<(), E> + 'a;
 
 /// Explains a run; `None` if no request counts. Rows are read twice, and a third time if slow
 /// requests share an address; 8 bytes are kept for each request that counts.

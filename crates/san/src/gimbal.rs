@@ -71,6 +71,31 @@ pub struct GimbalConfig {
     pub waiting_max: usize,
 }
 
+impl GimbalConfig {
+    /// The constants that Gimbal's paper prints (SIGCOMM'21, sections 3 and 4).
+    pub const PUBLISHED: GimbalConfig = GimbalConfig {
+        latency_max: Span::us(1500),
+        latency_min: Span::us(250),
+        latency_shift: 1,
+        threshold_shift: 4,
+        underused_factor: 8,
+        rate_initial: Rate::bps(1000 << 23),
+        rate_min: Rate::bps(50 << 23),
+        rate_max: Rate::bps(4096 << 23),
+        bucket_max: Bytes::kib(256),
+        sample_bytes: Bytes::kib(16 << 10),
+        cost_max_halves: 18,
+        cost_step_halves: 1,
+        cost_period: Span::ms(100),
+        cost_is_as_released: false,
+        quantum: Bytes::kib(128),
+        slot_bytes: Bytes::kib(128),
+        slots: 8,
+        credit_initial: 32,
+        waiting_max: 1024,
+    };
+}
+
 /// A waiting I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GimbalIo {

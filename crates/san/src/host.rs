@@ -493,13 +493,25 @@ fn refused(session: u32, io: HostIo) -> HostDone {
 
 fn command_packet(config: &HostConfig, session: &Session, io: &Io, payload: u32, frame: u32) -> Packet {
     Packet {
-        tag: io.tag,
         request: io.io.request,
-        kind: PacketKind::Command,
         operation: io.io.operation,
         address: io.io.address,
         bytes: io.io.bytes,
         payload,
+        ..bare_command(config, session, io.tag, frame)
+    }
+}
+
+/// A command of no request and of no bytes.
+fn bare_command(config: &HostConfig, session: &Session, tag: Tag, frame: u32) -> Packet {
+    Packet {
+        tag,
+        request: RequestId(u64::MAX),
+        kind: PacketKind::Command,
+        operation: Operation::Write,
+        address: 0,
+        bytes: 0,
+        payload: 0,
         frame,
         source: config.vertex,
         target: session.target,

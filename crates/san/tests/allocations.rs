@@ -6,7 +6,7 @@
 
 mod net;
 
-use base::{Bytes, Operation, Program, Rate, RequestId, Span, Time};
+use base::{Operation, Program, RequestId, Span, Time};
 use net::{BLOCK, host_config, target_config};
 use san::gimbal::GimbalConfig;
 use san::host::{Host, HostIn, HostIo, HostOut, Uplinks};
@@ -114,28 +114,7 @@ impl Pair {
 }
 
 fn gimbal() -> Admission {
-    let mib = 8 << 20;
-    Admission::Gimbal(GimbalConfig {
-        latency_max: Span::us(1500),
-        latency_min: Span::us(250),
-        latency_shift: 1,
-        threshold_shift: 4,
-        underused_factor: 8,
-        rate_initial: Rate::bps(1000 * mib),
-        rate_min: Rate::bps(50 * mib),
-        rate_max: Rate::bps(4096 * mib),
-        bucket_max: Bytes::kib(256),
-        sample_bytes: Bytes::kib(16 << 10),
-        cost_max_halves: 18,
-        cost_step_halves: 1,
-        cost_period: Span::ms(100),
-        cost_is_as_released: false,
-        quantum: Bytes::kib(128),
-        slot_bytes: Bytes::kib(128),
-        slots: 8,
-        credit_initial: 32,
-        waiting_max: 256,
-    })
+    Admission::Gimbal(GimbalConfig { waiting_max: 256, ..GimbalConfig::PUBLISHED })
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod net;
 
-use base::{Bytes, Operation, Program, Rate, Span, Time};
+use base::{Operation, Program, Span, Time};
 use net::{BLOCK, Net, host_config, target_config};
 use proptest::prelude::*;
 use san::gimbal::GimbalConfig;
@@ -502,35 +502,9 @@ mod failures {
 mod gimbal {
     use super::*;
 
-    const MIB: u64 = 1 << 20;
-
-    fn config() -> GimbalConfig {
-        GimbalConfig {
-            latency_max: Span::us(1500),
-            latency_min: Span::us(250),
-            latency_shift: 1,
-            threshold_shift: 4,
-            underused_factor: 8,
-            rate_initial: Rate::bps(1000 * MIB * 8),
-            rate_min: Rate::bps(50 * MIB * 8),
-            rate_max: Rate::bps(4096 * MIB * 8),
-            bucket_max: Bytes::kib(256),
-            sample_bytes: Bytes::kib(16 << 10),
-            cost_max_halves: 18,
-            cost_step_halves: 1,
-            cost_period: Span::ms(100),
-            cost_is_as_released: false,
-            quantum: Bytes::kib(128),
-            slot_bytes: Bytes::kib(128),
-            slots: 8,
-            credit_initial: 32,
-            waiting_max: 256,
-        }
-    }
-
     #[test]
     fn a_target_with_gimbal_serves_everything_and_tells_its_credits() {
-        let admission = Admission::Gimbal(config());
+        let admission = Admission::Gimbal(GimbalConfig { waiting_max: 256, ..GimbalConfig::PUBLISHED });
         let mut net = Net::new(
             san::host::HostConfig {
                 queue_entries: 513,
@@ -547,7 +521,7 @@ mod gimbal {
         net.run(Time::ms(100));
         assert_eq!((net.done.len(), net.executed.len()), (400, 400));
         assert!(net.host.credit(0) > 32, "a slot has completed: {}", net.host.credit(0));
-        assert!(net.target.gimbal(0).unwrap().rate().target() > 1000 * MIB, "a quick drive is underused");
+        assert!(net.target.gimbal(0).unwrap().rate().target() > 1000 << 20, "a quick drive is underused");
     }
 }
 

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use san::connection::{PacedConfig, Sharing, StreamConfig, WindowConfig};
 use san::retry::RetryPolicy;
 use san::{Packet, PacketKind};
-use transport::config::{Dcqcn, Pause, Reaction};
+use transport::config::{Dcqcn, Pause};
 
 const WINDOW: StreamConfig =
     stream(Sharing::Window(WindowConfig { initial: 14_600, max: 256 << 10, obeys_marks: true }));
@@ -21,20 +21,12 @@ const fn stream(sharing: Sharing) -> StreamConfig {
 
 const fn paced(reorder_timeout: Span) -> StreamConfig {
     let dcqcn = Dcqcn {
-        mtu: Bytes::new(1_024),
         mark_from: Bytes::new(12_500),
         mark_all: Bytes::new(500_000),
-        mark_probability: 0.01,
         pause: Pause::Static { above: Bytes::new(600_000), below: Bytes::new(590_000) },
-        reaction: Reaction::AtOnce { increase_bytes: Bytes::new(10_000_000) },
-        gain: 1.0 / 256.0,
-        rate_min_bps: 100_000_000,
-        notification_interval: Span::us(50),
-        alpha_timer: Span::us(55),
-        increase_timer: Span::us(55),
-        fast_recovery_rounds: 5,
         additive_bps: 100_000_000,
         hyper_bps: 1_000_000_000,
+        ..Dcqcn::PUBLISHED
     };
     stream(Sharing::Paced(PacedConfig { dcqcn, reorder_timeout }))
 }

@@ -1,12 +1,14 @@
 //! Does the protocol hold: updates of one block that wait for one another, on a device whose
 //! operations end in the order of the test.
 
+mod device;
+
 use base::{Program, Span, Time};
+use device::Flash;
 use scalio::{
-    ClientId, Content, Corrupt, Extent, FlashAnswer, FlashOperation, Index, Key, Protocol, Refusal, Reply, Request,
+    ClientId, Content, Corrupt, FlashAnswer, FlashOperation, Index, Key, Protocol, Refusal, Reply, Request,
     RequestBody, RequestId, RequestResult, Server, ServerConfig, ServerIn, ServerOut, Token,
 };
-use std::collections::BTreeMap;
 
 /// A block for all keys, and updates one by one.
 const CONFIG: ServerConfig = ServerConfig {
@@ -29,7 +31,7 @@ const CONFIG: ServerConfig = ServerConfig {
 struct Bench {
     server: Server<Token>,
     index: Index<Token>,
-    flash: BTreeMap<u64, Content<Token>>,
+    flash: Flash,
     pending: Vec<(RequestId, FlashOperation<Token>)>,
     replies: Vec<Reply<Token>>,
     requests: u64,
@@ -38,7 +40,7 @@ struct Bench {
 impl Bench {
     fn new(config: ServerConfig) -> Bench {
         let (server, index) = (Server::new(config), Index::new(config.blocks, 0));
-        let (flash, pending, replies) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let (flash, pending, replies) = (Flash::new(), Vec::new(), Vec::new());
         Bench { server, index, flash, pending, replies, requests: 0 }
     }
 
@@ -100,28 +102,11 @@ impl Bench {
                 let record = records.map(|(_, record)| record.clone()).next();
                 FlashAnswer::Record(record.ok_or(Corrupt::Foreign { what: "record" }))
             }
-            FlashOperation::Write { extent, content } => {
-                self.forget(extent);
-                self.flash.insert(extent.sector, content);
-                FlashAnswer::Done
-            }
-            FlashOperation::Scan { extent } => {
-                let end = extent.sector + u64::from(extent.sectors);
-                FlashAnswer::Scanned(
-                    self.flash.range(extent.sector..end).map(|(at, content)| (*at, content.clone())).collect(),
-                )
-            }
-            FlashOperation::Trim { extent } => {
-                self.forget(extent);
-                FlashAnswer::Done
-            }
+            FlashOperation::Write { extent, content } => device::write(&mut self.flash, extent, content),
+            FlashOperation::Scan { extent } => device::scan(&self.flash, extent),
+            FlashOperation::Trim { extent } => device::trim(&mut self.flash, extent),
             FlashOperation::Flush => FlashAnswer::Done,
         }
-    }
-
-    fn forget(&mut self, extent: Extent) {
-        let end = extent.sector + u64::from(extent.sectors);
-        self.flash.retain(|sector, _| !(extent.sector..end).contains(sector));
     }
 
     fn names(&self) -> Vec<&'static str> {

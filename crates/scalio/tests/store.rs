@@ -1,12 +1,15 @@
 //! Does it run: one client, one server, and a host that carries everything out at once.
 
+mod device;
+
 use base::{Program, Span, Time};
+use device::Flash;
 use scalio::{
     Client, ClientConfig, ClientId, ClientIn, ClientOut, Content, Contents, Corrupt, Expiry, Extent, FlashAnswer,
     FlashOperation, Index, Item, Key, LimitError, MemoryAnswer, Operation, Outcome, Preload, Protocol, Refusal,
     Request, RequestBody, SEGMENT_ITEMS_MAX, Server, ServerConfig, ServerIn, ServerOut, Source, Token, Value,
 };
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 /// A store in one place.
 struct Store {
@@ -15,7 +18,7 @@ struct Store {
     server: Server<Token>,
     index: Index<Token>,
     /// What was written where, by first sector.
-    flash: BTreeMap<u64, Content<Token>>,
+    flash: Flash,
     preload: Option<Preload<Users>>,
     tickets: u64,
     inputs: VecDeque<Input>,
@@ -103,7 +106,7 @@ impl Store {
             client: Client::new(client),
             server: Server::new(config),
             index: Index::new(config.blocks, slots),
-            flash: BTreeMap::new(),
+            flash: Flash::new(),
             preload: None,
             tickets: 0,
             inputs: VecDeque::new(),
@@ -227,22 +230,11 @@ impl Store {
             FlashOperation::Write { content: Content::Page(_), .. } if self.loses_pages => FlashAnswer::Failed,
             FlashOperation::Write { extent, content } => {
                 self.writes += 1;
-                assert_eq!(extent.sectors, content.sectors());
-                self.forget(extent);
-                self.flash.insert(extent.sector, content);
-                FlashAnswer::Done
+                device::write(&mut self.flash, extent, content)
             }
             FlashOperation::Flush => FlashAnswer::Done,
-            FlashOperation::Scan { extent } => {
-                let end = extent.sector + u64::from(extent.sectors);
-                FlashAnswer::Scanned(
-                    self.flash.range(extent.sector..end).map(|(at, content)| (*at, content.clone())).collect(),
-                )
-            }
-            FlashOperation::Trim { extent } => {
-                self.forget(extent);
-                FlashAnswer::Done
-            }
+            FlashOperation::Scan { extent } => device::scan(&self.flash, extent),
+            FlashOperation::Trim { extent } => device::trim(&mut self.flash, extent),
         }
     }
 
@@ -269,11 +261,6 @@ impl Store {
         FlashAnswer::Record(record.ok_or(Corrupt::Foreign { what: "content" }))
     }
 
-    fn forget(&mut self, extent: Extent) {
-        let end = extent.sector + u64::from(extent.sectors);
-        self.flash.retain(|at, content| at + u64::from(content.sectors()) <= extent.sector || *at >= end);
-    }
-
     /// All memory is gone; the device is not.
     fn restart(&mut self, slots: u8) {
         self.restart_as(CONFIG, slots);
@@ -288,7 +275,7 @@ impl Store {
     }
 
     /// What is on a device, found by a server and a client that know nothing of it.
-    fn found_on(flash: BTreeMap<u64, Content<Token>>) -> Store {
+    fn found_on(flash: Flash) -> Store {
         let mut store = Store::new(0);
         store.flash = flash;
         store.restart(0);

@@ -1,14 +1,13 @@
 //! Does the claim hold: Gimbal's fairness (Min et al., SIGCOMM 2021, evaluation) over our model of
 //! a drive. `docs/concepts/rivals-gimbal.md` has the numbers; `--nocapture` prints ours.
 
-use base::{Bytes, Rate, Span, Stream, Time};
+use base::{Bytes, Rate, Stream, Time};
 use hardware::ssd::presets::pm9a3_960_quick;
 use hardware::ssd::{Command, CommandKind, QuickDrive};
 use san::gimbal::{Gimbal, GimbalConfig, GimbalIo, IoKind, Started};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-const MIB: u64 = 1 << 20;
 const CAPACITY: Bytes = Bytes::kib(1 << 20);
 /// Of the drive's link.
 const LINK: Rate = Rate::bps(8 * 6_800_000_000);
@@ -16,27 +15,7 @@ const LINK: Rate = Rate::bps(8 * 6_800_000_000);
 /// As a plan sets it up for this drive: the published constants, the rate of its link, 8 slots for
 /// each 3.2 GB/s.
 fn config() -> GimbalConfig {
-    GimbalConfig {
-        latency_max: Span::us(1_500),
-        latency_min: Span::us(250),
-        latency_shift: 1,
-        threshold_shift: 4,
-        underused_factor: 8,
-        rate_initial: LINK,
-        rate_min: Rate::bps(50 * MIB * 8),
-        rate_max: LINK,
-        bucket_max: Bytes::kib(256),
-        sample_bytes: Bytes::kib(16 << 10),
-        cost_max_halves: 18,
-        cost_step_halves: 1,
-        cost_period: Span::ms(100),
-        cost_is_as_released: false,
-        quantum: Bytes::kib(128),
-        slot_bytes: Bytes::kib(128),
-        slots: 17,
-        credit_initial: 32,
-        waiting_max: 4_096,
-    }
+    GimbalConfig { rate_initial: LINK, rate_max: LINK, slots: 17, waiting_max: 4_096, ..GimbalConfig::PUBLISHED }
 }
 
 /// A tenant that keeps so many I/Os of one kind and size outstanding.

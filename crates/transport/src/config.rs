@@ -60,6 +60,27 @@ pub struct Dcqcn {
     pub hyper_bps: u64,
 }
 
+impl Dcqcn {
+    /// What DCQCN's paper prints for 40 Gb/s (SIGCOMM'15, Figure 14, sections 3.1 and 4). The
+    /// shared buffer is what its 12 MB leave beside 22.4 KB for each of eight classes at 32 ports.
+    pub const PUBLISHED: Dcqcn = Dcqcn {
+        mtu: Bytes::new(1024),
+        mark_from: Bytes::new(5_000),
+        mark_all: Bytes::new(200_000),
+        mark_probability: 0.01,
+        pause: Pause::Dynamic { shared: Bytes::new(6_265_600), share: 1.0 },
+        reaction: Reaction::AtOnce { increase_bytes: Bytes::new(10_000_000) },
+        gain: 1.0 / 256.0,
+        rate_min_bps: 100_000_000,
+        notification_interval: Span::us(50),
+        alpha_timer: Span::us(55),
+        increase_timer: Span::us(55),
+        fast_recovery_rounds: 5,
+        additive_bps: 40_000_000,
+        hyper_bps: 200_000_000,
+    };
+}
+
 /// The rule for pausing ingress ports of a switch (802.1Qbb).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub enum Pause {

@@ -1,14 +1,13 @@
 //! A target in a thread of its own and hosts that use it, all on the loopback.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use base::Span;
 use live::storage::Storage;
 use live::{Host, HostError, RemoteDisk, RunError, Server, ServerOptions, Stopper};
 use nvme::initiator::InitiatorConfig;
-use nvme::pdu::Digests;
 use nvme::{HostId, Nqn};
 use plan::target::{TargetPlan, parse};
-use std::sync::Arc;
+use std::io::Write;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 pub const NQN: &str = "nqn.2026-11.io.rackweave:disk";
@@ -82,6 +81,34 @@ impl Drop for Running {
     }
 }
 
+/// What the process has logged.
+#[derive(Clone, Default)]
+pub struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("nobody panics").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    /// Collects the log lines of this process.
+    pub fn start() -> Log {
+        let log = Log::default();
+        let writer = log.clone();
+        tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).init();
+        log
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().expect("nobody panics")).into_owned()
+    }
+}
+
 /// The plan of `text`, at a free port unless it says where. A subsystem without a name is [`NQN`].
 pub fn plan(text: &str) -> TargetPlan {
     let port = if text.contains("[[port]]") { "" } else { "port = [{ address = '127.0.0.1:0' }]\n" };
@@ -94,22 +121,8 @@ pub fn plan(text: &str) -> TargetPlan {
 pub fn config(name: &str) -> InitiatorConfig {
     let mut host_id = [7; 16];
     host_id.iter_mut().zip(name.bytes()).for_each(|(place, byte)| *place = byte);
-    InitiatorConfig {
-        host: Nqn::new(&format!("nqn.2026-11.io.rackweave:{name}")).expect("a name"),
-        host_id: HostId(host_id),
-        subsystem: Nqn::new(NQN).expect("a name"),
-        digests: Digests { header: false, data: false },
-        alignment: 0,
-        ready_max_minus_one: 0,
-        flow_control: true,
-        admin_entries: 32,
-        io_queues: 1,
-        io_entries: 64,
-        event_requests: 1,
-        keep_alive_ms: 15_000,
-        transfer_bytes_max: 1 << 20,
-        timeout: Span::secs(60),
-    }
+    let host = Nqn::new(&format!("nqn.2026-11.io.rackweave:{name}")).expect("a name");
+    InitiatorConfig::new(host, HostId(host_id), Nqn::new(NQN).expect("a name"))
 }
 
 /// Data that tell their place and version, so that none is taken for another.

@@ -223,20 +223,11 @@ fn name(operation: &IoOperation) -> &'static str {
 
 pub fn initiator(number: u8) -> InitiatorConfig {
     InitiatorConfig {
-        host: host(number),
-        host_id: HostId([number; 16]),
-        subsystem: subsystem(),
-        digests: Digests::default(),
-        alignment: 0,
-        ready_max_minus_one: 0,
-        flow_control: true,
-        admin_entries: 32,
         io_queues: 2,
         io_entries: 16,
-        event_requests: 1,
         keep_alive_ms: 10_000,
-        transfer_bytes_max: 1 << 20,
         timeout: Span::secs(10),
+        ..InitiatorConfig::new(host(number), HostId([number; 16]), subsystem())
     }
 }
 

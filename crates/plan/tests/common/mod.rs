@@ -83,3 +83,17 @@ pub fn with(line: &str, replacement: &str) -> String {
     assert!(SMALL.contains(&whole), "{line} is not in the small experiment");
     SMALL.replacen(&whole, &format!("{replacement}\n"), 1)
 }
+
+/// The only message about a file, without the place that it begins with.
+pub fn reason(text: &str) -> String {
+    let said = complaint(text);
+    said.split_once(": ").unwrap_or_else(|| panic!("{said}")).1.to_string()
+}
+
+/// Asserts that each file is refused with a place and these words.
+pub fn all_are_refused(cases: &[(String, &str)]) {
+    for (text, expected) in cases {
+        let said = complaint(text);
+        assert!(said.contains(expected) && said.starts_with("small.toml:"), "{text}\n{said}");
+    }
+}

@@ -3,31 +3,6 @@ use proptest::prelude::*;
 
 const MIB: u64 = 1 << 20;
 
-/// The published constants.
-pub(crate) fn published() -> GimbalConfig {
-    GimbalConfig {
-        latency_max: Span::us(1500),
-        latency_min: Span::us(250),
-        latency_shift: 1,
-        threshold_shift: 4,
-        underused_factor: 8,
-        rate_initial: Rate::bps(1000 * MIB * 8),
-        rate_min: Rate::bps(50 * MIB * 8),
-        rate_max: Rate::bps(4096 * MIB * 8),
-        bucket_max: Bytes::kib(256),
-        sample_bytes: Bytes::kib(16 << 10),
-        cost_max_halves: 18,
-        cost_step_halves: 1,
-        cost_period: Span::ms(100),
-        cost_is_as_released: false,
-        quantum: Bytes::kib(128),
-        slot_bytes: Bytes::kib(128),
-        slots: 8,
-        credit_initial: 32,
-        waiting_max: 1024,
-    }
-}
-
 fn read(ticket: u32, bytes: u32) -> GimbalIo {
     GimbalIo { ticket, kind: IoKind::Read, bytes }
 }
@@ -46,7 +21,7 @@ mod monitor {
 
     /// Creates a monitor whose mean is `mean` and whose threshold is at its upper bound.
     fn with_mean(mean: Span) -> LatencyMonitor {
-        let mut monitor = LatencyMonitor::new(&published());
+        let mut monitor = LatencyMonitor::new(&GimbalConfig::PUBLISHED);
         monitor.record(mean);
         monitor
     }
@@ -63,14 +38,14 @@ mod monitor {
 
     #[test]
     fn a_mean_at_the_lower_bound_is_underused_and_above_it_is_not() {
-        let first = |latency| LatencyMonitor::new(&published()).record(latency);
+        let first = |latency| LatencyMonitor::new(&GimbalConfig::PUBLISHED).record(latency);
         assert_eq!(first(Span::us(250)), Condition::Underused);
         assert_eq!(first(Span::us(250) + Span::ps(1)), Condition::Avoiding);
     }
 
     #[test]
     fn a_mean_at_the_upper_bound_is_not_overloaded_and_above_it_is() {
-        let first = |latency| LatencyMonitor::new(&published()).record(latency);
+        let first = |latency| LatencyMonitor::new(&GimbalConfig::PUBLISHED).record(latency);
         assert_eq!(first(Span::us(1500)), Condition::Avoiding);
         assert_eq!(first(Span::us(1500) + Span::ps(1)), Condition::Overloaded);
     }
@@ -104,7 +79,7 @@ mod monitor {
     proptest! {
         #[test]
         fn mean_and_threshold_stay_within_what_came_and_the_bounds(latencies in prop::collection::vec(0u64..5_000_000, 1..200)) {
-            let mut monitor = LatencyMonitor::new(&published());
+            let mut monitor = LatencyMonitor::new(&GimbalConfig::PUBLISHED);
             let most = Span::ns(*latencies.iter().max().unwrap());
             for latency in latencies {
                 let condition = monitor.record(Span::ns(latency));
@@ -120,7 +95,7 @@ mod rate {
     use super::*;
 
     fn full() -> (RateController, WriteCost) {
-        (RateController::new(&published()), WriteCost::new(&published()))
+        (RateController::new(&GimbalConfig::PUBLISHED), WriteCost::new(&GimbalConfig::PUBLISHED))
     }
 
     fn empty() -> (RateController, WriteCost) {
@@ -290,7 +265,7 @@ mod cost {
     use super::*;
 
     fn after(latencies: &[Span]) -> f64 {
-        let mut cost = WriteCost::new(&published());
+        let mut cost = WriteCost::new(&GimbalConfig::PUBLISHED);
         for (period, latency) in latencies.iter().enumerate() {
             cost.record(Time::ms(100 * (period as u64 + 1)), IoKind::Write, *latency);
         }
@@ -314,7 +289,7 @@ mod cost {
 
     #[test]
     fn the_mean_of_the_period_decides() {
-        let mut cost = WriteCost::new(&published());
+        let mut cost = WriteCost::new(&GimbalConfig::PUBLISHED);
         // 100, 400, 249: a mean of 249.67 us is fast, whatever the single latencies.
         for (at, latency) in [(10, 100), (20, 400), (100, 249)] {
             cost.record(Time::ms(at), IoKind::Write, Span::us(latency));
@@ -324,7 +299,7 @@ mod cost {
 
     #[test]
     fn a_period_without_writes_says_nothing() {
-        let mut cost = WriteCost::new(&published());
+        let mut cost = WriteCost::new(&GimbalConfig::PUBLISHED);
         cost.record(Time::ms(100), IoKind::Read, Span::us(20));
         assert_eq!(cost.as_f64(), 9.0);
     }
@@ -332,7 +307,7 @@ mod cost {
     /// Returns the cost after periods of 100 ms, given the latency of each period's writes in
     /// microseconds, and whether it has reads.
     fn released(periods: &[(Option<u64>, bool)]) -> f64 {
-        let mut cost = WriteCost::new(&GimbalConfig { cost_is_as_released: true, ..published() });
+        let mut cost = WriteCost::new(&GimbalConfig { cost_is_as_released: true, ..GimbalConfig::PUBLISHED });
         for (place, (write, reads)) in periods.iter().enumerate() {
             let (within, end) = (Time::ms(100 * place as u64 + 50), Time::ms(100 * (place as u64 + 1)));
             if let Some(latency) = write {
@@ -364,14 +339,14 @@ mod cost {
 
     #[test]
     fn nothing_changes_before_the_period_is_over() {
-        let mut cost = WriteCost::new(&published());
+        let mut cost = WriteCost::new(&GimbalConfig::PUBLISHED);
         cost.record(Time::ms(99), IoKind::Write, Span::us(20));
         assert_eq!(cost.as_f64(), 9.0);
     }
 
     #[test]
     fn a_write_weighs_its_cost() {
-        let cost = WriteCost::new(&published());
+        let cost = WriteCost::new(&GimbalConfig::PUBLISHED);
         assert_eq!(cost.weight(IoKind::Read, 4096), 4096);
         assert_eq!(cost.weight(IoKind::Write, 4096), 9 * 4096);
     }
@@ -382,7 +357,7 @@ mod slots {
 
     /// Creates a switch that never lacks tokens.
     fn rich(tenants: usize) -> Gimbal {
-        Gimbal::new(GimbalConfig { bucket_max: Bytes::kib(1 << 20), ..published() }, tenants)
+        Gimbal::new(GimbalConfig { bucket_max: Bytes::kib(1 << 20), ..GimbalConfig::PUBLISHED }, tenants)
     }
 
     #[test]
@@ -466,7 +441,7 @@ mod slots {
 
     #[test]
     fn a_full_queue_refuses_and_a_withdrawn_io_makes_room() {
-        let mut gimbal = Gimbal::new(GimbalConfig { waiting_max: 2, slots: 1, ..published() }, 1);
+        let mut gimbal = Gimbal::new(GimbalConfig { waiting_max: 2, slots: 1, ..GimbalConfig::PUBLISHED }, 1);
         gimbal.submit(0, read(0, 128 << 10)).unwrap();
         assert_eq!(drain(&mut gimbal, Time::ZERO).len(), 1);
         gimbal.submit(0, read(1, 4096)).unwrap();
@@ -512,7 +487,7 @@ mod turns {
 
     #[test]
     fn readers_of_small_and_of_large_blocks_get_the_same_bytes() {
-        let mut gimbal = Gimbal::new(published(), 2);
+        let mut gimbal = Gimbal::new(GimbalConfig::PUBLISHED, 2);
         let served = serve(&mut gimbal, &[read(0, 4096), read(0, 128 << 10)], Span::us(100), Span::ms(60));
         let ratio = served[0] as f64 / served[1] as f64;
         assert!((0.8..1.25).contains(&ratio), "{served:?}");
@@ -520,7 +495,7 @@ mod turns {
 
     #[test]
     fn equal_tenants_get_equal_shares() {
-        let mut gimbal = Gimbal::new(published(), 7);
+        let mut gimbal = Gimbal::new(GimbalConfig::PUBLISHED, 7);
         let served = serve(&mut gimbal, &[read(0, 32 << 10); 7], Span::us(100), Span::ms(60));
         let (least, most) = (*served.iter().min().unwrap(), *served.iter().max().unwrap());
         assert!(most - least <= 2 * (128 << 10), "{served:?}");
@@ -529,7 +504,7 @@ mod turns {
     #[test]
     fn a_reader_gets_the_write_cost_times_a_writer() {
         // Writes are slow, so their cost stays at nine.
-        let mut gimbal = Gimbal::new(published(), 2);
+        let mut gimbal = Gimbal::new(GimbalConfig::PUBLISHED, 2);
         let served = serve(&mut gimbal, &[read(0, 16 << 10), write(0, 16 << 10)], Span::us(260), Span::ms(300));
         let ratio = served[0] as f64 / served[1] as f64;
         assert!((7.0..11.0).contains(&ratio), "{served:?}");
@@ -538,7 +513,11 @@ mod turns {
     #[test]
     fn a_large_write_is_not_starved_by_small_ones() {
         let mut gimbal = Gimbal::new(
-            GimbalConfig { rate_max: Rate::bps(60 * MIB * 8), rate_initial: Rate::bps(60 * MIB * 8), ..published() },
+            GimbalConfig {
+                rate_max: Rate::bps(60 * MIB * 8),
+                rate_initial: Rate::bps(60 * MIB * 8),
+                ..GimbalConfig::PUBLISHED
+            },
             9,
         );
         let mut queues = vec![write(0, 4096); 8];
@@ -549,7 +528,7 @@ mod turns {
 
     #[test]
     fn a_want_of_tokens_for_writes_does_not_hold_back_reads() {
-        let mut gimbal = Gimbal::new(published(), 2);
+        let mut gimbal = Gimbal::new(GimbalConfig::PUBLISHED, 2);
         (0..3).for_each(|ticket| gimbal.submit(0, write(ticket, 100 << 10)).unwrap());
         (0..4).for_each(|ticket| gimbal.submit(1, read(ticket, 4096)).unwrap());
         let started = drain(&mut gimbal, Time::ZERO);
@@ -566,7 +545,7 @@ mod turns {
             ios in prop::collection::vec((0u32..5, any::<bool>(), 1u32..300_000), 1..120),
             latencies in prop::collection::vec(1u64..4_000, 16),
         ) {
-            let mut gimbal = Gimbal::new(published(), 5);
+            let mut gimbal = Gimbal::new(GimbalConfig::PUBLISHED, 5);
             for (ticket, (tenant, is_write, bytes)) in ios.iter().enumerate() {
                 let kind = if *is_write { IoKind::Write } else { IoKind::Read };
                 gimbal.submit(*tenant, GimbalIo { ticket: ticket as u32, kind, bytes: *bytes }).unwrap();

@@ -3,10 +3,10 @@
 use super::lane::Reset;
 use super::{
     Attempt, Host, HostConfig, HostOut, IoPlace, Ios, Outcome, Packet, PacketKind, RetryPolicy, Stage, Tag, Uplinks,
+    bare_command,
 };
 use crate::id::Port;
-use crate::trail::Trail;
-use base::{Operation, RequestId, Span, Time};
+use base::{Operation, Span, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -306,27 +306,9 @@ impl Host {
         let attempt = Attempt { lane, generation: reset.generation, send: reset.send };
         reset.send = attempt.again().send;
         let command = reset.command;
-        let packet = Packet {
-            tag: Tag { session: session.id, command, attempt: attempt.bits() },
-            request: RequestId(u64::MAX),
-            kind: PacketKind::Command,
-            operation: Operation::Write,
-            address: 0,
-            bytes: 0,
-            payload: 0,
-            frame: self.format.frame(PacketKind::Command, 0, 0),
-            source: self.config.vertex,
-            target: session.target,
-            drive: session.drive,
-            trail: Trail::default(),
-            status: Outcome::Success,
-            credit: 0,
-            rank: 0,
-            ingress: 0,
-            marked: false,
-            length: 0,
-            stream: 0,
-        };
+        let tag = Tag { session: session.id, command, attempt: attempt.bits() };
+        let frame = self.format.frame(PacketKind::Command, 0, 0);
+        let packet = bare_command(&self.config, session, tag, frame);
         out.push(HostOut::Send { port: Port(port as u16), packet });
         self.timers.at(now + self.config.timeout, Later::Reset { session: place, lane, command });
     }

@@ -22,7 +22,7 @@ use sim::rigs::san::{Checks, DriveModel, DrivesConfig, HopPolicy, SanRig, SanRig
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use topology::{Cabling, Config, Endpoints, Graph, Kind, Lengths, Placement, Ports, VertexId};
-use transport::config::{Dcqcn, Pause, Reaction};
+use transport::config::{Dcqcn, Pause};
 use workload::storage::{Addresses, Arrivals, Assignment, Generator, Mix};
 
 /// 4 KiB.
@@ -191,20 +191,12 @@ pub fn windows() -> Sharing {
 /// DCQCN over priority flow control with small thresholds.
 pub fn paced(reorder_timeout: Span) -> Sharing {
     let dcqcn = Dcqcn {
-        mtu: Bytes::new(1_024),
         mark_from: Bytes::new(12_500),
         mark_all: Bytes::new(500_000),
-        mark_probability: 0.01,
         pause: Pause::Static { above: Bytes::new(40_000), below: Bytes::new(20_000) },
-        reaction: Reaction::AtOnce { increase_bytes: Bytes::new(10_000_000) },
-        gain: 1.0 / 256.0,
-        rate_min_bps: 100_000_000,
-        notification_interval: Span::us(50),
-        alpha_timer: Span::us(55),
-        increase_timer: Span::us(55),
-        fast_recovery_rounds: 5,
         additive_bps: 100_000_000,
         hyper_bps: 1_000_000_000,
+        ..Dcqcn::PUBLISHED
     };
     Sharing::Paced(PacedConfig { dcqcn, reorder_timeout })
 }
@@ -220,27 +212,7 @@ pub fn shared(config: SanRigConfig, sharing: Sharing) -> SanRigConfig {
 }
 
 fn gimbal() -> GimbalConfig {
-    GimbalConfig {
-        latency_max: Span::us(1_500),
-        latency_min: Span::us(250),
-        latency_shift: 1,
-        threshold_shift: 4,
-        underused_factor: 8,
-        rate_initial: Rate::bps(1_000 << 23),
-        rate_min: Rate::bps(50 << 23),
-        rate_max: Rate::bps(4_096 << 23),
-        bucket_max: Bytes::kib(256),
-        sample_bytes: Bytes::kib(16 << 10),
-        cost_max_halves: 18,
-        cost_step_halves: 1,
-        cost_period: Span::ms(100),
-        cost_is_as_released: false,
-        quantum: Bytes::kib(128),
-        slot_bytes: Bytes::kib(128),
-        slots: 8,
-        credit_initial: 32,
-        waiting_max: 1 << 14,
-    }
+    GimbalConfig { waiting_max: 1 << 14, ..GimbalConfig::PUBLISHED }
 }
 
 /// Requests of 4 KiB from every host to every drive, uniform, in a closed loop.

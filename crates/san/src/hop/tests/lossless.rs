@@ -3,24 +3,16 @@
 use super::*;
 use crate::deadlock::circle_of_ways;
 use base::Seed;
-use transport::config::{Dcqcn, Pause, Reaction};
+use transport::config::{Dcqcn, Pause};
 
 fn dcqcn(pause: Pause) -> Dcqcn {
     Dcqcn {
-        mtu: Bytes::new(1_024),
         mark_from: Bytes::new(12_500),
         mark_all: Bytes::new(500_000),
-        mark_probability: 0.01,
         pause,
-        reaction: Reaction::AtOnce { increase_bytes: Bytes::new(10_000_000) },
-        gain: 1.0 / 256.0,
-        rate_min_bps: 100_000_000,
-        notification_interval: Span::us(50),
-        alpha_timer: Span::us(55),
-        increase_timer: Span::us(55),
-        fast_recovery_rounds: 5,
         additive_bps: 100_000_000,
         hyper_bps: 1_000_000_000,
+        ..Dcqcn::PUBLISHED
     }
 }
 
