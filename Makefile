@@ -17,7 +17,7 @@ export RACKWEAVE_REQUIRE_CHROMIUM := 1
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build book demo paper test tidy bench dependencies fit-coverage fuzz guides interop least-rust models soak clean rust openssl without-tls
+.PHONY: help build book pages demo paper test tidy bench dependencies fit-coverage fuzz guides interop least-rust models soak clean rust openssl without-tls
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -53,6 +53,9 @@ least-rust: rust ## type-check the program with the least Rust version that Carg
 
 guides: build ## run the commands of the guides, and compare their output with what the guides show
 	tests/guide/check.py
+
+pages: ## check the demo's pages in Chromium: two widths, both themes, and accessibility by axe-core
+	tests/page/check.py $(OUT)/demo/*.html --width 1400 --width 400 --theme light --theme dark --axe $$(tools/setup-axe.sh)
 
 book: rust ## the documents as a book, in target/book; installs mdbook below target/ if it is missing
 	PATH="$$(tools/setup-tools.sh):$$PATH" mdbook build docs

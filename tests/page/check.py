@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Opens a page of `rackweave reproduce` in headless Chromium, without a network, and checks what a reader would see.
+"""Opens pages of `rackweave` in headless Chromium, without a network, and checks what a reader would see.
 
-    tests/page/check.py PAGE.html [--screenshot SHOT.png] [--width 1280]
+    tests/page/check.py PAGE.html... [--width 1400] [--width 400] [--theme light] [--theme dark] [--axe axe.min.js] [--screenshot SHOT.png]
 
-It fails when a figure was not drawn (empty, no marks, or an axis without a title), when two series of one share a colour, when the console got an error, when anything
-asked for the network or was refused by the page's policy, or when something is wider than the window.
+Every page is opened at each width in each theme. It fails when a figure was not drawn (empty, no marks, or an axis without a title), when two series of one share a
+colour, when letters of a figure are smaller than 11 px, when the console got an error, when a page asked for anything outside its folder or was refused something by
+its policy, when something is wider than the window, when a page is longer than 30,000 px, or when axe-core finds a violation.
 Exit status: 0 fine, 1 defects (one a line), 2 no Chromium or it did not start.
 """
 
 import argparse
+import itertools
 import json
 import pathlib
 import re
@@ -16,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
 # Runs before anything else of the page, and reports into an element of its own when the figures are done.
 PROBE = r"""
@@ -32,7 +35,8 @@ PROBE = r"""
   const drawing = place => {
     const svg = place.querySelector("svg");
     return { name: place.getAttribute("aria-label"), drawn: !!svg, marks: svg ? marks(svg) : 0, titles: svg ? titles(svg) : [],
-             width: svg ? Math.round(svg.getBoundingClientRect().width) : 0, natural: svg ? Number(svg.getAttribute("width")) : 0 };
+             width: svg ? Math.round(svg.getBoundingClientRect().width) : 0, natural: svg ? Number(svg.getAttribute("width")) : 0,
+             letters: svg ? Math.min(...[...svg.querySelectorAll("text")].filter(text => text.textContent).map(text => parseFloat(getComputedStyle(text).fontSize))) : 0 };
   };
   const scrolls = element => { for (let up = element; up; up = up.parentElement) { if (getComputedStyle(up).overflowX === "auto") return true; } return false; };
   const colours = place => {
@@ -46,14 +50,21 @@ PROBE = r"""
       Object.values(part).forEach(look);
     };
     look(JSON.parse(place.textContent));
-    return { name: place.parentElement.querySelector("h3").textContent, repeated: [...found] };
+    return { name: place.parentElement.querySelector("h2").textContent, repeated: [...found] };
   };
   const empty = () => [...document.querySelectorAll("figure")].filter(figure => figure.querySelector("p.notice"))
-    .map(figure => figure.querySelector("h3").textContent);
+    .map(figure => figure.querySelector("h2").textContent);
   const wide = () => [...document.body.querySelectorAll("*")]
     .filter(element => element.getBoundingClientRect().right > document.documentElement.clientWidth + 1 && !scrolls(element))
     .map(element => element.tagName + "." + (element.getAttribute("class") || "")).slice(0, 5);
-  const report = () => {
+  const violations = async () => {
+    if (!window.axe) return [];
+    // A light and a dark page are judged by what is seen, folded parts included.
+    document.querySelectorAll("details").forEach(part => { part.open = true; });
+    const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+    return violations.map(rule => `${rule.id} (${rule.impact}): ${rule.help}: ${rule.nodes.slice(0, 3).map(node => node.target.join(" ") + " " + (node.any[0] ? node.any[0].message : "")).join("; ")}`);
+  };
+  const report = async () => {
     const found = {
       done: document.documentElement.dataset.figures === "done" || !document.querySelector("script.specification"),
       errors, width: document.documentElement.clientWidth, scroll: document.documentElement.scrollWidth, wide: wide(),
@@ -61,8 +72,9 @@ PROBE = r"""
       expected: document.querySelectorAll("script.specification").length,
       empty: empty(), colours: [...document.querySelectorAll("script.specification")].map(colours),
       drawings: [...document.querySelectorAll(".drawing")].map(drawing),
-      rows: document.querySelectorAll("table.claims tbody tr").length,
+      rows: document.querySelectorAll("table.claims tbody").length, height: document.documentElement.scrollHeight,
     };
+    found.violations = await violations();
     const place = document.createElement("pre");
     place.id = "page-check";
     place.textContent = JSON.stringify(found);
@@ -86,6 +98,12 @@ FLAGS = [
     "--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=127.0.0.1:9", "--virtual-time-budget=30000",
 ]
 
+# Headless Chromium has windows of 500 px and more: narrower ones are frames in a page.
+NARROWEST = 500
+LETTERS_MIN = 11
+BROWSERS = 2
+HEIGHT_MAX = 30_000
+
 
 def chromium():
     return next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
@@ -97,16 +115,35 @@ def browse(browser, folder, page, width, *more):
     return subprocess.run(command, capture_output=True, timeout=240, check=False).stdout.decode("utf-8", "replace")
 
 
-def examine(browser, page, width):
+def examine(browser, page, width, theme, axe):
     """What the probe found in `page`, or None when Chromium did not get so far."""
     text = page.read_text(encoding="utf-8")
+    # A script inside the page would be refused by no policy; one that is said to be outside would be.
+    probe = PROBE + (f"<script>{axe}</script>" if axe else "")
+    text = text.replace("<head>", "<head>" + probe, 1).replace('<html lang="en">', f'<html lang="en" data-theme="{theme}">', 1)
     with tempfile.TemporaryDirectory() as folder:
         copy = pathlib.Path(folder, "page.html")
-        copy.write_text(text.replace("<head>", "<head>" + PROBE, 1), encoding="utf-8")
-        dom = browse(browser, folder, copy, width, "--dump-dom")
+        copy.write_text(text, encoding="utf-8")
+        for script in page.parent.glob("*.js"):
+            shutil.copy(script, folder)
+        dom = browse(browser, folder, framed(copy, width), max(width, NARROWEST), "--dump-dom", "--allow-file-access-from-files")
     found = re.search(r'<pre id="page-check">(.*?)</pre>', dom, re.S)
     unescaped = found and found[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
     return json.loads(unescaped) if found else None
+
+
+def framed(page, width):
+    """The page, or one that shows it in a frame as narrow as is asked, and has its report afterwards."""
+    if width >= NARROWEST:
+        return page
+    frame = page.with_name("frame.html")
+    frame.write_text(
+        f'<!DOCTYPE html><iframe src="{page.name}" style="width:{width}px;height:900px;border:0"></iframe><script>'
+        "const timer = setInterval(() => { const found = document.querySelector('iframe').contentDocument.getElementById('page-check');"
+        "if (found) { clearInterval(timer); document.body.append(found.cloneNode(true)); } }, 50);</script>",
+        encoding="utf-8",
+    )
+    return frame
 
 
 def defects(found):
@@ -114,7 +151,10 @@ def defects(found):
     if not found["done"]:
         yield "the figures were not finished in time"
     yield from found["errors"]
-    yield from (f"asked for {request}" for request in found["requests"])
+    yield from (f"asked for {request}" for request in found["requests"] if not request.startswith("file://"))
+    yield from found["violations"]
+    if found["height"] > HEIGHT_MAX:
+        yield f"longer than {HEIGHT_MAX} px: {found['height']} px"
     if found["scroll"] > found["width"] or found["wide"]:
         yield f"wider than the window of {found['width']} px: {found['scroll']} px, {', '.join(found['wide'])}"
     if len(found["drawings"]) != found["expected"]:
@@ -128,32 +168,44 @@ def defects(found):
             yield f"figure {drawing['name']!r} has no marks"
         if len(drawing["titles"]) < 2:
             yield f"figure {drawing['name']!r} has axis titles {drawing['titles']}, expected two"
-        if drawing["width"] < 0.9 * drawing["natural"]:
+        if 0 < drawing["marks"] and drawing["letters"] < LETTERS_MIN:
+            yield f"figure {drawing['name']!r} has letters of {drawing['letters']} px"
+        if drawing["width"] < 0.99 * drawing["natural"]:
             yield f"figure {drawing['name']!r} was shrunk from {drawing['natural']} to {drawing['width']} px"
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    arguments.add_argument("page", type=pathlib.Path)
-    arguments.add_argument("--screenshot", type=pathlib.Path)
-    arguments.add_argument("--width", type=int, default=1280)
+    arguments.add_argument("pages", type=pathlib.Path, nargs="+")
+    arguments.add_argument("--screenshot", type=pathlib.Path, help="of the first page")
+    arguments.add_argument("--width", type=int, action="append", help="of the window; 1280 when not given")
+    arguments.add_argument("--theme", choices=["light", "dark"], action="append", help="light when not given")
+    arguments.add_argument("--axe", type=pathlib.Path, help="axe-core's script")
     arguments.add_argument("--height", type=int, default=6000, help="of the screenshot")
     given = arguments.parse_args()
     browser = chromium()
     if browser is None:
         print("no chromium on PATH", file=sys.stderr)
         return 2
-    found = examine(browser, given.page.resolve(), given.width)
-    if found is None:
-        print("chromium did not open the page", file=sys.stderr)
-        return 2
+    axe = given.axe.read_text(encoding="utf-8") if given.axe else None
+    widths, themes = given.width or [1280], given.theme or ["light"]
+    cases = list(itertools.product([page.resolve() for page in given.pages], widths, themes))
+    with ThreadPoolExecutor(BROWSERS) as pool:
+        everything = list(pool.map(lambda case: examine(browser, *case, axe), cases))
+    failed = False
+    for (page, width, theme), found in zip(cases, everything, strict=True):
+        if found is None:
+            print("chromium did not open the page", file=sys.stderr)
+            return 2
+        wrong = list(defects(found))
+        failed |= bool(wrong)
+        name = f"{page.name} at {width} px, {theme}"
+        print("\n".join(f"{name}: {one}" for one in wrong) if wrong else f"fine: {name}: {len(found['drawings'])} figures, {found['rows']} claims, {found['height']} px")
     if given.screenshot:
         with tempfile.TemporaryDirectory() as folder:
             shot = f"--screenshot={given.screenshot.resolve()}"
-            browse(browser, folder, given.page.resolve(), given.width, shot, f"--window-size={given.width},{given.height}")
-    wrong = list(defects(found))
-    print("\n".join(wrong) if wrong else f"fine: {len(found['drawings'])} figures, {found['rows']} claims, {found['width']} px")
-    return 1 if wrong else 0
+            browse(browser, folder, given.pages[0].resolve(), widths[0], shot, f"--window-size={widths[0]},{given.height}")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -250,6 +250,10 @@ pub struct SweepArguments {
     /// (`--index $SLURM_ARRAY_TASK_ID/8`), all into one folder
     #[arg(long, value_name = "I/N", conflicts_with = "force")]
     pub index: Option<Share>,
+    /// Write index.html while points are played, with progress and the figures so far. A browser
+    /// that has it open reads it again every 5 s
+    #[arg(long)]
+    pub watch: bool,
     /// Form of the results on the screen
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,

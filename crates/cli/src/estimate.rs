@@ -46,7 +46,7 @@ fn bytes(bytes: f64) -> String {
     if bytes < 1e9 { format!("{} MB", two_digits(bytes / 1e6)) } else { format!("{:.1} GB", bytes / 1e9) }
 }
 
-fn seconds(seconds: f64) -> String {
+pub fn seconds(seconds: f64) -> String {
     match seconds {
         short if short < 1.0 => "less than a second".into(),
         some if some < 600.0 => format!("{} s", two_digits(some)),

@@ -21,6 +21,7 @@ mod judged;
 mod labels;
 mod load;
 mod output;
+mod page;
 mod play;
 mod precondition;
 mod progress;

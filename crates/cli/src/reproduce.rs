@@ -1,7 +1,8 @@
 //! `rackweave reproduce`: the published experiments, and a verdict on each claim.
 //!
 //! ```text
-//! DIR/index.html                           the report: one page that needs no network
+//! DIR/index.html                           the report, which needs no network
+//! DIR/ROOM-FIGURE.html DIR/figures.js      of several experiments: a page each, and its script
 //! DIR/claims.json                          paper, ours, verdict and reason of each claim
 //! DIR/results.json                         the same with its scale, for `rackweave claims`
 //! DIR/points.json                          the summaries of all points, by experiment
@@ -22,8 +23,9 @@ use live::FileParts;
 use plan::Scale;
 use record::{Keep, Label, ParquetWriter, Summary};
 use report::claims::{Claim, Role};
+use report::page::{INDEX, pages};
 use report::settled::{Settled, settle};
-use report::{ClaimResult, Judgement, PageInput, Section, claims_json, page, table};
+use report::{ClaimResult, Judgement, PageInput, Section, claims_json, table};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -162,12 +164,14 @@ impl Campaign {
         let shipped = self.results(&results, points);
         write_json(&root.join("results.json"), &shipped)?;
         let about = self.about(&results);
-        write(&root.join("index.html"), page(&self.page(results, points, searches)))?;
+        for file in pages(&self.page(results, points, searches)) {
+            write(&root.join(file.name), file.text)?;
+        }
         for problem in problems {
             eprintln!("warning: {problem}");
         }
         let others = self.judged_otherwise(library, &about)?;
-        print(&format!("{}\n{others}report     {}\n", table(&about), root.join("index.html").display()))?;
+        print(&format!("{}\n{others}report     {}\n", table(&about), root.join(INDEX).display()))?;
         Ok(shipped.partial)
     }
 
@@ -240,7 +244,7 @@ impl Campaign {
         let sections = self.chosen.iter().map(section).collect();
         let (title, scale) = (self.title(), self.scale.to_string());
         let facts = vec![("Command".into(), self.command())];
-        PageInput { title, scale, facts, sections, other_claims: results, searches }
+        PageInput { title, scale, facts, sections, searches, refresh: None }
     }
 
     fn title(&self) -> String {

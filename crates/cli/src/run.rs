@@ -7,9 +7,11 @@ use crate::interrupt;
 use crate::labels;
 use crate::load;
 use crate::output::{self, Marker, json};
+use crate::page::write_page;
 use crate::play::{self, Playing, Task};
 use plan::{DesignName, Plan};
 use record::{Availability, Statistics, Summary};
+use report::page::INDEX;
 use std::path::Path;
 use std::time::Instant;
 
@@ -39,10 +41,13 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let summary = played.inspect_err(|failure| discard_if_refused(&root, failure))?.map(|played| played.summary);
     if let Some(summary) = &summary {
         meter.point_done(&task.name, summary, began.elapsed());
+        write_page(&root, &task.name, std::slice::from_ref(summary), None)?;
         print(&match arguments.format {
             Form::Json => json(summary),
             Form::Csv => report::points::csv(&[(task.name.clone(), summary)]),
-            Form::Table => format!("{}results    {}\n", facts(summary), root.display()),
+            Form::Table => {
+                format!("{}results    {}\npage       {}\n", facts(summary), root.display(), root.join(INDEX).display())
+            }
         })?;
     }
     interrupt::outcome(&root)?;

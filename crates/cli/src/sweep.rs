@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! DIR/rackweave-output        what the sweep is, by which it is known again
+//! DIR/index.html              figures of the finished points
 //! DIR/points.json             summaries of finished points, in the order of the sweep
 //! DIR/points/000-load=0.2/    one a point, as in `play`; called `.unfinished` until it is whole
 //! ```
@@ -13,8 +14,10 @@ use crate::interrupt;
 use crate::labels;
 use crate::load;
 use crate::output::{self, Marker, json, write_json};
+use crate::page::write_page;
 use crate::play::{self, Playing, Task};
 use record::{Keep, ParquetWriter, Summary};
+use report::page::INDEX;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,15 +31,20 @@ pub fn sweep(arguments: &SweepArguments) -> Result<(), Failure> {
     play::refuse_endless(&tasks, arguments.long)?;
     prepare(&root, arguments, &tasks)?;
     interrupt::listen()?;
-    let table = Table::read(&root, &tasks);
+    let title = tasks.first().map_or_else(String::new, |task| task.point.plan.title.clone());
+    let table = Table::read(&root, &tasks, arguments.watch.then(|| title.clone()));
     let left = table.left(arguments.index);
+    if arguments.watch {
+        table.show(&mut table.lock())?;
+        eprintln!("page: {}", root.join(INDEX).display());
+    }
     let remaining: Vec<Task> = left.iter().map(|index| tasks[*index].clone()).collect();
     let meter = play::meter(&remaining);
     let finished = |index: usize, summary: &Summary| table.add(left[index], summary);
     let played = play_all(&remaining, arguments.jobs, &playing(arguments), &meter, &finished);
     // Other machines may have finished points of their own meanwhile.
-    let table = Table::read(&root, &tasks);
-    table.write()?;
+    let table = Table::read(&root, &tasks, None);
+    table.write(&title)?;
     let partial = played?.iter().flatten().filter(|played| played.summary.partial).count();
     let names: Vec<String> = tasks.iter().map(|task| task.name.clone()).collect();
     print(&table.facts(arguments.format, &names, tasks.len() - left.len(), partial))?;
@@ -106,13 +114,19 @@ fn fingerprint(arguments: &SweepArguments, tasks: &[Task]) -> String {
 
 /// The points that are finished.
 struct Table {
+    root: PathBuf,
     path: PathBuf,
     state: Mutex<State>,
+    /// The title of the page to write after points, if any.
+    watched: Option<String>,
 }
 
 struct State {
     summaries: Vec<Option<Summary>>,
     next_write: Instant,
+    began: Instant,
+    /// How many were finished when this process began.
+    before: usize,
 }
 
 /// The table is written after a point, but no more than this share of the time goes into it.
@@ -122,9 +136,18 @@ const BETWEEN_WRITES: Duration = Duration::from_millis(500);
 
 impl Table {
     /// Existing contents of the folder.
-    fn read(root: &Path, tasks: &[Task]) -> Table {
-        let summaries = tasks.iter().map(finished).collect();
-        Table { path: root.join("points.json"), state: Mutex::new(State { summaries, next_write: Instant::now() }) }
+    fn read(root: &Path, tasks: &[Task], watched: Option<String>) -> Table {
+        let summaries: Vec<Option<Summary>> = tasks.iter().map(finished).collect();
+        let (now, before) = (Instant::now(), summaries.iter().flatten().count());
+        let state = Mutex::new(State { summaries, next_write: now, began: now, before });
+        Table { root: root.to_owned(), path: root.join("points.json"), state, watched }
+    }
+
+    /// Writes the page of a sweep that goes on.
+    fn show(&self, state: &mut State) -> Result<(), Failure> {
+        let Some(title) = &self.watched else { return Ok(()) };
+        let points: Vec<Summary> = state.summaries.iter().flatten().cloned().collect();
+        write_page(&self.root, title, &points, Some(state.progress()))
     }
 
     /// The points of a share that are still to be played.
@@ -142,13 +165,16 @@ impl Table {
         if began < state.next_write {
             return Ok(());
         }
-        let written = write_json(&self.path, &state.present());
+        let written = write_json(&self.path, &state.present()).and_then(|()| self.show(&mut state));
         state.next_write = Instant::now() + BETWEEN_WRITES.max(began.elapsed() * SHARE_OF_TIME);
         written
     }
 
-    fn write(&self) -> Result<(), Failure> {
-        write_json(&self.path, &self.lock().present())
+    fn write(&self, title: &str) -> Result<(), Failure> {
+        let state = self.lock();
+        write_json(&self.path, &state.present())?;
+        let points: Vec<Summary> = state.summaries.iter().flatten().cloned().collect();
+        write_page(&self.root, title, &points, None)
     }
 
     /// The results of the finished points, and how many there are.
@@ -163,9 +189,10 @@ impl Table {
             Form::Csv => report::points::csv(&points),
             Form::Table => format!(
                 "{}\n{done} of {all} points are finished ({before} were before, or belong to others); {partial} were cut \
-                 short\nresults    {}\n",
+                 short\nresults    {}\npage       {}\n",
                 report::points::text(&points),
-                self.path.display()
+                self.path.display(),
+                self.root.join(INDEX).display()
             ),
         }
     }
@@ -176,6 +203,20 @@ impl Table {
 }
 
 impl State {
+    /// "3 of 12 points, about 40 s left".
+    fn progress(&self) -> String {
+        let (done, all) = (self.summaries.iter().flatten().count(), self.summaries.len());
+        let here = done.saturating_sub(self.before);
+        let left = match here {
+            0 => String::new(),
+            _ => {
+                let seconds = self.began.elapsed().as_secs_f64() / here as f64 * (all - done) as f64;
+                format!(", about {} left", crate::estimate::seconds(seconds))
+            }
+        };
+        format!("{done} of {all} points{left}")
+    }
+
     fn present(&self) -> Vec<&Summary> {
         self.summaries.iter().flatten().collect()
     }

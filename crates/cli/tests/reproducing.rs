@@ -53,7 +53,17 @@ fn an_experiment_becomes_verdicts_a_page_and_records() {
     for words in ["edm.fig8a.order", "agrees", "this test loads the network", "20 claims: 1 agree, 1 differ"] {
         assert!(out.contains(words), "{words}: {out}");
     }
-    let entries = ["claims.json", "index.html", "points.json", "rackweave-output", "records", "results.json"];
+    let entries = [
+        "claims.json",
+        "edm-alone.html",
+        "edm-pair.html",
+        "figures.js",
+        "index.html",
+        "points.json",
+        "rackweave-output",
+        "records",
+        "results.json",
+    ];
     assert_eq!(home.entries("out"), entries);
     let found = claims(&home, "out/claims.json");
     assert_eq!((found.len(), claim(&found, "edm.fig8a.order")["ours"].as_bool()), (20, Some(true)));
@@ -62,8 +72,8 @@ fn an_experiment_becomes_verdicts_a_page_and_records() {
     assert!((ours / mean - 1.0).abs() < 1e-9, "ours is computed from the run");
     assert_eq!(home.rows("out/records/edm/pair/001-design=rocev2/seed-1/records").len(), 200);
     assert_eq!(home.rows("out/records/edm/alone/000/seed-1/records").len(), 400, "no scale, the file's own size");
-    let page = home.text("out/index.html");
-    assert!(page.contains("<strong>side by side</strong>") && page.contains("rackweave reproduce edm --scale quick"));
+    assert!(home.text("out/index.html").contains("rackweave reproduce edm --scale quick"));
+    assert!(home.text("out/edm-pair.html").contains("<strong>side by side</strong>"));
     assert_eq!(home.json("out/points.json")["edm/pair"].as_array().unwrap().len(), 2);
 }
 

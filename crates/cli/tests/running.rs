@@ -18,7 +18,7 @@ fn a_run_leaves_its_plan_its_records_and_its_summaries() {
     let home = Home::new().with("a.toml", SMALL);
     let out = home.run("run a.toml --out out");
     assert!(out.contains("400 offered, 400 finished") && out.contains("results    out"), "{out}");
-    assert_eq!(home.entries("out"), ["plan.toml", "rackweave-output", "seed-1", "summary.json"]);
+    assert_eq!(home.entries("out"), ["index.html", "plan.toml", "rackweave-output", "seed-1", "summary.json"]);
     let seed = ["latency.all.hdr", "latency.read.hdr", "latency.write.hdr", "records", "summary.json"];
     assert_eq!(home.entries("out/seed-1"), seed);
     let (summary, rows) = (home.summary("out/summary.json"), home.rows("out/seed-1/records"));
@@ -159,7 +159,7 @@ fn a_folder_that_exists_is_replaced_only_when_told_and_only_our_own() {
     home.say("run a.toml --out out --seed 2").refused(2, &["out exists", "--force"]);
     assert_eq!(home.files("out"), before);
     home.run("run a.toml --out out --seed 2 --force");
-    assert_eq!(home.entries("out"), ["plan.toml", "rackweave-output", "seed-2", "summary.json"]);
+    assert_eq!(home.entries("out"), ["index.html", "plan.toml", "rackweave-output", "seed-2", "summary.json"]);
     home.say("run a.toml --out thesis --force").refused(2, &["thesis is not replaced", "rackweave-output"]);
     home.say("run a.toml --out a.toml --force").refused(2, &["a.toml is not replaced"]);
     assert_eq!(home.entries("thesis"), ["draft.tex"]);

@@ -130,3 +130,31 @@ fn an_interrupted_sweep_keeps_what_is_finished_and_goes_on() {
     assert_eq!(running.end().code, Some(130));
     assert_eq!(home.files("out/points/000-length=short"), short);
 }
+
+#[test]
+fn a_run_and_a_sweep_have_a_page_with_figures() {
+    let home = home();
+    let out = home.run("sweep a.toml --out out");
+    assert!(out.ends_with("page       out/index.html\n"), "{out}");
+    let page = home.text("out/index.html");
+    for words in [">Latency<", ">Throughput<", "workload.load", "edm", "latency (ns) by workload.load of "] {
+        assert!(page.contains(words), "{words}");
+    }
+    assert!(!page.contains("http-equiv=\"refresh\""));
+    let out = home.run("run a.toml --set design.name=cxl --set workload.load=0.2 --out one");
+    assert!(out.ends_with("page       one/index.html\n"), "{out}");
+    let page = home.text("one/index.html");
+    let mean = home.summary("one/summary.json").latency_ns["read"].mean;
+    assert!(page.contains("Where the time goes") && page.contains(&format!("\"y\":{mean}")), "{mean}");
+}
+
+#[test]
+fn a_watched_page_says_how_far_the_sweep_is() {
+    let home = Home::new().with("a.toml", &format!("{}{SWEEP}", SMALL.replace("400", LONG)));
+    let running = home.start("sweep a.toml --out out --watch --jobs 1", "out/index.html");
+    let page = home.text("out/index.html");
+    assert!(page.contains("0 of 4 points") && page.contains("http-equiv=\"refresh\" content=\"5\""));
+    running.signal("INT");
+    running.end().refused(130, &["page: out/index.html", "interrupted"]);
+    assert!(!home.text("out/index.html").contains("http-equiv=\"refresh\""));
+}

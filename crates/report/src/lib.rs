@@ -1,4 +1,4 @@
-//! From records to tables, figures, a verdict on each published claim, and one offline page.
+//! From records to tables, figures, a verdict on each published claim, and offline pages.
 //!
 //! Nothing here runs anything or knows a path: text and [`record::Summary`] values go in, text
 //! comes out. In the order in which a run is reported:
@@ -8,8 +8,8 @@
 //!    others printed;
 //! 3. [`judge`] computes *ours* for each claim and its [`Verdict`];
 //! 4. [`settled::settle`] finds which verdicts hang on a number that nobody printed;
-//! 5. [`table`] prints them on a terminal, [`claims_json`] for a machine, and [`page()`] with the
-//!    [`figure`]s for a reader.
+//! 5. [`table`] prints them on a terminal, [`claims_json`] for a machine, and [`page::pages`]
+//!    with the [`figure`]s for a reader.
 
 mod file_error;
 mod table;
@@ -30,7 +30,7 @@ pub mod settled;
 pub mod timeline;
 
 pub use file_error::FileError;
-pub use page::{PageInput, Section, page};
+pub use page::{PageInput, Section};
 pub use table::{Known, claims_json, table, tally};
 pub use value::{Accept, Interval, Value};
 pub use verdict::{ClaimResult, Evidence, Judgement, Verdict, judge};

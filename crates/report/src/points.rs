@@ -118,14 +118,14 @@ fn round(number: f64) -> f64 {
 
 /// The unit of all latencies of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Unit {
-    name: &'static str,
-    ns: f64,
+pub(crate) struct Unit {
+    pub name: &'static str,
+    pub ns: f64,
 }
 
 impl Unit {
     /// The largest unit in which the smallest mean is at least ten.
-    fn of<'a>(latencies: impl Iterator<Item = &'a Statistics>) -> Unit {
+    pub fn of<'a>(latencies: impl Iterator<Item = &'a Statistics>) -> Unit {
         let least = latencies.map(|latency| latency.mean).fold(f64::INFINITY, f64::min);
         let units = [Unit { name: "ms", ns: 1e6 }, Unit { name: "us", ns: 1e3 }];
         let fits = |unit: &Unit| least.is_finite() && least >= 10.0 * unit.ns;
@@ -168,7 +168,7 @@ fn warnings(points: &[(String, &Summary)]) -> String {
 }
 
 /// A warning without its numbers.
-fn kind(warning: &str) -> String {
+pub(crate) fn kind(warning: &str) -> String {
     let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';
     let mut kind = String::new();
     for letter in warning.chars() {

@@ -7,7 +7,8 @@ use std::process::Command;
 
 use record::{Statistics, Summary};
 use report::figure::{self, Figure};
-use report::{Evidence, Judgement, PageInput, Section, bindings, claims, judge, page, published};
+use report::page::{PageFile, pages};
+use report::{Evidence, Judgement, PageInput, Section, bindings, claims, judge, published};
 
 const DESIGNS: [(&str, f64); 7] = [
     ("edm", 0.1),
@@ -176,7 +177,7 @@ fn input() -> PageInput {
         Evidence { experiment: "edm/table1", bindings: &bindings, points: &unloaded, by_seed: &[], published: &[] };
     let Judgement { results, problems } = judge(&claims::ledgers()[0].claims, &[evidence]).unwrap();
     assert_eq!(problems, []);
-    let (measured, other) = results.into_iter().partition(|result| result.ours.is_some());
+    let measured = results.into_iter().filter(|result| result.ours.is_some()).collect();
     let table_1 = Section {
         experiment: "edm/table1".into(),
         readme: "Unloaded latency at **25 GbE**, [source](https://example.org/x).\n\n<script>alert(1)</script>".into(),
@@ -202,24 +203,46 @@ fn input() -> PageInput {
         scale: "quick".into(),
         facts: vec![("Command".into(), "rackweave reproduce edm".into())],
         sections: vec![table_1, figure_8a],
-        other_claims: other,
         searches: vec![],
+        refresh: None,
     }
+}
+
+/// All pages, one after the other.
+fn text(input: &PageInput) -> String {
+    pages(input).into_iter().filter(|file| file.name.ends_with(".html")).map(|file| file.text).collect()
 }
 
 #[test]
 fn the_same_input_gives_the_same_bytes() {
-    assert_eq!(page(&input()), page(&input()));
+    assert_eq!(pages(&input()), pages(&input()));
+}
+
+#[test]
+fn several_experiments_have_a_page_each_and_share_a_script() {
+    let names = |input: &PageInput| pages(input).into_iter().map(|file| file.name).collect::<Vec<_>>();
+    assert_eq!(names(&input()), ["index.html", "edm-table1.html", "edm-fig8a.html", "figures.js"]);
+    let mut one = input();
+    one.sections.truncate(1);
+    assert_eq!(names(&one), ["index.html"]);
+}
+
+#[test]
+fn a_figure_comes_before_verdicts_and_those_before_words() {
+    let html = &pages(&input())[1].text;
+    let places = ["<figure", "table class=\"claims\"", "class=\"prose\""].map(|part| html.find(part).expect(part));
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(html.contains("aria-label=\"Ours "));
 }
 
 #[test]
 fn the_page_says_what_was_run_and_what_came_of_it() {
-    let html = page(&input());
+    let html = text(&input());
     for words in [
         "rackweave 0.1.0",
         "1 to 3",
         "rackweave reproduce edm",
-        "20 claims: 1 agree, 1 differ, 18 not comparable",
+        "2 claims: 1 agree, 1 differ, 0 not comparable",
         "296.96 ns",
         "593.92 ns",
         "of 71 points carry warnings",
@@ -233,7 +256,7 @@ fn the_page_says_what_was_run_and_what_came_of_it() {
 
 #[test]
 fn text_from_files_stays_text() {
-    let html = page(&input());
+    let html = text(&input());
     assert!(html.contains("EDM &lt;reproduced&gt;") && html.contains("&lt;b&gt;Not markup.&lt;/b&gt;"));
     assert!(html.contains("&lt;script&gt;alert(1)"));
     assert!(!html.contains("<script>alert(1)"));
@@ -241,13 +264,13 @@ fn text_from_files_stays_text() {
 
 #[test]
 fn nothing_in_the_page_names_something_to_fetch() {
-    let html = page(&input());
+    let html = text(&input());
     for address in ["sourceMappingURL", "@import", "url(http"] {
         assert!(!html.contains(address), "{address}");
     }
     let outside_scripts: String =
         html.split("<script").map(|part| part.split_once("</script>").map_or(part, |(_, rest)| rest)).collect();
-    for fetched in ["src=\"", "href=\"http", "<link", "<iframe", "<img"] {
+    for fetched in ["href=\"http", "<link", "<iframe", "<img"] {
         assert!(!outside_scripts.contains(fetched), "{fetched}");
     }
     let begun = html.matches("<script").count();
@@ -259,47 +282,66 @@ fn a_page_of_tables_needs_no_script() {
     let mut only_tables = input();
     only_tables.sections.truncate(1);
     only_tables.sections[0].figures.truncate(1);
-    let html = page(&only_tables);
+    let html = text(&only_tables);
     assert!(!html.contains("<script") && html.contains("299.52"));
     assert!(html.len() < 60_000, "{}", html.len());
 }
 
+/// Writes a report into a folder; returns its pages.
+fn written(folder: &Path, files: Vec<PageFile>) -> Vec<PathBuf> {
+    let write = |file: PageFile| {
+        let path = folder.join(file.name);
+        std::fs::write(&path, file.text).unwrap();
+        path
+    };
+    files.into_iter().map(write).filter(|path| path.extension() == Some("html".as_ref())).collect()
+}
+
 #[test]
-fn the_page_renders_offline_in_chromium() {
+fn the_pages_render_offline_in_chromium() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("index.html");
-    std::fs::write(&file, page(&input())).unwrap();
-    if let Some(output) = checked(&file, std::env::var_os("RACKWEAVE_SCREENSHOT")) {
-        assert_eq!(output, "fine: 3 figures, 20 claims, 1280 px\n");
+    let files = written(folder.path(), pages(&input()));
+    if let Some(output) = checked(&files, std::env::var_os("RACKWEAVE_SCREENSHOT")) {
+        let fine: Vec<&str> = output.lines().filter_map(|line| line.rsplit_once(", ")).map(|(line, _)| line).collect();
+        let expected = [("index", 0, 0), ("edm-table1", 1, 2), ("edm-fig8a", 2, 0)].map(|(name, figures, claims)| {
+            ["1400 px, light", "1400 px, dark", "400 px, light", "400 px, dark"]
+                .map(|at| format!("fine: {name}.html at {at}: {figures} figures, {claims} claims"))
+        });
+        assert_eq!(fine, expected.as_flattened());
     }
 }
 
 #[test]
 fn a_broken_page_does_not_pass_the_check() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("index.html");
-    let broken = page(&input()).replace("\"mark\":{\"type\":\"bar\"}", "\"mark\":{\"type\":\"barr\"}");
-    std::fs::write(
-        &file,
-        broken
-            .replace("</main>", "<img src=\"http://example.org/x.png\" ><div style=\"width:2000px\">wide</div></main>"),
-    )
-    .unwrap();
-    let Some(output) = checked(&file, None) else { return };
-    for words in
-        ["has no marks", "console: ", "policy: img-src http://example.org/x.png", "wider than the window of 1280 px"]
-    {
+    let mut files = pages(&input());
+    for file in &mut files {
+        let wide = "<img src=\"http://example.org/x.png\" ><div style=\"width:2000px\">wide</div></main>";
+        file.text =
+            file.text.replace("</main>", wide).replace("\"mark\":{\"type\":\"bar\"}", "\"mark\":{\"type\":\"barr\"}");
+        file.text = file.text.replace("\"labelFontSize\":12,", "\"labelFontSize\":9,");
+    }
+    let Some(output) = checked(&written(folder.path(), files), None) else { return };
+    for words in [
+        "has no marks",
+        "console: ",
+        "policy: img-src http://example.org/x.png",
+        "wider than the window of 1400 px",
+        "wider than the window of 400 px",
+        "has letters of 9 px",
+    ] {
         assert!(output.contains(words), "{words}: {output}");
     }
 }
 
-/// What `tests/page/check.py` prints about `file`; none when there is no Chromium and none is
+/// What `tests/page/check.py` prints about the pages; none when there is no Chromium and none is
 /// required. Leaves a picture in `screenshot`:
 /// `RACKWEAVE_SCREENSHOT=page.png cargo test -p report --test page` is how to look at a page.
-fn checked(file: &Path, screenshot: Option<OsString>) -> Option<String> {
+fn checked(files: &[PathBuf], screenshot: Option<OsString>) -> Option<String> {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/page/check.py");
     let mut command = Command::new("python3");
-    command.arg(script).arg(file);
+    command.arg(script).args(files);
+    command.args(["--width", "1400", "--width", "400", "--theme", "light", "--theme", "dark"]);
     if let Some(shot) = screenshot {
         command.arg("--screenshot").arg(shot).arg("--height").arg("4200");
     }

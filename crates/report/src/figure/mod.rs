@@ -1,5 +1,6 @@
 //! A figure: `figure.toml` beside an experiment, and its numbers.
 
+mod automatic;
 mod data;
 mod styles;
 mod vega;
@@ -12,6 +13,7 @@ use crate::FileError;
 use crate::measure::{Selection, check_path};
 use crate::published::PublishedRow;
 
+pub use automatic::automatic;
 pub(crate) use data::{Datum, FigureData, Origin, gather};
 pub(crate) use styles::{Style, Styles};
 pub(crate) use vega::{Names, config, specification};

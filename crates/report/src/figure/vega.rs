@@ -66,6 +66,10 @@ impl Drawing<'_> {
         let sort: Vec<&str> = self.data.facets.iter().map(|facet| self.names.of(facet)).collect();
         fields.insert("facet".into(), json!({ "field": "facet", "type": "nominal", "title": null, "sort": sort, "header": { "labelFontSize": 13, "labelFontWeight": 600, "labelColor": "#1f2430" } }));
         fields.insert("columns".into(), json!(columns));
+        if !panels.is_multiple_of(columns) {
+            // Panels of an incomplete row have axes of their own: no axis stands alone.
+            fields.insert("resolve".into(), json!({ "axis": { "x": "independent" } }));
+        }
         fields.insert("spacing".into(), json!(GAP));
         fields.insert("spec".into(), json!({ "width": width, "height": PANEL_HEIGHT, "layer": layers }));
         specification

@@ -1,47 +1,94 @@
-//! The table of claims.
+//! Claims and their verdicts.
 
 use maud::{Markup, html};
 
-use super::{PageInput, anchor};
-use crate::table::{interval, tally};
-use crate::value::show_with_unit;
-use crate::{ClaimResult, Value, Verdict};
+use super::ranges::Element;
+use super::{Section, address, anchor, wide};
+use crate::table::tally;
+use crate::value::{show_number, show_with_unit};
+use crate::{ClaimResult, Interval, Value, Verdict};
 
-/// All claims of the page with their reasons.
-pub(super) fn overview(input: &PageInput) -> Markup {
-    let results: Vec<ClaimResult> =
-        input.sections.iter().flat_map(|section| &section.claims).chain(&input.other_claims).cloned().collect();
+/// The verdicts of all experiments, a row each.
+pub(super) fn overview(sections: &[Section]) -> Markup {
+    let all: Vec<ClaimResult> = sections.iter().flat_map(|section| &section.claims).cloned().collect();
+    let count = |section: &Section, verdict| section.claims.iter().filter(|claim| claim.verdict == verdict).count();
+    let shown: Vec<Verdict> =
+        Verdict::ALL.into_iter().filter(|verdict| all.iter().any(|claim| claim.verdict == *verdict)).collect();
+    let table = html! {
+        table.overview {
+            thead { tr { th scope="col" { "Experiment" } th scope="col" { "Figure" } @for verdict in &shown { th.number scope="col" { (verdict.name().replace('-', " ")) } } th.number scope="col" { "Points with warnings" } } }
+            tbody {
+                @for section in sections {
+                    tr {
+                        th scope="row" { a href=(address(&section.experiment)) { (section.experiment) } }
+                        td { (section.figures.first().map_or("", |figure| figure.definition.title.as_str())) }
+                        @for verdict in &shown { @let count = count(section, *verdict); td.number { @if count > 0 { span class={ "badge " (verdict.name()) } { (count) } } } }
+                        td.number { @let warned = section.points.iter().filter(|point| !point.warnings.is_empty()).count(); @if warned > 0 { (warned) " of " (section.points.len()) } }
+                    }
+                }
+            }
+        }
+    };
+    html! {
+        section id="claims" aria-label="Published claims" {
+            h2 { "Published claims" }
+            @if !all.is_empty() { p.tally { (tally(&all)) "." } }
+            (wide("Verdicts of each experiment", &table))
+        }
+    }
+}
+
+/// The claims of one experiment: a row for each value, and the reasons folded behind.
+pub(super) fn table(results: &[ClaimResult]) -> Markup {
     html! {
         @if !results.is_empty() {
-            section id="claims" {
-                h2 { "Published claims" }
-                p.tally { (tally(&results)) "." }
-                table.claims {
-                    thead { tr { th { "Claim" } th { "Role" } th.number { "Paper" } th.number { "Artifact" } th.number { "Ours" } th { "Verdict" } } }
-                    tbody { @for result in &results { (row(result)) } }
+            h2 { "Published claims" }
+            p.tally { (tally(results)) "." }
+            table.claims {
+                thead { tr { th scope="col" { "Claim" } th.number scope="col" { "Paper" } th.number scope="col" { "Ours" } th scope="col" { "Accepted range" } th scope="col" { "Verdict" } } }
+                @for result in results { tbody id={ "claim-" (anchor(&result.id)) } { (rows(result)) } }
+            }
+            p.small { "The band is what agrees, the stroke the paper, the dot ours with its 95 % interval over seeds. Exact claims follow from arithmetic; parameters may be "
+                "fitted to calibration claims, and to nothing else." }
+        }
+    }
+}
+
+fn rows(result: &ClaimResult) -> Markup {
+    let whole = Element {
+        paper: &result.paper,
+        accept: &result.accept,
+        artifact: result.artifact.as_ref(),
+        ours: result.ours.as_ref(),
+        interval: result.interval.as_ref(),
+    };
+    let parts = whole.parts();
+    let show = |value: &Value| show_with_unit(value, &result.unit);
+    html! {
+        @for (index, part) in parts.iter().enumerate() {
+            tr {
+                @if index == 0 {
+                    td rowspan=(parts.len()) { (claim(result)) }
                 }
-                p.small { "Artifact: what the authors' public code prints, where it prints it. Exact claims follow from arithmetic; calibration claims are those that "
-                    "parameters may be fitted to; nothing is fitted to validation claims." }
+                td.number data-name="Paper" {
+                    (show(part.paper))
+                    @if let Some(artifact) = part.artifact { div.small { "artifact " (show(artifact)) } }
+                }
+                td.number data-name="Ours" {
+                    strong { (part.ours.map_or("–".to_owned(), show)) }
+                    @if let Some(Interval::Numbers([from, to])) = part.interval { div.small { (show_number(*from)) " to " (show_number(*to)) } }
+                }
+                td { (part.picture()) }
+                @if index == 0 { td rowspan=(parts.len()) { (badge(result.verdict)) } }
             }
         }
     }
 }
 
-fn row(result: &ClaimResult) -> Markup {
-    let cell =
-        |value: &Option<Value>| value.as_ref().map_or("–".to_owned(), |value| show_with_unit(value, &result.unit));
+fn claim(result: &ClaimResult) -> Markup {
     html! {
-        tr id={ "claim-" (anchor(&result.id)) } {
-            td {
-                strong { (result.place) } ": " (result.metric)
-                div.reason { code.id { (result.id) } " " (result.reason) }
-            }
-            td { (result.role.name()) }
-            td.number { (show_with_unit(&result.paper, &result.unit)) }
-            td.number { (cell(&result.artifact)) }
-            td.number { strong { (cell(&result.ours)) } span.small { (interval(result)) } }
-            td { (badge(result.verdict)) }
-        }
+        strong { (result.place) } ": " (result.metric)
+        details.reason { summary { (result.role.name()) ", " code { (result.id) } } p { (result.reason) } }
     }
 }
 
@@ -54,19 +101,4 @@ fn badge(verdict: Verdict) -> Markup {
         Verdict::NotComparable => ("–", "not comparable"),
     };
     html! { span class={ "badge " (verdict.name()) } { (sign) " " (words) } }
-}
-
-/// The claims of one section, each a link to its row.
-pub(super) fn chips(results: &[ClaimResult]) -> Markup {
-    html! {
-        @if !results.is_empty() {
-            p.chips {
-                @for result in results {
-                    a href={ "#claim-" (anchor(&result.id)) } class={ "chip " (result.verdict.name()) } title=(result.reason) {
-                        (result.id) ": " (result.verdict.name())
-                    }
-                }
-            }
-        }
-    }
 }

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 use record::Summary;
 
-use super::{PageInput, Section};
+use super::{PageInput, Section, wide};
 use crate::measure::describe;
+use crate::points::kind;
 use crate::value::show_number;
 
 /// Letters of a hash that are enough to recognise it.
@@ -27,15 +28,20 @@ pub(super) fn table(input: &PageInput) -> Markup {
         ("Program", format!("rackweave {}", versions.into_iter().collect::<Vec<_>>().join(", "))),
         ("Scale", input.scale.clone()),
         ("Seeds", ranges(&seeds)),
-        ("Experiments", input.sections.len().to_string()),
-        ("Points", format!("{} ({} plans)", grouped(all_points(input).count() as u64), hashes.len())),
+        ("Experiments", if input.sections.len() > 1 { grouped(input.sections.len() as u64) } else { String::new() }),
+        ("Points", points_and_plans(all_points(input).count(), hashes.len())),
         ("Requests measured", grouped(measured)),
         ("Events simulated", grouped(events)),
     ];
     facts.extend(input.facts.iter().map(|(name, value)| (name.as_str(), value.clone())));
     html! {
-        dl.facts { @for (name, value) in facts { @if !value.is_empty() { div { dt { (name) } dd { (value) } } } } }
+        dl.facts { @for (name, value) in facts { @if !value.is_empty() && value != "0" { div { dt { (name) } dd { (value) } } } } }
     }
+}
+
+fn points_and_plans(points: usize, plans: usize) -> String {
+    let points_text = grouped(points as u64);
+    if points == plans { points_text } else { format!("{points_text} ({plans} plans)") }
 }
 
 /// "1 to 5, 9".
@@ -87,29 +93,24 @@ pub(super) fn section_warnings(section: &Section) -> Markup {
             places.entry("The run was cut short.").or_default().push(describe(point));
         }
     }
-    let list = html! { ul { @for (warning, points) in &places { li { (warning) " " (where_it_is(points)) } } } };
+    let mut kinds: BTreeMap<String, Vec<(&str, Vec<String>)>> = BTreeMap::new();
+    for (warning, points) in places {
+        kinds.entry(kind(warning)).or_default().push((warning, points));
+    }
+    let more = |warnings: usize| if warnings > 1 { format!(" (and {} like it)", warnings - 1) } else { String::new() };
     html! {
-        @if places.len() > WARNINGS_SHOWN {
-            details.notice {
-                summary { strong { (places.len()) " different warnings" } ": " (kinds(places.keys().copied())) }
-                (list)
+        @if !kinds.is_empty() {
+            h2 { "Warnings" }
+            div.notice {
+                @for warnings in kinds.values() {
+                    details {
+                        summary { (warnings[0].0) (more(warnings.len())) }
+                        ul { @for (warning, points) in warnings { li { (warning) " " (where_it_is(points)) } } }
+                    }
+                }
             }
-        } @else if !places.is_empty() {
-            div.notice { strong { "Warnings" } (list) }
         }
     }
-}
-
-/// More than these are folded away behind their kinds.
-const WARNINGS_SHOWN: usize = 4;
-
-/// The kinds of warnings, each once: of each the first part between colons that says it without a
-/// number.
-fn kinds<'a>(warnings: impl Iterator<Item = &'a str>) -> String {
-    let plain = |part: &&str| !part.contains(|c: char| c.is_ascii_digit());
-    let kind = |warning: &'a str| warning.split(':').map(str::trim).find(plain).unwrap_or(warning);
-    let kinds: BTreeSet<&str> = warnings.map(kind).collect();
-    kinds.into_iter().collect::<Vec<_>>().join("; ")
 }
 
 fn where_it_is(points: &[String]) -> Markup {
@@ -132,17 +133,21 @@ pub(super) fn points(section: &Section) -> Markup {
         @if !section.points.is_empty() {
             details {
                 summary { "Loads, counts and plans of the " @if section.points.len() == 1 { "point" } @else { (section.points.len()) " points" } }
-                div.wide {
-                    table {
-                        thead { tr {
-                            th { "design" } @for name in &names { th { (name) } }
-                            th.number { "planned load" } th.number { "offered Gb/s" } th.number { "achieved Gb/s" } th.number { "busiest link" }
-                            th.number { "measured" } th.number { "unfinished" } th.number { "lost" } th.number { "available" } th.number { "drops" } th { "seeds" } th { "plan" }
-                        } }
-                        tbody { @for point in &section.points { (point_row(point, &names)) } }
-                    }
-                }
+                (wide("Loads, counts and plans", &point_table(section, &names)))
             }
+        }
+    }
+}
+
+fn point_table(section: &Section, names: &[&str]) -> Markup {
+    html! {
+        table {
+            thead { tr {
+                th { "design" } @for name in names { th { (name) } }
+                th.number { "planned load" } th.number { "offered Gb/s" } th.number { "achieved Gb/s" } th.number { "busiest link" }
+                th.number { "measured" } th.number { "unfinished" } th.number { "lost" } th.number { "available" } th.number { "drops" } th { "seeds" } th { "plan" }
+            } }
+            tbody { @for point in &section.points { (point_row(point, names)) } }
         }
     }
 }
@@ -175,9 +180,8 @@ fn available(point: &Summary) -> String {
 }
 
 /// The full hashes, at the end of the page.
-pub(super) fn provenance(input: &PageInput) -> Markup {
-    let hashes: BTreeSet<(&str, &str)> = input
-        .sections
+pub(super) fn provenance(input: &PageInput, sections: &[Section]) -> Markup {
+    let hashes: BTreeSet<(&str, &str)> = sections
         .iter()
         .flat_map(|section| section.points.iter().map(|point| (section.experiment.as_str(), point.plan_hash.as_str())))
         .collect();
@@ -189,7 +193,7 @@ pub(super) fn provenance(input: &PageInput) -> Markup {
                     ul.hashes { @for (experiment, hash) in hashes { li { (experiment) " " code { (hash) } } } }
                 }
             }
-            p.small { "This page needs no network. Figures are drawn by Vega, Vega-Lite and Vega-Embed (BSD-3-Clause), which are part of it." }
+            p.small { (input.title) ". This page needs no network. Figures are drawn by Vega, Vega-Lite and Vega-Embed (BSD-3-Clause), which are part of it." }
         }
     }
 }

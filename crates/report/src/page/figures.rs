@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::text::{csv_address, json_in_script};
-use super::{Section, anchor};
+use super::{Section, anchor, wide};
 use crate::figure::{Datum, Figure, FigureData, Kind, Names, Origin, Styles, gather, specification};
 use crate::value::show_number;
 
@@ -16,11 +16,11 @@ pub(super) fn figure(figure: &Figure, section: &Section, index: usize, styles: &
     let drawing = specification(definition, &data, styles).filter(|_| !data.data.is_empty());
     html! {
         figure id=(id) {
-            h3 { (definition.title) }
+            h2 { (definition.title) }
             @if data.data.is_empty() { p.notice { "There is nothing to show: no point of this run has the numbers of this figure." } }
             @if let Some(specification) = &drawing {
                 (key(definition.kind, &data))
-                div.drawing role="img" aria-label=(definition.title) {}
+                div.drawing role="img" aria-label=(label(figure, &data, names)) {}
                 script type="application/json" class="specification" { (json_in_script(specification)) }
             }
             @if definition.kind == Kind::Table { (numbers(&data, names)) }
@@ -34,6 +34,18 @@ pub(super) fn figure(figure: &Figure, section: &Section, index: usize, styles: &
             }
         }
     }
+}
+
+/// What the figure shows, for those who do not see it.
+fn label(figure: &Figure, data: &FigureData, names: Names<'_>) -> String {
+    let definition = &figure.definition;
+    let mut series: Vec<&str> = data.series.iter().map(|series| names.of(series)).collect();
+    series.dedup();
+    let ours = || data.data.iter().filter(|datum| datum.origin == Origin::Ours).map(|datum| datum.value);
+    let (low, high) = (ours().fold(f64::INFINITY, f64::min), ours().fold(f64::NEG_INFINITY, f64::max));
+    let ends =
+        if low <= high { format!("; ours from {} to {}", show_number(low), show_number(high)) } else { String::new() };
+    format!("{}: {} by {} of {}{ends}", definition.title, definition.y.title, definition.x.title, series.join(", "))
 }
 
 fn notes(notes: &[String], data: &FigureData) -> Markup {
@@ -88,30 +100,31 @@ fn numbers(data: &FigureData, names: Names<'_>) -> Markup {
         .filter(|origin| data.origins().contains(origin))
         .collect();
     let panels = names.definition.facet.is_some();
-    html! {
-        div.wide {
-            table.numbers {
-                thead {
-                    tr {
-                        @if panels { th rowspan="2" { (names.definition.facet.as_deref().unwrap_or_default()) } }
-                        th rowspan="2" { (names.definition.series) }
-                        @for x in &data.xs { th.group colspan=(origins.len()) { (names.of(x)) } }
-                    }
-                    tr { @for _ in &data.xs { @for origin in &origins { th.number { (origin.name()) } } } }
+    let table = html! {
+        table.numbers {
+            thead {
+                tr {
+                    @if panels { th rowspan="2" { (names.definition.facet.as_deref().unwrap_or_default()) } }
+                    th rowspan="2" { (names.definition.series) }
+                    @for x in &data.xs { th.group colspan=(origins.len()) { (names.of(x)) } }
                 }
-                tbody {
-                    @for facet in &data.facets {
-                        @for series in data.series.iter().filter(|series| occurs(data, facet, series)) {
-                            tr {
-                                @if panels { td { (names.of(facet)) } }
-                                td { (names.of(series)) }
-                                @for x in &data.xs { @for origin in &origins { td.number { (cell(data.at(facet, series, x, *origin))) } } }
-                            }
+                tr { @for _ in &data.xs { @for origin in &origins { th.number { (origin.name()) } } } }
+            }
+            tbody {
+                @for facet in &data.facets {
+                    @for series in data.series.iter().filter(|series| occurs(data, facet, series)) {
+                        tr {
+                            @if panels { td { (names.of(facet)) } }
+                            td { (names.of(series)) }
+                            @for x in &data.xs { @for origin in &origins { td.number { (cell(data.at(facet, series, x, *origin))) } } }
                         }
                     }
                 }
             }
         }
+    };
+    html! {
+        (wide(&format!("Numbers of {}", names.definition.title), &table))
         p.small { (names.definition.y.title) " by " (names.definition.x.title) "." }
     }
 }

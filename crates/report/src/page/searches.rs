@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use serde_json::{Value as Json, json};
 
 use super::text::json_in_script;
-use super::{PageInput, Section, anchor};
+use super::{Section, anchor, wide};
 use crate::figure::config;
 use crate::settle::{Answer, Tried};
 use crate::settled::{Settled, Unprinted, json_of, number_of};
@@ -18,9 +18,9 @@ const HEIGHT: usize = 260;
 const AGREES: &str = "agrees";
 const OUTSIDE: &str = "outside";
 
-/// Whether a page has such a picture: it needs a script.
-pub(super) fn is_drawn(input: &PageInput) -> bool {
-    input.sections.iter().any(|section| section.claims.iter().any(|result| found(result, &input.searches).is_some()))
+/// Whether an experiment has such a picture: it needs a script.
+pub(super) fn is_drawn(section: &Section, searches: &[Settled]) -> bool {
+    section.claims.iter().any(|result| found(result, searches).is_some())
 }
 
 /// A figure for each claim of the section that was searched.
@@ -45,8 +45,8 @@ fn figure(result: &ClaimResult, settled: &Settled, answer: &Answer) -> Markup {
         settled.points.iter().filter_map(|point| Some((point, point.values.get(&result.id)?))).collect();
     html! {
         figure id={ "search-" (anchor(&result.id)) } {
-            h3 { (result.id) ": " (result.metric) " over what the paper does not print" }
-            div.drawing role="img" aria-label={ (result.id) " over " (first.key) } {}
+            h2 { (result.id) ": " (result.metric) " over what the paper does not print" }
+            div.drawing role="img" aria-label={ (result.metric) " (" (result.unit) ") over " (first.key) @if let Some(second) = second { " and " (second.key) } ", " (tried.len()) " runs" } {}
             script type="application/json" class="specification" { (json_in_script(&specification(result, &tried, first, second))) }
             figcaption {
                 "Each point is a run of the box of " (settled.experiment) " at the scale " (settled.scale)
@@ -156,19 +156,20 @@ fn numbers(result: &ClaimResult, settled: &Settled, tried: &[(&Tried, &Value)]) 
         Some(text) => json_of(text).as_f64().map_or_else(|| text.trim_matches('"').to_owned(), show_number),
         None => "default".to_owned(),
     };
-    html! {
-        div.wide {
-            table.numbers {
-                thead { tr { @for one in &settled.parameters { th { (one.key) } } th.number { "Ours" } } }
-                tbody {
-                    @for (point, value) in tried {
-                        tr {
-                            @for one in &settled.parameters { td { (setting(point, &one.key)) } }
-                            td.number { (show_with_unit(value, &result.unit)) }
-                        }
+    let table = html! {
+        table.numbers {
+            thead { tr { @for one in &settled.parameters { th { (one.key) } } th.number { "Ours" } } }
+            tbody {
+                @for (point, value) in tried {
+                    tr {
+                        @for one in &settled.parameters { td { (setting(point, &one.key)) } }
+                        td.number { (show_with_unit(value, &result.unit)) }
                     }
                 }
             }
         }
+    };
+    html! {
+        (wide(&format!("Runs of {}", result.id), &table))
     }
 }
