@@ -216,6 +216,10 @@ pub struct RunArguments {
     /// Form of the results on the screen
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,
+    /// Write each figure as SVG, PNG, PDF, CSV and Vega-Lite into this folder, and a LaTeX table of
+    /// claims; needs the Python package vl-convert-python
+    #[arg(long, value_name = "DIR")]
+    pub export: Option<PathBuf>,
 }
 
 /// `rackweave sweep`
@@ -257,6 +261,10 @@ pub struct SweepArguments {
     /// Form of the results on the screen
     #[arg(long, value_enum, default_value_t = Form::Table)]
     pub format: Form,
+    /// Write each figure as SVG, PNG, PDF, CSV and Vega-Lite into this folder, and a LaTeX table of
+    /// claims; needs the Python package vl-convert-python
+    #[arg(long, value_name = "DIR")]
+    pub export: Option<PathBuf>,
 }
 
 /// `rackweave explain`
@@ -434,6 +442,10 @@ pub struct ReproduceArguments {
     /// Take the experiments from this folder instead of the shipped ones
     #[arg(long, value_name = "DIR")]
     pub experiments: Option<PathBuf>,
+    /// Write each figure as SVG, PNG, PDF, CSV and Vega-Lite into this folder, and a LaTeX table of
+    /// claims; needs the Python package vl-convert-python
+    #[arg(long, value_name = "DIR")]
+    pub export: Option<PathBuf>,
 }
 
 /// `rackweave claims`

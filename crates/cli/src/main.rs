@@ -12,6 +12,7 @@ mod disk;
 mod estimate;
 mod experiments;
 mod explain;
+mod export;
 mod fabric;
 mod failure;
 mod fit;

@@ -12,24 +12,26 @@
 use crate::arguments::ReproduceArguments;
 use crate::campaign::play_all;
 use crate::experiments::{DESIGNS, Experiment, Library, Measured, design, in_room};
+use crate::export;
 use crate::failure::{Failure, bad_input, print};
 use crate::interrupt;
 use crate::judged::{self, Points, Results, Runs, claims, judge_by};
 use crate::labels;
 use crate::load;
 use crate::output::{self, Marker, write, write_json};
+use crate::page::write_pages;
 use crate::play::{self, Played, Playing, Task};
 use live::FileParts;
 use plan::Scale;
 use record::{Keep, Label, ParquetWriter, Summary};
 use report::claims::{Claim, Role};
-use report::page::{INDEX, pages};
+use report::page::INDEX;
 use report::settled::{Settled, settle};
 use report::{ClaimResult, Judgement, PageInput, Section, claims_json, table};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The seeds with which they are.
 const SEEDS_JUDGED: RangeInclusive<u64> = 1..=5;
@@ -42,10 +44,11 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<(), Failure> {
         return print(&campaign.list());
     }
     let root = output::place(arguments.output.out.as_ref(), &campaign.folder_name());
+    arguments.export.as_ref().map_or(Ok(()), |_| export::check())?;
     output::create(&root, arguments.output.force, &Marker::new("reproduce"))?;
     interrupt::listen()?;
     let points = campaign.play(arguments, &root)?;
-    let is_partial = campaign.report(&library, &points, &root)?;
+    let is_partial = campaign.report(&library, &points, &root, arguments.export.as_ref())?;
     interrupt::outcome(&root)?;
     if is_partial {
         return Err(Failure::Partial(format!("points ended early; their warnings in {} say why", root.display())));
@@ -153,7 +156,13 @@ impl Campaign {
     }
 
     /// Writes what came of the points. Returns whether some of it is missing.
-    fn report(&self, library: &Library, points: &Points, root: &Path) -> Result<bool, Failure> {
+    fn report(
+        &self,
+        library: &Library,
+        points: &Points,
+        root: &Path,
+        exported: Option<&PathBuf>,
+    ) -> Result<bool, Failure> {
         let Judgement { mut results, problems } = judge_by(&self.claims(), &self.measured, points)?;
         let searches = judged::searches(library, None)?;
         settle(&mut results, &searches);
@@ -164,9 +173,7 @@ impl Campaign {
         let shipped = self.results(&results, points);
         write_json(&root.join("results.json"), &shipped)?;
         let about = self.about(&results);
-        for file in pages(&self.page(results, points, searches)) {
-            write(&root.join(file.name), file.text)?;
-        }
+        write_pages(root, &self.page(results, points, searches), exported)?;
         for problem in problems {
             eprintln!("warning: {problem}");
         }

@@ -2,6 +2,7 @@
 
 use crate::arguments::{Form, RunArguments};
 use crate::estimate;
+use crate::export;
 use crate::failure::{Failure, bad_input, print};
 use crate::interrupt;
 use crate::labels;
@@ -26,6 +27,7 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let labels = labels::of_points(std::slice::from_ref(&point)).remove(0);
     let task = Task::new(point.plan.title.clone(), root.clone(), point, labels, seeds.as_deref());
     play::refuse_endless([&task], arguments.long)?;
+    arguments.export.as_ref().map_or(Ok(()), |_| export::check())?;
     estimate::print("", &task.point.plan);
     output::create(&root, arguments.output.force, &Marker::new("run"))?;
     interrupt::listen()?;
@@ -41,7 +43,7 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let summary = played.inspect_err(|failure| discard_if_refused(&root, failure))?.map(|played| played.summary);
     if let Some(summary) = &summary {
         meter.point_done(&task.name, summary, began.elapsed());
-        write_page(&root, &task.name, std::slice::from_ref(summary), None)?;
+        write_page(&root, &task.name, std::slice::from_ref(summary), None, arguments.export.as_ref())?;
         print(&match arguments.format {
             Form::Json => json(summary),
             Form::Csv => report::points::csv(&[(task.name.clone(), summary)]),

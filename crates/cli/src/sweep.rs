@@ -9,6 +9,7 @@
 
 use crate::arguments::{Form, Share, SweepArguments};
 use crate::campaign::play_all;
+use crate::export;
 use crate::failure::{Failure, bad_input, print};
 use crate::interrupt;
 use crate::labels;
@@ -29,6 +30,7 @@ pub fn sweep(arguments: &SweepArguments) -> Result<(), Failure> {
     let root = output::place(arguments.output.out.as_ref(), &load::stem(&arguments.source.file));
     let tasks = tasks(arguments, &root)?;
     play::refuse_endless(&tasks, arguments.long)?;
+    arguments.export.as_ref().map_or(Ok(()), |_| export::check())?;
     prepare(&root, arguments, &tasks)?;
     interrupt::listen()?;
     let title = tasks.first().map_or_else(String::new, |task| task.point.plan.title.clone());
@@ -44,7 +46,7 @@ pub fn sweep(arguments: &SweepArguments) -> Result<(), Failure> {
     let played = play_all(&remaining, arguments.jobs, &playing(arguments), &meter, &finished);
     // Other machines may have finished points of their own meanwhile.
     let table = Table::read(&root, &tasks, None);
-    table.write(&title)?;
+    table.write(&title, arguments.export.as_ref())?;
     let partial = played?.iter().flatten().filter(|played| played.summary.partial).count();
     let names: Vec<String> = tasks.iter().map(|task| task.name.clone()).collect();
     print(&table.facts(arguments.format, &names, tasks.len() - left.len(), partial))?;
@@ -147,7 +149,7 @@ impl Table {
     fn show(&self, state: &mut State) -> Result<(), Failure> {
         let Some(title) = &self.watched else { return Ok(()) };
         let points: Vec<Summary> = state.summaries.iter().flatten().cloned().collect();
-        write_page(&self.root, title, &points, Some(state.progress()))
+        write_page(&self.root, title, &points, Some(state.progress()), None)
     }
 
     /// The points of a share that are still to be played.
@@ -170,11 +172,11 @@ impl Table {
         written
     }
 
-    fn write(&self, title: &str) -> Result<(), Failure> {
+    fn write(&self, title: &str, exported: Option<&PathBuf>) -> Result<(), Failure> {
         let state = self.lock();
         write_json(&self.path, &state.present())?;
         let points: Vec<Summary> = state.summaries.iter().flatten().cloned().collect();
-        write_page(&self.root, title, &points, None)
+        write_page(&self.root, title, &points, None, exported)
     }
 
     /// The results of the finished points, and how many there are.

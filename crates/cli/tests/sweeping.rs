@@ -4,7 +4,7 @@ mod support;
 
 use record::Summary;
 use std::fs;
-use support::{Home, LONG, SMALL, SWEEP};
+use support::{Home, LONG, SMALL, SWEEP, Said};
 
 fn home() -> Home {
     Home::new().with("a.toml", &format!("{SMALL}{SWEEP}"))
@@ -157,4 +157,42 @@ fn a_watched_page_says_how_far_the_sweep_is() {
     running.signal("INT");
     running.end().refused(130, &["page: out/index.html", "interrupted"]);
     assert!(!home.text("out/index.html").contains("http-equiv=\"refresh\""));
+}
+
+/// A Python with the packages of the tests, if it is there.
+fn python() -> Option<std::path::PathBuf> {
+    let python = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/python/bin/python");
+    assert!(python.exists() || std::env::var("CI").is_err(), "the tests need target/python");
+    python.exists().then_some(python)
+}
+
+#[test]
+fn figures_are_exported_without_a_browser() {
+    let Some(python) = python() else { return println!("skipped: no target/python") };
+    let home = home();
+    let python = python.to_str().unwrap();
+    let run = |line: &str| {
+        let out = home.command(line).env("RACKWEAVE_PYTHON", python).output().unwrap();
+        assert!(out.status.success(), "{line}: {out:?}");
+    };
+    run("sweep a.toml --out out --export figures");
+    let begins = |file: &str, with: &[u8]| {
+        let bytes = fs::read(home.path(&format!("figures/{file}"))).unwrap();
+        assert!(bytes.starts_with(with) && bytes.len() > 1_000, "{file}: {} bytes", bytes.len());
+    };
+    begins("small-figure-1.svg", b"<svg");
+    begins("small-figure-1.png", b"\x89PNG\r\n");
+    begins("small-figure-1.pdf", b"%PDF-1.");
+    assert_eq!(home.text("figures/small-figure-1.csv").lines().count(), 1 + 4 * 4, "four points, four statistics");
+    run("reproduce edm/table1 --out again --export claims --no-records");
+    assert!(home.text("claims/claims.tex").contains("299.52 ns & 299.52 ns & 296.5 to 302.5 & agrees"));
+}
+
+#[test]
+fn an_export_that_cannot_draw_is_refused_before_anything_is_played() {
+    let home = home();
+    let mut command = home.command("sweep a.toml --out out --export figures");
+    let said = Said::of(command.env("RACKWEAVE_PYTHON", "no-python").output().unwrap());
+    said.refused(2, &["no-python has no package vl-convert-python", "pip install"]);
+    assert!(!home.path("out").exists() && !home.path("figures").exists());
 }

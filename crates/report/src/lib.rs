@@ -20,6 +20,7 @@ pub mod bindings;
 pub mod claims;
 pub mod compare;
 pub mod explain;
+pub mod export;
 pub mod figure;
 pub mod measure;
 pub mod page;

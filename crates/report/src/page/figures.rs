@@ -141,7 +141,7 @@ fn cell(datum: Option<&Datum>) -> String {
 }
 
 /// The numbers as they are in files: labels' own values, full precision.
-fn csv(data: &FigureData) -> String {
+pub(crate) fn csv(data: &FigureData) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for datum in &data.data {
         // Writing to memory cannot fail.

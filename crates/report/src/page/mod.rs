@@ -8,6 +8,8 @@ mod ranges;
 mod searches;
 mod text;
 
+pub(crate) use figures::csv;
+
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use record::Summary;
 
@@ -199,7 +201,7 @@ fn section_markup(section: &Section, searches: &[Settled], styles: &Styles) -> M
 
 /// An identifier for `name` that is unique where names are: letters and digits stay, anything else
 /// becomes a dash.
-fn anchor(name: &str) -> String {
+pub(crate) fn anchor(name: &str) -> String {
     name.chars().map(|letter| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' }).collect()
 }
 
