@@ -1,7 +1,70 @@
-//! Estimates of the memory and time of a run.
+//! Estimates of the time, memory and disk of runs.
 
 use crate::failure::{Failure, bad_input};
-use plan::{Plan, san::Estimate};
+use crate::play::{Task, requests_of};
+use crate::progress::work;
+use plan::{Plan, Scene, san::Estimate};
+
+/// A row of the records, packed.
+pub const ROW_BYTES: f64 = 30.0;
+/// What takes less of a core, or of a disk, is not told of.
+const LONG_SECONDS: f64 = 10.0;
+const LARGE_BYTES: f64 = 1e9;
+
+/// What runs may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Time of one core, seconds.
+    pub seconds: f64,
+    /// The most memory of one run, bytes; zero where no formula is known.
+    memory: f64,
+    /// Records, bytes.
+    disk: f64,
+}
+
+impl Cost {
+    /// Of all seeds of some points.
+    pub fn of<'a>(points: impl IntoIterator<Item = (&'a plan::Point, &'a [u64])>, keeps_rows: bool) -> Cost {
+        let mut cost = Cost::default();
+        for (point, seeds) in points {
+            cost.seconds += seconds_of(&point.plan) * seeds.len() as f64;
+            cost.memory = cost.memory.max(of(&point.plan).map_or(0.0, |estimate| estimate.bytes));
+            cost.disk += if keeps_rows { requests_of(point, seeds) as f64 * ROW_BYTES } else { 0.0 };
+        }
+        cost
+    }
+
+    fn of_tasks<'a>(tasks: impl IntoIterator<Item = &'a Task>, keeps_rows: bool) -> Cost {
+        Cost::of(tasks.into_iter().map(|task| (&task.point, &task.seeds[..])), keeps_rows)
+    }
+}
+
+/// Says what tasks may take, if that is much.
+pub fn announce<'a>(tasks: impl IntoIterator<Item = &'a Task>, keeps_rows: bool) {
+    let cost = Cost::of_tasks(tasks, keeps_rows);
+    if cost.seconds < LONG_SECONDS && cost.disk < LARGE_BYTES {
+        return;
+    }
+    let memory = if cost.memory > 0.0 { format!(", {} of memory a run", bytes(cost.memory)) } else { String::new() };
+    let disk = if cost.disk > 0.0 { format!(", {} of records", bytes(cost.disk)) } else { String::new() };
+    eprintln!("estimate: about {} of a core{memory}{disk}", seconds(cost.seconds));
+}
+
+/// Time of a core for one seed; zero where only the duration is known.
+fn seconds_of(plan: &Plan) -> f64 {
+    if let Some(estimate) = of(plan) {
+        return estimate.seconds;
+    }
+    // Fitted to the shipped experiments at quick scale, on a core of a server of 2024: within a
+    // factor of two of most that take seconds. Points with a duration alone count nothing.
+    let a_unit = match plan.scene {
+        Scene::Messages(_) => 2.5e-6,
+        Scene::Blox(_) | Scene::SDirect(_) => 1.1e-6,
+        Scene::Scalio(_) => 2.1e-6,
+        Scene::San(_) | Scene::Wear(_) => 1.0e-6,
+    };
+    work(plan).unwrap_or(0) as f64 * a_unit
+}
 
 /// Says what a run of a plan may take, where there is a formula for it: SANs have one.
 pub fn print(prefix: &str, plan: &Plan) {

@@ -78,8 +78,6 @@ impl Task {
 const REQUESTS_MAX: u64 = 20_000_000_000;
 /// Requests that a core simulates a second, roughly: 140,000 in docs/reference/paper-scale.md.
 const REQUESTS_PER_SECOND: f64 = 1e5;
-/// A row of the records, packed.
-const ROW_BYTES: f64 = 30.0;
 
 /// Refuses tasks that would take days, or more memory than there is, with an estimate, unless
 /// `is_meant`.
@@ -96,7 +94,7 @@ pub fn refuse_endless<'a>(tasks: impl IntoIterator<Item = &'a Task>, is_meant: b
         return Ok(());
     }
     let days = requests as f64 / REQUESTS_PER_SECOND / 86_400.0;
-    let gigabytes = requests as f64 * ROW_BYTES / 1e9;
+    let gigabytes = requests as f64 * estimate::ROW_BYTES / 1e9;
     Err(bad_input(format!(
         "{requests} requests take about {days:.0} days of a core, and {gigabytes:.0} GB for a row each; \
          ask for fewer, or give --long"

@@ -21,7 +21,7 @@ const VSSD_DAYS_AS_A_REQUEST: u64 = 200;
 
 /// Work of one run of a plan: its requests, with more weight for larger ones. None when only its
 /// duration is known.
-fn work(plan: &Plan) -> Option<u64> {
+pub fn work(plan: &Plan) -> Option<u64> {
     let bytes = match &plan.scene {
         plan::Scene::Messages(messages) => mean_bytes(&messages.workload),
         // A page of a volume is written to three drives and collected: as much work as several

@@ -11,6 +11,7 @@
 
 use crate::arguments::ReproduceArguments;
 use crate::campaign::play_all;
+use crate::estimate::{self, Cost};
 use crate::experiments::{DESIGNS, Experiment, Library, Measured, design, in_room};
 use crate::export;
 use crate::failure::{Failure, bad_input, print};
@@ -99,16 +100,20 @@ impl Campaign {
         Ok(campaign)
     }
 
-    /// A line for each experiment: its points, its requests, its name.
+    /// A line for each experiment: its points, its requests, its time as an estimate, its name.
     fn list(&self) -> String {
         let line = |experiment: &Experiment| {
             let seeds = self.seeds_of(&experiment.name);
             let requests = |point: &plan::Point| play::requests_of(point, seeds.as_ref().unwrap_or(&point.plan.seeds));
             let requests: u64 = experiment.points.iter().map(requests).fold(0, u64::saturating_add);
             let title = experiment.readme.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);
-            format!("{:>6} {requests:>13}  {:<28} {title}\n", experiment.points.len(), experiment.name)
+            let points = experiment.points.iter();
+            let points = points.map(|point| (point, seeds.as_deref().unwrap_or(&point.plan.seeds)));
+            let time = estimate::seconds(Cost::of(points, false).seconds);
+            format!("{:>6} {requests:>13} {time:>18}  {:<28} {title}\n", experiment.points.len(), experiment.name)
         };
-        let head = format!("{:>6} {:>13}  at the scale {}\n", "points", "requests", self.scale);
+        let head =
+            format!("{:>6} {:>13} {:>18}  at the scale {}\n", "points", "requests", "time of a core", self.scale);
         head + &self.chosen.iter().map(line).collect::<String>()
     }
 
@@ -133,6 +138,7 @@ impl Campaign {
         });
         let (names, tasks): (Vec<&str>, Vec<Task>) = tasks.into_iter().unzip();
         let seeds: Vec<usize> = tasks.iter().map(|task| task.seeds.len()).collect();
+        estimate::announce(&tasks, !arguments.no_records);
         let rows = (!arguments.no_records).then_some(ParquetWriter::<FileParts>::ROWS_PER_PART);
         let playing = Playing { rows_per_part: rows, wire: false, history: false, spans: Keep::Nothing };
         let played = play_all(&tasks, arguments.jobs, &playing, &play::meter(&tasks), &|_, _| Ok(()))?;

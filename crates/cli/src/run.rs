@@ -28,7 +28,7 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let task = Task::new(point.plan.title.clone(), root.clone(), point, labels, seeds.as_deref());
     play::refuse_endless([&task], arguments.long)?;
     arguments.export.as_ref().map_or(Ok(()), |_| export::check())?;
-    estimate::print("", &task.point.plan);
+    estimate::announce([&task], true);
     output::create(&root, arguments.output.force, &Marker::new("run"))?;
     interrupt::listen()?;
     let playing = Playing {

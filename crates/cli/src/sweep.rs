@@ -9,6 +9,7 @@
 
 use crate::arguments::{Form, Share, SweepArguments};
 use crate::campaign::play_all;
+use crate::estimate;
 use crate::export;
 use crate::failure::{Failure, bad_input, print};
 use crate::interrupt;
@@ -41,6 +42,7 @@ pub fn sweep(arguments: &SweepArguments) -> Result<(), Failure> {
         eprintln!("page: {}", root.join(INDEX).display());
     }
     let remaining: Vec<Task> = left.iter().map(|index| tasks[*index].clone()).collect();
+    estimate::announce(&remaining, !arguments.no_records);
     let meter = play::meter(&remaining);
     let finished = |index: usize, summary: &Summary| table.add(left[index], summary);
     let played = play_all(&remaining, arguments.jobs, &playing(arguments), &meter, &finished);
@@ -213,7 +215,7 @@ impl State {
             0 => String::new(),
             _ => {
                 let seconds = self.began.elapsed().as_secs_f64() / here as f64 * (all - done) as f64;
-                format!(", about {} left", crate::estimate::seconds(seconds))
+                format!(", about {} left", estimate::seconds(seconds))
             }
         };
         format!("{done} of {all} points{left}")

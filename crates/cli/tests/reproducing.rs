@@ -122,6 +122,7 @@ fn what_is_not_there_is_said_with_what_is() {
     let nearest = ["edm/pear has no experiment; the nearest are edm/pair, edm/alone;"];
     home.say("reproduce edm/pear --experiments lab").refused(2, &nearest);
     let listed = home.run("reproduce --list --experiments lab");
+    assert!(listed.starts_with("points      requests     time of a core"), "{listed}");
     assert!(listed.contains(" edm/alone ") && listed.contains(" edm/pair "), "{listed}");
     assert!(!home.path("rackweave-results").exists(), "nothing was played");
     home.say("reproduce edn --experiments lab").refused(2, &["edn", "edm, blox, san, sdirect, scalio"]);

@@ -5,7 +5,7 @@ mod support;
 use base::Span;
 use std::collections::BTreeSet;
 use std::fs;
-use support::{Home, SMALL, SWEEP};
+use support::{Home, LONG, SMALL, SWEEP};
 
 /// EDM and every rival that is registered.
 fn designs() -> impl Iterator<Item = String> {
@@ -228,6 +228,15 @@ fn what_would_take_days_is_refused_with_an_estimate_unless_it_is_meant() {
     let sweep = "sweep a.toml --out out --set run.requests=10000000000 --seeds 1..=3";
     home.say(sweep).refused(2, &["30000000000 requests", "--long"]);
     assert!(!home.path("out").exists());
+}
+
+#[test]
+fn what_takes_long_says_so_before_it_begins() {
+    let home = Home::new().with("a.toml", &SMALL.replace("400", LONG));
+    let running = home.start("run a.toml --out out", "out/plan.toml");
+    running.signal("INT");
+    running.end().refused(130, &["estimate: about", "of a core", "of records"]);
+    assert!(!home.say("run a.toml --out short --set run.requests=400").err.contains("estimate"));
 }
 
 fn refuses_file(experiment: &str, name: &str, text: &str, words: &[&str]) {
