@@ -278,6 +278,9 @@ pub struct ExplainArguments {
     /// How many of the slowest requests to show
     #[arg(long, value_name = "K", default_value_t = 5, value_parser = worst)]
     pub worst: usize,
+    /// Draw the time of usual and of slow requests, as SVG, into this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
     /// Form of the output
     #[arg(long, value_enum, default_value_t = ExplainForm::Text)]
     pub format: ExplainForm,

@@ -2,8 +2,9 @@
 
 use crate::arguments::{ExplainArguments, ExplainForm};
 use crate::failure::{Failure, bad_input, print};
+use crate::output::write;
 use crate::results::Run;
-use record::Row;
+use record::{Row, SpanRow};
 use report::explain::{self, Facts};
 
 /// Explains one run and seed.
@@ -13,9 +14,17 @@ pub fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
     let summary = run.summary_of(seed)?;
     let facts = Facts { first_fault_ns: summary.availability.map(|availability| availability.first_fault_ns) };
     let rows = |each: &mut dyn FnMut(&[Row])| run.each_part(seed, each);
-    let Some(explanation) = explain::explain(&rows, facts, arguments.worst)? else {
+    let Some(mut explanation) = explain::explain(&rows, facts, arguments.worst)? else {
         return Err(bad_input(format!("{}: no measured request has finished", run.name())));
     };
+    if run.has_spans(seed) {
+        let worst: Vec<u64> = explanation.worst.iter().map(|one| one.request).collect();
+        let spans = |each: &mut dyn FnMut(&[SpanRow])| run.each_part_of_spans(seed, each);
+        explanation.behind = explain::behind(&spans, &worst)?;
+    }
+    if let Some(file) = &arguments.svg {
+        write(file, explain::picture(&explanation, &format!("{}, seed {seed}", run.name())))?;
+    }
     print(&match arguments.format {
         ExplainForm::Json => explain::json(&explanation),
         ExplainForm::Text => format!("run        {}, seed {seed}\n{}", run.name(), explain::text(&explanation)),

@@ -81,6 +81,11 @@ impl Run {
         self.each_of(seed, "spans", absent, read_spans, each)
     }
 
+    /// Whether spans of a seed were kept.
+    pub fn has_spans(&self, seed: u64) -> bool {
+        self.seed(seed).join("spans").is_dir()
+    }
+
     fn each_of<R>(
         &self,
         seed: u64,

@@ -147,3 +147,30 @@ fn what_cannot_be_explained_is_refused_by_name() {
     home.run("run w.toml --out wear");
     home.say("explain wear").refused(2, &["wear: no measured request has finished"]);
 }
+
+#[test]
+fn who_held_the_place_is_named_if_spans_were_kept() {
+    let home = Home::new().with("a.toml", INCAST);
+    home.run("run a.toml --spans all --out out");
+    let text = home.run("explain out --svg out.svg --format json");
+    let found: Value = serde_json::from_str(&text).unwrap();
+    let behind = found["behind"].as_array().unwrap();
+    assert_eq!(behind.len(), 5);
+    for one in behind {
+        let request = one["request"].as_u64().unwrap();
+        // All wait for the link of the node that all write to. Of each message of three packets the
+        // last is claimed: a quarter of the time.
+        assert_eq!((&one["resource"], &one["span"]), (&"link 3".into(), &"switch_queue".into()), "{one}");
+        assert!((0.2..0.4).contains(&number(&one["explained"])), "{one}");
+        let holders: Vec<u64> =
+            one["holders"].as_array().unwrap().iter().map(|holder| holder["request"].as_u64().unwrap()).collect();
+        assert!(holders.len() == 3 && holders.iter().all(|holder| *holder < request && request - *holder < 200));
+    }
+    assert!(home.text("out.svg").contains("an incast"));
+    let text = home.run("explain out");
+    assert!(text.contains(" at port 3 for link 3, behind "), "{text}");
+    // Without spans nothing is said of it.
+    home.run("run a.toml --out plain");
+    let plain: Value = serde_json::from_str(&home.run("explain plain --format json")).unwrap();
+    assert_eq!(plain["behind"], Value::Array(Vec::new()));
+}

@@ -13,10 +13,14 @@
 //! of several sources have is common too. A request waits *across* a fault if it ends after it, and
 //! was intended before it or no later after it than its own latency.
 
+mod behind;
 mod cause;
+mod picture;
 mod show;
 
+pub use behind::{Behind, Holder, behind};
 pub use cause::Cause;
+pub use picture::picture;
 pub use show::{json, text};
 
 use crate::compare::Rows;
@@ -124,6 +128,8 @@ pub struct Explanation {
     pub cause: Cause,
     /// The slowest requests, slowest first.
     pub worst: Vec<Worst>,
+    /// What they waited for longest, and who held it, as far as spans were kept.
+    pub behind: Vec<Behind>,
 }
 
 /// Explains a run; `None` if no request counts. Rows are read twice, and a third time if slow
@@ -305,6 +311,7 @@ impl Sets {
             half_within,
             cause,
             worst: self.worst.values().map(|row| worst_of(row, self.is_across(row))).collect(),
+            behind: Vec::new(),
         }
     }
 

@@ -5,6 +5,7 @@ mod picture;
 mod trace;
 
 pub use picture::picture;
+pub(crate) use trace::WAITS;
 pub use trace::trace;
 
 use crate::table::lines_of;
@@ -24,7 +25,7 @@ pub struct Shown {
 }
 
 /// The name of a place, such as `switch 3`; empty for an unknown one.
-fn name_of(place: Place) -> String {
+pub(crate) fn name_of(place: Place) -> String {
     match place.numbers() {
         (0, _) => String::new(),
         (kind, index) => format!("{} {index}", Place::NAMES[usize::from(kind)]),

@@ -56,7 +56,7 @@ pub enum PairError<E: std::error::Error + 'static> {
 }
 
 /// Passes all rows of one seed of a run, in any division and order.
-pub type Rows<'a, E> = dyn Fn(&mut dyn FnMut(&[Row])) -> Result<(), E> + 'a;
+pub type Rows<'a, E, R = Row> = dyn Fn(&mut dyn FnMut(&[R])) -> Result<(), E> + 'a;
 
 /// Pairs one seed of two runs. Rows are streamed: 17 bytes a request are kept, and 8 more for
 /// each of its latencies. The first run is read a second time where the second run did not finish

@@ -1,6 +1,6 @@
 //! Explanations for a terminal and for programs.
 
-use super::{Common, Explanation, Trait, Worst};
+use super::{Behind, Common, Explanation, Holder, Trait, Worst};
 use crate::table::lines_of;
 use crate::value::show_number;
 use base::Operation;
@@ -42,7 +42,33 @@ pub fn text(explanation: &Explanation) -> String {
         let (begin, end, share) = (ns(begin / 1e3), ns(end / 1e3), percent(share));
         let _ = writeln!(text, "when       half of them began within {share} of the time: {begin} to {end} us");
     }
-    text + "\n" + &spans(explanation) + "\n\n" + &worst(&explanation.worst) + "\n"
+    text + "\n" + &spans(explanation) + "\n\n" + &worst(&explanation.worst) + "\n" + &waits(&explanation.behind)
+}
+
+/// A line for each wait: for how long, for what, and behind whom.
+fn waits(behind: &[Behind]) -> String {
+    let mut text = if behind.is_empty() { String::new() } else { "\n".to_owned() };
+    for one in behind {
+        let holder = |holder: &Holder| {
+            format!("{} ({} ns of {})", holder.request, show_number(round(holder.held_ns)), holder.span)
+        };
+        let named: Vec<String> = one.holders.iter().map(holder).collect();
+        let more = match one.held_by - named.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let whom = match named.is_empty() {
+            true => "behind none of the requests whose spans were kept".to_owned(),
+            false => format!("behind {}{more}, {} of the wait", named.join(", "), percent(one.explained)),
+        };
+        let place = match (&one.place, &one.resource) {
+            (place, resource) if place == resource => place.clone(),
+            (place, resource) => format!("{place} for {resource}"),
+        };
+        let wait = show_number(round(one.wait_ns));
+        let _ = writeln!(text, "{} waited {wait} ns ({}) at {place}, {whom}", one.request, one.span);
+    }
+    text
 }
 
 fn sentence(common: &Common) -> String {

@@ -17,7 +17,7 @@ use std::collections::btree_map::Entry;
 const REQUESTS: u32 = 1;
 
 /// Spans in which a request waits for others.
-const WAITS: [SpanKind; 8] = [
+pub(crate) const WAITS: [SpanKind; 8] = [
     SpanKind::Wait,
     SpanKind::Schedule,
     SpanKind::NicQueue,
