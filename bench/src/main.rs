@@ -7,6 +7,7 @@ mod flash;
 mod harness;
 mod kernel;
 mod memory;
+mod results;
 mod san;
 mod scalio;
 mod target;
@@ -43,6 +44,7 @@ const MODULES: &[(&str, Measure)] = &[
     ("edm", |only| Ok(measured(edm::benchmarks(), only))),
     ("flash", |only| Ok(measured(flash::benchmarks(), only))),
     ("kernel", |only| Ok(measured(kernel::benchmarks(), only))),
+    ("results", |only| Ok(measured(results::benchmarks(), only))),
     // Their speed is measured with EDM's.
     ("rivals", |_| Ok(Figures::new())),
     ("san", |only| Ok(measured(san::benchmarks(), only))),

@@ -1,14 +1,15 @@
 //! The peak memory of some work, executed by a child process of this program.
 
 use crate::harness::Figures;
-use crate::{edm, flash, san, scalio, target};
+use crate::{edm, flash, results, san, scalio, target};
 use anyhow::Context;
 use std::process::Command;
 
 /// Runs: a module, the key of its peak in MB, and the work.
-const RUNS: [(&str, &str, fn()); 7] = [
+const RUNS: [(&str, &str, fn()); 8] = [
     ("edm", "edm.peak_mb_10m_messages", edm::memory_child),
     ("flash", "flash.mb_per_512gb", flash::memory_child),
+    ("results", "results.explain_mb_10m_rows", results::memory_child),
     ("rivals", "rivals.memory_mb.4096", edm::rivals_memory_child),
     ("san", "san.memory_mb.512", || san::memory_child(8)),
     ("san", "san.memory_mb.4096", || san::memory_child(16)),

@@ -1,6 +1,6 @@
 //! The ordered spans of selected requests.
 
-use crate::ledger::{Entry, Place};
+use crate::ledger::{Entries, Entry, Place};
 use crate::row::{Row, Sink, SinkError, SpanKind};
 use base::{RequestId, Span, Time};
 use std::cmp::Reverse;
@@ -86,12 +86,14 @@ pub struct Keeper {
     keep: Keep,
     /// By latency; of equal latencies, the earliest request comes last.
     slowest: BTreeMap<(Span, Reverse<RequestId>), Vec<SpanRow>>,
+    /// The shortest latency of those, once there are enough.
+    least: Span,
 }
 
 impl Keeper {
     /// Creates a keeper before the first request.
     pub fn new(keep: Keep) -> Keeper {
-        Keeper { keep, slowest: BTreeMap::new() }
+        Keeper { keep, slowest: BTreeMap::new(), least: Span::ZERO }
     }
 
     /// Returns whether the spans of a request may be kept.
@@ -104,18 +106,31 @@ impl Keeper {
         }
     }
 
+    /// The latency below which no further request is kept; zero if every one may be.
+    #[inline]
+    pub fn least(&self) -> Span {
+        self.least
+    }
+
     /// Handles the end of a request.
-    pub fn take(&mut self, row: &Row, entries: Vec<Entry>, sink: &mut dyn Sink) -> Result<(), SinkError> {
-        if entries.is_empty() {
-            return Ok(());
-        }
-        let numbered = entries.into_iter().zip(0..);
-        let span = |(entry, number)| SpanRow { request: row.request, number, entry };
-        let spans: Vec<SpanRow> = numbered.map(span).collect();
+    #[inline]
+    pub fn take(&mut self, row: &Row, entries: Entries, sink: &mut dyn Sink) -> Result<(), SinkError> {
+        let done =
+            if entries.is_empty() || row.latency() < self.least { Ok(()) } else { self.add(row, &entries, sink) };
+        entries.discard();
+        done
+    }
+
+    fn add(&mut self, row: &Row, entries: &[Entry], sink: &mut dyn Sink) -> Result<(), SinkError> {
+        let span = |(entry, number): (&Entry, u32)| SpanRow { request: row.request, number, entry: *entry };
+        let spans: Vec<SpanRow> = entries.iter().zip(0..).map(span).collect();
         let Keep::Slowest(count) = self.keep else { return sink.spans(&spans) };
         self.slowest.insert((row.latency(), Reverse(row.request)), spans);
         if self.slowest.len() > count as usize {
             self.slowest.pop_first();
+        }
+        if self.slowest.len() == count as usize {
+            self.least = self.slowest.first_key_value().map_or(Span::ZERO, |((latency, _), _)| *latency);
         }
         Ok(())
     }
@@ -130,6 +145,7 @@ impl Keeper {
 mod tests {
     use super::*;
     use crate::column::Record;
+    use crate::ledger::Ledger;
 
     #[derive(Default)]
     struct Spans(Vec<u64>);
@@ -150,7 +166,9 @@ mod tests {
         for (latency, request) in latencies.iter().zip(0..) {
             let row = Row { request: RequestId(request), end: Time::ns(*latency), ..Row::blank() };
             let entry = SpanRow::BLANK.entry;
-            let entries = if keeper.wants(row.request) { vec![entry] } else { Vec::new() };
+            let mut ledger = Ledger::open(entry.begin, keeper.wants(row.request));
+            ledger.claim(entry.kind, entry.begin, row.end, entry.place);
+            let entries = ledger.settle(row.end).entries;
             keeper.take(&row, entries, &mut sink).unwrap();
         }
         keeper.finish(&mut sink).unwrap();

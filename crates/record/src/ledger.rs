@@ -11,6 +11,8 @@
 
 use crate::row::{SpanKind, Spans};
 use base::{Span, Time};
+use std::cell::RefCell;
+use std::ops::Deref;
 
 const KINDS: usize = SpanKind::ALL.len();
 
@@ -130,12 +132,11 @@ pub struct Entry {
 /// uses.
 #[repr(C)]
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::box_collection, reason = "a single word where no entries are kept")]
 pub struct Ledger {
     /// Everything before it is accounted for.
     mark: Time,
     /// The claims in order, if they are kept.
-    entries: Option<Box<Vec<Entry>>>,
+    entries: Entries,
     /// In the order of [`place_of`].
     sums: [Span; KINDS],
     /// Time claimed twice.
@@ -156,7 +157,51 @@ pub struct Settled {
     /// The span that followed the longest gap; `None` if it was the end of the request.
     pub gap_before: Option<SpanKind>,
     /// The claims in order, if they were kept.
-    pub entries: Vec<Entry>,
+    pub entries: Entries,
+}
+
+/// The claims of a request in order. Their memory is used again: most requests whose claims are
+/// recorded turn out not to be among the slowest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::box_collection, reason = "a single word where no entries are kept")]
+pub struct Entries(Option<Box<Vec<Entry>>>);
+
+thread_local! {
+    /// Empty lists of requests that have ended.
+    #[expect(clippy::vec_box, reason = "ledgers hold boxes")]
+    static SPARE: RefCell<Vec<Box<Vec<Entry>>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Entries {
+    /// An empty list, if entries are kept.
+    #[inline]
+    fn open(keeps_entries: bool) -> Entries {
+        if keeps_entries { Entries::spare() } else { Entries(None) }
+    }
+
+    fn spare() -> Entries {
+        Entries(Some(SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()))
+    }
+
+    #[inline]
+    fn is_kept(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Gives the memory back.
+    pub fn discard(self) {
+        if let Some(mut entries) = self.0 {
+            entries.clear();
+            SPARE.with_borrow_mut(|spare| spare.push(entries));
+        }
+    }
+}
+
+impl Deref for Entries {
+    type Target = [Entry];
+    fn deref(&self) -> &[Entry] {
+        self.0.as_deref().map_or(&[], Vec::as_slice)
+    }
 }
 
 impl Ledger {
@@ -165,7 +210,7 @@ impl Ledger {
     pub fn open(now: Time, keeps_entries: bool) -> Ledger {
         Ledger {
             mark: now,
-            entries: keeps_entries.then(Box::default),
+            entries: Entries::open(keeps_entries),
             sums: [Span::ZERO; KINDS],
             twice: Span::ZERO,
             gap_before: None,
@@ -177,7 +222,7 @@ impl Ledger {
     /// Moves the ledger out of memory that is used again by [`open`](Self::open).
     #[inline]
     pub fn take(&mut self) -> Ledger {
-        Ledger { entries: self.entries.take(), ..*self }
+        Ledger { entries: std::mem::take(&mut self.entries), ..*self }
     }
 
     /// Claims the time from `begin` to `end` for `kind`.
@@ -189,7 +234,7 @@ impl Ledger {
         let counted = end.saturating_since(self.mark);
         self.sums[place_of(kind)] += counted;
         self.mark = self.mark.max(end);
-        if self.entries.is_some() {
+        if self.entries.is_kept() {
             self.keep(Entry { kind, place, begin, end, counted });
         }
     }
@@ -197,8 +242,11 @@ impl Ledger {
     /// Claims consecutive parts from `begin` on.
     #[inline(always)]
     pub fn claim_parts<const PARTS: usize>(&mut self, begin: Time, place: Place, parts: [(SpanKind, Span); PARTS]) {
-        if begin != self.mark || self.entries.is_some() {
+        if begin != self.mark {
             return self.claim_each(begin, place, &parts);
+        }
+        if let Some(entries) = &mut self.entries.0 {
+            keep_parts(entries, begin, place, &parts);
         }
         for (kind, span) in parts {
             let place = place_of(kind);
@@ -214,7 +262,7 @@ impl Ledger {
         &self.sums
     }
 
-    #[cold]
+    #[inline(never)]
     fn claim_each(&mut self, begin: Time, place: Place, parts: &[(SpanKind, Span)]) {
         let mut begin = begin;
         for (kind, span) in parts.iter().filter(|(_, span)| *span > Span::ZERO) {
@@ -246,9 +294,9 @@ impl Ledger {
         }
     }
 
-    #[cold]
+    #[inline(never)]
     fn keep(&mut self, entry: Entry) {
-        if let Some(entries) = self.entries.as_mut().filter(|_| entry.begin < entry.end) {
+        if let Some(entries) = self.entries.0.as_mut().filter(|_| entry.begin < entry.end) {
             entries.push(entry);
         }
     }
@@ -263,7 +311,7 @@ impl Ledger {
         } else if self.mark < end {
             self.meet(None, end, end);
         }
-        let entries = self.entries.take().map_or_else(Vec::new, |entries| *entries);
+        let entries = std::mem::take(&mut self.entries);
         Settled { spans: Spans::of(self.sums), twice: self.twice, gap_before: self.gap_before, entries }
     }
 
@@ -274,9 +322,20 @@ impl Ledger {
         self.sums[place_of(SpanKind::Unattributed)] = total.saturating_sub(beyond);
         self.twice += beyond;
         self.gap_before = None;
-        self.entries.as_mut().into_iter().flat_map(|entries| entries.iter_mut()).for_each(|entry| {
+        self.entries.0.as_mut().into_iter().flat_map(|entries| entries.iter_mut()).for_each(|entry| {
             entry.counted = Span::ZERO;
         });
+    }
+}
+
+/// Keeps consecutive parts, all of which count.
+#[inline(never)]
+fn keep_parts(entries: &mut Vec<Entry>, mut begin: Time, place: Place, parts: &[(SpanKind, Span)]) {
+    entries.reserve(parts.len());
+    for (kind, counted) in parts.iter().copied().filter(|(_, span)| *span > Span::ZERO) {
+        let end = begin + counted;
+        entries.push(Entry { kind, place, begin, end, counted });
+        begin = end;
     }
 }
 

@@ -39,7 +39,7 @@ pub use checksum::CHECKSUM_KEY;
 pub use describe::{Column, columns, has_number, number_paths};
 pub use keep::{Keep, KeepError, Keeper, SpanRow};
 pub use label::{Label, LabelValue};
-pub use ledger::{Audit, Entry, Ledger, Place, Settled};
+pub use ledger::{Audit, Entries, Entry, Ledger, Place, Settled};
 pub use pool::Pool;
 pub use read::{Part, ReadError, read_part, read_parts, read_spans};
 pub use row::{Discard, Outcome, Row, Sink, SinkError, SpanKind, Spans};

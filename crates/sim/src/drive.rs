@@ -55,6 +55,8 @@ pub struct Context<'a, E> {
     pub now: Time,
     /// Whether the spans of the request that is issued are kept in their order.
     pub(crate) keeps_spans: bool,
+    /// The latency below which the spans of a request that ends are not kept.
+    pub(crate) least_kept: Span,
 }
 
 /// An event of the driver or of the rig.
@@ -481,7 +483,7 @@ impl Recorder<'_> {
         self.audit.add(&settled, row.counts());
         self.summarizer.row(&row);
         self.sink.row(&row)?;
-        if settled.entries.is_empty() { Ok(()) } else { self.keeper.take(&row, settled.entries, self.sink) }
+        self.keeper.take(&row, settled.entries, self.sink)
     }
 
     /// Zero if it is not known.
@@ -568,7 +570,8 @@ impl<R: Rig> Drive<'_, R> {
     }
 
     fn with_rig(&mut self, now: Time, keeps_spans: bool, act: impl FnOnce(&mut R, &mut Context<'_, R::Event>)) {
-        let mut context = Context { queue: &mut self.queue, ended: &mut self.ended, now, keeps_spans };
+        let least_kept = self.recorder.keeper.least();
+        let mut context = Context { queue: &mut self.queue, ended: &mut self.ended, now, keeps_spans, least_kept };
         act(self.rig, &mut context);
     }
 

@@ -2,7 +2,7 @@
 //! outer rig.
 
 use crate::drive::{Context, Ended, Event, Rig};
-use base::Time;
+use base::{Span, Time};
 use kernel::EventQueue;
 
 /// The inner rig with what the driver has for an outer one.
@@ -31,7 +31,7 @@ impl<R: Rig> Nested<R> {
     /// Has the rig do something now. Its events before now are all done.
     pub(crate) fn act(&mut self, now: Time, act: impl FnOnce(&mut R, &mut Context<'_, R::Event>)) {
         let (queue, ended) = (&mut self.queue, &mut self.ended);
-        act(&mut self.rig, &mut Context { queue, ended, now, keeps_spans: false });
+        act(&mut self.rig, &mut Context { queue, ended, now, keeps_spans: false, least_kept: Span::ZERO });
     }
 
     /// Executes the next event that is due by now; whether there was one.

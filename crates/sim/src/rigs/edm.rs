@@ -181,7 +181,7 @@ impl EdmRig {
 
     fn end(&mut self, tag: u32, outcome: Outcome, end: Time, context: Ctx) {
         let ticket = Ticket(self.tracks[tag as usize].ticket);
-        let (start, ledger) = self.tracks.ledger(tag, outcome, end);
+        let (start, ledger) = self.tracks.ledger(tag, outcome, end, context.least_kept);
         context.end(Ended { ticket, outcome, start, end, label: Span::ZERO, ledger });
         self.tracks.close(tag, outcome, end);
     }

@@ -174,11 +174,13 @@ impl Tracks {
         }
         &mut self.rare[index]
     }
-    /// When a request was taken up, and its ledger up to its end.
+    /// When a request was taken up, and its ledger up to its end. Claims are kept in order if its
+    /// latency is `least_kept` or more.
     #[inline]
-    pub fn ledger(&self, tag: u32, outcome: Outcome, end: Time) -> (Time, Ledger) {
+    pub fn ledger(&self, tag: u32, outcome: Outcome, end: Time, least_kept: Span) -> (Time, Ledger) {
         let (track, (intended, ends)) = (&self.slots[tag as usize], self.intended[tag as usize]);
-        let mut ledger = Ledger::open(intended, track.has(KEPT));
+        let keeps = track.has(KEPT) && end.saturating_since(intended) >= least_kept;
+        let mut ledger = Ledger::open(intended, keeps);
         let start = track.start.min(end);
         let host = At::Host(ends.source.0);
         ledger.claim(SpanKind::Wait, intended, start, host);

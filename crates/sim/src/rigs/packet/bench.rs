@@ -49,7 +49,7 @@ impl<H: Host, S: Switch> Bench<H, S> {
     pub fn step(&mut self) -> bool {
         let Some((now, event)) = self.queue.pop() else { return false };
         let (queue, ended) = (&mut self.queue, &mut self.ended);
-        let mut context = Context { queue, ended, now, keeps_spans: false };
+        let mut context = Context { queue, ended, now, keeps_spans: false, least_kept: Span::ZERO };
         match event {
             Event::Arrival(number) => {
                 self.rig.issue(Ticket(number), &self.requests[number as usize], now, &mut context);
