@@ -309,7 +309,7 @@ pub struct TimelineArguments {
     /// The seed; the first of the run when not given
     #[arg(long)]
     pub seed: Option<u64>,
-    /// The trace (JSON). `RUN/timeline.json` when not given
+    /// The trace. `RUN/timeline.pftrace` when not given
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Also draw the requests into this file

@@ -15,7 +15,7 @@ pub fn timeline(arguments: &TimelineArguments) -> Result<(), Failure> {
     let seed = run.seed_or_first(arguments.seed)?;
     let kept = kept(&run, seed)?;
     let requests = with_spans(&run, seed, chosen(arguments, &run, seed, &kept)?)?;
-    let trace = arguments.out.clone().unwrap_or_else(|| arguments.run.join("timeline.json"));
+    let trace = arguments.out.clone().unwrap_or_else(|| arguments.run.join("timeline.pftrace"));
     write(&trace, timeline::trace(&requests))?;
     let mut text =
         format!("{}\ntrace      {} (opens in ui.perfetto.dev)\n", timeline::text(&requests), trace.display());

@@ -4,7 +4,7 @@ mod support;
 
 use record::Summary;
 use std::fs;
-use support::{Home, LONG, SMALL, SWEEP, Said};
+use support::{Home, LONG, SMALL, SWEEP, Said, python};
 
 fn home() -> Home {
     Home::new().with("a.toml", &format!("{SMALL}{SWEEP}"))
@@ -157,13 +157,6 @@ fn a_watched_page_says_how_far_the_sweep_is() {
     running.signal("INT");
     running.end().refused(130, &["page: out/index.html", "interrupted"]);
     assert!(!home.text("out/index.html").contains("http-equiv=\"refresh\""));
-}
-
-/// A Python with the packages of the tests, if it is there.
-fn python() -> Option<std::path::PathBuf> {
-    let python = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/python/bin/python");
-    assert!(python.exists() || std::env::var("CI").is_err(), "the tests need target/python");
-    python.exists().then_some(python)
 }
 
 #[test]

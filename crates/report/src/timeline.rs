@@ -1,6 +1,7 @@
-//! Ordered spans of requests as a timeline: trace events that Perfetto opens, and a picture.
+//! Ordered spans of requests as a timeline: a trace that Perfetto opens, and a picture.
 
 mod lanes;
+mod perfetto;
 mod picture;
 mod trace;
 

@@ -183,3 +183,10 @@ impl Running {
         Said::of(self.0.wait_with_output().unwrap())
     }
 }
+
+/// A Python with the packages of the tests, if it is there. CI must have it.
+pub fn python() -> Option<PathBuf> {
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/python/bin/python");
+    assert!(python.exists() || std::env::var("CI").is_err(), "the tests need target/python");
+    python.exists().then_some(python)
+}

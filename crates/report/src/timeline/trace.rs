@@ -1,20 +1,27 @@
-//! Trace events in JSON, as ui.perfetto.dev and chrome://tracing open them.
+//! A trace in the format of Perfetto, as ui.perfetto.dev opens it.
 //!
-//! Process 1 has a track for each request, with the whole request and its spans. Each kind of place
-//! is a process with a track for each place. Where spans overlap at a place, it has several tracks.
-//! Arrows follow a request from place to place. Counters give the shown requests that wait there.
-//! Times are those of the run.
+//! A group of tracks has the requests, each with itself and its spans. Each kind of place is a
+//! group with a track for each place. Where spans overlap, there are several tracks. Arrows follow
+//! a request from place to place. Counters give the shown requests that wait there. Times are those
+//! of the run, in nanoseconds; slices name their picoseconds.
 
 use super::lanes::lanes;
+use super::perfetto::{
+    CLEARED, COUNTER, CounterDescriptor, DebugAnnotation, EXPLICIT, SLICE_BEGIN, SLICE_END, Trace, TracePacket,
+    TrackDescriptor, TrackEvent,
+};
 use super::{Shown, name_of};
-use base::{Span, Time};
+use base::Time;
+use prost::Message;
 use record::{Place, SpanKind, SpanRow};
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
-/// The process of requests; kinds of places follow it.
-const REQUESTS: u32 = 1;
+/// The group of requests; groups of places follow it.
+const REQUESTS: u64 = 1;
+/// Beyond all groups.
+const FIRST_TRACK: u64 = 1 << 16;
+/// One sequence has everything.
+const SEQUENCE: u32 = 1;
 
 /// Spans in which a request waits for others.
 pub(crate) const WAITS: [SpanKind; 8] = [
@@ -28,69 +35,98 @@ pub(crate) const WAITS: [SpanKind; 8] = [
     SpanKind::Replication,
 ];
 
-/// Returns the trace of some requests; the same requests give the same text.
-pub fn trace(requests: &[Shown]) -> String {
+/// Returns the trace of some requests; the same requests give the same bytes.
+pub fn trace(requests: &[Shown]) -> Vec<u8> {
     let mut tracks = Tracks::default();
-    tracks.process(REQUESTS, "requests");
+    tracks.group(REQUESTS, "requests");
     let mut placed: BTreeMap<Place, Vec<(&Shown, &SpanRow)>> = BTreeMap::new();
     for shown in requests {
         tracks.request(shown);
-        let spans = shown.spans.iter().filter(|span| is_slice(span) && span.entry.place != Place::Nowhere);
-        spans.for_each(|span| placed.entry(span.entry.place).or_default().push((shown, span)));
+        for span in stops(shown) {
+            placed.entry(span.entry.place).or_default().push((shown, span));
+        }
     }
     for (place, spans) in &mut placed {
         spans.sort_by_key(|(shown, span)| (span.entry.begin, shown.row.request.0, span.number));
         tracks.place(*place, spans);
     }
-    requests.iter().for_each(|shown| tracks.flow(shown));
-    let trace = json!({ "displayTimeUnit": "ns", "traceEvents": tracks.events });
-    serde_json::to_string(&trace).expect("events are texts and numbers") + "\n"
+    Trace { packet: tracks.packets }.encode_to_vec()
 }
 
 fn is_slice(span: &SpanRow) -> bool {
     span.entry.end > span.entry.begin
 }
 
-/// Microseconds, as trace events count.
-fn us(at: Time) -> f64 {
-    at.as_ps() as f64 / 1e6
+/// The spans of a request that have a place, in the order of time.
+fn stops(shown: &Shown) -> Vec<&SpanRow> {
+    let mut spans: Vec<&SpanRow> =
+        shown.spans.iter().filter(|span| is_slice(span) && span.entry.place != Place::Nowhere).collect();
+    spans.sort_by_key(|span| (span.entry.begin, span.number));
+    spans
 }
 
-fn us_of(span: Span) -> f64 {
-    span.as_ps() as f64 / 1e6
-}
-
-/// Events, and the tracks that they are on.
 #[derive(Default)]
 struct Tracks {
-    events: Vec<Value>,
-    processes: BTreeMap<u32, u32>,
-    /// The track of a span at its place, by request and number.
-    of_span: BTreeMap<(u64, u32), (u32, u32)>,
+    packets: Vec<TracePacket>,
+    groups: BTreeMap<u64, i32>,
+    made: u64,
 }
 
 impl Tracks {
-    fn process(&mut self, pid: u32, name: &str) {
-        if let Entry::Vacant(process) = self.processes.entry(pid) {
-            process.insert(0);
-            self.events.push(json!({ "ph": "M", "name": "process_name", "pid": pid, "args": { "name": name } }));
-        }
+    fn push(&mut self, packet: TracePacket) {
+        let sequence_flags = self.packets.is_empty().then_some(CLEARED);
+        self.packets.push(TracePacket { trusted_packet_sequence_id: Some(SEQUENCE), sequence_flags, ..packet });
     }
 
-    /// Makes `count` tracks of one name, and returns the number of the first.
-    fn tracks(&mut self, pid: u32, name: &str, count: usize) -> u32 {
-        let next = self.processes.get_mut(&pid).expect("the process was made");
-        let first = *next + 1;
-        *next += count as u32;
-        for lane in 0..count as u32 {
-            let name = if lane == 0 { name.to_owned() } else { format!("{name} ({})", lane + 1) };
-            let tid = first + lane;
-            self.events
-                .push(json!({ "ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": { "name": name } }));
-            let order = json!({ "ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid, "args": { "sort_index": tid } });
-            self.events.push(order);
+    fn event(&mut self, at: Time, track: u64, r#type: i32, event: TrackEvent) {
+        let event = TrackEvent { r#type: Some(r#type), track_uuid: Some(track), ..event };
+        let timestamp = Some(at.as_ps() / 1_000);
+        self.push(TracePacket { timestamp, track_event: Some(event), ..TracePacket::default() });
+    }
+
+    fn descriptor(&mut self, descriptor: TrackDescriptor) {
+        self.push(TracePacket { track_descriptor: Some(descriptor), ..TracePacket::default() });
+    }
+
+    fn group(&mut self, group: u64, name: &str) {
+        if self.groups.contains_key(&group) {
+            return;
         }
-        first
+        self.groups.insert(group, 0);
+        self.descriptor(TrackDescriptor {
+            uuid: Some(group),
+            name: Some(name.to_owned()),
+            child_ordering: Some(EXPLICIT),
+            ..TrackDescriptor::default()
+        });
+    }
+
+    /// Makes a track of a group, and returns it.
+    fn track(&mut self, group: u64, name: String, counter: Option<CounterDescriptor>) -> u64 {
+        let rank = self.groups.get_mut(&group).expect("the group was made");
+        *rank += 1;
+        let sibling_order_rank = Some(*rank);
+        self.made += 1;
+        let uuid = FIRST_TRACK + self.made;
+        self.descriptor(TrackDescriptor {
+            uuid: Some(uuid),
+            name: Some(name),
+            parent_uuid: Some(group),
+            counter,
+            child_ordering: None,
+            sibling_order_rank,
+        });
+        uuid
+    }
+
+    /// Makes as many tracks of one name as spans need that overlap; the track of each span.
+    fn tracks_for(&mut self, group: u64, name: &str, spans: &[&SpanRow]) -> (u64, Vec<u64>) {
+        let ends = |span: &&SpanRow| (span.entry.begin.as_ps(), span.entry.end.as_ps());
+        let on = lanes(&spans.iter().map(ends).collect::<Vec<_>>());
+        let count = on.iter().max().map_or(1, |most| most + 1);
+        let name_of = |lane: usize| if lane == 0 { name.to_owned() } else { format!("{name} ({})", lane + 1) };
+        let made: Vec<u64> = (0..count).map(|lane| self.track(group, name_of(lane), None)).collect();
+        (made[0], on.into_iter().map(|lane| made[lane]).collect())
     }
 
     /// The whole request on a track, and its spans on it; parts that run in parallel have more.
@@ -98,94 +134,93 @@ impl Tracks {
         let row = &shown.row;
         let mut spans: Vec<&SpanRow> = shown.spans.iter().filter(|span| is_slice(span)).collect();
         spans.sort_by_key(|span| (span.entry.begin, span.number));
-        let on = lanes(&spans.iter().map(|span| ends(span)).collect::<Vec<_>>());
-        let count = on.iter().max().map_or(1, |most| most + 1);
-        let first = self.tracks(REQUESTS, &format!("request {}", row.request.0), count);
-        self.events.push(json!({
-            "ph": "X", "cat": "request", "name": format!("{} {}", row.operation.name(), row.request.0),
-            "pid": REQUESTS, "tid": first, "ts": us(row.intended), "dur": us_of(row.latency()),
-            "args": {
-                "request": row.request.0, "source": row.source.0, "target": row.target.0,
-                "address": row.address, "bytes": row.bytes.count(), "outcome": row.outcome.name(),
-            },
-        }));
-        for (span, lane) in spans.into_iter().zip(on) {
-            let event = slice(shown, span, span.entry.kind.name().to_owned(), (REQUESTS, first + lane as u32));
-            self.events.push(event);
+        let (first, on) = self.tracks_for(REQUESTS, &format!("request {}", row.request.0), &spans);
+        let whole = TrackEvent {
+            name: Some(format!("{} {}", row.operation.name(), row.request.0)),
+            categories: vec!["request".to_owned()],
+            debug_annotations: vec![
+                DebugAnnotation::number("request", row.request.0),
+                DebugAnnotation::number("source", row.source.0.into()),
+                DebugAnnotation::number("target", row.target.0.into()),
+                DebugAnnotation::number("address", row.address),
+                DebugAnnotation::number("bytes", row.bytes.count()),
+                DebugAnnotation::text("outcome", row.outcome.name()),
+                DebugAnnotation::number("begin_ps", row.intended.as_ps()),
+                DebugAnnotation::number("duration_ps", row.latency().as_ps()),
+            ],
+            ..TrackEvent::default()
+        };
+        self.event(row.intended, first, SLICE_BEGIN, whole);
+        for (span, track) in spans.into_iter().zip(on) {
+            self.slice(shown, span, span.entry.kind.name().to_owned(), track, [Vec::new(), Vec::new()]);
         }
+        self.event(row.intended + row.latency(), first, SLICE_END, TrackEvent::default());
     }
 
     /// The spans at one place, and how many requests wait there.
     fn place(&mut self, place: Place, spans: &[(&Shown, &SpanRow)]) {
         let (kind, _) = place.numbers();
-        let pid = REQUESTS + u32::from(kind);
-        self.process(pid, Place::NAMES[usize::from(kind)]);
-        let on = lanes(&spans.iter().map(|(_, span)| ends(span)).collect::<Vec<_>>());
-        let count = on.iter().max().map_or(1, |most| most + 1);
-        let first = self.tracks(pid, &name_of(place), count);
-        for ((shown, span), lane) in spans.iter().zip(on) {
-            let track = (pid, first + lane as u32);
-            self.of_span.insert((shown.row.request.0, span.number), track);
+        let group = REQUESTS + u64::from(kind);
+        self.group(group, Place::NAMES[usize::from(kind)]);
+        let rows: Vec<&SpanRow> = spans.iter().map(|(_, span)| *span).collect();
+        let (_, on) = self.tracks_for(group, &name_of(place), &rows);
+        for ((shown, span), track) in spans.iter().zip(on) {
             let name = format!("{} of {}", span.entry.kind.name(), shown.row.request.0);
-            self.events.push(slice(shown, span, name, track));
+            self.slice(shown, span, name, track, flows(shown, span));
         }
-        self.counter(pid, place, spans);
+        self.counter(group, place, &rows);
     }
 
-    fn counter(&mut self, pid: u32, place: Place, spans: &[(&Shown, &SpanRow)]) {
+    fn slice(&mut self, shown: &Shown, span: &SpanRow, name: String, track: u64, [on, off]: [Vec<u64>; 2]) {
+        let entry = &span.entry;
+        let event = TrackEvent {
+            name: Some(name),
+            categories: vec![entry.kind.name().to_owned()],
+            debug_annotations: vec![
+                DebugAnnotation::number("request", shown.row.request.0),
+                DebugAnnotation::text("operation", shown.row.operation.name()),
+                DebugAnnotation::number("number", span.number.into()),
+                DebugAnnotation::text("place", name_of(entry.place)),
+                DebugAnnotation::number("begin_ps", entry.begin.as_ps()),
+                DebugAnnotation::number("duration_ps", (entry.end - entry.begin).as_ps()),
+                DebugAnnotation::number("counted_ps", entry.counted.as_ps()),
+            ],
+            flow_ids: on,
+            terminating_flow_ids: off,
+            ..TrackEvent::default()
+        };
+        self.event(entry.begin, track, SLICE_BEGIN, event);
+        self.event(entry.end, track, SLICE_END, TrackEvent::default());
+    }
+
+    fn counter(&mut self, group: u64, place: Place, spans: &[&SpanRow]) {
         let mut changes: BTreeMap<Time, i64> = BTreeMap::new();
-        for (_, span) in spans.iter().filter(|(_, span)| WAITS.contains(&span.entry.kind)) {
+        for span in spans.iter().filter(|span| WAITS.contains(&span.entry.kind)) {
             *changes.entry(span.entry.begin).or_default() += 1;
             *changes.entry(span.entry.end).or_default() -= 1;
         }
-        let (name, mut waiting) = (format!("waiting at {}", name_of(place)), 0);
+        if changes.is_empty() {
+            return;
+        }
+        let unit = CounterDescriptor { unit_name: Some("requests".to_owned()) };
+        let track = self.track(group, format!("waiting at {}", name_of(place)), Some(unit));
+        let mut waiting = 0;
         for (at, change) in changes.into_iter().filter(|(_, change)| *change != 0) {
             waiting += change;
-            self.events
-                .push(json!({ "ph": "C", "name": name, "pid": pid, "ts": us(at), "args": { "requests": waiting } }));
-        }
-    }
-
-    /// Arrows between the places of a request, in the order of time.
-    fn flow(&mut self, shown: &Shown) {
-        let number = shown.row.request.0;
-        let mut spans: Vec<(&SpanRow, (u32, u32))> =
-            shown.spans.iter().filter_map(|span| Some((span, *self.of_span.get(&(number, span.number))?))).collect();
-        spans.sort_by_key(|(span, _)| (span.entry.begin, span.number));
-        let last = spans.len().saturating_sub(1);
-        for (place, (span, (pid, tid))) in spans.into_iter().enumerate().filter(|_| last > 0) {
-            let phase = if place == 0 {
-                "s"
-            } else if place == last {
-                "f"
-            } else {
-                "t"
-            };
-            let mut event = json!({
-                "ph": phase, "cat": "request", "name": "request", "id": number, "pid": pid, "tid": tid,
-                "ts": us(span.entry.begin),
-            });
-            if phase == "f" {
-                // The slice that begins there, not the one after it.
-                event["bp"] = "e".into();
-            }
-            self.events.push(event);
+            self.event(at, track, COUNTER, TrackEvent { counter_value: Some(waiting), ..TrackEvent::default() });
         }
     }
 }
 
-fn ends(span: &SpanRow) -> (u64, u64) {
-    (span.entry.begin.as_ps(), span.entry.end.as_ps())
-}
-
-fn slice(shown: &Shown, span: &SpanRow, name: String, (pid, tid): (u32, u32)) -> Value {
-    let entry = &span.entry;
-    json!({
-        "ph": "X", "cat": entry.kind.name(), "name": name, "pid": pid, "tid": tid,
-        "ts": us(entry.begin), "dur": us_of(entry.end - entry.begin),
-        "args": {
-            "request": shown.row.request.0, "operation": shown.row.operation.name(), "number": span.number,
-            "place": name_of(entry.place), "counted_ns": entry.counted.as_ps() as f64 / 1e3,
-        },
-    })
+/// The arrows of a request that pass by a span: one that goes on, or one that ends. A request with
+/// one stop has none.
+fn flows(shown: &Shown, span: &SpanRow) -> [Vec<u64>; 2] {
+    let stops = stops(shown);
+    // Zero is no flow.
+    let flow = vec![shown.row.request.0 + 1];
+    match stops.last() {
+        _ if stops.len() < 2 => [Vec::new(), Vec::new()],
+        Some(last) if last.number == span.number => [Vec::new(), flow],
+        _ => [flow, Vec::new()],
+    }
 }
