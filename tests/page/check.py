@@ -164,6 +164,8 @@ def defects(found):
         if figure["repeated"]:
             yield f"figure {figure['name']!r} has several series in {', '.join(figure['repeated'])}"
     for drawing in found["drawings"]:
+        if drawing["name"] in (None, "", "Vega visualization"):
+            yield f"a figure's label {drawing['name']!r} does not say what it shows"
         if drawing["marks"] == 0:
             yield f"figure {drawing['name']!r} has no marks"
         if len(drawing["titles"]) < 2:

@@ -4,13 +4,13 @@
 use crate::failure::{Failure, bad_input, failed_at};
 use crate::output::write;
 use report::PageInput;
-use report::export::{SPECIFICATION, exports};
+use report::export::{SPECIFICATION, SVG, exports};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 const PACKAGE: &str = "vl-convert-python";
-/// Draws every specification of a folder in three forms.
+/// Draws specifications in three forms, and pictures in the two that they are not.
 const DRAW: &str = include_str!("export.py");
 
 /// The interpreter that draws: `RACKWEAVE_PYTHON`, or else `python3`.
@@ -39,7 +39,7 @@ pub fn export(folder: &Path, input: &PageInput) -> Result<(), Failure> {
     for file in &files {
         write(&folder.join(&file.name), &file.text)?;
     }
-    let drawings = files.iter().filter(|file| file.name.ends_with(SPECIFICATION));
+    let drawings = files.iter().filter(|file| file.name.ends_with(SPECIFICATION) || file.name.ends_with(SVG));
     let drawings = drawings.map(|file| folder.join(&file.name));
     let out = Command::new(python()).args(["-c", DRAW]).args(drawings).output().map_err(failed_at(folder))?;
     match out.status.success() {

@@ -252,6 +252,7 @@ impl Campaign {
                 points: points.get(&experiment.name).map(|runs| runs.points.clone()).unwrap_or_default(),
                 figures: experiment.figures.clone(),
                 claims,
+                pictures: Vec::new(),
             }
         };
         let sections = self.chosen.iter().map(section).collect();

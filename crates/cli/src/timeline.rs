@@ -13,8 +13,10 @@ use std::collections::BTreeMap;
 pub fn timeline(arguments: &TimelineArguments) -> Result<(), Failure> {
     let run = Run::one(&arguments.run)?;
     let seed = run.seed_or_first(arguments.seed)?;
-    let kept = kept(&run, seed)?;
-    let requests = with_spans(&run, seed, chosen(arguments, &run, seed, &kept)?)?;
+    let requests = match arguments.requests.as_slice() {
+        [] => slowest(&run, seed, arguments.slowest)?,
+        asked => these(&run, seed, asked)?,
+    };
     let trace = arguments.out.clone().unwrap_or_else(|| arguments.run.join("timeline.pftrace"));
     write(&trace, timeline::trace(&requests))?;
     let mut text =
@@ -37,23 +39,31 @@ fn kept(run: &Run, seed: u64) -> Result<Vec<u64>, Failure> {
     Ok(kept)
 }
 
-/// The rows of the requests that are asked for, the slowest first.
-fn chosen(arguments: &TimelineArguments, run: &Run, seed: u64, kept: &[u64]) -> Result<Vec<Row>, Failure> {
-    if let Some(missing) = arguments.requests.iter().find(|number| kept.binary_search(number).is_err()) {
+/// The slowest requests whose spans were kept, the slowest first.
+pub fn slowest(run: &Run, seed: u64, most: usize) -> Result<Vec<Shown>, Failure> {
+    let kept = kept(run, seed)?;
+    with_spans(run, seed, chosen(run, seed, &kept, most)?)
+}
+
+/// The requests with these numbers, the slowest first.
+fn these(run: &Run, seed: u64, asked: &[u64]) -> Result<Vec<Shown>, Failure> {
+    let kept = kept(run, seed)?;
+    if let Some(missing) = asked.iter().find(|number| kept.binary_search(number).is_err()) {
         return Err(bad_input(format!(
             "{}: no spans of request {missing} were kept; `rackweave run --spans all` keeps those of every request",
             run.name()
         )));
     }
-    let wanted: &[u64] = if arguments.requests.is_empty() { kept } else { &arguments.requests };
-    let is_wanted = |row: &Row| match arguments.requests.is_empty() {
-        true => wanted.binary_search(&row.request.0).is_ok(),
-        false => wanted.contains(&row.request.0),
-    };
-    let most = if arguments.requests.is_empty() { arguments.slowest } else { usize::MAX };
+    let mut asked = asked.to_vec();
+    asked.sort_unstable();
+    with_spans(run, seed, chosen(run, seed, &asked, usize::MAX)?)
+}
+
+/// The rows of at most `most` of the requests with numbers that rise, the slowest first.
+fn chosen(run: &Run, seed: u64, numbers: &[u64], most: usize) -> Result<Vec<Row>, Failure> {
     let mut slowest: BTreeMap<(Reverse<u64>, u64), Row> = BTreeMap::new();
     run.each_part(seed, &mut |rows| {
-        for row in rows.iter().filter(|row| is_wanted(row)) {
+        for row in rows.iter().filter(|row| numbers.binary_search(&row.request.0).is_ok()) {
             slowest.insert((Reverse(row.latency().as_ps()), row.request.0), *row);
             if slowest.len() > most {
                 slowest.pop_last();

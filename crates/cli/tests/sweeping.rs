@@ -162,7 +162,7 @@ fn a_watched_page_says_how_far_the_sweep_is() {
 #[test]
 fn figures_are_exported_without_a_browser() {
     let Some(python) = python() else { return println!("skipped: no target/python") };
-    let home = home();
+    let home = home().with("one.toml", SMALL);
     let python = python.to_str().unwrap();
     let run = |line: &str| {
         let out = home.command(line).env("RACKWEAVE_PYTHON", python).output().unwrap();
@@ -177,6 +177,14 @@ fn figures_are_exported_without_a_browser() {
     begins("small-figure-1.png", b"\x89PNG\r\n");
     begins("small-figure-1.pdf", b"%PDF-1.");
     assert_eq!(home.text("figures/small-figure-1.csv").lines().count(), 1 + 4 * 4, "four points, four statistics");
+    let picture = "figures/small-picture-1.svg";
+    assert!(!home.path(picture).exists(), "no spans were kept");
+    run("run one.toml --spans slowest:5 --out one --export figures");
+    assert!(
+        home.text(picture).matches("<rect").count() > 20 && home.text("one/index.html").contains(&home.text(picture))
+    );
+    begins("small-picture-1.png", b"\x89PNG\r\n");
+    begins("small-picture-1.pdf", b"%PDF-1.");
     run("reproduce edm/table1 --out again --export claims --no-records");
     assert!(home.text("claims/claims.tex").contains("299.52 ns & 299.52 ns & 296.5 to 302.5 & agrees"));
 }

@@ -32,8 +32,19 @@
     act(part);
     for (const [key, value] of Object.entries(part)) if (key !== "values") visit(value, act);
   };
-  // Legends above instead of beside; names of places slanted where they would collide.
+  // Lines of a title, none longer than there is room.
+  const lines = (title, room) => {
+    const most = Math.max(16, Math.floor((room - 70) / 7.5));
+    return title.split(" ").reduce((rows, word) => {
+      const last = rows.length - 1;
+      if (last >= 0 && rows[last].length + 1 + word.length <= most) rows[last] += " " + word;
+      else rows.push(word);
+      return rows;
+    }, []);
+  };
+  // Legends above instead of beside; titles of axes in lines; names of places slanted where they would collide.
   const narrow = (specification, room) => visit(specification, part => {
+    if (part.x && typeof part.x.title === "string") part.x.title = lines(part.x.title, room);
     if (part.legend && part.legend.orient) Object.assign(part.legend, { orient: "top", direction: "horizontal" });
     if (part.x && part.x.type === "nominal" && part.x.axis) {
       const names = part.x.sort || [];
@@ -75,6 +86,8 @@
     const original = JSON.parse(script.textContent);
     const room = place.clientWidth;
     const { specification, columns, widest } = arranged(isDark() ? recoloured(original) : original, room);
+    // Vega names the element after the description.
+    specification.description = place.getAttribute("aria-label");
     let width = Math.min(widest, Math.floor((room - 70 * columns) / columns));
     try {
       // What axes and legends take is known when they have been drawn.

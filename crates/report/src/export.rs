@@ -1,16 +1,19 @@
 //! Figures and claims as files for papers and other programs.
 
 use crate::figure::{Styles, gather, specification};
-use crate::page::{PageFile, anchor, csv};
+use crate::page::{PageFile, anchor, csv, picture_name};
 use crate::value::{Accept, show_number, show_with_unit};
-use crate::{ClaimResult, PageInput, Verdict};
+use crate::{ClaimResult, PageInput, Picture, Verdict};
 use std::fmt::Write;
 
 /// The ending of a figure's specification in Vega-Lite.
 pub const SPECIFICATION: &str = ".vl.json";
 
+/// The ending of a picture.
+pub const SVG: &str = ".svg";
+
 /// For each figure its numbers as `NAME.csv` and, unless it is a table, its drawing as
-/// `NAME.vl.json`; for the claims `claims.tex`.
+/// `NAME.vl.json`; each picture as `NAME.svg`; for the claims `claims.tex`.
 pub fn exports(input: &PageInput) -> Vec<PageFile> {
     let styles = Styles::built_in();
     let mut files = Vec::new();
@@ -26,6 +29,11 @@ pub fn exports(input: &PageInput) -> Vec<PageFile> {
                 files.push(PageFile { name: name + SPECIFICATION, text: drawing.to_string() });
             }
         }
+        let named = |(index, picture): (usize, &Picture)| PageFile {
+            name: picture_name(&section.experiment, index) + SVG,
+            text: picture.svg.clone(),
+        };
+        files.extend(section.pictures.iter().enumerate().map(named));
     }
     let claims: Vec<&ClaimResult> = input.sections.iter().flat_map(|section| &section.claims).collect();
     if !claims.is_empty() {

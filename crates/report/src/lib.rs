@@ -31,7 +31,7 @@ pub mod settled;
 pub mod timeline;
 
 pub use file_error::FileError;
-pub use page::{PageInput, Section};
+pub use page::{PageInput, Picture, Section};
 pub use table::{Known, claims_json, table, tally};
 pub use value::{Accept, Interval, Value};
 pub use verdict::{ClaimResult, Evidence, Judgement, Verdict, judge};

@@ -187,6 +187,7 @@ fn input() -> PageInput {
             figure(FIGURE_5, include_str!("../../../experiments/edm/fig5/published.csv")),
         ],
         claims: measured,
+        pictures: Vec::new(),
     };
     let figure_8a = Section {
         experiment: "edm/fig8a".into(),
@@ -197,6 +198,7 @@ fn input() -> PageInput {
             figure(FIGURE_8A_BARS, ROWS_8A_BARS),
         ],
         claims: vec![],
+        pictures: Vec::new(),
     };
     PageInput {
         title: "EDM <reproduced>".into(),

@@ -110,7 +110,7 @@ impl Drawing<'_> {
             caption: caption.to_owned(),
             kind: if *is_numeric { Kind::Line } else { Kind::Bars },
             x: XAxis { label: x.clone(), title: x.clone(), scale: if *is_wide { Scale::Log } else { Scale::Linear } },
-            y: YAxis { lines, title: y_title, scale: Scale::Linear, factor },
+            y: YAxis { lines, title: y_title, factor, ..YAxis::default() },
             series: SETTING.to_owned(),
             facet: None,
             filter: Selection::default(),
@@ -127,6 +127,7 @@ impl Drawing<'_> {
             set: [(PERCENTILE, name), (OPERATION, operation)]
                 .map(|(label, value)| (label.to_owned(), value.to_owned()))
                 .into(),
+            ..Line::default()
         };
         let operations = if self.is_alone { operations(first) } else { vec![ALL_OPERATIONS.to_owned()] };
         let lines = operations.iter().flat_map(|operation| numbers.map(|number| line(operation, number))).collect();
@@ -147,6 +148,7 @@ impl Drawing<'_> {
         let line = |path: &str, name: &str| Line {
             paths: vec![path.to_owned()],
             set: [("load".to_owned(), name.to_owned())].into(),
+            ..Line::default()
         };
         let lines = vec![line("load.achieved_gbps", "achieved"), line("load.offered_gbps", "offered")];
         let mut figure = self.figure("Throughput", "Payload of requests.", "Gb/s".into(), 1.0, lines);
@@ -165,6 +167,7 @@ impl Drawing<'_> {
         let line = |operation: &String| Line {
             paths: vec![format!("span_mean_ns.{operation}.*")],
             set: [(OPERATION.to_owned(), operation.clone())].into(),
+            ..Line::default()
         };
         let operations: Vec<&String> = first.span_mean_ns.keys().filter(|name| *name != ALL_OPERATIONS).collect();
         let groups: Vec<&[&String]> =
@@ -192,7 +195,7 @@ impl Drawing<'_> {
     }
 
     fn metrics(&self) -> Definition {
-        let lines = vec![Line { paths: vec!["metrics.*".to_owned()], set: BTreeMap::new() }];
+        let lines = vec![Line { paths: vec!["metrics.*".to_owned()], ..Line::default() }];
         let caption = "`rackweave describe` says what each is, and in which unit.";
         let mut figure = self.figure("Metrics", caption, "value".into(), 1.0, lines);
         (figure.kind, figure.series) = (Kind::Table, METRIC.to_owned());

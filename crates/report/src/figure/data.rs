@@ -46,6 +46,15 @@ pub(crate) struct Datum {
     pub lower_bound: bool,
 }
 
+impl Datum {
+    fn over(self, reference: &Datum) -> Datum {
+        let value = self.value / reference.value;
+        let share = |datum: &Datum| Some(datum.half_width? / datum.value.abs());
+        let half_width = share(&self).zip(share(reference)).map(|(one, other)| (one + other) * value.abs());
+        Datum { value, half_width: half_width.filter(|width| width.is_finite()), ..self }
+    }
+}
+
 /// All numbers of a figure and the order of its labels' values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct FigureData {
@@ -93,6 +102,22 @@ impl FigureData {
         self.data.push(datum);
     }
 
+    /// Divides each number by that of the series `reference` at the same place, and takes that
+    /// series away. Half-widths add up as shares of their numbers: an upper bound, since requests of
+    /// one seed are the same in both.
+    fn relate_to(&mut self, reference: &str) {
+        let (references, rest): (Vec<Datum>, Vec<Datum>) =
+            std::mem::take(&mut self.data).into_iter().partition(|datum| datum.series == reference);
+        self.series.retain(|series| series != reference);
+        for datum in rest {
+            let is_beside = |one: &&Datum| one.x == datum.x && one.facet == datum.facet;
+            match references.iter().find(is_beside).filter(|one| one.value != 0.0 && !one.lower_bound) {
+                Some(one) => self.data.push(datum.over(one)),
+                None => self.gap(format!("{reference} has no number at {} {} to divide by.", datum.facet, datum.x)),
+            }
+        }
+    }
+
     /// Takes series away that are zero everywhere: they would only fill the legend.
     fn leave_out_zeros(&mut self) {
         let shown: BTreeSet<String> =
@@ -114,7 +139,7 @@ pub(crate) fn gather(figure: &Figure, points: &[Summary]) -> FigureData {
     let mut data = FigureData::default();
     for point in points.iter().filter(|point| definition.filter.holds(|name| label(point, name))) {
         let flat = flatten(point);
-        for line in &definition.y.lines {
+        for line in definition.y.lines.iter().filter(|line| line.filter.holds(|name| label(point, name))) {
             for line in each(definition, line, &flat) {
                 match ours(definition, &line, point, &flat) {
                     Ok(datum) => data.add(datum),
@@ -125,6 +150,9 @@ pub(crate) fn gather(figure: &Figure, points: &[Summary]) -> FigureData {
     }
     if definition.y.lines.iter().any(|line| all_of(line).is_some()) {
         data.leave_out_zeros();
+    }
+    if let Some(reference) = &definition.y.relative_to {
+        data.relate_to(reference);
     }
     let shown = data.facets.clone();
     for row in figure.published.iter().filter(|row| belongs(definition, row, &shown)) {
@@ -149,7 +177,7 @@ fn each(definition: &Definition, line: &Line, flat: &Flat) -> Vec<Line> {
     let of_name = |name: &str| {
         let mut set = line.set.clone();
         set.insert(definition.series.clone(), name.to_owned());
-        Line { paths: vec![format!("{prefix}{name}")], set }
+        Line { paths: vec![format!("{prefix}{name}")], set, filter: line.filter.clone() }
     };
     let found: Vec<Line> = names.map(of_name).collect();
     // Where there is none, what is missing is said as of any other path.
@@ -171,14 +199,21 @@ fn ours(definition: &Definition, line: &Line, point: &Summary, flat: &Flat) -> R
         let missing = || format!("No {path} at {} ({}).", describe(point), neighbours(flat, path));
         flat.get(path).copied().ok_or_else(missing)
     };
-    let value: f64 = line.paths.iter().map(number).sum::<Result<f64, String>>()?;
+    let sum: f64 = line.paths.iter().map(number).sum::<Result<f64, String>>()?;
+    let whole = definition.y.divide_by.as_ref().map(number).transpose()?;
+    let value = sum / whole.unwrap_or(1.0);
+    if !value.is_finite() {
+        return Err(format!("{sum} of {} is no share at {}.", whole.unwrap_or_default(), describe(point)));
+    }
     Ok(Datum {
         facet: definition.facet.as_deref().map(need).transpose()?.unwrap_or_default(),
         series: need(&definition.series)?,
         x: need(&definition.x.label)?,
         origin: Origin::Ours,
         value: value * definition.y.factor,
-        half_width: half_width(&line.paths, flat).map(|width| width * definition.y.factor.abs()),
+        half_width: half_width(&line.paths, flat)
+            .filter(|_| whole.is_none())
+            .map(|width| width * definition.y.factor.abs()),
         lower_bound: line.paths.iter().any(|path| is_lower_bound(path, flat)),
     })
 }
@@ -283,6 +318,35 @@ mod tests {
         let data = gathered(FIGURE, &[point("0.10", "reads", 200.0)], rows);
         assert_eq!(data.at("reads", "edm", "0.10", Origin::Paper).unwrap().value, 1.5);
         assert_eq!((data.facets.len(), data.xs.len()), (1, 1));
+    }
+
+    #[test]
+    fn a_series_can_be_what_others_are_divided_by() {
+        let text = FIGURE.replace("factor = 0.001", "relative_to = 'edm'");
+        let rival = |load: &str, mean: f64| Summary { design: "cxl".into(), ..point(load, "reads", mean) };
+        let points = [point("0.1", "reads", 200.0), rival("0.1", 500.0), rival("0.3", 900.0)];
+        let data = gathered(&text, &points, "cxl,0.1,2.6,paper,reads\n");
+        let ours = data.at("reads", "cxl", "0.1", Origin::Ours).unwrap();
+        // 10 of 200 and 10 of 500, of the ratio.
+        assert_eq!((ours.value, ours.half_width), (2.5, Some((0.05 + 0.02) * 2.5)));
+        assert_eq!(data.at("reads", "cxl", "0.1", Origin::Paper).unwrap().value, 2.6);
+        assert_eq!((data.series.as_slice(), data.data.len()), (["cxl".to_owned()].as_slice(), 2));
+        assert_eq!(data.gaps, ["edm has no number at reads 0.3 to divide by."]);
+    }
+
+    #[test]
+    fn a_number_can_be_a_share_and_of_some_points_alone() {
+        let text = FIGURE.replace(
+            "metric = 'latency_ns.all.mean'",
+            "metrics = [{ metric = 'latency_ns.all.mean', where = { load = '0.1' } }]",
+        );
+        let text = text.replace("factor = 0.001", "divide_by = 'latency_ns.all.max'");
+        let mut one = point("0.1", "reads", 200.0);
+        one.latency_ns.get_mut("all").expect("it is there").max = 800.0;
+        let data = gathered(&text, &[one, point("0.2", "reads", 200.0)], "");
+        assert_eq!((data.data.len(), data.data[0].value, data.data[0].half_width), (1, 0.25, None));
+        let empty = gathered(&text, &[point("0.1", "reads", 200.0)], "");
+        assert_eq!(empty.gaps, ["200 of 0 is no share at edm, load 0.1, mix reads."]);
     }
 
     #[test]

@@ -102,7 +102,7 @@ pub struct XAxis {
 }
 
 /// The y axis.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct YAxis {
     /// The numbers of each point; usually one.
     pub lines: Vec<Line>,
@@ -113,16 +113,22 @@ pub struct YAxis {
     /// Ours is multiplied by it: a conversion of units. Published numbers are already in the axis's
     /// unit.
     pub factor: f64,
+    /// A path whose number divides that of each point: the share of a whole.
+    pub divide_by: Option<String>,
+    /// The series whose numbers divide those of the others at the same place. It is not drawn.
+    pub relative_to: Option<String>,
 }
 
 /// One number of a point.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Line {
     /// Dotted paths into a summary (see [`crate::measure`]); their numbers are added. A lone path
     /// that ends with `.*` is every number there, a series each.
     pub paths: Vec<String>,
     /// Labels that this number has besides those of its point: `operation = "read"`.
     pub set: BTreeMap<String, String>,
+    /// The points that have it.
+    pub filter: Selection,
 }
 
 #[derive(Deserialize)]
@@ -159,6 +165,8 @@ struct RawY {
     #[serde(default)]
     scale: Scale,
     factor: Option<f64>,
+    divide_by: Option<String>,
+    relative_to: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -168,6 +176,8 @@ struct RawLine {
     sum: Option<Vec<String>>,
     #[serde(default)]
     set: BTreeMap<String, String>,
+    #[serde(default)]
+    r#where: BTreeMap<String, toml::Value>,
 }
 
 #[derive(Deserialize)]
@@ -189,7 +199,7 @@ struct RawPart {
 pub fn parse(name: &str, text: &str) -> Result<Definition, FileError> {
     let raw: RawDefinition = toml::from_str(text).map_err(|error| FileError::toml(name, text, &error))?;
     let definition = check(raw).map_err(|reason| FileError { file: name.to_owned(), line: 1, reason })?;
-    for path in definition.y.lines.iter().flat_map(|line| &line.paths) {
+    for path in definition.y.lines.iter().flat_map(|line| &line.paths).chain(&definition.y.divide_by) {
         let place = text.find(path.as_str()).unwrap_or_default();
         check_path(path).map_err(|reason| FileError::at(name, text, place, reason))?;
     }
@@ -227,10 +237,13 @@ fn y_axis(raw: RawY) -> Result<YAxis, String> {
     }
     let lines = match (raw.metric, raw.sum, raw.metrics) {
         (None, None, Some(lines)) if !lines.is_empty() => lines.into_iter().map(line).collect::<Result<_, _>>()?,
-        (metric, sum, None) => vec![line(RawLine { metric, sum, set: BTreeMap::new() })?],
+        (metric, sum, None) => {
+            vec![line(RawLine { metric, sum, set: BTreeMap::new(), r#where: BTreeMap::new() })?]
+        }
         _ => return Err("y needs exactly one of metric, sum, metrics".to_owned()),
     };
-    Ok(YAxis { lines, title: raw.title, scale: raw.scale, factor })
+    let (divide_by, relative_to) = (raw.divide_by, raw.relative_to);
+    Ok(YAxis { lines, title: raw.title, scale: raw.scale, factor, divide_by, relative_to })
 }
 
 fn line(raw: RawLine) -> Result<Line, String> {
@@ -239,7 +252,7 @@ fn line(raw: RawLine) -> Result<Line, String> {
         (None, Some(paths)) if !paths.is_empty() => paths,
         _ => return Err("y needs exactly one of metric, sum, metrics; each of metrics one of metric, sum".to_owned()),
     };
-    Ok(Line { paths, set: raw.set })
+    Ok(Line { paths, set: raw.set, filter: Selection::read(&raw.r#where)? })
 }
 
 fn overlay(raw: RawOverlay) -> Result<Overlay, String> {

@@ -1,9 +1,9 @@
 //! A figure with its key, its numbers and its download.
 
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 
-use super::text::{csv_address, json_in_script};
-use super::{Section, anchor, wide};
+use super::text::{data_address, json_in_script};
+use super::{Picture, Section, anchor, wide};
 use crate::figure::{Datum, Figure, FigureData, Kind, Names, Origin, Styles, gather, specification};
 use crate::value::show_number;
 
@@ -29,11 +29,29 @@ pub(super) fn figure(figure: &Figure, section: &Section, index: usize, styles: &
             @if !data.data.is_empty() {
                 div.beneath {
                     @if definition.kind != Kind::Table { details { summary { "Numbers" } (numbers(&data, names)) } }
-                    a.download download={ (id) ".csv" } href=(csv_address(&csv(&data))) { "Download CSV" }
+                    a.download download={ (id) ".csv" } href=(data_address("text/csv", &csv(&data))) { "Download CSV" }
                 }
             }
         }
     }
+}
+
+/// A picture, which keeps its width: a narrow window scrolls it.
+pub(super) fn picture(picture: &Picture, experiment: &str, index: usize) -> Markup {
+    let id = picture_name(experiment, index);
+    html! {
+        figure id=(id) {
+            h2 { (picture.title) }
+            (wide(&picture.title, &html! { div.picture { (PreEscaped(&picture.svg)) } }))
+            figcaption { (picture.caption) }
+            div.beneath { a.download download={ (id) ".svg" } href=(data_address("image/svg+xml", &picture.svg)) { "Download SVG" } }
+        }
+    }
+}
+
+/// The name of a picture in addresses and files.
+pub(crate) fn picture_name(experiment: &str, index: usize) -> String {
+    format!("{}-picture-{}", anchor(experiment), index + 1)
 }
 
 /// What the figure shows, for those who do not see it.

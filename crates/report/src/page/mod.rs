@@ -8,7 +8,7 @@ mod ranges;
 mod searches;
 mod text;
 
-pub(crate) use figures::csv;
+pub(crate) use figures::{csv, picture_name};
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use record::Summary;
@@ -47,6 +47,19 @@ pub struct Section {
     pub figures: Vec<Figure>,
     /// The claims that it measures.
     pub claims: Vec<ClaimResult>,
+    /// Pictures that are drawn already, after its figures.
+    pub pictures: Vec<Picture>,
+}
+
+/// A picture of the page that is no figure of points: requests from place to place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Picture {
+    /// Its heading.
+    pub title: String,
+    /// Its caption.
+    pub caption: String,
+    /// An SVG of [`crate::timeline::picture`], 1,000 px wide.
+    pub svg: String,
 }
 
 /// A file of a report.
@@ -186,6 +199,9 @@ fn section_markup(section: &Section, searches: &[Settled], styles: &Styles) -> M
         section id=(anchor(&section.experiment)) aria-label=(section.experiment) {
             @for (index, figure) in section.figures.iter().enumerate() {
                 (figures::figure(figure, section, index, styles))
+            }
+            @for (index, picture) in section.pictures.iter().enumerate() {
+                (figures::picture(picture, &section.experiment, index))
             }
             (claims::table(&section.claims))
             (searches::figures(section, searches))

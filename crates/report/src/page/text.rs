@@ -41,9 +41,9 @@ fn lower(level: HeadingLevel) -> HeadingLevel {
 /// Unreserved characters of RFC 3986 stay as they are.
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// `text` as a `data:` address that a browser saves as CSV.
-pub(super) fn csv_address(text: &str) -> String {
-    format!("data:text/csv;charset=utf-8,{}", utf8_percent_encode(text, KEPT))
+/// `text` as an address that a browser saves as a file of a media type.
+pub(super) fn data_address(media: &str, text: &str) -> String {
+    format!("data:{media};charset=utf-8,{}", utf8_percent_encode(text, KEPT))
 }
 
 /// JSON for use inside a `script` element: no `<` that could end it.
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn addresses_and_json_cannot_end_their_element() {
-        assert_eq!(csv_address("a,\"b\"\n#é"), "data:text/csv;charset=utf-8,a%2C%22b%22%0A%23%C3%A9");
+        assert_eq!(data_address("text/csv", "a,\"b\"\n#é"), "data:text/csv;charset=utf-8,a%2C%22b%22%0A%23%C3%A9");
         assert_eq!(json_in_script(&serde_json::json!("</script>")).into_string(), "\"\\u003c/script>\"");
     }
 }
