@@ -34,7 +34,7 @@
   };
   // Lines of a title, none longer than there is room.
   const lines = (title, room) => {
-    const most = Math.max(16, Math.floor((room - 70) / 7.5));
+    const most = Math.max(16, Math.floor(room / 7.5));
     return title.split(" ").reduce((rows, word) => {
       const last = rows.length - 1;
       if (last >= 0 && rows[last].length + 1 + word.length <= most) rows[last] += " " + word;
@@ -44,7 +44,7 @@
   };
   // Legends above instead of beside; titles of axes in lines; names of places slanted where they would collide.
   const narrow = (specification, room) => visit(specification, part => {
-    if (part.x && typeof part.x.title === "string") part.x.title = lines(part.x.title, room);
+    if (part.x && typeof part.x.title === "string") part.x.title = lines(part.x.title, room - 70);
     if (part.legend && part.legend.orient) Object.assign(part.legend, { orient: "top", direction: "horizontal" });
     if (part.x && part.x.type === "nominal" && part.x.axis) {
       const names = part.x.sort || [];
@@ -77,6 +77,10 @@
       if (specification.facet) specification.columns = columns;
     }
     legends(specification, room);
+    const height = panels(specification)[0].height;
+    visit(specification, part => {
+      if (part.y && typeof part.y.title === "string") part.y.title = lines(part.y.title, height);
+    });
     return { specification, columns, widest: Math.floor(widest / columns) };
   };
 

@@ -63,7 +63,8 @@ pub fn tally(results: &[ClaimResult]) -> String {
     let parts =
         of.iter().zip(words).filter(|(count, word)| **count > 0 || !["undetermined", "unresolved"].contains(word));
     let parts: Vec<String> = parts.map(|(count, word)| format!("{count} {word}")).collect();
-    format!("{} claims: {}", results.len(), parts.join(", "))
+    let plural = if results.len() == 1 { "" } else { "s" };
+    format!("{} claim{plural}: {}", results.len(), parts.join(", "))
 }
 
 /// A verdict as files keep it.

@@ -85,6 +85,16 @@ impl Value {
         }
     }
 
+    /// The value for a reader: a number has three significant digits, or as many as the printed one.
+    pub(crate) fn rounded(&self, printed: &Value) -> Value {
+        match (self, printed) {
+            (Value::Number(number), Value::Number(printed)) => {
+                Value::Number(round_to(*number, significant_digits(*printed).max(3)))
+            }
+            _ => self.clone(),
+        }
+    }
+
     /// The values of several seeds, as their mean; `None` for a statement.
     fn mean(values: &[&Value]) -> Option<Value> {
         match values.first()? {
@@ -122,6 +132,17 @@ impl Value {
             _ => false,
         }
     }
+}
+
+/// The digits of a decimal fraction without zeros around them.
+fn significant_digits(number: f64) -> usize {
+    let text = format!("{number:e}");
+    text.split('e').next().map_or(0, |digits| digits.bytes().filter(u8::is_ascii_digit).count())
+}
+
+/// A number with so many significant digits.
+fn round_to(number: f64, digits: usize) -> f64 {
+    format!("{number:.*e}", digits.saturating_sub(1)).parse().unwrap_or(number)
 }
 
 /// All values as numbers.
@@ -291,6 +312,21 @@ pub(crate) fn show_with_unit(value: &Value, unit: &str) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_measured_number_has_three_digits_or_as_many_as_the_printed_one() {
+        for (ours, printed, text) in [
+            (1.0013, 2.8, "1"),
+            (16.008, 8.2, "16"),
+            (0.042_26, 0.1, "0.0423"),
+            (299.5212, 299.52, "299.52"),
+            (104_973.0, 105_000.0, "105000"),
+            (-0.015_04, 0.0, "-0.015"),
+        ] {
+            assert_eq!(Value::Number(ours).rounded(&Value::Number(printed)).show(), text);
+        }
+        assert_eq!(Value::Truth(true).rounded(&Value::Number(1.0)), Value::Truth(true));
+    }
 
     #[test]
     fn numbers_are_shown_with_the_digits_that_a_claim_needs() {

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::ranges::Element;
 use super::{Section, address, anchor, wide};
 use crate::table::tally;
-use crate::value::{show_number, show_with_unit};
+use crate::value::show_with_unit;
 use crate::{ClaimResult, Interval, Value, Verdict};
 
 /// The verdicts of all experiments, a row each.
@@ -75,8 +75,11 @@ fn rows(result: &ClaimResult) -> Markup {
                     @if let Some(artifact) = part.artifact { div.small { "artifact " (show(artifact)) } }
                 }
                 td.number data-name="Ours" {
-                    strong { (part.ours.map_or("–".to_owned(), show)) }
-                    @if let Some(Interval::Numbers([from, to])) = part.interval { div.small { (show_number(*from)) " to " (show_number(*to)) } }
+                    strong { (part.ours.map_or("–".to_owned(), |ours| show(&ours.rounded(part.paper)))) }
+                    @if let Some(Interval::Numbers(ends)) = part.interval {
+                        @let [from, to] = ends.map(|end| Value::Number(end).rounded(part.paper).show());
+                        div.small { (from) " to " (to) }
+                    }
                 }
                 td { (part.picture()) }
                 @if index == 0 { td rowspan=(parts.len()) { (badge(result.verdict)) } }
