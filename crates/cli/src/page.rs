@@ -44,7 +44,7 @@ fn pictures(root: &Path) -> Result<Vec<Picture>, Failure> {
         let title = format!("The slowest {} requests from place to place", requests.len());
         Ok(Picture {
             caption: format!(
-                "Of those whose spans were kept, seed {seed}. `rackweave timeline` writes them for Perfetto."
+                "Of those whose spans were kept, seed {seed}. The command rackweave timeline writes them for Perfetto."
             ),
             svg: picture(&requests, &title),
             title,

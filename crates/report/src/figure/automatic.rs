@@ -196,7 +196,7 @@ impl Drawing<'_> {
 
     fn metrics(&self) -> Definition {
         let lines = vec![Line { paths: vec!["metrics.*".to_owned()], ..Line::default() }];
-        let caption = "`rackweave describe` says what each is, and in which unit.";
+        let caption = "The command rackweave describe says what each is, and in which unit.";
         let mut figure = self.figure("Metrics", caption, "value".into(), 1.0, lines);
         (figure.kind, figure.series) = (Kind::Table, METRIC.to_owned());
         figure.facet = self.setting();
