@@ -3,30 +3,68 @@
 use crate::export::export;
 use crate::failure::Failure;
 use crate::output::write;
+use crate::results::Run;
 use record::Summary;
+use report::figure::Figure;
 use report::page::pages;
-use report::{PageInput, Section, figure};
+use report::series::{Survey, Tracing};
+use report::{PageInput, Section, figure, series};
 use std::path::{Path, PathBuf};
 
 /// Seconds between two readings of the page of a sweep that goes on.
 const REFRESH: u32 = 5;
 
+/// More runs than this are too many lines for a figure of series.
+const RUNS_WITH_SERIES: usize = 8;
+
 /// Writes `index.html` into the folder of a run or a sweep, and its figures into `exported`.
 /// `progress` is what a sweep that goes on says of itself; a browser reads its page again and
-/// again.
+/// again. `runs` are names and folders of the points whose series are drawn.
 pub fn write_page(
     root: &Path,
     title: &str,
     points: &[Summary],
     progress: Option<String>,
+    runs: &[(String, PathBuf)],
     exported: Option<&PathBuf>,
 ) -> Result<(), Failure> {
-    let (points, figures) = figure::automatic(points);
+    let (points, mut figures) = figure::automatic(points);
+    figures.extend(series_of(runs)?);
     let section = Section { experiment: title.to_owned(), points, figures, ..Section::default() };
     let refresh = progress.as_ref().map(|_| REFRESH);
     let facts = progress.into_iter().map(|progress| ("Progress".to_owned(), progress)).collect();
     let input = PageInput { title: title.to_owned(), facts, sections: vec![section], refresh, ..PageInput::default() };
     write_pages(root, &input, exported)
+}
+
+/// Figures of the series of some runs, each of its first seed.
+fn series_of(runs: &[(String, PathBuf)]) -> Result<Vec<Figure>, Failure> {
+    let mut opened = Vec::new();
+    for (name, folder) in runs {
+        let run = Run::open(folder)?;
+        let seed = run.seed_or_first(None)?;
+        if run.has_series(seed) {
+            opened.push((name, run, seed));
+        }
+    }
+    let left_out = opened.len().saturating_sub(RUNS_WITH_SERIES);
+    opened.truncate(RUNS_WITH_SERIES);
+    let mut traced = Vec::new();
+    for (name, run, seed) in &opened {
+        let mut survey = Survey::default();
+        run.each_part_of_series(*seed, &mut |rows| survey.add(rows))?;
+        let mut tracing = Tracing::new(survey, opened.len() > 1);
+        run.each_part_of_series(*seed, &mut |rows| tracing.add(rows))?;
+        traced.push(((*name).clone(), tracing));
+    }
+    let mut figures = series::figures(&traced);
+    let note = match (opened.first(), left_out) {
+        (Some((_, run, seed)), 0) if run.seeds().count() > 1 => Some(format!("Drawn is seed {seed}, the first.")),
+        (_, 0) => None,
+        _ => Some(format!("Drawn are the first {RUNS_WITH_SERIES} points; {left_out} more have series.")),
+    };
+    figures.iter_mut().for_each(|figure| figure.definition.notes.extend(note.clone()));
+    Ok(figures)
 }
 
 /// Writes the pages of a report into a folder, and its figures into `exported`.
