@@ -33,6 +33,7 @@ fn play(plan: &Scalio) -> f64 {
         planned_load: None,
         first_fault: None,
         spans: record::Keep::Nothing,
+        series: None,
     };
     let identity = RunIdentity {
         version: String::new(),

@@ -196,6 +196,7 @@ struct Passing {
 struct Port {
     queue: Egress,
     bytes: u64,
+    packets: u32,
     is_idle: bool,
     is_up: bool,
 }
@@ -206,7 +207,7 @@ impl Switch {
         check(&config)?;
         // One more flow and port each for everything outside.
         let queue = Egress::new(config.scheduling, config.nodes + 1);
-        let port = Port { queue, bytes: 0, is_idle: true, is_up: true };
+        let port = Port { queue, bytes: 0, packets: 0, is_idle: true, is_up: true };
         Ok(Switch {
             config,
             tables: Tables::new(if config.coordination { config.table_entries } else { 0 }),
@@ -239,6 +240,12 @@ impl Switch {
     /// Returns whether packets wait for the link behind a port.
     pub fn is_waiting_at(&self, port: NodeId) -> bool {
         self.ports[self.port_index(port)].bytes > 0
+    }
+
+    /// Returns the bytes and the number of the packets that wait for each port: those of nodes, and
+    /// last that of everything outside the rack.
+    pub fn waiting(&self) -> impl Iterator<Item = (u64, u32)> {
+        self.ports.iter().map(|port| (port.bytes, port.packets))
     }
 
     /// Takes note that the link to a node can take the next packet if nothing comes of that, and
@@ -397,6 +404,7 @@ impl Switch {
             }
             let Some(evicted) = port.queue.evict_for(queued) else { return false };
             port.bytes -= u64::from(evicted.bytes);
+            port.packets -= 1;
             self.waiting_bytes -= u64::from(evicted.bytes);
             self.drop(evicted.packet, DropReason::QueueFull, out);
         }
@@ -461,6 +469,7 @@ impl Switch {
         while let Some(queued) = self.ports[index].queue.drain() {
             self.drop(queued.packet, why, out);
         }
+        self.ports[index].packets = 0;
         self.waiting_bytes -= std::mem::take(&mut self.ports[index].bytes);
     }
 
@@ -519,12 +528,14 @@ impl Port {
 
     fn push(&mut self, queued: Queued) {
         self.bytes += u64::from(queued.bytes);
+        self.packets += 1;
         self.queue.push(queued);
     }
 
     fn pop(&mut self, now: Time) -> Option<Queued> {
         let queued = self.queue.pop(now)?;
         self.bytes -= u64::from(queued.bytes);
+        self.packets -= 1;
         Some(queued)
     }
 }

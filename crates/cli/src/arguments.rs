@@ -540,8 +540,8 @@ pub struct TraceArguments {
 /// `rackweave describe`
 #[derive(Debug, Args)]
 pub struct DescribeArguments {
-    /// A page in place of the columns: metrics, keys, keys-messages, keys-volumes, keys-san,
-    /// keys-wear, keys-devices, keys-key-value, target-keys
+    /// A page in place of the columns: metrics, series, keys, keys-messages, keys-volumes,
+    /// keys-san, keys-wear, keys-devices, keys-key-value, target-keys
     #[arg(conflicts_with = "json")]
     pub page: Option<String>,
     /// Print a list of objects for programs

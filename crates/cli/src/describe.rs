@@ -8,7 +8,8 @@ use serde::Serialize;
 /// Prints every column and field, or a page of keys or metrics.
 pub fn describe(arguments: &DescribeArguments) -> Result<(), Failure> {
     if let Some(name) = &arguments.page {
-        let mut pages: Vec<(String, String)> = vec![("metrics".into(), record::metric::page())];
+        let mut pages: Vec<(String, String)> =
+            vec![("metrics".into(), record::metric::page()), ("series".into(), record::series_page())];
         pages.extend(plan::reference::pages().into_iter().map(|page| (page.name, page.text)));
         let (_, text) = pages.iter().find(|(known, _)| known == name).ok_or_else(|| {
             let names: Vec<&str> = pages.iter().map(|(name, _)| name.as_str()).collect();
@@ -24,6 +25,7 @@ pub fn describe(arguments: &DescribeArguments) -> Result<(), Failure> {
     let tables = [
         ("records", "one row a request"),
         ("spans", "one row a span of a request, with `run --spans`"),
+        ("series", "one row a sampled value, with the key `record.series`; the metrics follow the columns"),
         ("summary", "one a point or a run"),
     ];
     for (table, what) in tables {

@@ -3,10 +3,12 @@
 use crate::failure::{Failure, bad_input};
 use crate::play::{Task, requests_of};
 use crate::progress::work;
-use plan::{Plan, Scene, san::Estimate};
+use plan::{Plan, Scene, SeriesEstimate, san::Estimate};
 
 /// A row of the records, packed.
 pub const ROW_BYTES: f64 = 30.0;
+/// A value of a series, packed.
+const SERIES_ROW_BYTES: f64 = 4.0;
 /// What takes less of a core, or of a disk, is not told of.
 const LONG_SECONDS: f64 = 10.0;
 const LARGE_BYTES: f64 = 1e9;
@@ -66,7 +68,7 @@ fn seconds_of(plan: &Plan) -> f64 {
     work(plan).unwrap_or(0) as f64 * a_unit
 }
 
-/// Says what a run of a plan may take, where there is a formula for it: SANs have one.
+/// Says what a run of a plan may take, where there is a formula for it: SANs and series have one.
 pub fn print(prefix: &str, plan: &Plan) {
     if let Some(estimate) = of(plan) {
         eprintln!(
@@ -74,6 +76,11 @@ pub fn print(prefix: &str, plan: &Plan) {
             bytes(estimate.bytes),
             seconds(estimate.seconds)
         );
+    }
+    if let Some(series) = plan.series_estimate() {
+        let disk = bytes(series.values as f64 * SERIES_ROW_BYTES);
+        let SeriesEstimate { samples, values } = series;
+        eprintln!("{prefix}estimate: about {values} values of series in {samples} samples, {disk}");
     }
 }
 

@@ -184,7 +184,7 @@ impl Library {
                 bad_input(format!("{file}: there is no file `{}` beside it, which `published` names", overlay.file))
             })?,
         };
-        Ok(Figure { definition, published })
+        Ok(Figure { definition, published, given: Vec::new() })
     }
 
     fn published(&self, name: &str, file: &str) -> Result<Option<Vec<PublishedRow>>, Failure> {

@@ -6,9 +6,11 @@ use crate::output::write;
 use crate::results::Run;
 use crate::timeline;
 use record::Summary;
+use report::figure::Figure;
 use report::page::pages;
+use report::series::{Survey, Tracing};
 use report::timeline::picture;
-use report::{PageInput, Picture, Section, figure};
+use report::{PageInput, Picture, Section, figure, series};
 use std::path::{Path, PathBuf};
 
 /// Seconds between two readings of the page of a sweep that goes on.
@@ -16,17 +18,22 @@ const REFRESH: u32 = 5;
 /// Requests in the picture of a run's page.
 const PICTURED: usize = 20;
 
+/// More runs than this are too many lines for a figure of series.
+const RUNS_WITH_SERIES: usize = 8;
+
 /// Writes `index.html` into the folder of a run or a sweep, and its figures into `exported`.
 /// `progress` is what a sweep that goes on says of itself; a browser reads its page again and
-/// again.
+/// again. `runs` are names and folders of the points whose series are drawn.
 pub fn write_page(
     root: &Path,
     title: &str,
     points: &[Summary],
     progress: Option<String>,
+    runs: &[(String, PathBuf)],
     exported: Option<&PathBuf>,
 ) -> Result<(), Failure> {
-    let (points, figures) = figure::automatic(points);
+    let (points, mut figures) = figure::automatic(points);
+    figures.extend(series_of(runs)?);
     let pictures = pictures(root)?;
     let section = Section { experiment: title.to_owned(), points, figures, pictures, ..Section::default() };
     let refresh = progress.as_ref().map(|_| REFRESH);
@@ -51,6 +58,36 @@ fn pictures(root: &Path) -> Result<Vec<Picture>, Failure> {
         })
     };
     kept.map(picture).into_iter().collect()
+}
+
+/// Figures of the series of some runs, each of its first seed.
+fn series_of(runs: &[(String, PathBuf)]) -> Result<Vec<Figure>, Failure> {
+    let mut opened = Vec::new();
+    for (name, folder) in runs {
+        let run = Run::open(folder)?;
+        let seed = run.seed_or_first(None)?;
+        if run.has_series(seed) {
+            opened.push((name, run, seed));
+        }
+    }
+    let left_out = opened.len().saturating_sub(RUNS_WITH_SERIES);
+    opened.truncate(RUNS_WITH_SERIES);
+    let mut traced = Vec::new();
+    for (name, run, seed) in &opened {
+        let mut survey = Survey::default();
+        run.each_part_of_series(*seed, &mut |rows| survey.add(rows))?;
+        let mut tracing = Tracing::new(survey, opened.len() > 1);
+        run.each_part_of_series(*seed, &mut |rows| tracing.add(rows))?;
+        traced.push(((*name).clone(), tracing));
+    }
+    let mut figures = series::figures(&traced);
+    let note = match (opened.first(), left_out) {
+        (Some((_, run, seed)), 0) if run.seeds().count() > 1 => Some(format!("Drawn is seed {seed}, the first.")),
+        (_, 0) => None,
+        _ => Some(format!("Drawn are the first {RUNS_WITH_SERIES} points; {left_out} more have series.")),
+    };
+    figures.iter_mut().for_each(|figure| figure.definition.notes.extend(note.clone()));
+    Ok(figures)
 }
 
 /// Writes the pages of a report into a folder, and its figures into `exported`.

@@ -7,6 +7,7 @@
 //! POINT/seed-1/latency.read.hdr          HdrHistogram log of one operation, or of `all`
 //! POINT/seed-1/records/part-00000.parquet
 //! POINT/seed-1/spans/part-00000.parquet  ordered spans of some requests, with `--spans`
+//! POINT/seed-1/series/part-00000.parquet samples of the state, with `record.series`
 //! POINT/seed-1/history.jsonl             operations of a key-value store, with `--history`
 //! ```
 
@@ -21,7 +22,8 @@ use live::FileParts;
 use plan::{Plan, Point};
 use rayon::prelude::*;
 use record::{
-    Keep, Label, LabelValue, ParquetWriter, Pool, Provenance, Row, Sink, SinkError, SpanRow, Summary, summary_json,
+    Keep, Label, LabelValue, ParquetWriter, Pool, Provenance, Row, SeriesRow, Sink, SinkError, SpanRow, Summary,
+    summary_json,
 };
 use sim::drive::Outcomes;
 use sim::{RunError, RunOptions};
@@ -222,10 +224,11 @@ fn write_outcomes(folder: &Path, outcomes: &Outcomes) -> Result<(), Failure> {
     write(&folder.join("summary.json"), summary_json(&outcomes.summary))
 }
 
-/// Records of the requests of a run: rows, and the spans of some.
+/// Records of a run: rows, the spans of some requests, and series.
 struct Records {
     rows: Option<ParquetWriter<FileParts>>,
     spans: Option<ParquetWriter<FileParts, SpanRow>>,
+    series: Option<ParquetWriter<FileParts, SeriesRow>>,
 }
 
 impl Records {
@@ -246,14 +249,19 @@ impl Records {
         };
         let spans = match playing.spans {
             Keep::Nothing => None,
-            _ => Some(ParquetWriter::of_spans(parts("spans")?, &provenance).with_labels(labels)),
+            _ => Some(ParquetWriter::of_spans(parts("spans")?, &provenance).with_labels(labels.clone())),
         };
-        Ok(Records { rows, spans })
+        let series = match plan.series {
+            Some(_) => Some(ParquetWriter::of_series(parts("series")?, &provenance).with_labels(labels)),
+            None => None,
+        };
+        Ok(Records { rows, spans, series })
     }
 
     fn finish(&mut self) -> Result<(), Failure> {
         self.rows.as_mut().map_or(Ok(()), |writer| writer.finish().map(drop)).map_err(failed)?;
-        self.spans.as_mut().map_or(Ok(()), |writer| writer.finish().map(drop)).map_err(failed)
+        self.spans.as_mut().map_or(Ok(()), |writer| writer.finish().map(drop)).map_err(failed)?;
+        self.series.as_mut().map_or(Ok(()), |writer| writer.finish().map(drop)).map_err(failed)
     }
 }
 
@@ -264,5 +272,9 @@ impl Sink for Records {
 
     fn spans(&mut self, spans: &[SpanRow]) -> Result<(), SinkError> {
         self.spans.as_mut().map_or(Ok(()), |writer| writer.spans(spans))
+    }
+
+    fn series(&mut self, rows: &[SeriesRow]) -> Result<(), SinkError> {
+        self.series.as_mut().map_or(Ok(()), |writer| writer.series(rows))
     }
 }

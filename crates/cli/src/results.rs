@@ -1,7 +1,7 @@
 //! Results of a run, read back from its folder.
 
 use crate::failure::{Failure, bad_input};
-use record::{Part, ReadError, Row, SpanRow, Summary, read_part, read_spans};
+use record::{Part, ReadError, Row, SeriesRow, SpanRow, Summary, read_part, read_series, read_spans};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -79,6 +79,17 @@ impl Run {
     pub fn each_part_of_spans(&self, seed: u64, each: &mut dyn FnMut(&[SpanRow])) -> Result<(), Failure> {
         let absent = "no spans were kept; `rackweave run --spans slowest:20` keeps those of the 20 slowest requests";
         self.each_of(seed, "spans", absent, read_spans, each)
+    }
+
+    /// Passes the samples of a seed to `each`, a part at a time.
+    pub fn each_part_of_series(&self, seed: u64, each: &mut dyn FnMut(&[SeriesRow])) -> Result<(), Failure> {
+        let absent = "nothing was sampled; the key record.series = \"10us\" samples every 10 us";
+        self.each_of(seed, "series", absent, read_series, each)
+    }
+
+    /// Whether the state of a seed was sampled.
+    pub fn has_series(&self, seed: u64) -> bool {
+        self.seed(seed).join("series").is_dir()
     }
 
     /// Whether spans of a seed were kept.

@@ -43,7 +43,8 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let summary = played.inspect_err(|failure| discard_if_refused(&root, failure))?.map(|played| played.summary);
     if let Some(summary) = &summary {
         meter.point_done(&task.name, summary, began.elapsed());
-        write_page(&root, &task.name, std::slice::from_ref(summary), None, arguments.export.as_ref())?;
+        let runs = [(task.name.clone(), root.clone())];
+        write_page(&root, &task.name, std::slice::from_ref(summary), None, &runs, arguments.export.as_ref())?;
         print(&match arguments.format {
             Form::Json => json(summary),
             Form::Csv => report::points::csv(&[(task.name.clone(), summary)]),

@@ -105,13 +105,17 @@ fn awaited(root: &Path) -> Option<Marker> {
     })
 }
 
-/// SHA-256 over what decides the results: points in their order, plans and seeds, and whether rows
-/// are kept.
+/// SHA-256 over what decides the results: points in their order, plans and seeds, and what is
+/// recorded.
 fn fingerprint(arguments: &SweepArguments, tasks: &[Task]) -> String {
     let mut hash = Sha256::new();
     hash.update(format!("records {}\n", !arguments.no_records));
     for task in tasks {
         hash.update(format!("{:?} {} {:?}\n", task.point.labels, task.point.plan.hash(), task.seeds));
+        // Of no influence on the hash of the plan.
+        if let Some(interval) = task.point.plan.series {
+            hash.update(format!("series {interval}\n"));
+        }
     }
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -120,6 +124,8 @@ fn fingerprint(arguments: &SweepArguments, tasks: &[Task]) -> String {
 struct Table {
     root: PathBuf,
     path: PathBuf,
+    /// Names and folders of all points.
+    points: Vec<(String, PathBuf)>,
     state: Mutex<State>,
     /// The title of the page to write after points, if any.
     watched: Option<String>,
@@ -144,14 +150,15 @@ impl Table {
         let summaries: Vec<Option<Summary>> = tasks.iter().map(finished).collect();
         let (now, before) = (Instant::now(), summaries.iter().flatten().count());
         let state = Mutex::new(State { summaries, next_write: now, began: now, before });
-        Table { root: root.to_owned(), path: root.join("points.json"), state, watched }
+        let points = tasks.iter().map(|task| (task.name.clone(), task.folder.clone())).collect();
+        Table { root: root.to_owned(), path: root.join("points.json"), points, state, watched }
     }
 
     /// Writes the page of a sweep that goes on.
     fn show(&self, state: &mut State) -> Result<(), Failure> {
         let Some(title) = &self.watched else { return Ok(()) };
         let points: Vec<Summary> = state.summaries.iter().flatten().cloned().collect();
-        write_page(&self.root, title, &points, Some(state.progress()), None)
+        write_page(&self.root, title, &points, Some(state.progress()), &[], None)
     }
 
     /// The points of a share that are still to be played.
@@ -178,7 +185,9 @@ impl Table {
         let state = self.lock();
         write_json(&self.path, &state.present())?;
         let points: Vec<Summary> = state.summaries.iter().flatten().cloned().collect();
-        write_page(&self.root, title, &points, None, exported)
+        let runs = self.points.iter().zip(&state.summaries).filter(|(_, summary)| summary.is_some());
+        let runs: Vec<(String, PathBuf)> = runs.map(|(run, _)| run.clone()).collect();
+        write_page(&self.root, title, &points, None, &runs, exported)
     }
 
     /// The results of the finished points, and how many there are.

@@ -133,6 +133,10 @@ impl Switch {
     pub fn restart_longest_queue(&mut self) {
         self.scheduler.restart_longest_queue();
     }
+    /// Bytes that `source` has been granted and whose first block has not come.
+    pub fn granted(&self, source: NodeId) -> u64 {
+        self.circuits[source.index()].iter().map(|circuit| u64::from(circuit.bytes)).sum()
+    }
     /// The scheduler, for its statistics.
     pub fn scheduler(&self) -> &Scheduler {
         &self.scheduler

@@ -36,6 +36,11 @@ impl Cpu {
         self.free_at[core]
     }
 
+    /// Returns the work that each core has been given and has not done at `now`.
+    pub fn backlogs(&self, now: Time) -> impl Iterator<Item = Span> {
+        self.free_at.iter().map(move |free_at| free_at.saturating_since(now))
+    }
+
     /// Busy time of all cores by what it was spent on.
     pub fn busy(&self) -> &BTreeMap<&'static str, Span> {
         &self.busy

@@ -40,6 +40,10 @@ impl Link {
     pub fn free_at(&self) -> Time {
         self.free_at
     }
+    /// Returns how much of what was put in leaves later than `now`.
+    pub fn backlog(&self, now: Time) -> Bytes {
+        self.rate.bytes_in(self.free_at.saturating_since(now))
+    }
     /// Returns whether something put in at `now` would leave at once.
     pub fn is_idle(&self, now: Time) -> bool {
         self.free_at <= now

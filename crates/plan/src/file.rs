@@ -121,6 +121,8 @@ table! {
         ditto: DittoFile where [KeyValue; design.name = "leed-ditto"],
         /// Length of the run, and its measured part.
         run: RunFile where [Messages, Volumes, San, Devices, KeyValue],
+        /// What is recorded of a run beside its requests.
+        record: RecordFile,
         /// Faults, with their times.
         fault: Vec<FaultFile> where [Messages, Volumes, San, KeyValue],
         /// Volumes: exchanges of the data of two drives.
@@ -376,6 +378,16 @@ table! {
         /// Frames that are handed to the MAC together, for one target; bursts come as a Poisson
         /// process.
         burst_frames: u32 [1 to 1_000] = 1,
+    }
+}
+
+table! {
+    /// What is recorded of a run beside its requests. It changes no result.
+    RecordFile {
+        /// Interval of virtual time at which the state of the run is sampled: queues, throughput,
+        /// free blocks, credits (docs/reference/series.md). Nothing is sampled when not given. With
+        /// the design wear-levelling, whole days.
+        series: Quantity<Span> ["1ns" to "4800h"],
     }
 }
 

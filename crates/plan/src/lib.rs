@@ -36,6 +36,7 @@ pub mod scalio;
 mod scene;
 mod schema;
 pub mod sdirect;
+mod series;
 mod soundness;
 mod sources;
 mod stack;
@@ -56,4 +57,5 @@ pub use plan::{
     Run, Scene, TraceSource, WarmUp,
 };
 pub use schema::schema;
+pub use series::{SERIES_VALUES_MAX, SeriesEstimate};
 pub use sources::{Files, NoFiles};

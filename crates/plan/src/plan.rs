@@ -35,6 +35,8 @@ pub struct Plan {
     pub files: Option<String>,
     /// What is played.
     pub scene: Scene,
+    /// Interval at which the state of the run is sampled; of no influence on its results.
+    pub series: Option<Span>,
     /// What a reader must know before believing the numbers.
     pub warnings: Vec<String>,
 }
@@ -396,15 +398,16 @@ impl Plan {
 
     /// SHA-256, in hex, of everything that decides a result except the seed, and of nothing else.
     ///
-    /// The text that is hashed is the experiment file of [`to_toml`](Plan::to_toml) without `title`
-    /// and `seed`, as JSON without white space, keys sorted by their bytes, numbers as serde_json
-    /// prints them (shortest decimal that reads back), quantities in the largest unit that keeps
-    /// them whole. A key that was renamed counts by its first name. A trace counts by the digest of
-    /// its messages, and a graph and recorded delays by theirs, not by their file names.
+    /// The text that is hashed is the experiment file of [`to_toml`](Plan::to_toml) without
+    /// `title`, `seed` and `record`, as JSON without white space, keys sorted by their bytes,
+    /// numbers as serde_json prints them (shortest decimal that reads back), quantities in the
+    /// largest unit that keeps them whole. A key that was renamed counts by its first name. A trace
+    /// counts by the digest of its messages, and a graph and recorded delays by theirs, not by
+    /// their file names.
     pub fn hash(&self) -> String {
         let mut file = crate::print::file_of(self);
         file.title = None;
-        (file.seed, file.seeds, file.files) = (None, None, None);
+        (file.seed, file.seeds, file.files, file.record) = (None, None, None, None);
         if let Some(workload) = &mut file.workload {
             workload.file = None;
         }

@@ -3,7 +3,7 @@
 use crate::design_file::{DesignFile, EdmFile};
 use crate::file::{
     ArrivalsName, BackgroundFile, ClassFile, DistributionFile, ExperimentFile, FabricFile, FaultFile, MemoryFile,
-    PatternName, RunFile, SizeFile, WorkloadFile,
+    PatternName, RecordFile, RunFile, SizeFile, WorkloadFile,
 };
 use crate::idle::forget_idle_keys;
 use crate::plan::{Design, Fabric, Fault, Messages, Plan, Run, RunLimits, Scene};
@@ -32,6 +32,7 @@ pub(crate) fn file_of(plan: &Plan) -> ExperimentFile {
         seeds => file.seeds = Some(seeds.to_vec()),
     }
     file.files.clone_from(&plan.files);
+    file.record = plan.series.map(|interval| RecordFile { series: Some(Quantity(interval)) });
     without_idle_keys(&file, plan.design().scene())
 }
 

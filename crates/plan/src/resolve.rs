@@ -143,7 +143,11 @@ impl Resolver<'_> {
             }
         };
         let files = file.files.clone().filter(|_| !self.sources.is_empty());
-        Some(Plan { title: file.title.clone()?, seed: *seeds.first()?, seeds, files, scene, warnings })
+        let (title, seed, series) = (file.title.clone()?, *seeds.first()?, self.series(file));
+        let mut plan = Plan { title, seed, seeds, files, scene, series, warnings };
+        let warning = self.check_series(&plan);
+        plan.warnings.extend(warning);
+        Some(plan)
     }
 
     fn nothing_measured(&mut self, reason: String) {

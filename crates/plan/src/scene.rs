@@ -103,7 +103,7 @@ mod tests {
 
     /// Tables that every experiment may have, whatever it is about; a `design`'s own tables are
     /// checked with all points.
-    const OF_ALL: [&str; 7] = ["title", "seed", "seeds", "files", "design", "sweep", "scale"];
+    const OF_ALL: [&str; 8] = ["title", "seed", "seeds", "files", "design", "record", "sweep", "scale"];
 
     #[test]
     fn every_table_of_an_experiment_says_what_it_goes_with() {

@@ -53,6 +53,12 @@ pub(crate) fn warnings(plan: &Messages) -> Vec<String> {
     out
 }
 
+/// How long arrivals last, roughly; `None` where that is unknown.
+pub(crate) fn expected_length(plan: &Messages) -> Option<Span> {
+    let length_ps = Expected::of(plan).length_ps;
+    length_ps.is_finite().then(|| Span::from_ps_f64(length_ps))
+}
+
 /// Averages of the plan.
 struct Expected {
     requests: f64,

@@ -24,7 +24,7 @@ fn an_unknown_key_names_the_allowed_ones_and_the_closest() {
         complaint(&format!("{SMALL}[memroy]\nlatency = \"1ns\"\n")),
         "small.toml:11:2: unknown key `memroy`, did you mean `memory`?; allowed are background, carrier, check, clients, \
          collection, controller, cores, design, ditto, drives, emulate, fabric, fault, files, fit, flash, gimbal, host, io, leed, lsm, machine, \
-         membership, memory, nic, prices, rack, rdma, reservation, routing, run, scale, scalio, scheduler, scheduling, seed, seeds, software, \
+         membership, memory, nic, prices, rack, rdma, record, reservation, routing, run, scale, scalio, scheduler, scheduling, seed, seeds, software, \
          store, swap, sweep, target, task, title, vssd, wear, wire, workload"
     );
 }

@@ -1,10 +1,11 @@
-//! The columns of the records and of the spans: schema, writer, reader and documentation are
-//! derived from these tables.
+//! The columns of the records, of the spans and of the series: schema, writer, reader and
+//! documentation are derived from these tables.
 
 use crate::keep::SpanRow;
 use crate::label::Label;
 use crate::ledger::Place;
 use crate::row::{Outcome, Row, SpanKind, Spans};
+use crate::series::{Series, SeriesPlace, SeriesRow};
 use base::{Bytes, NodeId, Operation, RequestId, Span, Time};
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::errors::ParquetError;
@@ -33,6 +34,8 @@ pub(crate) enum Cell<R: 'static> {
     Word { words: &'static [&'static str], gather: Gather<R, u8>, set: fn(&mut R, usize) },
     /// A truth value.
     Flag { gather: Gather<R, bool>, set: fn(&mut R, bool) },
+    /// A number that may have a fraction.
+    Number { gather: Gather<R, f64>, set: fn(&mut R, f64) },
 }
 
 /// One column of a table.
@@ -299,6 +302,62 @@ const SPAN_COLUMNS: [Definition<SpanRow>; 8] = [
     ),
 ];
 
+/// Every column of the series.
+const SERIES_COLUMNS: [Definition<SeriesRow>; 6] = [
+    time(
+        "time_ps",
+        "When the sample was taken, from the start of the run. Of wear levelling 0: see day.",
+        gather!(row => row.at.as_ps() as i64),
+        |row, value| row.at = Time::ps(value),
+    ),
+    column(
+        "day",
+        "none",
+        "Of wear levelling: the day at whose end the sample was taken, from 1; 213 days are all that picoseconds \
+         count. Of other runs 0.",
+        Cell::Narrow { gather: gather!(row => row.day as i32), set: |row, value| row.day = value },
+    ),
+    column(
+        "metric",
+        "none",
+        "What was sampled: one of the metrics in docs/reference/series.md.",
+        Cell::Word {
+            words: Series::NAMES,
+            gather: gather!(row => row.metric as u8),
+            set: |row, word| row.metric = Series::ALL[word],
+        },
+    ),
+    column(
+        "place",
+        "none",
+        "The kind of place that the value is of: total, max or min (over all places of the metric), or host, link, \
+         switch, port, target, core, nic, bus, memory or drive.",
+        Cell::Word {
+            words: &SeriesPlace::NAMES,
+            gather: gather!(row => row.place.numbers().0),
+            set: |row, word| row.place = SeriesPlace::of(word as u8, 0).unwrap_or(SeriesPlace::Total),
+        },
+    ),
+    column(
+        "place_index",
+        "none",
+        "Which of these places: the number of the node, port, core or drive; 0 over all places.",
+        Cell::Narrow {
+            gather: gather!(row => row.place.numbers().1 as i32),
+            set: |row, value| {
+                let kind = row.place.numbers().0;
+                row.place = SeriesPlace::of(kind, value).unwrap_or(SeriesPlace::Total);
+            },
+        },
+    ),
+    column(
+        "value",
+        "by metric",
+        "The value, in the unit of its metric.",
+        Cell::Number { gather: gather!(row => row.value), set: |row, value| row.value = value },
+    ),
+];
+
 impl Record for Row {
     const NAME: &'static str = "request";
     const COLUMNS: &'static [Definition<Row>] = &ROW_COLUMNS;
@@ -347,6 +406,21 @@ impl Record for SpanRow {
     }
 }
 
+impl Record for SeriesRow {
+    const NAME: &'static str = "sample";
+    const COLUMNS: &'static [Definition<SeriesRow>] = &SERIES_COLUMNS;
+
+    fn blank() -> SeriesRow {
+        SeriesRow::BLANK
+    }
+
+    fn first_wrong(rows: &[SeriesRow]) -> Option<Wrong> {
+        let row = rows.iter().position(|row| !(row.value.is_finite() && row.value >= 0.0))?;
+        let allowed = "finite numbers from 0".to_owned();
+        Some(Wrong { row, column: "value", got: rows[row].value.to_string(), allowed })
+    }
+}
+
 impl<R> Definition<R> {
     /// Returns the type's name in the documentation.
     pub fn type_name(&self) -> &'static str {
@@ -355,6 +429,7 @@ impl<R> Definition<R> {
             Cell::Narrow { .. } => "u32",
             Cell::Word { .. } => "string",
             Cell::Flag { .. } => "bool",
+            Cell::Number { .. } => "f64",
         }
     }
 
@@ -364,6 +439,7 @@ impl<R> Definition<R> {
             Cell::Narrow { .. } => (Physical::INT32, Some(LogicalType::integer(32, false))),
             Cell::Word { .. } => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
             Cell::Flag { .. } => (Physical::BOOLEAN, None),
+            Cell::Number { .. } => (Physical::DOUBLE, None),
         };
         Type::primitive_type_builder(self.name, physical)
             .with_repetition(Repetition::REQUIRED)

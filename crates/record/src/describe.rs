@@ -7,13 +7,15 @@ use crate::keep::SpanRow;
 use crate::label::Label;
 use crate::metric::{self, Definition};
 use crate::row::{Row, SpanKind};
+use crate::series::{Series, SeriesRow};
 use crate::summarize::ALL_OPERATIONS;
 use crate::summary::{Counts, Load, Statistics, Summary};
 
-/// One column of the records or of the spans, or one field of a summary.
+/// One column of the records, of the spans or of the series, one metric of the series, or one field
+/// of a summary.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Column {
-    /// The table: `records`, `spans` or `summary`.
+    /// The table: `records`, `spans`, `series` or `summary`.
     pub table: &'static str,
     /// Its name; in a summary the path to it, with `<operation>`, `<axis>` and other placeholders.
     pub name: String,
@@ -77,11 +79,12 @@ macro_rules! described {
 }
 pub(crate) use described;
 
-/// Returns every column of the records and of the spans, in the order of the files, and then every
-/// field of a summary, in the order of the JSON.
+/// Returns every column of the records, of the spans and of the series, in the order of the files,
+/// the metrics of series, and then every field of a summary, in the order of the JSON.
 pub fn columns() -> Vec<Column> {
     let summary = Summary::FIELDS.iter().flat_map(summary_field);
-    table::<Row>("records").chain(table::<SpanRow>("spans")).chain(summary).collect()
+    let series = table::<SeriesRow>("series").chain(Series::ALL.iter().map(|metric| series_metric(*metric)));
+    table::<Row>("records").chain(table::<SpanRow>("spans")).chain(series).chain(summary).collect()
 }
 
 /// Returns the dotted paths of all numbers that a summary can have. Names of metric families
@@ -167,6 +170,19 @@ fn metric_field(field: &Field, metric: &Definition) -> Column {
         seeds: Some(metric.merge().name()),
         window: Some(metric.window.text()),
         ..leaf(field, format!("{}.{name}", field.name))
+    }
+}
+
+fn series_metric(metric: Series) -> Column {
+    let definition = metric.definition();
+    Column {
+        table: "series",
+        name: format!("metric = {}", definition.name),
+        unit: definition.unit,
+        r#type: "f64",
+        doc: definition.doc(),
+        seeds: None,
+        window: Some(definition.form.name().to_owned()),
     }
 }
 

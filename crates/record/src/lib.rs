@@ -7,6 +7,7 @@
 //!   at any time, and [`read_part`] reads them back.
 //! * [`Summarizer`] computes a [`Summary`] and latency histograms (HdrHistogram interval logs) from
 //!   the same rows; [`Summary::over_seeds`] merges runs, with percentiles from their [`Pool`].
+//! * [`Series`] declares what is sampled while a run goes on; each value is a [`SeriesRow`].
 //! * [`metric`] declares the metrics of designs, and its [`Meter`](metric::Meter) collects readings
 //!   of them.
 //! * [`columns`] documents every column and every field with its unit.
@@ -25,6 +26,7 @@ mod pool;
 mod read;
 mod row;
 mod seeds;
+mod series;
 mod steady;
 mod summarize;
 mod summary;
@@ -41,9 +43,12 @@ pub use keep::{Keep, KeepError, Keeper, SpanRow};
 pub use label::{Label, LabelValue};
 pub use ledger::{Audit, Entries, Entry, Ledger, Place, Settled};
 pub use pool::Pool;
-pub use read::{Part, ReadError, read_part, read_parts, read_spans};
+pub use read::{Part, ReadError, read_part, read_parts, read_series, read_spans};
 pub use row::{Discard, Outcome, Row, Sink, SinkError, SpanKind, Spans};
 pub use seeds::{MergeError, interval_95, student_t_975};
+pub use series::{
+    Over, SERIES_PLACES_MAX, Series, SeriesDefinition, SeriesFigure, SeriesForm, SeriesPlace, SeriesRow, series_page,
+};
 pub use steady::Transient;
 pub use summarize::{ALL_OPERATIONS, RunFacts, RunIdentity, Summarizer};
 pub use summary::{Counts, Load, Statistics, Summary, summary_json};

@@ -5,6 +5,7 @@ use crate::column::{Cell, Definition, Record, Wrong, schema};
 use crate::keep::SpanRow;
 use crate::label::Label;
 use crate::row::Row;
+use crate::series::SeriesRow;
 use crate::write::{PLAN_HASH_KEY, Provenance, VERSION_KEY};
 use bytes::Bytes;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -15,7 +16,7 @@ use parquet::file::reader::{ChunkReader, FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 
 /// One part of a dataset, read back.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Part<R = Row> {
     /// The provenance; fields are empty if the file lacks them.
     pub provenance: Provenance,
@@ -68,6 +69,11 @@ pub fn read_part(place: &str, source: &impl ChunkReader) -> Result<Part, ReadErr
 
 /// Reads one whole part of spans, like [`read_part`].
 pub fn read_spans(place: &str, source: &impl ChunkReader) -> Result<Part<SpanRow>, ReadError> {
+    read(place, source)
+}
+
+/// Reads one whole part of series, like [`read_part`].
+pub fn read_series(place: &str, source: &impl ChunkReader) -> Result<Part<SeriesRow>, ReadError> {
     read(place, source)
 }
 
@@ -166,6 +172,7 @@ impl<R: Record> Column<'_, R> {
                 self.each(reader, rows, |row, value| set(row, value as u32))
             }
             (Cell::Flag { set, .. }, ColumnReader::BoolColumnReader(reader)) => self.each(reader, rows, set),
+            (Cell::Number { set, .. }, ColumnReader::DoubleColumnReader(reader)) => self.each(reader, rows, set),
             (Cell::Word { words, set, .. }, ColumnReader::ByteArrayColumnReader(reader)) => {
                 self.try_each(reader, rows, |row, value| word_index(words, &value).map(|word| set(row, word)))
             }

@@ -2,6 +2,7 @@
 
 use crate::keep::SpanRow;
 use crate::ledger::place_of;
+use crate::series::SeriesRow;
 use base::{Bytes, NodeId, Operation, RequestId, Span, Time};
 
 /// The result of a request.
@@ -197,6 +198,10 @@ pub trait Sink {
     fn row(&mut self, row: &Row) -> Result<(), SinkError>;
     /// Receives the ordered spans of one request, if the run keeps them.
     fn spans(&mut self, _: &[SpanRow]) -> Result<(), SinkError> {
+        Ok(())
+    }
+    /// Receives the values of one sample, if the run has series.
+    fn series(&mut self, _: &[SeriesRow]) -> Result<(), SinkError> {
         Ok(())
     }
 }

@@ -15,10 +15,11 @@ use crate::column::{Cell, Record, schema};
 use crate::keep::SpanRow;
 use crate::label::{Label, LabelValue};
 use crate::row::{Row, Sink, SinkError};
+use crate::series::SeriesRow;
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::column::writer::ColumnWriterImpl;
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
@@ -97,6 +98,7 @@ enum Values {
     /// Indices into the column's words.
     Word(Vec<u8>),
     Flag(Vec<bool>),
+    Number(Vec<f64>),
 }
 
 /// Rows are split into columns in blocks of this size, so that they are still in the nearest
@@ -118,6 +120,18 @@ impl<P: Parts> ParquetWriter<P, SpanRow> {
     /// Creates a writer of spans into `parts`. Nothing is written before the first part is full.
     pub fn of_spans(parts: P, provenance: &Provenance) -> Self {
         ParquetWriter::of(parts, provenance)
+    }
+}
+
+impl<P: Parts> ParquetWriter<P, SeriesRow> {
+    /// Creates a writer of series into `parts`. Nothing is written before the first part is full.
+    pub fn of_series(parts: P, provenance: &Provenance) -> Self {
+        ParquetWriter::of(parts, provenance)
+    }
+
+    /// Writes the values of one sample.
+    pub fn series(&mut self, rows: &[SeriesRow]) -> Result<(), SinkError> {
+        rows.iter().try_for_each(|row| self.add(row))
     }
 }
 
@@ -273,6 +287,7 @@ impl Values {
             Cell::Narrow { .. } => Values::Narrow(Vec::new()),
             Cell::Word { .. } => Values::Word(Vec::new()),
             Cell::Flag { .. } => Values::Flag(Vec::new()),
+            Cell::Number { .. } => Values::Number(Vec::new()),
         }
     }
 
@@ -283,6 +298,7 @@ impl Values {
             (Values::Narrow(values), Cell::Narrow { gather, .. }) => gather(rows, values),
             (Values::Word(values), Cell::Word { gather, .. }) => gather(rows, values),
             (Values::Flag(values), Cell::Flag { gather, .. }) => gather(rows, values),
+            (Values::Number(values), Cell::Number { gather, .. }) => gather(rows, values),
             _ => unreachable!("every column keeps the values of its own cell"),
         }
     }
@@ -293,6 +309,7 @@ impl Values {
             Values::Narrow(values) => values.clear(),
             Values::Word(values) => values.clear(),
             Values::Flag(values) => values.clear(),
+            Values::Number(values) => values.clear(),
         }
     }
 
@@ -306,6 +323,7 @@ impl Values {
             Values::Wide(values) => column.typed::<Int64Type>().write_batch(values, None, None)?,
             Values::Narrow(values) => column.typed::<Int32Type>().write_batch(values, None, None)?,
             Values::Flag(values) => column.typed::<BoolType>().write_batch(values, None, None)?,
+            Values::Number(values) => column.typed::<DoubleType>().write_batch(values, None, None)?,
             Values::Word(indices) => write_words(cell, indices, column.typed::<ByteArrayType>())?,
         };
         column.close()
@@ -356,6 +374,8 @@ fn properties<R: Record>(provenance: &Provenance, labels: &[Label]) -> WriterPro
                 .set_column_dictionary_enabled(path.clone(), true)
                 .set_column_statistics_enabled(path, EnabledStatistics::None),
             Cell::Flag { .. } => builder,
+            // Queues are empty, and counters equal, for most of the time.
+            Cell::Number { .. } => builder.set_column_dictionary_enabled(path, true),
         };
     }
     for label in labels.iter().filter(|label| !matches!(label.value, LabelValue::Truth(_))) {

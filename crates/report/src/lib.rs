@@ -26,6 +26,7 @@ pub mod measure;
 pub mod page;
 pub mod points;
 pub mod published;
+pub mod series;
 pub mod settle;
 pub mod settled;
 pub mod timeline;

@@ -167,6 +167,7 @@ fn figure(definition: &str, rows: &str) -> Figure {
     Figure {
         definition: figure::parse("figure.toml", definition).unwrap(),
         published: published::parse("published.csv", rows).unwrap(),
+        given: Vec::new(),
     }
 }
 

@@ -22,6 +22,7 @@ use crate::trail::Trail;
 use base::{Bytes, Rate, Span, Time};
 use paced::{Paced, Pacing};
 use std::collections::{BTreeMap, VecDeque};
+use transport::Allowance;
 use transport::common::Timers;
 use transport::config::{Dcqcn, Dctcp};
 use transport::dctcp::Sender;
@@ -164,6 +165,23 @@ impl Connections {
             Sharing::Paced(paced) => Some(Box::new(Pacing::new(paced, config.timeout_min, links))),
         };
         Connections { config, ends: Vec::new(), kept: Kept::default(), timers: Timers::default(), pacing }
+    }
+
+    /// Returns the sum of the windows of all used connections, or of the rates of those that have
+    /// something to send.
+    pub(crate) fn allowance(&self) -> Allowance {
+        let (mut window, mut rate_bps) = (0, 0.0);
+        for end in self.ends.iter().flatten() {
+            match &end.sender {
+                Sending::Window(sender) => window += sender.window(),
+                Sending::Paced(paced) if !end.kept.is_empty() => rate_bps += paced.rate_bps(),
+                Sending::Paced(_) => {}
+            }
+        }
+        match self.pacing {
+            None => Allowance::Window(Bytes::new(window)),
+            Some(_) => Allowance::Rate(rate_bps),
+        }
     }
 
     /// Returns whether a packet belongs to a stream.

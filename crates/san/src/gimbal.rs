@@ -294,6 +294,11 @@ impl Gimbal {
         }
     }
 
+    /// Returns the number of I/Os that all tenants together may have outstanding.
+    pub fn credits(&self) -> u64 {
+        (0..self.tenants.len() as u32).map(|tenant| u64::from(self.credit(tenant))).sum()
+    }
+
     /// Returns the rate controller.
     pub fn rate(&self) -> &RateController {
         &self.rate

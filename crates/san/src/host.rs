@@ -47,6 +47,7 @@ use nvme::wire::MtuError;
 use recover::{Later, Timers};
 use std::sync::Arc;
 use topology::VertexId;
+use transport::Allowance;
 
 /// A session of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -325,6 +326,21 @@ impl Host {
     /// Returns the number of I/Os that have not ended.
     pub fn under_way(&self) -> usize {
         self.ios.len()
+    }
+
+    /// Returns the number of I/Os that wait for credit or for room in a queue pair.
+    pub fn waiting(&self) -> usize {
+        self.sessions.waiting_and_credit().0
+    }
+
+    /// Returns the I/Os that credit lets all used sessions still send; `None` without credits.
+    pub fn credit_left(&self) -> Option<u64> {
+        self.config.credits.then(|| self.sessions.waiting_and_credit().1)
+    }
+
+    /// Returns what congestion control lets all connections send.
+    pub fn allowance(&self) -> Allowance {
+        self.streams.allowance()
     }
 
     /// Returns the credit of a session, by its index.

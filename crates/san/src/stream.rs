@@ -5,6 +5,7 @@ use crate::connection::{Connections, Flow};
 use crate::id::Port;
 use crate::packet::{Packet, PacketKind};
 use base::Time;
+use transport::Allowance;
 
 /// The connections of a program with actions `O`.
 #[derive(Clone, Debug)]
@@ -19,6 +20,11 @@ pub(crate) struct Streams<O> {
 impl<O> Streams<O> {
     pub(crate) fn new(connections: Option<Connections>) -> Streams<O> {
         Streams { connections, flows: Vec::new(), said: Vec::new() }
+    }
+
+    /// Returns what congestion control lets all connections send.
+    pub(crate) fn allowance(&self) -> Allowance {
+        self.connections.as_ref().map_or(Allowance::None, Connections::allowance)
     }
 
     /// Returns when [`repair`] is due.

@@ -37,6 +37,7 @@ use drive::Drive;
 use flight::{Flights, Reception, Session, Stage};
 use nvme::wire::MtuError;
 use std::collections::VecDeque;
+use transport::Allowance;
 
 pub use flight::JobId;
 
@@ -268,6 +269,11 @@ impl Target {
     /// Returns the number of commands in progress.
     pub fn under_way(&self) -> usize {
         self.flights.len()
+    }
+
+    /// Returns what congestion control lets all connections send.
+    pub fn allowance(&self) -> Allowance {
+        self.streams.allowance()
     }
 
     /// Returns the switch of a drive, by its index in the configuration, or `None` if the drive has

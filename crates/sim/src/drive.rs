@@ -4,6 +4,7 @@
 //! A [`Rig`] puts programs into models. It is handed requests and its own events, schedules further
 //! events, and says which requests have ended; everything else is done here, once.
 
+use crate::sampler::{Probe, Sampler};
 use crate::slab::Slab;
 use base::{Bytes, Operation, Request, Span, Time};
 use hardware::{Dram, DramConfig};
@@ -128,6 +129,8 @@ pub trait Rig {
     fn measure(&self, now: Time, meter: &mut Meter);
     /// The warm-up ends now: extremes and statistics begin anew.
     fn end_warm_up(&mut self, _now: Time) {}
+    /// Reports the present state for a series: queues, free blocks, credits. Changes nothing.
+    fn sample(&self, _now: Time, _probe: &mut Probe) {}
 }
 
 /// When a run is measured and when it is given up.
@@ -145,6 +148,8 @@ pub struct Limits {
     pub first_fault: Option<Time>,
     /// Of which requests the spans are kept in their order.
     pub spans: Keep,
+    /// From one sample of the state to the next; `None` takes none.
+    pub series: Option<Span>,
 }
 
 /// The part of a run that is simulated and recorded but not measured.
@@ -249,6 +254,7 @@ struct Drive<'a, R: Rig> {
     expected: Expected,
     ended: Vec<Ended>,
     recorder: Recorder<'a>,
+    sampler: Sampler,
     window: Window,
     progress: Progress,
     own_memory: Vec<Dram>,
@@ -406,6 +412,7 @@ pub fn play<R: Rig>(
             stopped_at: Time::ZERO,
             unloaded: UnloadedCache::default(),
         },
+        sampler: Sampler::new(limits.series),
         window: Window::default(),
         progress: Progress::default(),
         own_memory: Vec::new(),
@@ -518,6 +525,9 @@ impl<R: Rig> Drive<'_, R> {
             {
                 return Ok(ending);
             }
+            if self.sampler.is_due(now) {
+                self.sample_until(now)?;
+            }
             self.progress.events += 1;
             self.progress.now = now;
             match event {
@@ -533,6 +543,28 @@ impl<R: Rig> Drive<'_, R> {
             }
         }
         Ok(Ending::Complete)
+    }
+
+    /// Takes the samples that are due before the events of `now`.
+    #[cold]
+    fn sample_until(&mut self, now: Time) -> Result<(), SinkError> {
+        while self.sampler.is_due(now) {
+            let (rig, at) = (&*self.rig, self.sampler.due());
+            self.sampler.sample(|probe| rig.sample(at, probe), self.recorder.sink)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the samples up to the end of the run, and one of its end.
+    fn end_series(&mut self) -> Result<(), SinkError> {
+        if !self.sampler.is_on() {
+            return Ok(());
+        }
+        let stopped_at = self.recorder.stopped_at;
+        self.sample_until(stopped_at)?;
+        // A sample shows what was before its time: this one, all events of the run.
+        let (rig, at) = (&*self.rig, stopped_at + Span::ps(1));
+        self.sampler.finish(at, |probe| rig.sample(at, probe), self.recorder.sink)
     }
 
     /// Nothing can happen any more, and requests are open: a loop that waits for them has stalled.
@@ -598,6 +630,7 @@ impl<R: Rig> Drive<'_, R> {
             backlog.add(underway);
         }
         self.progress.offered += 1;
+        self.sampler.begins();
         let ticket = Ticket(self.in_flight.insert(InFlight { request: arrival.request, intended: now }));
         let keeps_spans = self.recorder.keeper.wants(arrival.request.id);
         if arrival.request.source == arrival.request.target {
@@ -647,6 +680,9 @@ impl<R: Rig> Drive<'_, R> {
             self.progress.ended += 1;
             let ends_at = end.end - end.label;
             self.recorder.write((&*self.rig, self.limits), open, end)?;
+            if self.sampler.is_on() {
+                self.sampler.ends(end.end, &open.request, end.outcome);
+            }
             match self.source.after_end(ends_at.max(now), &open.request) {
                 Some(next) => self.expect(next),
                 None if self.expected.arrivals.len() == 0 && !self.expected.is_exhausted => {
@@ -665,6 +701,7 @@ impl<R: Rig> Drive<'_, R> {
     fn give_up_the_rest(&mut self, ending: Ending) -> Result<(), SinkError> {
         let stopped_at = self.recorder.stopped_at.max(self.progress.now);
         self.recorder.stopped_at = stopped_at;
+        self.end_series()?;
         let is_broken = self.limits.first_fault.is_some_and(|at| at <= stopped_at);
         let outcome = if is_broken && ending != Ending::Stopped { Outcome::Unavailable } else { Outcome::Unfinished };
         let open: Vec<(u32, InFlight)> = self.in_flight.iter().map(|(ticket, open)| (ticket, *open)).collect();
@@ -720,6 +757,9 @@ impl<R: Rig> Drive<'_, R> {
             partial: ending == Ending::Stopped,
             stalled: ending == Ending::Stalled,
         };
+        if let Some(warning) = self.sampler.warning() {
+            self.window.meter.warn(warning);
+        }
         let counted = Counted::Requests { facts: Box::new(facts), summarizer: Box::new(self.recorder.summarizer) };
         Played { meter: self.window.meter, history: None, counted }
     }

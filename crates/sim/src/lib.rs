@@ -4,6 +4,7 @@ pub mod drive;
 mod nested;
 pub mod rigs;
 mod run;
+pub mod sampler;
 mod scene;
 mod slab;
 mod wear;

@@ -84,7 +84,8 @@ fn run_twice(
     sink: &mut dyn Sink,
     observer: &mut dyn Observer,
 ) -> Result<Outcomes, RunError> {
-    let first = plan.with_warm_up(Span::ZERO);
+    let mut first = plan.with_warm_up(Span::ZERO);
+    first.series = None;
     let unheard = RunOptions { keep_history: false, spans: Keep::Nothing, ..options.clone() };
     let found = run_once(Stage { plan: &first, options: &unheard, sink: &mut Discard, observer, warm_up_found: None })?;
     let (until, trouble) = match found.transient {

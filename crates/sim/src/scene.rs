@@ -44,6 +44,7 @@ impl Stage<'_> {
             planned_load: None,
             first_fault: self.plan.first_fault(),
             spans: self.options.spans,
+            series: self.plan.series,
         }
     }
 

@@ -5,6 +5,7 @@ mod tests;
 
 use crate::drive::{Flow, Played, Progress};
 use crate::run::RunError;
+use crate::sampler::{Probe, Sampler};
 use crate::scene::{Scene, Stage};
 use base::{Bytes, Seed};
 use blox::{
@@ -15,7 +16,7 @@ use plan::wear::{
     ArmName, DAYS_PER_YEAR, LocalLevelling, Replacement, TriggerName, Wear, WearAssignmentName, WearLoad,
 };
 use record::metric::{self, Meter};
-use record::{RunIdentity, Summary};
+use record::{RunIdentity, Series, Sink, SinkError, Summary};
 
 const NS_PER_DAY: f64 = 86_400e9;
 /// The server whose drives are told one by one (Figure 22 shows one server).
@@ -25,15 +26,35 @@ const OBSERVED_SERVER: usize = 0;
 /// is summarised as partial.
 impl Scene for Wear {
     fn play(&self, stage: Stage<'_>) -> Result<Played, RunError> {
-        let model = WearModel::new(config(self, stage.seed()))?;
+        let every = stage.plan.series_days();
+        let model =
+            WearModel::new(WearConfig { snapshot_days: every.unwrap_or(self.days), ..config(self, stage.seed()) })?;
         let identity = stage.identity();
         let goes_on = |day: u32| {
             let progress = Progress { events: u64::from(day - 1), ..Progress::default() };
             stage.observer.progress(&progress) == Flow::Continue
         };
         let report = model.run_while(goes_on);
+        if every.is_some() {
+            sample(&report, stage.sink)?;
+        }
         Ok(played(self, identity, &report))
     }
+}
+
+/// Writes the series: the ends of the days with snapshots.
+fn sample(report: &WearReport, sink: &mut dyn Sink) -> Result<(), SinkError> {
+    let mut sampler = Sampler::new(None);
+    for snapshot in &report.snapshots {
+        let Some(sample) = report.samples.get(snapshot.day as usize - 1) else { continue };
+        let state = |probe: &mut Probe| {
+            probe.put(Series::ErasesMean, sample.erases_mean);
+            probe.put_each(Series::Erases, 0, snapshot.erases.iter().copied());
+            probe.put(Series::Swaps, f64::from(sample.swaps));
+        };
+        sampler.sample_day(snapshot.day, state, sink)?;
+    }
+    Ok(())
 }
 
 fn config(wear: &Wear, seed: Seed) -> WearConfig {
@@ -64,7 +85,7 @@ fn config(wear: &Wear, seed: Seed) -> WearConfig {
             ArmName::Local => WearArm::Local,
             ArmName::LocalAndGlobal => WearArm::LocalAndGlobal,
         },
-        // Only the last day's is looked at.
+        // Only the last day's is looked at, unless there are series.
         snapshot_days: wear.days,
         seed: seed.child("wear"),
     }
@@ -148,7 +169,8 @@ fn measure_lifetime(report: &WearReport, meter: &mut Meter) {
 
 /// What each drive has worn on the last day.
 fn measure_drives(wear: &Wear, report: &WearReport, meter: &mut Meter) {
-    let Some(last) = report.snapshots.last() else { return };
+    let is_last = |snapshot: &&blox::WearSnapshot| snapshot.day == wear.days;
+    let Some(last) = report.snapshots.last().filter(is_last) else { return };
     let worn_out = last.erases.iter().filter(|erases| **erases > f64::from(wear.drive.endurance)).count();
     meter.put(metric::worn_out_drives, worn_out as f64);
     if worn_out > 0 {

@@ -97,6 +97,7 @@ fn probed(changes: &[Change<'_>]) -> (Seen, BTreeMap<String, f64>) {
         planned_load: None,
         first_fault: None,
         spans: record::Keep::Nothing,
+        series: None,
     };
     let mut rows = Vec::new();
     let outcomes = drive(&mut probe, &mut source, &mut rows, RunIdentity::default(), &limits, &mut Unobserved);

@@ -27,7 +27,7 @@ use crate::common::{Arrived, Inbox, Ready, ReadyRing, Sparse};
 use crate::config::CreditBased;
 use crate::cost::{Train, WireCost};
 use crate::outgoing::Outgoing;
-use crate::{HostIn, HostOut, Message, Packet, PacketKind, SwitchIn, SwitchOut};
+use crate::{Allowance, HostIn, HostOut, Message, Packet, PacketKind, SwitchIn, SwitchOut};
 use base::{BoundedQueue, Bytes, NodeId, Operation, Program, Time};
 
 /// Virtual channels: requests and answers.
@@ -226,6 +226,10 @@ impl crate::Host for Host {
         let flit = self.flit_of(first).or_else(|| self.flit_of(second));
         flit.or_else(|| self.link.credit_packet(self.node, self.node))
     }
+    fn allowance(&self) -> Allowance {
+        let flits: u64 = self.link.available.iter().copied().map(u64::from).sum();
+        Allowance::Window(Bytes::new(flits * self.config.flit_payload.count()))
+    }
 }
 
 /// A set of input ports.
@@ -266,6 +270,7 @@ struct Output {
     channel_turn: usize,
     /// Wire bytes for this output anywhere in the switch.
     queued: u64,
+    queued_flits: usize,
 }
 
 /// One port of the switch.
@@ -284,6 +289,7 @@ impl Port {
             turn: [0; CHANNELS],
             channel_turn: 0,
             queued: 0,
+            queued_flits: 0,
         };
         let link = LinkEnd::new(config.device_buffer_flits, config.switch_buffer_flits);
         Port { link, inputs: [input(), input()], output }
@@ -321,6 +327,7 @@ impl Switch {
             return;
         }
         self.ports[packet.target.index()].output.queued += u64::from(packet.wire);
+        self.ports[packet.target.index()].output.queued_flits += 1;
         if was_empty {
             self.ask(input, channel);
         }
@@ -340,6 +347,7 @@ impl Switch {
         port.output.turn[channel] = (input + 1) % ports;
         port.output.channel_turn = 1 - channel;
         port.output.queued -= u64::from(flit.wire);
+        port.output.queued_flits -= 1;
         let flit = port.link.stamp(channel, flit);
         self.ask(input, channel);
         Some(flit)
@@ -387,6 +395,9 @@ impl crate::Switch for Switch {
     }
     fn queued(&self, port: NodeId) -> Bytes {
         Bytes::new(self.ports[port.index()].output.queued)
+    }
+    fn queued_packets(&self, port: NodeId) -> usize {
+        self.ports[port.index()].output.queued_flits
     }
 }
 

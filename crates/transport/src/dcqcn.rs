@@ -24,7 +24,7 @@ use crate::common::{Ready, ReadyRing, Sparse, Timers};
 use crate::config::Dcqcn;
 use crate::cost::{Part, Train, WireCost};
 use crate::framing::{roce_ack_wire, roce_notification_wire, roce_request_wire, roce_response_wire, roce_wire};
-use crate::{HostIn, HostOut, Message, Packet, PacketKind};
+use crate::{Allowance, HostIn, HostOut, Message, Packet, PacketKind};
 use base::{Bytes, NodeId, Operation, Program, Rate, Stream, Time};
 use std::collections::VecDeque;
 
@@ -280,6 +280,10 @@ impl Program for Host {
 }
 
 impl crate::Host for Host {
+    fn allowance(&self) -> Allowance {
+        let sending = self.pairs.used().filter(|pair| !pair.messages.is_empty());
+        Allowance::Rate(sending.map(|pair| pair.pacer.rate_bps()).sum())
+    }
     fn may_transmit(&self) -> bool {
         !(self.control.is_empty() && (self.paused || self.ring.is_empty()))
     }

@@ -19,7 +19,7 @@ use crate::common::{Ready, ReadyRing, Sparse, Timers};
 use crate::config::Dctcp;
 use crate::cost::{Train, WireCost};
 use crate::framing::{tcp_selective_wire, tcp_wire};
-use crate::{HostIn, HostOut, Packet, PacketKind};
+use crate::{Allowance, HostIn, HostOut, Packet, PacketKind};
 use base::{Bytes, NodeId, Operation, Program, Time};
 use receiver::Receiver;
 use std::collections::VecDeque;
@@ -199,6 +199,9 @@ impl Program for Host {
 }
 
 impl crate::Host for Host {
+    fn allowance(&self) -> Allowance {
+        Allowance::Window(Bytes::new(self.senders.used().map(Sender::window).sum()))
+    }
     fn may_transmit(&self) -> bool {
         !(self.acknowledgements.is_empty() && self.ring.is_empty())
     }

@@ -42,7 +42,7 @@ pub use endpoint::Endpoint;
 use crate::config::Fastpass;
 use crate::cost::{MODIFY_REQUEST, Train, WireCost};
 use crate::framing::{fastpass_allocation_wire, fastpass_demand_wire, fastpass_wire};
-use crate::{HostIn, HostOut, Packet};
+use crate::{Allowance, HostIn, HostOut, Packet};
 use base::{Bytes, NodeId, Operation, Program, Rate, Span, Time};
 
 /// Maximum slots of a batch: two batches are planned, and a packet carries as many slots.
@@ -193,6 +193,12 @@ impl crate::Host for Host {
         match self {
             Host::Endpoint(_) => true,
             Host::Arbiter(arbiter) => crate::Host::may_transmit(&**arbiter),
+        }
+    }
+    fn allowance(&self) -> Allowance {
+        match self {
+            Host::Endpoint(endpoint) => Allowance::Granted(endpoint.allocated()),
+            Host::Arbiter(_) => Allowance::None,
         }
     }
 }

@@ -17,7 +17,7 @@ mod token_bucket;
 pub mod uncontrolled;
 mod wrr;
 
-pub use packet::{Host, HostIn, HostOut, Message, Packet, PacketKind, Switch, SwitchIn, SwitchOut};
+pub use packet::{Allowance, Host, HostIn, HostOut, Message, Packet, PacketKind, Switch, SwitchIn, SwitchOut};
 pub use sp_pifo::SpPifo;
 pub use token_bucket::TokenBucket;
 pub use wrr::WeightedRoundRobin;

@@ -155,6 +155,23 @@ pub trait Host: Program<In = HostIn, Out = HostOut> {
     fn may_transmit(&self) -> bool {
         true
     }
+    /// Returns what the protocol lets this host send at present, for series.
+    fn allowance(&self) -> Allowance {
+        Allowance::None
+    }
+}
+
+/// What a host's protocol lets it send.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Allowance {
+    /// It has no such state, or one of each packet.
+    None,
+    /// The sum of its windows or of the credits that it has left, payload bytes.
+    Window(Bytes),
+    /// Payload bytes that it has granted to senders and that have not arrived.
+    Granted(Bytes),
+    /// The sum of the rates of its flows with something to send, bits per second.
+    Rate(f64),
 }
 
 /// Input of a switch: a whole packet was received on a port and has passed the layer-2 pipeline.
@@ -187,4 +204,6 @@ pub trait Switch: Program<In = SwitchIn, Out = SwitchOut> {
     fn take_ready(&mut self, ports: &mut Vec<NodeId>);
     /// Returns the queued wire bytes for `port`.
     fn queued(&self, port: NodeId) -> Bytes;
+    /// Returns the number of packets queued for `port`.
+    fn queued_packets(&self, port: NodeId) -> usize;
 }

@@ -29,7 +29,7 @@ use crate::config::ReceiverDriven;
 use crate::cost::{Train, WireCost};
 use crate::framing::receiver_driven_wire;
 use crate::outgoing::Piece;
-use crate::{HostIn, HostOut, Message, Packet, PacketKind};
+use crate::{Allowance, HostIn, HostOut, Message, Packet, PacketKind};
 use base::{Bytes, NodeId, Operation, Program, Rate, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -370,6 +370,9 @@ impl crate::Host for Host {
     fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         self.now = now;
         self.credit(now).or_else(|| self.data())
+    }
+    fn allowance(&self) -> Allowance {
+        Allowance::Granted(self.outstanding())
     }
 }
 

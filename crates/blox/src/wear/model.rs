@@ -130,7 +130,8 @@ impl WearModel {
         }
     }
     fn observe(&mut self, day: u32) {
-        self.samples.push(WearSample::of(day, &self.drives, self.config.ssds as usize));
+        let swaps = self.swaps.local_total() + self.swaps.global;
+        self.samples.push(WearSample::of(day, &self.drives, self.config.ssds as usize, swaps));
         if day.is_multiple_of(self.config.snapshot_days) || day == self.config.days {
             let erases = self.drives.iter().map(|drive| drive.erases).collect();
             self.snapshots.push(WearSnapshot { day, erases });

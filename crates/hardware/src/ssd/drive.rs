@@ -132,6 +132,10 @@ impl SolidState {
     pub fn layer(&self) -> &TranslationLayer {
         &self.volume.layer
     }
+    /// Whether collection goes on: a die owes steps of it, as of the last command.
+    pub fn is_collecting(&self) -> bool {
+        self.collector.next_due().is_some()
+    }
     /// Counters since construction, preparation, or the last reset.
     pub fn report(&self) -> DriveReport {
         self.observed.report(&self.array, &self.volume.layer)

@@ -207,6 +207,10 @@ impl TranslationLayer {
     pub fn free_blocks_of(&self, die: DieId) -> u32 {
         self.dies.find(die).map_or(0, |die| die.free.len() as u32)
     }
+    /// Free blocks of the die with the fewest; 0 without dies.
+    pub fn fewest_free_blocks(&self) -> u32 {
+        self.dies.striped().map(|die| die.free.len() as u32).min().unwrap_or(0)
+    }
     /// Good blocks of a die.
     pub fn owned_blocks_of(&self, die: DieId) -> u32 {
         self.dies.find(die).map_or(0, |die| die.owned)

@@ -173,7 +173,7 @@ impl super::SanIo {
     }
 
     /// Requests and time after which it ends, as `[run]` says them.
-    pub(super) fn limits(&self) -> (Option<u64>, Option<Span>) {
+    pub(crate) fn limits(&self) -> (Option<u64>, Option<Span>) {
         self.ends()
     }
 

@@ -5,5 +5,6 @@ mod histograms;
 mod metrics_page;
 mod parquet_dataset;
 mod seeds;
+mod series_page;
 mod summaries;
 mod support;

@@ -49,7 +49,8 @@ pub fn automatic(points: &[Summary]) -> (Vec<Summary>, Vec<Figure>) {
     if points.len() <= COLUMNS_MAX && points.iter().any(|point| !point.metrics.is_empty()) {
         figures.push(drawing.metrics());
     }
-    let figures = figures.into_iter().map(|definition| Figure { definition, published: Vec::new() }).collect();
+    let figures =
+        figures.into_iter().map(|definition| Figure { definition, published: Vec::new(), given: Vec::new() }).collect();
     (points, figures)
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use record::Summary;
 use serde::Serialize;
 
-use super::{Definition, Figure, Line};
+use super::{Definition, Figure, Given, Line};
 use crate::measure::{Flat, describe, flatten, label, neighbours, same};
 use crate::published::{PublishedRow, Source};
 
@@ -118,6 +118,26 @@ impl FigureData {
         }
     }
 
+    /// Takes numbers that are not of summaries, each at a place of its own.
+    fn take(&mut self, given: &[Given]) {
+        self.facets.push(String::new());
+        for Given { series, x, value } in given {
+            if self.series.last() != Some(series) {
+                self.series.push(series.clone());
+            }
+            self.xs.push(x.to_string());
+            self.data.push(Datum {
+                facet: String::new(),
+                series: series.clone(),
+                x: x.to_string(),
+                origin: Origin::Ours,
+                value: *value,
+                half_width: None,
+                lower_bound: false,
+            });
+        }
+    }
+
     /// Takes series away that are zero everywhere: they would only fill the legend.
     fn leave_out_zeros(&mut self) {
         let shown: BTreeSet<String> =
@@ -137,6 +157,10 @@ impl FigureData {
 pub(crate) fn gather(figure: &Figure, points: &[Summary]) -> FigureData {
     let definition = &figure.definition;
     let mut data = FigureData::default();
+    if !figure.given.is_empty() {
+        data.take(&figure.given);
+        return data;
+    }
     for point in points.iter().filter(|point| definition.filter.holds(|name| label(point, name))) {
         let flat = flatten(point);
         for line in definition.y.lines.iter().filter(|line| line.filter.holds(|name| label(point, name))) {
@@ -287,7 +311,7 @@ mod tests {
 
     fn gathered(text: &str, points: &[Summary], rows: &str) -> FigureData {
         let published = published::parse("p.csv", &format!("series,x,value,source,facet\n{rows}")).unwrap();
-        gather(&Figure { definition: parse("f", text).unwrap(), published }, points)
+        gather(&Figure { definition: parse("f", text).unwrap(), published, given: Vec::new() }, points)
     }
 
     #[test]

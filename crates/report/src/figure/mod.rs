@@ -25,6 +25,19 @@ pub struct Figure {
     pub definition: Definition,
     /// The rows of the file that [`Definition::published`] names; empty when it names none.
     pub published: Vec<PublishedRow>,
+    /// Numbers that are not of summaries; where there are some, they are the figure's.
+    pub given: Vec<Given>,
+}
+
+/// A number of a figure whose numbers are not of summaries.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Given {
+    /// The displayed name of its series.
+    pub series: String,
+    /// Its place on the x axis.
+    pub x: f64,
+    /// The number, in the unit of the y axis.
+    pub value: f64,
 }
 
 /// The form of a figure.
@@ -33,6 +46,9 @@ pub struct Figure {
 pub enum Kind {
     /// A line for each series, a marker at each point.
     Line,
+    /// A line for each series without markers: time along x. No file has it.
+    #[serde(skip)]
+    Time,
     /// Groups of bars side by side.
     Bars,
     /// One bar a place, made of its series.

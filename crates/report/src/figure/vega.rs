@@ -20,6 +20,7 @@ pub(crate) fn specification(definition: &Definition, data: &FigureData, styles: 
     let drawing = Drawing { definition, data, styles, names: Names { definition, styles } };
     let layers = match definition.kind {
         Kind::Line => drawing.lines(),
+        Kind::Time => drawing.times(),
         Kind::Bars => drawing.bars(),
         Kind::StackedBars => drawing.stack(),
         Kind::Table => return None,
@@ -82,9 +83,12 @@ impl Drawing<'_> {
     }
 
     fn row(&self, datum: &Datum) -> Json {
-        let numeric = self.data.x_is_numeric() && self.definition.kind == Kind::Line;
+        let numeric = self.data.x_is_numeric() && matches!(self.definition.kind, Kind::Line | Kind::Time);
         let x =
             if numeric { json!(datum.x.parse::<f64>().unwrap_or_default()) } else { json!(self.names.of(&datum.x)) };
+        if self.definition.kind == Kind::Time {
+            return json!({ "series": self.names.of(&datum.series), "x": x, "y": datum.value, "origin": datum.origin.name() });
+        }
         let mut row = json!({
             "facet": self.names.of(&datum.facet), "series": self.names.of(&datum.series), "x": x, "y": datum.value,
             "origin": datum.origin.name(), "rank": self.data.series.iter().position(|series| *series == datum.series),
@@ -125,6 +129,11 @@ impl Drawing<'_> {
             layers.push(self.curve(Origin::Paper, &paper_mark(), &["tooltip"]));
         }
         json!(layers)
+    }
+
+    fn times(&self) -> Json {
+        let line = json!({ "type": "line", "strokeWidth": 1.6, "interpolate": "linear" });
+        json!([self.curve(Origin::Ours, &line, &["strokeDash", "tooltip"])])
     }
 
     /// One layer of a line figure; `channels` are those that it has besides place and colour.

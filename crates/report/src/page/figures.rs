@@ -28,7 +28,7 @@ pub(super) fn figure(figure: &Figure, section: &Section, index: usize, styles: &
             (notes(&definition.notes, &data))
             @if !data.data.is_empty() {
                 div.beneath {
-                    @if definition.kind != Kind::Table { details { summary { "Numbers" } (numbers(&data, names)) } }
+                    @if !matches!(definition.kind, Kind::Table | Kind::Time) { details { summary { "Numbers" } (numbers(&data, names)) } }
                     a.download download={ (id) ".csv" } href=(data_address("text/csv", &csv(&data))) { "Download CSV" }
                 }
             }

@@ -46,6 +46,11 @@ impl Paced {
         kept.get(kept.partition_point(|(behind, _)| *behind <= self.next)).copied()
     }
 
+    /// Returns the present rate in bits per second.
+    pub(super) fn rate_bps(&self) -> f64 {
+        self.pacer.rate_bps()
+    }
+
     pub(super) fn deadline(&self) -> Option<Time> {
         Some(self.deadline).filter(|deadline| *deadline != Time::MAX)
     }

@@ -81,6 +81,10 @@ impl EgressQueue {
     pub fn used(&self) -> Bytes {
         Bytes::new(self.used)
     }
+    /// Returns the number of queued packets.
+    pub fn packets(&self) -> usize {
+        self.waiting.len()
+    }
     /// Returns the capacity, bytes of frames.
     pub fn room(&self) -> Bytes {
         Bytes::new(self.room)

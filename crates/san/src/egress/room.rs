@@ -12,6 +12,11 @@ pub(super) struct WaitingRoom {
 }
 
 impl WaitingRoom {
+    /// Returns the number of packets stored.
+    pub(super) fn len(&self) -> usize {
+        self.packets.len() - self.free.len()
+    }
+
     /// Stores a packet; returns its slot.
     pub(super) fn enter(&mut self, packet: &Packet) -> u32 {
         let Some(place) = self.free.pop() else {

@@ -94,6 +94,14 @@ impl Hop {
     pub fn waiting(&self, port: Port) -> Bytes {
         self.ports[port.index()].waiting()
     }
+    /// Returns the number of these packets.
+    pub fn packets(&self, port: Port) -> usize {
+        self.ports[port.index()].packets()
+    }
+    /// Returns whether the hop books bandwidth.
+    pub fn reserves(&self) -> bool {
+        self.reservation.is_some()
+    }
     /// Returns the highest number of queued bytes of frames at a port.
     pub fn waiting_max(&self, port: Port) -> Bytes {
         self.ports[port.index()].queue.highest()

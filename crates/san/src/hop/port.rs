@@ -76,6 +76,11 @@ impl EgressPort {
         self.queue.used() + Bytes::new(self.held)
     }
 
+    /// Returns the number of these packets.
+    pub(super) fn packets(&self) -> usize {
+        self.queue.packets() + self.booked.as_ref().map_or(0, |booked| booked.policer.held())
+    }
+
     /// Returns the highest number of bytes of frames in the policer.
     pub(super) fn held_max(&self) -> Bytes {
         Bytes::new(self.held_max)

@@ -108,6 +108,13 @@ impl Sessions {
         self.seats.get(place as usize)?.checked_sub(1)
     }
 
+    /// Returns the I/Os that wait in all sessions, and those that credit lets them send.
+    pub(super) fn waiting_and_credit(&self) -> (usize, u64) {
+        let left = |session: &Session| u64::from(session.credit.saturating_sub(session.outstanding));
+        let waiting = self.used.iter().map(|session| session.waiting.len()).sum();
+        (waiting, self.used.iter().map(left).sum())
+    }
+
     /// Returns the used sessions, in the order of the configuration.
     pub(super) fn in_order(&self) -> Vec<u32> {
         self.seats.iter().filter_map(|seat| seat.checked_sub(1)).collect()

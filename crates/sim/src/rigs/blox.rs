@@ -16,6 +16,7 @@ mod layout;
 mod network;
 mod prepare;
 mod programs;
+mod sample;
 mod scene;
 mod servers;
 mod swaps;
@@ -23,6 +24,7 @@ mod track;
 mod wires;
 
 use crate::drive::{Context, Ended, Rig, Ticket};
+use crate::sampler::Probe;
 use background::Background;
 use base::{Bytes, NodeId, Operation, Request, Span, Time};
 use blox::baseline::ControllerOut;
@@ -134,6 +136,10 @@ impl Rig for BloxRig {
 
     fn measure(&self, now: Time, meter: &mut Meter) {
         self.facts(now, meter);
+    }
+
+    fn sample(&self, _now: Time, probe: &mut Probe) {
+        self.sample_state(probe);
     }
 }
 

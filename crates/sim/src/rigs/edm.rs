@@ -37,6 +37,7 @@ pub use ports::{Direction, LinkId};
 
 use super::seat::Alarm;
 use crate::drive::{Context, Ended, Rig, Ticket};
+use crate::sampler::Probe;
 use base::{Bytes, NodeId, Operation, Program, Request, Span, Time};
 use edm::budget::Delays;
 use edm::mirror::Mirror;
@@ -50,8 +51,8 @@ use kernel::Soon;
 use memories::Fetches;
 use nodes::{IDLE, Node, Pace};
 use planes::Planes;
-use record::Outcome;
 use record::metric::{self, Meter};
+use record::{Outcome, Series};
 use track::{Track, Tracks};
 
 /// The constants of every way.
@@ -381,6 +382,22 @@ impl Rig for EdmRig {
         if announced > 0.0 {
             meter.put(overhead, bits / announced);
         }
+    }
+
+    fn sample(&self, now: Time, probe: &mut Probe) {
+        let plane = self.planes.first_living();
+        match &self.planes.converged {
+            Some(converged) => converged.sample(plane, probe),
+            None => {
+                let waiting = self.planes[plane].downlinks.iter().map(|link| link.backlog(now).count() as f64);
+                probe.put_each(Series::PortQueueBytes, 0, waiting);
+            }
+        }
+        let switch = &self.planes[plane].switch;
+        let nodes = || (0..self.config.nodes).map(NodeId);
+        let waiting = nodes().map(|node| f64::from(switch.scheduler().waiting(node)));
+        probe.put_each(Series::DemandsWaiting, 0, waiting);
+        probe.put_each(Series::GrantedBytes, 0, nodes().map(|node| switch.granted(node) as f64));
     }
 
     fn end_warm_up(&mut self, now: Time) {

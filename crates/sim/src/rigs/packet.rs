@@ -21,15 +21,16 @@ pub use path::{Departures, Pacing, Path};
 
 use super::seat::Seat;
 use crate::drive::{Context, Rig, Ticket};
+use crate::sampler::Probe;
 use crate::slab::Slab;
 use base::{Bytes, NodeId, Operation, Rate, Request, Seed, Span, Time};
 use hardware::{Dram, DramConfig, EthernetStack, Link, RemoteAccess};
 use record::metric::{self, Meter};
-use record::{Ledger, Place as At, SpanKind};
+use record::{Ledger, Place as At, Series, SpanKind};
 use std::collections::BTreeMap;
 use transport::cost::MODIFY_REQUEST;
 use transport::framing::Framing;
-use transport::{Host, Message, Packet, Switch};
+use transport::{Allowance, Host, Message, Packet, Switch};
 
 /// The word that a read-modify-write is about.
 pub(super) const WORD: Bytes = Bytes::new(8);
@@ -321,6 +322,21 @@ impl<H: Host, S: Switch> Rig for PacketRig<H, S> {
 
     fn dropped_packets(&self) -> u64 {
         self.counts.dropped
+    }
+
+    fn sample(&self, _now: Time, probe: &mut Probe) {
+        let ports = || (0..self.ports.len() as u32).map(NodeId);
+        let (bytes, packets) = (Series::PortQueueBytes, Series::PortQueuePackets);
+        probe.put_each(bytes, 0, ports().map(|port| self.switch.queued(port).count() as f64));
+        probe.put_each(packets, 0, ports().map(|port| self.switch.queued_packets(port) as f64));
+        for (node, place) in (0..).zip(&self.places) {
+            match place.seat.allowance() {
+                Allowance::None => {}
+                Allowance::Window(bytes) => probe.put_at(Series::WindowBytes, node, bytes.count() as f64),
+                Allowance::Granted(bytes) => probe.put_at(Series::GrantedBytes, node, bytes.count() as f64),
+                Allowance::Rate(bps) => probe.put_at(Series::SendRate, node, bps),
+            }
+        }
     }
 
     fn measure(&self, _now: Time, meter: &mut Meter) {

@@ -19,6 +19,7 @@ mod pauses;
 mod plan;
 mod prefetch;
 mod prime;
+mod sample;
 mod scene;
 mod sizes;
 mod source;
@@ -27,6 +28,7 @@ mod wires;
 
 use crate::drive::{Context, Rig, Ticket};
 use crate::rigs::seat::Alarm;
+use crate::sampler::Probe;
 use crate::slab::Slab;
 use base::{Bytes, Operation, Request, Span, Time};
 use build::Vertices;
@@ -182,6 +184,10 @@ impl Rig for SanRig {
     fn measure(&self, _now: Time, meter: &mut Meter) {
         self.engines.warn(self.observed.latest - Time::ZERO, &self.config.graph, meter);
         self.facts(meter);
+    }
+
+    fn sample(&self, now: Time, probe: &mut Probe) {
+        self.sample_state(now, probe);
     }
 
     fn end_warm_up(&mut self, now: Time) {

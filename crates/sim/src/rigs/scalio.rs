@@ -22,6 +22,7 @@ mod keys;
 mod leed_preload;
 mod programs;
 mod remote;
+mod sample;
 mod scene;
 mod server_hardware;
 mod sizes;
@@ -31,6 +32,7 @@ mod warm;
 pub use build::build;
 
 use crate::drive::{Context, Ended, Rig, Ticket};
+use crate::sampler::Probe;
 use crate::slab::Slab;
 use asks::{AskedFor, Asks, Owner, Sent};
 use base::{Bytes, Operation, Request, Span, Time};
@@ -380,6 +382,10 @@ impl Rig for ScalioRig {
 
     fn measure(&self, now: Time, meter: &mut Meter) {
         self.facts(now, meter);
+    }
+
+    fn sample(&self, now: Time, probe: &mut Probe) {
+        self.sample_state(now, probe);
     }
 
     fn end_warm_up(&mut self, now: Time) {

@@ -21,6 +21,7 @@ mod track;
 use super::blox::BuildError;
 use super::seat::Seat;
 use crate::drive::{Context, Ended, Rig, Ticket};
+use crate::sampler::Probe;
 use crate::slab::Slab;
 use base::{Bytes, Operation, Request, Seed, Span, Time};
 use hardware::ssd::Done;
@@ -29,7 +30,7 @@ use network::Network;
 use plan::DesignName;
 use plan::sdirect::SDirect;
 use record::metric::Meter;
-use record::{Outcome, Place, SpanKind};
+use record::{Outcome, Place, Series, SpanKind};
 use requests::Requests;
 use sdirect::baseline::stack::{StackCommand, StackIn, Work};
 use sdirect::baseline::target::TargetIn;
@@ -364,6 +365,19 @@ impl Rig for SDirectRig {
 
     fn measure(&self, _now: Time, meter: &mut Meter) {
         self.facts(meter);
+    }
+
+    fn sample(&self, now: Time, probe: &mut Probe) {
+        let mut under_way = vec![0_u32; self.plan.machine.devices as usize];
+        for (_, job) in self.jobs.iter() {
+            under_way[usize::from(job.command.device.0)] += 1;
+        }
+        probe.put_each(Series::DriveCommands, 0, under_way.into_iter().map(f64::from));
+        probe.put_drives(self.machine.drives());
+        match &self.server {
+            Server::Engine(engine) => probe.put(Series::NicBytes, engine.counters().held as f64),
+            Server::Software(software) => probe.put_cores(now, &software.cpu),
+        }
     }
 
     fn end_warm_up(&mut self, _now: Time) {

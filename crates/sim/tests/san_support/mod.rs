@@ -261,6 +261,7 @@ pub fn play(config: SanRigConfig, load: &workload::storage::Config, seed: u64) -
         planned_load: None,
         first_fault: None,
         spans: record::Keep::Nothing,
+        series: None,
     };
     let identity = RunIdentity {
         version: "test".into(),

@@ -75,6 +75,7 @@ pub fn limits(warm_up: Span) -> Limits {
         planned_load: None,
         first_fault: None,
         spans: record::Keep::Nothing,
+        series: None,
     }
 }
 

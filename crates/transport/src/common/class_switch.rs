@@ -73,6 +73,9 @@ impl crate::Switch for ClassSwitch {
     fn queued(&self, port: NodeId) -> Bytes {
         [&self.control, &self.short, &self.data].into_iter().map(|class| class.port(port).used()).sum()
     }
+    fn queued_packets(&self, port: NodeId) -> usize {
+        [&self.control, &self.short, &self.data].into_iter().map(|class| class.port(port).len()).sum()
+    }
 }
 
 #[cfg(test)]

@@ -20,6 +20,13 @@ impl<T: Clone> Sparse<T> {
     }
 }
 
+impl<T> Sparse<T> {
+    /// Returns the values of the keys that were written, in the order of their first writing.
+    pub fn used(&self) -> impl Iterator<Item = &T> {
+        self.items.iter()
+    }
+}
+
 impl<T: Clone + Default> Default for Sparse<T> {
     fn default() -> Sparse<T> {
         Sparse::new(T::default())

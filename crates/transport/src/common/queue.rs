@@ -42,6 +42,10 @@ impl ByteQueue {
     pub fn highest(&self) -> Bytes {
         Bytes::new(self.highest)
     }
+    /// Returns the number of queued packets.
+    pub fn len(&self) -> usize {
+        self.packets.len()
+    }
     /// Returns whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()

@@ -110,4 +110,7 @@ impl crate::Switch for Switch {
     fn queued(&self, port: NodeId) -> Bytes {
         [&self.data, &self.control, &self.pauses].iter().map(|queues| queues.port(port).used()).sum()
     }
+    fn queued_packets(&self, port: NodeId) -> usize {
+        [&self.data, &self.control, &self.pauses].iter().map(|queues| queues.port(port).len()).sum()
+    }
 }

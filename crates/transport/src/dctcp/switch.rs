@@ -62,6 +62,9 @@ impl crate::Switch for Switch {
     fn queued(&self, port: NodeId) -> Bytes {
         self.queues.port(port).used()
     }
+    fn queued_packets(&self, port: NodeId) -> usize {
+        self.queues.port(port).len()
+    }
 }
 
 #[cfg(test)]

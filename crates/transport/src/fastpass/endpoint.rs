@@ -85,6 +85,11 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// Returns the payload of the slots that the arbiter has allocated and that are not used up.
+    pub fn allocated(&self) -> Bytes {
+        let slots = self.allocated.len() + self.open.len();
+        Bytes::new(slots as u64 * self.config.slot_payload.count())
+    }
     /// Creates endpoint `node` of `nodes`, whose arbiter is node `nodes`.
     pub fn new(config: Fastpass, node: NodeId, nodes: u32, rate: Rate) -> Endpoint {
         let demand = u64::from(fastpass_demand_wire(DEMANDS_MAX as u32));

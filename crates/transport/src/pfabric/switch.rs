@@ -112,6 +112,9 @@ impl crate::Switch for Switch {
     fn queued(&self, port: NodeId) -> Bytes {
         Bytes::new(self.queues[port.index()].used)
     }
+    fn queued_packets(&self, port: NodeId) -> usize {
+        self.queues[port.index()].packets.len()
+    }
 }
 
 #[cfg(test)]

@@ -36,6 +36,8 @@ pub struct WearSample {
     pub rack_ssds: f64,
     /// Erases of a block, mean over all drives.
     pub erases_mean: f64,
+    /// Swaps so far, within servers and between them.
+    pub swaps: u32,
 }
 
 /// Wear of all drives at the end of a day.
@@ -99,7 +101,7 @@ impl SwapCounts {
 }
 
 impl WearSample {
-    pub(super) fn of(day: u32, drives: &[Drive], ssds: usize) -> WearSample {
+    pub(super) fn of(day: u32, drives: &[Drive], ssds: usize, swaps: u32) -> WearSample {
         let servers = || drives.chunks(ssds);
         let within = |server: &[Drive]| imbalance(server.iter().map(|drive| drive.erases));
         WearSample {
@@ -109,6 +111,7 @@ impl WearSample {
             rack_servers: imbalance(servers().map(|server| mean(server.iter().map(|drive| drive.erases)))),
             rack_ssds: within(drives),
             erases_mean: mean(drives.iter().map(|drive| drive.erases)),
+            swaps,
         }
     }
 }

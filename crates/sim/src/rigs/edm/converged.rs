@@ -10,8 +10,10 @@ use super::background::{Background, Traffic};
 use super::flight::{Flight, Kind};
 use super::ports::{Direction, Item, Left, LinkId, Sending, SharedLink};
 use super::{Ctx, EdmEvent, EdmRig, EdmRigConfig};
+use crate::sampler::Probe;
 use base::{Bytes, NodeId, Span, Time};
 use edm::Tag;
+use record::Series;
 use record::metric::{self, Meter};
 
 /// The shared links of one plane.
@@ -87,6 +89,15 @@ impl Converged {
         };
         meter.put(metric::background_longest_host_queue_bytes, longest(&self.planes[plane].uplinks));
         meter.put(metric::background_longest_egress_queue_bytes, longest(&self.planes[plane].downlinks));
+    }
+
+    /// For [`Rig::sample`](crate::drive::Rig::sample), from the frames of `plane`.
+    pub fn sample(&self, plane: usize, probe: &mut Probe) {
+        let queued =
+            |links: &[SharedLink]| -> Vec<f64> { links.iter().map(|link| link.queued().count() as f64).collect() };
+        let Ports { uplinks, downlinks } = &self.planes[plane];
+        probe.put_each(Series::PortQueueBytes, 0, queued(downlinks).into_iter());
+        probe.put_each(Series::HostQueueBytes, 0, queued(uplinks).into_iter());
     }
 
     /// For [`Rig::end_warm_up`](crate::drive::Rig::end_warm_up).

@@ -211,6 +211,10 @@ impl SharedLink {
     pub fn has_room(&self, bytes: Bytes, capacity: Bytes) -> bool {
         self.queued + bytes <= capacity
     }
+    /// Bytes of frames that wait, those on the line included.
+    pub fn queued(&self) -> Bytes {
+        self.queued
+    }
     /// The most bytes of frames that ever waited, those on the line included, or since
     /// [`restart_queued_highest`](SharedLink::restart_queued_highest).
     pub fn queued_highest(&self) -> Bytes {

@@ -31,7 +31,7 @@ pub(super) struct DriveWork {
     done: Done,
     /// The drive has failed meanwhile, or its target stopped: nobody hears of it and nothing was
     /// done.
-    is_lost: bool,
+    pub is_lost: bool,
 }
 
 /// Hosts.

@@ -31,6 +31,16 @@ enum Step {
     Seen,
 }
 
+impl BareRead {
+    /// The drive that has its command at `now`, if one has.
+    pub fn at_drive(&self, now: Time) -> Option<u32> {
+        match self.step {
+            Step::Read { device, done, .. } if now <= done.end => Some(device),
+            _ => None,
+        }
+    }
+}
+
 impl ScalioRig {
     pub(super) fn bare_issue(&mut self, owner: Owner, client: u32, request: &Request, context: Now<'_, '_>) {
         let sectors = (request.bytes.count() / u64::from(SECTOR_BYTES)) as u32;

@@ -23,6 +23,7 @@ use crate::drive::{Ended, Rig, Ticket};
 use crate::nested::Nested;
 use crate::rigs::edm::{EdmRig, EdmRigConfig};
 use crate::rigs::seat::Alarm;
+use crate::sampler::Probe;
 use crate::slab::Slab;
 use base::{Bytes, NodeId, Span, Time};
 use edm::{Access, Modify};
@@ -115,6 +116,11 @@ impl Fabric {
     /// Reads the metrics of EDM.
     pub fn measure(&self, now: Time, meter: &mut Meter) {
         self.network.rig().measure(now, meter);
+    }
+
+    /// Reports the state of EDM.
+    pub fn sample(&self, now: Time, probe: &mut Probe) {
+        self.network.rig().sample(now, probe);
     }
 
     /// The warm-up ends.
