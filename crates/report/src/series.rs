@@ -212,10 +212,13 @@ struct Drawing<'a> {
     unit: &'static str,
 }
 
+/// The name of a line, its run, and its points.
+type Drawn<'a> = (String, &'a Tracing, Vec<(u64, f64)>);
+
 impl Drawing<'_> {
     /// `None` where everything is zero all the time.
     fn figure(&self) -> Option<Figure> {
-        let lines: Vec<(String, &Tracing, Vec<(u64, f64)>)> = self.lines();
+        let lines = self.lines();
         let values = || lines.iter().flat_map(|(_, _, points)| points.iter().map(|(_, value)| *value));
         let highest = values().fold(0.0, f64::max);
         if highest == 0.0 {
@@ -239,7 +242,7 @@ impl Drawing<'_> {
     }
 
     /// Names, runs and points of all lines. A name has what distinguishes it from the others.
-    fn lines(&self) -> Vec<(String, &Tracing, Vec<(u64, f64)>)> {
+    fn lines(&self) -> Vec<Drawn<'_>> {
         let mut found = Vec::new();
         for (name, run) in self.runs {
             let totals_only = self.runs.len() > 1;

@@ -85,7 +85,7 @@ impl Value {
         }
     }
 
-    /// The value for a reader: a number has three significant digits, or as many as the printed one.
+    /// The value for a reader. A number has three significant digits, or those of the printed one.
     pub(crate) fn rounded(&self, printed: &Value) -> Value {
         match (self, printed) {
             (Value::Number(number), Value::Number(printed)) => {

@@ -102,9 +102,9 @@ impl FigureData {
         self.data.push(datum);
     }
 
-    /// Divides each number by that of the series `reference` at the same place, and takes that
-    /// series away. Half-widths add up as shares of their numbers: an upper bound, since requests of
-    /// one seed are the same in both.
+    /// Divides each number by that of the series `reference` at the same place, and removes it.
+    /// Half-widths add up as shares of their numbers. That is an upper bound, since requests of one
+    /// seed are the same in both.
     fn relate_to(&mut self, reference: &str) {
         let (references, rest): (Vec<Datum>, Vec<Datum>) =
             std::mem::take(&mut self.data).into_iter().partition(|datum| datum.series == reference);
