@@ -2,9 +2,9 @@
 //! kept: most requests whose claims are recorded turn out not to be among the slowest.
 //!
 //! The first word is the time at which the ledger was opened. Each claim follows as a header, with
-//! its place and what else there is; a begin, if the claim does not begin where the time that is
-//! accounted for ends; its parts, each with its kind and span; and the time that counts, if it is
-//! not the whole span.
+//! its place and kind; its begin, if that is not where the time that is accounted for ends; its
+//! span; and the time that counts, if it is not the whole span. Consecutive parts are one header,
+//! their kinds, and their spans.
 
 use crate::ledger::{Entry, Place};
 use crate::row::SpanKind;
@@ -18,15 +18,18 @@ pub struct Entries {
     words: Vec<u64>,
 }
 
-/// A header is the number of parts, then flags, the kind of place, and in the upper half its index.
+/// A header is the number of consecutive parts, which is 0 for a claim alone; flags; the kind of a
+/// claim alone; the kind of place, and in the upper half its index.
 const STARTS_APART: u64 = 1 << 8;
 const COUNTS_LESS: u64 = 1 << 9;
+const KIND: u32 = 10;
 const PLACE_KIND: u32 = 16;
 const PLACE_INDEX: u32 = 32;
 
-/// A part is a span with its kind in the upper bits; the span of a [`LONG`] one is another word.
-const SPAN_BITS: u32 = 58;
-const LONG: u64 = 1 << 63;
+/// Bits of each kind in the word of the kinds of parts.
+const KIND_BITS: u32 = 5;
+/// Most kinds in a word.
+const PARTS_MAX: usize = 12;
 
 thread_local! {
     /// Empty lists of requests that have ended.
@@ -60,7 +63,7 @@ impl Entries {
     /// Returns the claims in order.
     pub fn iter(&self) -> impl Iterator<Item = Entry> + '_ {
         let mark = Time::ps(self.words.first().copied().unwrap_or(0));
-        Decoder { words: self.words.get(1..).unwrap_or(&[]), mark, begin: mark, header: 0, parts: 0 }
+        Decoder { words: self.words.get(1..).unwrap_or(&[]), mark, header: 0, parts: 0, kinds: 0 }
     }
 
     /// Gives the memory back.
@@ -81,44 +84,24 @@ impl Entries {
         }
         let (starts_apart, counts_less) = (begin != mark, counted != end - begin);
         let flags = if starts_apart { STARTS_APART } else { 0 } | if counts_less { COUNTS_LESS } else { 0 };
-        self.words.push(header(place, flags) | 1);
+        self.words.push(header(place, flags | (kind as u64) << KIND));
         if starts_apart {
             self.words.push(begin.as_ps());
         }
-        self.part(kind, end - begin);
+        self.words.push((end - begin).as_ps());
         if counts_less {
             self.words.push(counted.as_ps());
         }
     }
 
-    /// Keeps consecutive parts that begin where what is accounted for ends. All of their time
-    /// counts.
-    #[inline]
-    pub(crate) fn keep_parts(&mut self, place: Place, parts: &[(SpanKind, Span)]) {
-        let start = self.words.len();
-        // Of long parts there are none or few.
-        self.words.reserve(1 + parts.len());
-        self.words.push(header(place, 0));
-        let mut count = 0;
-        for (kind, span) in parts.iter().filter(|(_, span)| *span > Span::ZERO) {
-            self.part(*kind, *span);
-            count += 1;
-        }
-        if count > 0 {
-            self.words[start] |= count;
-        } else {
-            self.words.truncate(start);
-        }
-    }
-
-    #[inline]
-    fn part(&mut self, kind: SpanKind, span: Span) {
-        let kind = (kind as u64) << SPAN_BITS;
-        if span.as_ps() >> SPAN_BITS == 0 {
-            self.words.push(kind | span.as_ps());
-        } else {
-            self.words.extend([LONG | kind, span.as_ps()]);
-        }
+    /// Keeps consecutive parts that begin where what is accounted for ends, with their
+    /// [`kinds`]. All of their time counts.
+    #[inline(never)]
+    pub(crate) fn keep_parts<const PARTS: usize>(&mut self, place: Place, kinds: u64, spans: [Span; PARTS]) {
+        const { assert!(PARTS > 0 && PARTS <= PARTS_MAX, "their kinds fit into a word") }
+        self.words.reserve(2 + PARTS);
+        self.words.extend_from_slice(&[header(place, PARTS as u64), kinds]);
+        self.words.extend_from_slice(&spans.map(Span::as_ps));
     }
 
     /// None of the time counts any more.
@@ -135,9 +118,15 @@ impl Entries {
 }
 
 #[inline]
-fn header(place: Place, flags: u64) -> u64 {
+fn header(place: Place, rest: u64) -> u64 {
     let (kind, index) = place.numbers();
-    u64::from(index) << PLACE_INDEX | u64::from(kind) << PLACE_KIND | flags
+    u64::from(index) << PLACE_INDEX | u64::from(kind) << PLACE_KIND | rest
+}
+
+/// Returns the kinds of parts as a word, the first in the lowest bits.
+#[inline(always)]
+pub(crate) fn kinds<const PARTS: usize>(parts: &[(SpanKind, Span); PARTS]) -> u64 {
+    parts.iter().rev().fold(0, |kinds, (kind, _)| kinds << KIND_BITS | *kind as u64)
 }
 
 /// Reads claims back.
@@ -145,11 +134,10 @@ struct Decoder<'a> {
     words: &'a [u64],
     /// Everything before it is accounted for.
     mark: Time,
-    /// Where the next part begins.
-    begin: Time,
     header: u64,
-    /// Parts of the claim that are left.
+    /// Parts that are left, and their kinds.
     parts: u64,
+    kinds: u64,
 }
 
 impl Decoder<'_> {
@@ -158,30 +146,48 @@ impl Decoder<'_> {
         self.words = rest;
         Some(*first)
     }
+
+    /// Returns the next part or claim, and the time of it that counts.
+    fn entry(&mut self, kind: u64, begin: Time, counts_less: bool) -> Option<Entry> {
+        let span = Span::ps(self.word()?);
+        let counted = if counts_less { Span::ps(self.word()?) } else { span };
+        let place = Place::of((self.header >> PLACE_KIND) as u8, (self.header >> PLACE_INDEX) as u32)?;
+        let kind = *SpanKind::ALL.get(kind as usize)?;
+        let end = begin + span;
+        self.mark = self.mark.max(end);
+        Some(Entry { kind, place, begin, end, counted })
+    }
 }
 
 impl Iterator for Decoder<'_> {
     type Item = Entry;
     fn next(&mut self) -> Option<Entry> {
-        if self.parts == 0 {
-            self.header = self.word()?;
-            self.parts = self.header & 0xff;
-            self.begin = if self.header & STARTS_APART > 0 { Time::ps(self.word()?) } else { self.mark };
+        loop {
+            if self.parts == 0 {
+                self.header = self.word()?;
+                self.parts = self.header & 0xff;
+                if self.parts == 0 {
+                    let begin = if self.header & STARTS_APART > 0 { Time::ps(self.word()?) } else { self.mark };
+                    let kind = self.header >> KIND & KIND_MASK;
+                    return self.entry(kind, begin, self.header & COUNTS_LESS > 0);
+                }
+                self.kinds = self.word()?;
+            }
+            let kind = self.kinds & KIND_MASK;
+            self.kinds >>= KIND_BITS;
+            self.parts -= 1;
+            let entry = self.entry(kind, self.mark, false)?;
+            if entry.begin < entry.end {
+                return Some(entry);
+            }
         }
-        let part = self.word()?;
-        let kind = *SpanKind::ALL.get((part & !LONG) as usize >> SPAN_BITS)?;
-        let span = if part & LONG > 0 { self.word()? } else { part & ((1 << SPAN_BITS) - 1) };
-        let (begin, span) = (self.begin, Span::ps(span));
-        let counted = if self.header & COUNTS_LESS > 0 { Span::ps(self.word()?) } else { span };
-        let place = Place::of((self.header >> PLACE_KIND) as u8, (self.header >> PLACE_INDEX) as u32)?;
-        self.parts -= 1;
-        self.begin = begin + span;
-        self.mark = self.mark.max(self.begin);
-        Some(Entry { kind, place, begin, end: self.begin, counted })
     }
 }
 
-const _: () = assert!(SpanKind::ALL.len() < 1 << (63 - SPAN_BITS));
+const KIND_MASK: u64 = (1 << KIND_BITS) - 1;
+
+const _: () = assert!(SpanKind::ALL.len() <= 1 << KIND_BITS && KIND + KIND_BITS <= PLACE_KIND);
+const _: () = assert!(PARTS_MAX * KIND_BITS as usize <= 64);
 
 #[cfg(test)]
 mod tests {
@@ -209,7 +215,7 @@ mod tests {
             for (entry, follows) in entries {
                 if follows {
                     let parts = [(entry.kind, Span::ZERO), (entry.kind, entry.end - entry.begin), (SpanKind::Wait, Span::ns(1))];
-                    kept.keep_parts(entry.place, &parts);
+                    kept.keep_parts(entry.place, kinds(&parts), parts.map(|(_, span)| span));
                     for (kind, counted) in parts.into_iter().skip(1) {
                         let (begin, end) = (mark, mark + counted);
                         expected.push(Entry { kind, begin, end, counted, ..entry });
@@ -248,9 +254,10 @@ mod tests {
         some.keep(Time::ZERO, claim);
         some.keep(Time::ns(2), Entry { end: claim.begin, ..claim });
         assert_eq!(some.iter().collect::<Vec<_>>(), [claim], "an empty span is none");
-        let memory = some.words.as_ptr();
+        (0..9).for_each(|_| some.keep(Time::ZERO, claim));
+        let room = some.words.capacity();
         some.discard();
         let again = Entries::open(Time::ns(9), true);
-        assert!(again.is_empty() && again.words.as_ptr() == memory);
+        assert!(again.is_empty() && again.words.capacity() == room);
     }
 }

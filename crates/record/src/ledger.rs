@@ -9,7 +9,7 @@
 //! claims may overlap, and each instant counts for the claim made first. Each part has to claim its
 //! own time without gaps.
 
-use crate::entries::Entries;
+use crate::entries::{Entries, kinds};
 use crate::row::{SpanKind, Spans};
 use base::{Span, Time};
 
@@ -73,22 +73,21 @@ macro_rules! places {
             $(#[doc = $doc] $kind(u32),)+
         }
 
+        /// The kinds of place, to number them.
+        enum PlaceKind {
+            $($kind,)+
+        }
+
         impl Place {
             /// The names of all kinds of place, in the order of their numbers.
             pub const NAMES: [&str; 1 + [$($name),+].len()] = ["nowhere", $($name),+];
             /// Returns the number of the kind, and the index of the place within it.
+            #[inline]
             pub fn numbers(self) -> (u8, u32) {
-                let mut kind = 0;
-                if self == Place::Nowhere {
-                    return (kind, 0);
+                match self {
+                    Place::Nowhere => (0, 0),
+                    $(Place::$kind(index) => (1 + PlaceKind::$kind as u8, index),)+
                 }
-                $(
-                    kind += 1;
-                    if let Place::$kind(index) = self {
-                        return (kind, index);
-                    }
-                )+
-                unreachable!("every place has been compared with")
             }
             /// Returns the place with these numbers, if there is one.
             pub fn of(kind: u8, index: u32) -> Option<Place> {
@@ -196,9 +195,12 @@ impl Ledger {
     /// Claims consecutive parts from `begin` on.
     #[inline(always)]
     pub fn claim_parts<const PARTS: usize>(&mut self, begin: Time, place: Place, parts: [(SpanKind, Span); PARTS]) {
-        if begin != self.mark || self.entries.is_kept() {
+        if begin != self.mark {
             // A copy of its own, so that the parts need no memory otherwise.
-            return self.claim_each(begin, place, &parts.map(|part| part));
+            return self.claim_each(begin, place, &std::array::from_fn::<_, PARTS, _>(|index| parts[index]));
+        }
+        if self.entries.is_kept() {
+            self.entries.keep_parts(place, kinds(&parts), parts.map(|(_, span)| span));
         }
         for (kind, span) in parts {
             let place = place_of(kind);
@@ -216,14 +218,6 @@ impl Ledger {
 
     #[inline(never)]
     fn claim_each(&mut self, begin: Time, place: Place, parts: &[(SpanKind, Span)]) {
-        if begin == self.mark && self.entries.is_kept() {
-            self.entries.keep_parts(place, parts);
-            for (kind, span) in parts {
-                self.sums[place_of(*kind)] += *span;
-                self.mark += *span;
-            }
-            return;
-        }
         let mut begin = begin;
         for (kind, span) in parts.iter().filter(|(_, span)| *span > Span::ZERO) {
             self.claim(*kind, begin, begin + *span, place);
@@ -334,6 +328,20 @@ mod tests {
         let expected = [(SpanKind::Wait, 2), (SpanKind::Stack, 1), (SpanKind::NicQueue, 3), (SpanKind::Flash, 4)];
         assert_eq!((parts(&settled.spans), settled.twice), (expected.to_vec(), Span::ZERO));
         assert!(settled.entries.is_empty(), "nobody asked for them");
+    }
+
+    #[test]
+    fn parts_are_kept_as_if_each_were_claimed_alone() {
+        let parts = [(SpanKind::NicQueue, Span::ns(3)), (SpanKind::Stack, Span::ZERO), (SpanKind::Flash, Span::ns(2))];
+        let [mut together, mut alone] = [true, true].map(|keeps| Ledger::open(at(1), keeps));
+        for begin in [at(1), at(6), at(13)] {
+            together.claim_parts(begin, Place::Link(7), parts);
+            alone.claim_each(begin, Place::Link(7), &parts);
+        }
+        let [together, alone] = [together, alone].map(|mut ledger| ledger.settle(at(18)));
+        assert_eq!(together.spans, alone.spans);
+        let [entries, expected] = [&together, &alone].map(|settled| settled.entries.iter().collect::<Vec<_>>());
+        assert_eq!((entries.len(), &entries), (7, &expected), "six parts and a gap");
     }
 
     #[test]

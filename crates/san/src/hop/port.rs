@@ -124,16 +124,19 @@ impl EgressPort {
         if self.queue.push(packet) { Entry::Queue } else { Entry::Refused }
     }
 
+    /// Returns whether [`release`](Self::release) may have something to do.
+    #[inline]
+    pub(super) fn may_release(&mut self) -> bool {
+        let is_idle = self.booked.as_ref().is_none_or(Booked::is_idle);
+        self.is_blocked &= !is_idle;
+        !is_idle
+    }
+
     /// Removes one packet from the policer that may proceed, if the queue has room for it, and
     /// queues or sends it.
     pub(super) fn release(&mut self, config: &ReservationConfig, now: Time, is_open: bool) -> Option<(Packet, Entry)> {
-        let booked = self.booked.as_mut()?;
-        if booked.is_idle() {
-            self.is_blocked = false;
-            return None;
-        }
         let room = self.queue.room_left();
-        let released = booked.release(config, now, room);
+        let released = self.booked.as_mut()?.release(config, now, room);
         self.is_blocked = released == Released::Blocked;
         let Released::Packet(packet) = released else { return None };
         self.held -= u64::from(packet.frame);
