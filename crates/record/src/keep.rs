@@ -1,6 +1,7 @@
 //! The ordered spans of selected requests.
 
-use crate::ledger::{Entries, Entry, Place};
+use crate::entries::Entries;
+use crate::ledger::{Entry, Place};
 use crate::row::{Row, Sink, SinkError, SpanKind};
 use base::{RequestId, Span, Time};
 use std::cmp::Reverse;
@@ -121,8 +122,8 @@ impl Keeper {
         done
     }
 
-    fn add(&mut self, row: &Row, entries: &[Entry], sink: &mut dyn Sink) -> Result<(), SinkError> {
-        let span = |(entry, number): (&Entry, u32)| SpanRow { request: row.request, number, entry: *entry };
+    fn add(&mut self, row: &Row, entries: &Entries, sink: &mut dyn Sink) -> Result<(), SinkError> {
+        let span = |(entry, number): (Entry, u32)| SpanRow { request: row.request, number, entry };
         let spans: Vec<SpanRow> = entries.iter().zip(0..).map(span).collect();
         let Keep::Slowest(count) = self.keep else { return sink.spans(&spans) };
         self.slowest.insert((row.latency(), Reverse(row.request)), spans);

@@ -9,15 +9,14 @@
 //! claims may overlap, and each instant counts for the claim made first. Each part has to claim its
 //! own time without gaps.
 
+use crate::entries::{Entries, kinds};
 use crate::row::{SpanKind, Spans};
 use base::{Span, Time};
-use std::cell::RefCell;
-use std::ops::Deref;
 
 const KINDS: usize = SpanKind::ALL.len();
 
-/// The order of kinds in a ledger: those that every link of a network uses come first, in the cache
-/// line of the mark.
+/// The order of kinds in a ledger: those that every link of a network uses come first, in one cache
+/// line.
 const ORDER: [SpanKind; KINDS] = [
     SpanKind::Serialization,
     SpanKind::Propagation,
@@ -41,9 +40,9 @@ const ORDER: [SpanKind; KINDS] = [
     SpanKind::Unattributed,
 ];
 
-/// Number of kinds in the cache line of the mark. The others are not accessed if nothing is added
-/// to them.
-const NEAR: usize = 4;
+/// Number of kinds in the first cache line of the sums. The others are not accessed if nothing is
+/// added to them.
+const NEAR: usize = 8;
 
 /// The index of each kind in [`ORDER`].
 const PLACE: [u8; KINDS] = {
@@ -74,22 +73,21 @@ macro_rules! places {
             $(#[doc = $doc] $kind(u32),)+
         }
 
+        /// The kinds of place, to number them.
+        enum PlaceKind {
+            $($kind,)+
+        }
+
         impl Place {
             /// The names of all kinds of place, in the order of their numbers.
             pub const NAMES: [&str; 1 + [$($name),+].len()] = ["nowhere", $($name),+];
             /// Returns the number of the kind, and the index of the place within it.
+            #[inline]
             pub fn numbers(self) -> (u8, u32) {
-                let mut kind = 0;
-                if self == Place::Nowhere {
-                    return (kind, 0);
+                match self {
+                    Place::Nowhere => (0, 0),
+                    $(Place::$kind(index) => (1 + PlaceKind::$kind as u8, index),)+
                 }
-                $(
-                    kind += 1;
-                    if let Place::$kind(index) = self {
-                        return (kind, index);
-                    }
-                )+
-                unreachable!("every place has been compared with")
             }
             /// Returns the place with these numbers, if there is one.
             pub fn of(kind: u8, index: u32) -> Option<Place> {
@@ -128,8 +126,7 @@ pub struct Entry {
     pub counted: Span,
 }
 
-/// The ledger of one request. The memory order is fixed: the first cache line has what every claim
-/// uses.
+/// The ledger of one request. The memory order is fixed: what every claim uses, then the sums.
 #[repr(C)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ledger {
@@ -160,57 +157,13 @@ pub struct Settled {
     pub entries: Entries,
 }
 
-/// The claims of a request in order. Their memory is used again: most requests whose claims are
-/// recorded turn out not to be among the slowest.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::box_collection, reason = "a single word where no entries are kept")]
-pub struct Entries(Option<Box<Vec<Entry>>>);
-
-thread_local! {
-    /// Empty lists of requests that have ended.
-    #[expect(clippy::vec_box, reason = "ledgers hold boxes")]
-    static SPARE: RefCell<Vec<Box<Vec<Entry>>>> = const { RefCell::new(Vec::new()) };
-}
-
-impl Entries {
-    /// An empty list, if entries are kept.
-    #[inline]
-    fn open(keeps_entries: bool) -> Entries {
-        if keeps_entries { Entries::spare() } else { Entries(None) }
-    }
-
-    fn spare() -> Entries {
-        Entries(Some(SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()))
-    }
-
-    #[inline]
-    fn is_kept(&self) -> bool {
-        self.0.is_some()
-    }
-
-    /// Gives the memory back.
-    pub fn discard(self) {
-        if let Some(mut entries) = self.0 {
-            entries.clear();
-            SPARE.with_borrow_mut(|spare| spare.push(entries));
-        }
-    }
-}
-
-impl Deref for Entries {
-    type Target = [Entry];
-    fn deref(&self) -> &[Entry] {
-        self.0.as_deref().map_or(&[], Vec::as_slice)
-    }
-}
-
 impl Ledger {
     /// Opens the ledger of a request that starts now. Keeps its claims in order if `keeps_entries`.
     #[inline]
     pub fn open(now: Time, keeps_entries: bool) -> Ledger {
         Ledger {
             mark: now,
-            entries: Entries::open(keeps_entries),
+            entries: Entries::open(now, keeps_entries),
             sums: [Span::ZERO; KINDS],
             twice: Span::ZERO,
             gap_before: None,
@@ -233,20 +186,21 @@ impl Ledger {
         }
         let counted = end.saturating_since(self.mark);
         self.sums[place_of(kind)] += counted;
-        self.mark = self.mark.max(end);
         if self.entries.is_kept() {
-            self.keep(Entry { kind, place, begin, end, counted });
+            self.entries.keep(self.mark, Entry { kind, place, begin, end, counted });
         }
+        self.mark = self.mark.max(end);
     }
 
     /// Claims consecutive parts from `begin` on.
     #[inline(always)]
     pub fn claim_parts<const PARTS: usize>(&mut self, begin: Time, place: Place, parts: [(SpanKind, Span); PARTS]) {
         if begin != self.mark {
-            return self.claim_each(begin, place, &parts);
+            // A copy of its own, so that the parts need no memory otherwise.
+            return self.claim_each(begin, place, &std::array::from_fn::<_, PARTS, _>(|index| parts[index]));
         }
-        if let Some(entries) = &mut self.entries.0 {
-            keep_parts(entries, begin, place, &parts);
+        if self.entries.is_kept() {
+            self.entries.keep_parts(place, kinds(&parts), parts.map(|(_, span)| span));
         }
         for (kind, span) in parts {
             let place = place_of(kind);
@@ -286,18 +240,10 @@ impl Ledger {
                 (self.longest_gap, self.gap_before) = (gap, kind);
             }
             let (kind, place) = (SpanKind::Unattributed, Place::Nowhere);
-            let entry = Entry { kind, place, begin: self.mark, end: begin, counted: gap };
+            self.entries.keep(self.mark, Entry { kind, place, begin: self.mark, end: begin, counted: gap });
             self.mark = begin;
-            self.keep(entry);
         } else if !self.is_forked {
             self.twice += self.mark.min(end).saturating_since(begin);
-        }
-    }
-
-    #[inline(never)]
-    fn keep(&mut self, entry: Entry) {
-        if let Some(entries) = self.entries.0.as_mut().filter(|_| entry.begin < entry.end) {
-            entries.push(entry);
         }
     }
 
@@ -322,20 +268,7 @@ impl Ledger {
         self.sums[place_of(SpanKind::Unattributed)] = total.saturating_sub(beyond);
         self.twice += beyond;
         self.gap_before = None;
-        self.entries.0.as_mut().into_iter().flat_map(|entries| entries.iter_mut()).for_each(|entry| {
-            entry.counted = Span::ZERO;
-        });
-    }
-}
-
-/// Keeps consecutive parts, all of which count.
-#[inline(never)]
-fn keep_parts(entries: &mut Vec<Entry>, mut begin: Time, place: Place, parts: &[(SpanKind, Span)]) {
-    entries.reserve(parts.len());
-    for (kind, counted) in parts.iter().copied().filter(|(_, span)| *span > Span::ZERO) {
-        let end = begin + counted;
-        entries.push(Entry { kind, place, begin, end, counted });
-        begin = end;
+        self.entries.void();
     }
 }
 
@@ -395,6 +328,20 @@ mod tests {
         let expected = [(SpanKind::Wait, 2), (SpanKind::Stack, 1), (SpanKind::NicQueue, 3), (SpanKind::Flash, 4)];
         assert_eq!((parts(&settled.spans), settled.twice), (expected.to_vec(), Span::ZERO));
         assert!(settled.entries.is_empty(), "nobody asked for them");
+    }
+
+    #[test]
+    fn parts_are_kept_as_if_each_were_claimed_alone() {
+        let parts = [(SpanKind::NicQueue, Span::ns(3)), (SpanKind::Stack, Span::ZERO), (SpanKind::Flash, Span::ns(2))];
+        let [mut together, mut alone] = [true, true].map(|keeps| Ledger::open(at(1), keeps));
+        for begin in [at(1), at(6), at(13)] {
+            together.claim_parts(begin, Place::Link(7), parts);
+            alone.claim_each(begin, Place::Link(7), &parts);
+        }
+        let [together, alone] = [together, alone].map(|mut ledger| ledger.settle(at(18)));
+        assert_eq!(together.spans, alone.spans);
+        let [entries, expected] = [&together, &alone].map(|settled| settled.entries.iter().collect::<Vec<_>>());
+        assert_eq!((entries.len(), &entries), (7, &expected), "six parts and a gap");
     }
 
     #[test]

@@ -501,12 +501,20 @@ impl Host {
     }
 }
 
+fn sooner(one: Option<Time>, other: Option<Time>) -> Option<Time> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        _ => one.or(other),
+    }
+}
+
 fn refused(session: u32, io: HostIo) -> HostDone {
     let (first_sent, last_sent) = (None, None);
     let outcome = Outcome::Aborted;
     HostDone { request: io.request, session, outcome, first_sent, last_sent, sends: 0, drive_latency_ns: 0 }
 }
 
+#[inline(always)]
 fn command_packet(config: &HostConfig, session: &Session, io: &Io, payload: u32, frame: u32) -> Packet {
     Packet {
         request: io.io.request,
@@ -519,6 +527,7 @@ fn command_packet(config: &HostConfig, session: &Session, io: &Io, payload: u32,
 }
 
 /// A command of no request and of no bytes.
+#[inline(always)]
 fn bare_command(config: &HostConfig, session: &Session, tag: Tag, frame: u32) -> Packet {
     Packet {
         tag,
@@ -565,8 +574,11 @@ impl Program for Host {
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        let distances = self.router().and_then(|router| router.distances().next_wakeup());
-        [self.timers.next(), distances, self.streams.next_wakeup()].into_iter().flatten().min()
+        let timers = sooner(self.timers.next(), self.streams.next_wakeup());
+        match &self.uplinks {
+            Uplinks::One => timers,
+            Uplinks::Routed(router) => sooner(timers, router.distances().next_wakeup()),
+        }
     }
 
     fn on_wakeup(&mut self, now: Time, out: &mut Vec<HostOut>) {

@@ -557,8 +557,16 @@ impl Hop {
         None
     }
 
-    /// Releases packets from the policer.
+    /// Releases packets from the policer: usually it holds none.
+    #[inline]
     fn release_held(&mut self, now: Time, port: Port, out: &mut Vec<HopOut>) {
+        if self.ports[port.index()].may_release() {
+            self.release_all(now, port, out);
+        }
+    }
+
+    #[inline(never)]
+    fn release_all(&mut self, now: Time, port: Port, out: &mut Vec<HopOut>) {
         let Some(config) = &self.reservation else { return };
         let is_open = self.lossless.as_ref().is_none_or(|lossless| lossless.takes_data(port));
         while let Some((packet, entry)) = self.ports[port.index()].release(config, now, is_open) {

@@ -2,7 +2,7 @@
 
 use crate::egress::{EgressQueue, SchedulingConfig};
 use crate::packet::{Packet, PacketKind};
-use crate::reserve::{Bookings, ClassId, Held, Ledger, Policer, Release, Released, ReservationConfig};
+use crate::reserve::{Bookings, ClassId, ClassPlace, Held, Ledger, Policer, Released, ReservationConfig};
 use base::{Bytes, Operation, Rate, Serialization, Time};
 
 /// A port's egress. A packet passes the policer (answers of reads on the path of their request),
@@ -129,6 +129,14 @@ impl EgressPort {
         if self.queue.push(packet) { Entry::Queue } else { Entry::Refused }
     }
 
+    /// Returns whether [`release`](Self::release) may have something to do.
+    #[inline]
+    pub(super) fn may_release(&mut self) -> bool {
+        let is_idle = self.booked.as_ref().is_none_or(Booked::is_idle);
+        self.is_blocked &= !is_idle;
+        !is_idle
+    }
+
     /// Removes one packet from the policer that may proceed, if the queue has room for it, and
     /// queues or sends it.
     pub(super) fn release(&mut self, config: &ReservationConfig, now: Time, is_open: bool) -> Option<(Packet, Entry)> {
@@ -210,11 +218,16 @@ impl Booked {
     /// Books for a read; from now on its session's bucket fills faster.
     pub(super) fn book(&mut self, config: &ReservationConfig, now: Time, packet: &Packet) -> bool {
         let class = config.class_of(packet.tag.session);
-        let is_booked = self.bookings.book(config, now, class, packet.bytes);
-        if is_booked {
-            self.refill(config, now, class);
+        let place = self.bookings.book_at(config, now, class, packet.bytes);
+        if let Some(place) = place {
+            self.refill(config, now, class, place);
         }
-        is_booked
+        place.is_some()
+    }
+
+    /// Returns whether nothing waits here, for its tokens or for a rate.
+    fn is_idle(&self) -> bool {
+        self.policer.next_due().is_none() && self.bookings.is_direct()
     }
 
     /// Returns when to release packets: a rate that is installed meanwhile moves their times.
@@ -226,10 +239,11 @@ impl Booked {
     fn offer(&mut self, config: &ReservationConfig, now: Time, packet: &Packet, room: Bytes) -> Held {
         self.install(config, now);
         let class = config.class_of(packet.tag.session);
-        let bucket = self.bookings.bucket(config, now, class);
+        let place = self.bookings.meet(config, class);
+        let bucket = self.bookings.bucket_at(config, now, place);
         let held = self.policer.offer(now, class, bucket, packet, room);
         if held == Held::No && ends_io(config, packet) {
-            self.complete(config, now, class, packet);
+            self.complete(config, now, class, place, packet);
         }
         held
     }
@@ -240,37 +254,49 @@ impl Booked {
         if let Released::Packet(packet) = &released
             && ends_io(config, packet)
         {
-            self.complete(config, now, config.class_of(packet.tag.session), packet);
+            let class = config.class_of(packet.tag.session);
+            let place = self.bookings.meet(config, class);
+            self.complete(config, now, class, place, packet);
         }
         released
     }
 
     /// Releases the booking of an I/O, once its last packet has passed the policer.
     #[inline(never)]
-    fn complete(&mut self, config: &ReservationConfig, now: Time, class: ClassId, packet: &Packet) {
+    fn complete(&mut self, config: &ReservationConfig, now: Time, class: ClassId, place: ClassPlace, packet: &Packet) {
         let Some(hop) = packet.trail.ahead() else { return };
         let booked_at = super::moment(now, hop.time_ns);
-        self.bookings.release(config, now, Release { class, bytes: packet.bytes, booked_at });
-        self.refill(config, now, class);
+        self.bookings.release_at(config, now, place, packet.bytes, booked_at);
+        self.refill(config, now, class, place);
         self.bookings.settle(class);
     }
 
     /// Updates the fill rate of a class's bucket to its present bookings.
-    fn refill(&mut self, config: &ReservationConfig, now: Time, class: ClassId) {
-        self.bookings.request(config, now, class);
-        self.reschedule(config, now, class);
+    fn refill(&mut self, config: &ReservationConfig, now: Time, class: ClassId, place: ClassPlace) {
+        self.bookings.request(config, now, class, place);
+        self.reschedule(config, now, class, place);
     }
 
     /// Installs the rates that the control plane has ready.
+    #[inline]
     fn install(&mut self, config: &ReservationConfig, now: Time) {
+        if !self.bookings.is_direct() {
+            self.install_all(config, now);
+        }
+    }
+
+    #[inline(never)]
+    fn install_all(&mut self, config: &ReservationConfig, now: Time) {
         while let Some(class) = self.bookings.install(config, now) {
-            self.reschedule(config, now, class);
+            let place = self.bookings.meet(config, class);
+            self.reschedule(config, now, class, place);
             self.bookings.settle(class);
         }
     }
 
-    fn reschedule(&mut self, config: &ReservationConfig, now: Time, class: ClassId) {
-        let bucket = self.bookings.bucket(config, now, class);
+    #[inline]
+    fn reschedule(&mut self, config: &ReservationConfig, now: Time, class: ClassId, place: ClassPlace) {
+        let bucket = self.bookings.bucket_at(config, now, place);
         self.policer.refill(now, class, bucket);
     }
 }

@@ -1,6 +1,6 @@
 //! The bookings of one port, by class of sessions.
 
-use super::class::{Classes, Sum};
+use super::class::{ClassPlace, Classes, Sum};
 use super::control::ControlPlane;
 use super::{Buckets, ClassId, ReservationConfig};
 use base::{Rate, Span, Time};
@@ -78,19 +78,31 @@ impl Bookings {
     /// exceeded. A read whose estimate exceeds the limit books the whole limit, or it would never
     /// pass.
     pub fn book(&mut self, config: &ReservationConfig, now: Time, class: ClassId, bytes: u32) -> bool {
+        self.book_at(config, now, class, bytes).is_some()
+    }
+
+    /// The same; returns the place of the class.
+    pub(crate) fn book_at(
+        &mut self,
+        config: &ReservationConfig,
+        now: Time,
+        class: ClassId,
+        bytes: u32,
+    ) -> Option<ClassPlace> {
         self.lapse(config, now);
         let estimated = config.estimate_bps(bytes).min(self.limit_bps);
         let headroom = self.limit_bps.saturating_sub(self.estimated_bps);
         let booked = estimated * config.factor(headroom, self.limit_bps) / 1024;
         if booked > self.limit_bps - self.booked_bps {
-            return false;
+            return None;
         }
-        let sum = &mut self.classes.meet(config, class).spans[self.epoch as usize & 1];
+        let place = self.classes.enter(config, class);
+        let sum = &mut self.classes.at_mut(place).spans[self.epoch as usize & 1];
         sum.estimated_bps += estimated;
         sum.booked_bps += booked;
         self.booked_bps += booked;
         self.estimated_bps += estimated;
-        true
+        Some(place)
     }
 
     /// Returns whether the estimates of current reads reach or exceed the bookable bandwidth.
@@ -102,13 +114,40 @@ impl Bookings {
     /// over-commitment factor are compensated: each booking of an interval releases its share of
     /// that interval's total.
     pub fn release(&mut self, config: &ReservationConfig, now: Time, release: Release) {
+        let Release { class, bytes, booked_at } = release;
+        match self.classes.place(class) {
+            Some(place) => self.release_at(config, now, place, bytes, booked_at),
+            None => self.lapse(config, now),
+        }
+    }
+
+    /// The same for a class whose place is known.
+    pub(crate) fn release_at(
+        &mut self,
+        config: &ReservationConfig,
+        now: Time,
+        place: ClassPlace,
+        bytes: u32,
+        booked_at: Time,
+    ) {
         self.lapse(config, now);
-        let Some(epoch) = self.live_epoch(config, release.booked_at) else { return };
-        let Some(class) = self.classes.get_mut(release.class) else { return };
-        let estimated = config.estimate_bps(release.bytes).min(self.limit_bps);
-        let back = class.spans[epoch as usize & 1].give_back(estimated);
+        let Some(epoch) = self.live_epoch(config, booked_at) else { return };
+        let estimated = config.estimate_bps(bytes).min(self.limit_bps);
+        let back = self.classes.at_mut(place).spans[epoch as usize & 1].give_back(estimated);
         self.booked_bps -= back.booked_bps;
         self.estimated_bps -= back.estimated_bps;
+    }
+
+    /// Returns the place of a class, which is added if it is new, until it is settled.
+    #[inline]
+    pub(crate) fn meet(&mut self, config: &ReservationConfig, class: ClassId) -> ClassPlace {
+        self.classes.enter(config, class)
+    }
+
+    /// Returns whether the rates of buckets follow the bookings at once.
+    #[inline]
+    pub(crate) fn is_direct(&self) -> bool {
+        self.control.is_none()
     }
 
     /// Prefetches a class.
@@ -126,7 +165,14 @@ impl Bookings {
     /// with a control plane at the rate that was installed last.
     #[inline]
     pub fn bucket(&mut self, config: &ReservationConfig, now: Time, class: ClassId) -> &mut TokenBucket {
-        let class = self.classes.meet(config, class);
+        let place = self.classes.enter(config, class);
+        self.bucket_at(config, now, place)
+    }
+
+    /// The same for a class whose place is known.
+    #[inline]
+    pub(crate) fn bucket_at(&mut self, config: &ReservationConfig, now: Time, place: ClassPlace) -> &mut TokenBucket {
+        let class = self.classes.at_mut(place);
         if self.control.is_none() {
             class.bucket.set_rate(now, class.fill_rate(config));
         }
@@ -134,10 +180,9 @@ impl Bookings {
     }
 
     /// Sends the present rate of a class to the control plane, if there is one.
-    pub(crate) fn request(&mut self, config: &ReservationConfig, now: Time, class: ClassId) {
+    pub(crate) fn request(&mut self, config: &ReservationConfig, now: Time, class: ClassId, place: ClassPlace) {
         let Some(control) = &mut self.control else { return };
-        let rate = self.classes.get(class).map_or(Rate::bps(0), |class| class.fill_rate(config));
-        control.request(now, class, rate);
+        control.request(now, class, self.classes.at(place).fill_rate(config));
     }
 
     /// Installs the next rate that is due by `now`; returns its class.

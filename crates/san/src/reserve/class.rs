@@ -19,6 +19,10 @@ pub(super) struct Class {
     pub bucket: TokenBucket,
 }
 
+/// The place of a live class, until [`Classes::settle`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ClassPlace(u32);
+
 /// Bookings of one class, made in one interval.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
@@ -96,22 +100,42 @@ impl Classes {
         self.live.get(self.entries[self.known(class)?].place as usize)
     }
 
-    /// Returns a mutable class if it is live.
-    pub fn get_mut(&mut self, class: ClassId) -> Option<&mut Class> {
+    /// Returns the place of a class if it is live.
+    pub fn place(&self, class: ClassId) -> Option<ClassPlace> {
         let place = self.entries[self.known(class)?].place;
-        self.live.get_mut(place as usize)
+        (place != SETTLED).then_some(ClassPlace(place))
     }
 
     /// Returns a class, which is added if it is new, and made live.
     #[inline]
     pub fn meet(&mut self, config: &ReservationConfig, class: ClassId) -> &mut Class {
+        let place = self.enter(config, class);
+        self.at_mut(place)
+    }
+
+    /// The same, and returns its place.
+    #[inline]
+    pub fn enter(&mut self, config: &ReservationConfig, class: ClassId) -> ClassPlace {
         let entry = self.known(class).unwrap_or_else(|| self.add(config, class));
         if self.entries[entry].place == SETTLED {
             self.wake(config, entry);
         }
-        &mut self.live[self.entries[entry].place as usize]
+        ClassPlace(self.entries[entry].place)
     }
 
+    /// Returns a live class by its place.
+    #[inline]
+    pub fn at(&self, place: ClassPlace) -> &Class {
+        &self.live[place.0 as usize]
+    }
+
+    /// Returns a mutable live class by its place.
+    #[inline]
+    pub fn at_mut(&mut self, place: ClassPlace) -> &mut Class {
+        &mut self.live[place.0 as usize]
+    }
+
+    #[inline(never)]
     fn wake(&mut self, config: &ReservationConfig, entry: usize) {
         let bucket = TokenBucket::holding(config.burst, self.entries[entry].held);
         let class = Class { spans: [Sum::default(); 2], bucket };
@@ -208,7 +232,7 @@ mod tests {
     #[test]
     fn a_class_takes_room_when_it_comes_by_and_is_found_again_whoever_came_between() {
         let (config, mut classes) = (reservation(), Classes::default());
-        assert!(classes.get(ClassId(2)).is_none() && classes.get_mut(ClassId(0)).is_none());
+        assert!(classes.get(ClassId(2)).is_none() && classes.place(ClassId(0)).is_none());
         for class in [2, 0, 2, 1] {
             classes.meet(&config, ClassId(class)).spans[0].booked_bps += u64::from(class) + 1;
         }
@@ -254,7 +278,7 @@ mod tests {
                 *sums.entry(class).or_insert(0) += u64::from(class) + 1;
             }
             for class in 0..2_000 {
-                let booked = classes.get_mut(ClassId(class)).map(|class| class.spans[0].booked_bps);
+                let booked = classes.place(ClassId(class)).map(|place| classes.at_mut(place).spans[0].booked_bps);
                 prop_assert_eq!(booked, sums.get(&class).copied());
             }
             prop_assert_eq!(classes.iter_mut().map(|class| class.spans[0].booked_bps).sum::<u64>(), sums.values().sum::<u64>());

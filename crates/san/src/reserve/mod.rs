@@ -22,6 +22,7 @@ mod policer;
 
 pub(crate) use booking::Ledger;
 pub use booking::{Bookings, Release};
+pub(crate) use class::ClassPlace;
 pub use policer::{Buckets, Held, Policer, Released};
 
 use crate::id::SessionId;

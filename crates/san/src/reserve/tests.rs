@@ -260,7 +260,8 @@ fn a_control_plane_installs_rates_a_delay_after_they_were_booked() {
         port.bucket(&config, now, ClassId(1)).fills()
     };
     assert!(port.book(&config, Time::ZERO, ClassId(1), KIB_128));
-    port.request(&config, Time::ZERO, ClassId(1));
+    let place = port.meet(&config, ClassId(1));
+    port.request(&config, Time::ZERO, ClassId(1), place);
     assert_eq!(port.booked(), Rate::gbps(10), "admission follows at once");
     assert_eq!(port.next_install(), Some(Time::us(100)));
     assert!(!fills(&mut port, Time::us(99)) && fills(&mut port, Time::us(100)));
@@ -269,7 +270,7 @@ fn a_control_plane_installs_rates_a_delay_after_they_were_booked() {
     // 2 us of 10 Gb/s, rounded down.
     assert!((2_499..=2_500).contains(&level.count()), "{level}");
     port.release(&config, Time::us(150), release(1, KIB_128, Time::ZERO));
-    port.request(&config, Time::us(150), ClassId(1));
+    port.request(&config, Time::us(150), ClassId(1), place);
     assert!(fills(&mut port, Time::us(249)) && !fills(&mut port, Time::us(250)));
     assert_eq!(port.next_install(), None);
 }

@@ -156,7 +156,8 @@ impl Rig for SanRig {
 
     const PREFETCHES: bool = true;
 
-    #[inline]
+    /// In line, since `soon` is known where it is called.
+    #[inline(always)]
     fn prefetch(&self, soon: Soon, event: SanEvent) -> Option<Ticket> {
         self.fetch(soon, event)
     }

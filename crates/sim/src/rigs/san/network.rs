@@ -50,6 +50,7 @@ impl SanRig {
     }
 
     /// The engine has come to a packet, unless its adapter has failed meanwhile.
+    #[inline(never)]
     pub(super) fn forward(&mut self, place: u32, context: Now<'_, '_>) {
         let Carrier { wires, flights, is_running, .. } = &self.carrier;
         let (vertex, port) = wires.end(flights[place].leaving.channel);
@@ -64,6 +65,7 @@ impl SanRig {
     }
 
     /// A hop has a packet, which stays where it is when it goes on at once.
+    #[inline(always)]
     fn pass_hop(&mut self, vertex: VertexId, hop: u32, port: Port, place: u32, context: Now<'_, '_>) {
         let packet = &mut self.carrier.flights[place].packet;
         let passed = self.programs.hops[hop as usize].pass(context.now, port, packet, &mut self.programs.hop_out);

@@ -21,24 +21,32 @@ impl SanRig {
                 self.working.prefetch(work);
                 None
             }
-            (SanEvent::DriveDone(work), Soon::Shortly) => {
-                let work = self.working.get(work)?;
-                self.tracks.prefetch(work.request);
-                self.tracks.prefetch_end(work.request);
-                if let Place::Target(target) = self.vertices.places[work.target.index()] {
-                    self.programs.targets[target as usize].prefetch_job(work.job);
-                }
-                None
-            }
-            (SanEvent::DriveDone(work), Soon::Next) => {
-                let work = self.working.get(work)?;
-                if let Place::Target(target) = self.vertices.places[work.target.index()] {
-                    self.programs.targets[target as usize].prefetch_answer(work.job);
-                }
-                None
-            }
+            (SanEvent::DriveDone(work), Soon::Shortly) => self.prefetch_job(work),
+            (SanEvent::DriveDone(work), Soon::Next) => self.prefetch_answer(work),
             _ => None,
         }
+    }
+
+    /// A drive will be done soon: the request, and the job of its target.
+    #[inline(never)]
+    fn prefetch_job(&self, work: u32) -> Option<Ticket> {
+        let work = self.working.get(work)?;
+        self.tracks.prefetch(work.request);
+        self.tracks.prefetch_end(work.request);
+        if let Place::Target(target) = self.vertices.places[work.target.index()] {
+            self.programs.targets[target as usize].prefetch_job(work.job);
+        }
+        None
+    }
+
+    /// A drive is done next: what the answer changes.
+    #[inline(never)]
+    fn prefetch_answer(&self, work: u32) -> Option<Ticket> {
+        let work = self.working.get(work)?;
+        if let Place::Target(target) = self.vertices.places[work.target.index()] {
+            self.programs.targets[target as usize].prefetch_answer(work.job);
+        }
+        None
     }
 
     /// A request will be made soon: its session.
@@ -52,7 +60,7 @@ impl SanRig {
 
     /// A packet will be at the end of its link: what is known of its request, and what its next
     /// vertex keeps for it.
-    #[inline]
+    #[inline(never)]
     fn prefetch_arrival(&self, flight: u32) -> Option<Ticket> {
         let flight = self.carrier.flights.get(flight)?;
         let packet = &flight.packet;

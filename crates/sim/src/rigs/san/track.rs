@@ -57,8 +57,8 @@ pub(super) struct Track {
     pub start: Option<Time>,
 }
 
-/// Sums in a cache line.
-const NEXT_LINE: usize = 6;
+/// Sums in a cache line; they begin with one.
+const LINE: usize = 8;
 
 /// No request is called so: a run does not make that many.
 const NOBODY: RequestId = RequestId(u64::MAX);
@@ -117,15 +117,15 @@ impl Tracks {
     pub fn prefetch(&self, name: RequestId) {
         let Some(track) = self.tracks.get((name.0 as u32) as usize) else { return };
         prefetch_index(slice::from_ref(track), 0);
-        prefetch_index(track.ledger.sums(), NEXT_LINE);
+        prefetch_index(track.ledger.sums(), 0);
     }
 
     /// Prefetches the other lines of a request that a packet reaches an end of.
     #[inline]
     pub fn prefetch_end(&self, name: RequestId) {
         let Some(track) = self.tracks.get((name.0 as u32) as usize) else { return };
-        prefetch_index(track.ledger.sums(), 2 * NEXT_LINE);
-        prefetch_index(track.ledger.sums(), 3 * NEXT_LINE);
+        prefetch_index(track.ledger.sums(), LINE);
+        prefetch_index(track.ledger.sums(), 2 * LINE);
         prefetch_index(slice::from_ref(&track.request), 0);
     }
 

@@ -159,7 +159,7 @@ impl Wires {
     }
 
     /// Sends as soon as the link is free; returns when the other end has the packet.
-    #[inline]
+    #[inline(always)]
     pub fn send(&mut self, now: Time, channel: Channel, packet: &Packet) -> (Time, Leaving) {
         let leg = &mut self.legs[channel.index()];
         let times = &self.times[leg.times as usize];
