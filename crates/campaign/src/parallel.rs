@@ -1,7 +1,6 @@
 //! Many points on all cores. A point's folder appears when the point is finished, whole.
 
 use crate::failure::{Failure, failed_at};
-use crate::interrupt;
 use crate::output::{hidden, publish};
 use crate::play::{Played, Playing, Task, play};
 use crate::progress::Meter;
@@ -22,13 +21,13 @@ pub fn play_all(
     tasks: &[Task],
     jobs: Option<usize>,
     playing: &Playing,
-    meter: &Meter,
+    meter: &Meter<'_>,
     finished: &Finished<'_>,
 ) -> Result<Vec<Option<Played>>, Failure> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.unwrap_or(0)).build();
     let pool = pool.map_err(|error| Failure::Failed(format!("threads cannot be started: {error}")))?;
     let one = |(index, task): (usize, &Task)| {
-        let played = play_apart(task, playing, meter).inspect_err(|_| interrupt::stop())?;
+        let played = play_apart(task, playing, meter).inspect_err(|_| meter.stop().halt())?;
         played.iter().try_for_each(|played| finished(index, &played.summary))?;
         Ok(played)
     };
@@ -38,8 +37,8 @@ pub fn play_all(
 }
 
 /// Plays a point under another name, and shows it when it is finished.
-fn play_apart(task: &Task, playing: &Playing, meter: &Meter) -> Result<Option<Played>, Failure> {
-    if interrupt::stopped() {
+fn play_apart(task: &Task, playing: &Playing, meter: &Meter<'_>) -> Result<Option<Played>, Failure> {
+    if meter.stop().is_set() {
         return Ok(None);
     }
     let began = Instant::now();

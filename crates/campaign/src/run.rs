@@ -1,13 +1,15 @@
 //! `rackweave run`: one point.
 
+use crate::Done;
 use crate::arguments::{Form, RunArguments};
+use crate::console::Console;
 use crate::estimate;
 use crate::export;
-use crate::failure::{Failure, bad_input, print};
-use crate::interrupt;
+use crate::failure::{Failure, bad_input};
 use crate::labels;
 use crate::load;
 use crate::output::{self, Marker, json};
+use crate::own;
 use crate::page::write_page;
 use crate::play::{self, Playing, Task};
 use plan::{DesignName, Plan};
@@ -17,8 +19,12 @@ use std::path::Path;
 use std::time::Instant;
 
 /// Plays the only point of the file and says what came of it.
-pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
-    let point = load::only_point(&arguments.source)?;
+///
+/// # Errors
+/// When the file is not valid, or its results cannot be written.
+pub fn run(arguments: &RunArguments, console: &dyn Console) -> Result<Done, Failure> {
+    let mut point = load::only_point(&arguments.source)?;
+    own::mark(&mut point, arguments.priority.as_ref())?;
     if arguments.history && !has_history(&point.plan) {
         return Err(bad_input("--history: the design keeps no keys and values; scalio, leed and leed-ditto do"));
     }
@@ -28,37 +34,39 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let task = Task::new(point.plan.title.clone(), root.clone(), point, labels, seeds.as_deref());
     play::refuse_endless([&task], arguments.long)?;
     arguments.export.as_ref().map_or(Ok(()), |_| export::check())?;
-    estimate::announce([&task], true);
+    estimate::announce([&task], true, console);
     output::create(&root, arguments.output.force, &Marker::new("run"))?;
-    interrupt::listen()?;
+    console.listen()?;
     let playing = Playing {
         rows_per_part: Some(arguments.rows_per_part),
         wire: arguments.wire,
         history: arguments.history,
         spans: arguments.spans,
+        priority: arguments.priority.clone(),
     };
-    let (meter, began) = (play::meter([&task]), Instant::now());
+    let (meter, began) = (play::meter([&task], console), Instant::now());
     let played = play::play(&task, &root, &playing, &meter);
     meter.finish();
     let summary = played.inspect_err(|failure| discard_if_refused(&root, failure))?.map(|played| played.summary);
+    let mut text = String::new();
     if let Some(summary) = &summary {
         meter.point_done(&task.name, summary, began.elapsed());
         write_page(&root, &task.name, std::slice::from_ref(summary), None, arguments.export.as_ref())?;
-        print(&match arguments.format {
+        text = match arguments.format {
             Form::Json => json(summary),
             Form::Csv => report::points::csv(&[(task.name.clone(), summary)]),
             Form::Table => {
                 format!("{}results    {}\npage       {}\n", facts(summary), root.display(), root.join(INDEX).display())
             }
-        })?;
+        };
     }
-    interrupt::outcome(&root)?;
-    match summary {
+    let end = console.stop().outcome(&root).and_then(|()| match summary {
         Some(summary) if summary.partial => {
             Err(Failure::Partial(format!("the run ended early; its warnings in {} say why", root.display())))
         }
         _ => Ok(()),
-    }
+    });
+    Ok(Done { root, text, end })
 }
 
 /// Bad input leaves nothing behind, when it is found late too.

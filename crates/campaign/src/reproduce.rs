@@ -9,24 +9,26 @@
 //! DIR/records/edm/fig8a/000-load=0.2/      one a point, as in `play`
 //! ```
 
+use crate::Done;
 use crate::arguments::ReproduceArguments;
-use crate::campaign::play_all;
+use crate::console::Console;
 use crate::estimate::{self, Cost};
 use crate::experiments::{DESIGNS, Experiment, Library, Measured, design, in_room};
 use crate::export;
-use crate::failure::{Failure, bad_input, print};
-use crate::interrupt;
+use crate::failure::{Failure, bad_input};
 use crate::judged::{self, Points, Results, Runs, claims, judge_by};
 use crate::labels;
 use crate::load;
 use crate::output::{self, Marker, write, write_json};
 use crate::page::write_pages;
+use crate::parallel::play_all;
 use crate::play::{self, Played, Playing, Task};
 use live::FileParts;
 use plan::Scale;
 use record::{Keep, Label, ParquetWriter, Summary};
 use report::claims::{Claim, Role};
-use report::page::INDEX;
+use report::export::exports;
+use report::page::{INDEX, PageFile};
 use report::settled::{Settled, settle};
 use report::{ClaimResult, Judgement, PageInput, Section, claims_json, table};
 use std::cmp::Reverse;
@@ -38,23 +40,42 @@ use std::path::{Path, PathBuf};
 const SEEDS_JUDGED: RangeInclusive<u64> = 1..=5;
 
 /// Plays the chosen experiments and reports on them.
-pub fn reproduce(arguments: &ReproduceArguments) -> Result<(), Failure> {
+///
+/// # Errors
+/// When nothing is called so, a file of an experiment is not valid, or a point fails.
+pub fn reproduce(arguments: &ReproduceArguments, console: &dyn Console) -> Result<Done, Failure> {
     let library = Library::open(arguments.experiments.as_deref())?;
     let campaign = Campaign::read(&library, arguments)?;
     if arguments.list {
-        return print(&campaign.list());
+        return Ok(Done { root: PathBuf::new(), text: campaign.list(), end: Ok(()) });
     }
     let root = output::place(arguments.output.out.as_ref(), &campaign.folder_name());
     arguments.export.as_ref().map_or(Ok(()), |_| export::check())?;
     output::create(&root, arguments.output.force, &Marker::new("reproduce"))?;
-    interrupt::listen()?;
-    let points = campaign.play(arguments, &root)?;
-    let is_partial = campaign.report(&library, &points, &root, arguments.export.as_ref())?;
-    interrupt::outcome(&root)?;
-    if is_partial {
-        return Err(Failure::Partial(format!("points ended early; their warnings in {} say why", root.display())));
-    }
-    Ok(())
+    console.listen()?;
+    let points = campaign.play(arguments, &root, console)?;
+    let (text, is_partial) = campaign.report(&library, &points, &root, arguments.export.as_ref(), console)?;
+    let end = console.stop().outcome(&root).and_then(|()| match is_partial {
+        true => Err(Failure::Partial(format!("points ended early; their warnings in {} say why", root.display()))),
+        false => Ok(()),
+    });
+    Ok(Done { root, text, end })
+}
+
+/// The figures of a reproduction in its folder: `NAME.csv` and `NAME.vl.json`, with their texts.
+///
+/// # Errors
+/// When the folder holds no reproduction, or the library does not have its experiments.
+pub fn figures(root: &Path, library: &Library) -> Result<Vec<PageFile>, Failure> {
+    let path = root.join("points.json");
+    let wrong = |error: &dyn std::fmt::Display| bad_input(format!("{}: {error}", path.display()));
+    let text = std::fs::read_to_string(&path).map_err(|error| wrong(&error))?;
+    let points: BTreeMap<String, Vec<Summary>> = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+    let section = |(experiment, points): (String, Vec<Summary>)| {
+        Ok(Section { figures: library.figures(&experiment)?, experiment, points, ..Section::default() })
+    };
+    let sections = points.into_iter().map(section).collect::<Result<_, Failure>>()?;
+    Ok(exports(&PageInput { sections, ..PageInput::default() }))
 }
 
 /// The selection, parsed and checked.
@@ -131,17 +152,18 @@ impl Campaign {
     }
 
     /// The summaries of what was played; all of it, unless it was interrupted.
-    fn play(&self, arguments: &ReproduceArguments, root: &Path) -> Result<Points, Failure> {
+    fn play(&self, arguments: &ReproduceArguments, root: &Path, console: &dyn Console) -> Result<Points, Failure> {
         let tasks = self.chosen.iter().flat_map(|experiment| {
             let seeds = self.seeds_of(&experiment.name);
             tasks(experiment, root, seeds.as_deref())
         });
         let (names, tasks): (Vec<&str>, Vec<Task>) = tasks.into_iter().unzip();
         let seeds: Vec<usize> = tasks.iter().map(|task| task.seeds.len()).collect();
-        estimate::announce(&tasks, !arguments.no_records);
+        estimate::announce(&tasks, !arguments.no_records, console);
         let rows = (!arguments.no_records).then_some(ParquetWriter::<FileParts>::ROWS_PER_PART);
-        let playing = Playing { rows_per_part: rows, wire: false, history: false, spans: Keep::Nothing };
-        let played = play_all(&tasks, arguments.jobs, &playing, &play::meter(&tasks), &|_, _| Ok(()))?;
+        let playing =
+            Playing { rows_per_part: rows, wire: false, history: false, spans: Keep::Nothing, priority: None };
+        let played = play_all(&tasks, arguments.jobs, &playing, &play::meter(&tasks, console), &|_, _| Ok(()))?;
         let mut by_name: BTreeMap<&str, (Vec<Played>, usize)> = BTreeMap::new();
         for ((name, point), seeds) in names.into_iter().zip(played).zip(seeds) {
             let (points, most) = by_name.entry(name).or_default();
@@ -161,16 +183,17 @@ impl Campaign {
         }
     }
 
-    /// Writes what came of the points. Returns whether some of it is missing.
+    /// Writes what came of the points. Returns it in words, and whether some of it is missing.
     fn report(
         &self,
         library: &Library,
         points: &Points,
         root: &Path,
         exported: Option<&PathBuf>,
-    ) -> Result<bool, Failure> {
+        console: &dyn Console,
+    ) -> Result<(String, bool), Failure> {
         let Judgement { mut results, problems } = judge_by(&self.claims(), &self.measured, points)?;
-        let searches = judged::searches(library, None)?;
+        let searches = judged::searches(library, None, console)?;
         settle(&mut results, &searches);
         let summaries: BTreeMap<&String, &Vec<Summary>> =
             points.iter().map(|(name, runs)| (name, &runs.points)).collect();
@@ -181,11 +204,11 @@ impl Campaign {
         let about = self.about(&results);
         write_pages(root, &self.page(results, points, searches), exported)?;
         for problem in problems {
-            eprintln!("warning: {problem}");
+            console.say(&format!("warning: {problem}"));
         }
         let others = self.judged_otherwise(library, &about)?;
-        print(&format!("{}\n{others}report     {}\n", table(&about), root.join(INDEX).display()))?;
-        Ok(shipped.partial)
+        let text = format!("{}\n{others}report     {}\n", table(&about), root.join(INDEX).display());
+        Ok((text, shipped.partial))
     }
 
     /// The claims whose shipped verdict is another one, a line each: one seed, or a small run,

@@ -1,14 +1,25 @@
 //! `rackweave explain`: why the slow requests of a run are slow.
 
 use crate::arguments::{ExplainArguments, ExplainForm};
-use crate::failure::{Failure, bad_input, print};
+use crate::failure::{Failure, bad_input};
 use crate::output::write;
 use crate::results::Run;
 use record::{Row, SpanRow};
-use report::explain::{self, Facts};
+use report::explain::{self, Explanation, Facts};
+
+/// Why the slow requests of a run are slow.
+#[derive(Debug)]
+pub struct Explained {
+    run: String,
+    seed: u64,
+    explanation: Explanation,
+}
 
 /// Explains one run and seed.
-pub fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
+///
+/// # Errors
+/// When the folder is no run with records, or no request has finished.
+pub fn explain(arguments: &ExplainArguments) -> Result<Explained, Failure> {
     let run = Run::one(&arguments.run)?;
     let seed = run.seed_or_first(arguments.seed)?;
     let summary = run.summary_of(seed)?;
@@ -25,8 +36,17 @@ pub fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
     if let Some(file) = &arguments.svg {
         write(file, explain::picture(&explanation, &format!("{}, seed {seed}", run.name())))?;
     }
-    print(&match arguments.format {
-        ExplainForm::Json => explain::json(&explanation),
-        ExplainForm::Text => format!("run        {}, seed {seed}\n{}", run.name(), explain::text(&explanation)),
-    })
+    Ok(Explained { run: run.name(), seed, explanation })
+}
+
+impl Explained {
+    /// In words, or as an object.
+    pub fn shown(&self, form: ExplainForm) -> String {
+        match form {
+            ExplainForm::Json => explain::json(&self.explanation),
+            ExplainForm::Text => {
+                format!("run        {}, seed {}\n{}", self.run, self.seed, explain::text(&self.explanation))
+            }
+        }
+    }
 }

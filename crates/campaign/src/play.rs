@@ -11,26 +11,27 @@
 //! ```
 
 use crate::VERSION;
+use crate::console::Console;
 use crate::estimate;
 use crate::failure::{Failure, bad_input, failed_at};
-use crate::interrupt;
 use crate::load::describe;
 use crate::output::write;
-use crate::progress::Meter;
+use crate::own::OwnPriority;
+use crate::progress::{Meter, Watch};
 use live::FileParts;
 use plan::{Plan, Point};
 use rayon::prelude::*;
 use record::{
     Keep, Label, LabelValue, ParquetWriter, Pool, Provenance, Row, Sink, SinkError, SpanRow, Summary, summary_json,
 };
-use sim::drive::Outcomes;
+use sim::drive::{Flow, Observer, Outcomes, Progress};
 use sim::{RunError, RunOptions};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// Options of runs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Playing {
     /// Rows in a part of the records; `None` for no records.
     pub rows_per_part: Option<usize>,
@@ -40,6 +41,8 @@ pub struct Playing {
     pub history: bool,
     /// The requests whose ordered spans are kept.
     pub spans: Keep,
+    /// Which demand wins in EDM's scheduler, in place of the plan's policy.
+    pub priority: Option<Arc<dyn OwnPriority>>,
 }
 
 /// The summaries of a point that was played.
@@ -107,18 +110,18 @@ pub fn requests_of(point: &Point, seeds: &[u64]) -> u64 {
 }
 
 /// A meter for some tasks.
-pub fn meter<'a>(tasks: impl IntoIterator<Item = &'a Task>) -> Meter {
-    Meter::new(tasks.into_iter().map(|task| (&task.point.plan, task.seeds.len())))
+pub fn meter<'a, 'c>(tasks: impl IntoIterator<Item = &'a Task>, console: &'c dyn Console) -> Meter<'c> {
+    Meter::new(tasks.into_iter().map(|task| (&task.point.plan, task.seeds.len())), console)
 }
 
 /// Plays a point into `folder`, seeds side by side. None when it was stopped before any seed had
 /// begun.
-pub fn play(task: &Task, folder: &Path, playing: &Playing, meter: &Meter) -> Result<Option<Played>, Failure> {
+pub fn play(task: &Task, folder: &Path, playing: &Playing, meter: &Meter<'_>) -> Result<Option<Played>, Failure> {
     fs::create_dir_all(folder).map_err(failed_at(folder))?;
     let files = task.point.plan.files.as_deref().map(|files| path_from(folder, files)).transpose()?;
     write(&folder.join("plan.toml"), printed(&task.point, &task.seeds, files))?;
     let pool = Mutex::new(Pool::default());
-    let seed = |seed: &u64| play_seed(task, *seed, folder, playing, meter, &pool).inspect_err(|_| interrupt::stop());
+    let seed = |seed: &u64| play_seed(task, *seed, folder, playing, meter, &pool).inspect_err(|_| meter.stop().halt());
     let played: Vec<Option<Summary>> = task.seeds.par_iter().map(seed).collect::<Result<_, _>>()?;
     let pool = pool.into_inner().expect("no thread panics while it adds");
     let Some(played) = over_seeds(played, &pool)? else { return Ok(None) };
@@ -167,10 +170,10 @@ fn play_seed(
     seed: u64,
     folder: &Path,
     playing: &Playing,
-    meter: &Meter,
+    meter: &Meter<'_>,
     pool: &Mutex<Pool>,
 ) -> Result<Option<Summary>, Failure> {
-    if interrupt::stopped() {
+    if meter.stop().is_set() {
         return Ok(None);
     }
     let mut plan = task.point.plan.clone();
@@ -179,13 +182,33 @@ fn play_seed(
     let mut records = Records::new(&folder, playing, &plan, labels_of(task, seed))?;
     let labels = task.point.labels.clone();
     let (wire_check, keep_history, spans) = (playing.wire, playing.history, playing.spans);
-    let options = RunOptions { version: VERSION.into(), labels, wire_check, keep_history, spans };
-    let played = sim::run(&plan, &options, &mut records, &mut meter.watch(&task.name, &plan));
+    let edm_priority = playing.priority.clone().map(|priority| priority as Arc<dyn edm::Priority>);
+    let options = RunOptions { version: VERSION.into(), labels, wire_check, keep_history, spans, edm_priority };
+    let mut watch = Supervised { watch: meter.watch(&task.name, &plan), priority: playing.priority.as_deref() };
+    let played = sim::run(&plan, &options, &mut records, &mut watch);
+    if let Some(reason) = playing.priority.as_ref().and_then(|priority| priority.failure()) {
+        return Err(Failure::BadInput(reason));
+    }
     let outcomes = played.map_err(|error| refused_or_failed(task, &error))?;
     records.finish()?;
     write_outcomes(&folder, &outcomes)?;
     pool.lock().expect("no thread panics while it adds").add(&outcomes.pool);
     Ok(Some(outcomes.summary))
+}
+
+/// A run that also ends when the policy of a user has failed.
+struct Supervised<'a> {
+    watch: Watch<'a>,
+    priority: Option<&'a dyn OwnPriority>,
+}
+
+impl Observer for Supervised<'_> {
+    fn progress(&mut self, progress: &Progress) -> Flow {
+        match self.priority.and_then(|priority| priority.failure()) {
+            Some(_) => Flow::Stop,
+            None => self.watch.progress(progress),
+        }
+    }
 }
 
 /// The labels of the rows of this run.

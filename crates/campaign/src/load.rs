@@ -29,14 +29,14 @@ pub fn text_of(file: &Path) -> Result<String, Failure> {
 /// Reads and checks the experiment.
 pub fn experiment(source: &SourceArguments) -> Result<Experiment, Failure> {
     let name = source.file.display().to_string();
-    let text = text_of(&source.file)?;
+    let text = source.text.clone().map_or_else(|| text_of(&source.file), Ok)?;
     if text.trim().is_empty() {
         let needed = "an experiment has at least `title` and `design.name`, and the tables of its scene";
         return Err(bad_input(format!("{name}: the file is empty: {needed}; `rackweave schema` lists all keys")));
     }
     let folder = source.file.parent().unwrap_or(Path::new(""));
     let settings: Vec<_> = source.settings.iter().map(|Setting(key, value)| (key.clone(), value.clone())).collect();
-    plan::parse(&name, &text, &Beside(folder.into()), &settings).map_err(bad_input)
+    plan::parse(&name, &text, &Beside(folder.into()), &settings).map_err(Failure::from)
 }
 
 /// The points of the experiment at the selected scale.

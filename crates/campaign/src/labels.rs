@@ -3,7 +3,7 @@
 
 use plan::Point;
 use record::{Label, LabelValue};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The type of an axis: the narrowest that fits all of its points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,12 @@ enum Type {
 
 /// For each point the labels of its rows, without design and seed: the same columns for all.
 pub fn of_points(points: &[Point]) -> Vec<Vec<Label>> {
-    let axes: BTreeSet<&str> = points.iter().flat_map(|point| point.labels.keys().map(String::as_str)).collect();
+    of_maps(&points.iter().map(|point| &point.labels).collect::<Vec<_>>())
+}
+
+/// The same for labels as a summary has them: names of axes with values as they are written.
+pub fn of_maps(points: &[&BTreeMap<String, String>]) -> Vec<Vec<Label>> {
+    let axes: BTreeSet<&str> = points.iter().flat_map(|labels| labels.keys().map(String::as_str)).collect();
     let mut columns: Vec<(&str, String, Type)> = Vec::new();
     for axis in axes {
         let mut name = column(axis);
@@ -24,12 +29,12 @@ pub fn of_points(points: &[Point]) -> Vec<Vec<Label>> {
         while columns.iter().any(|(_, known, _)| *known == name) {
             name.push('_');
         }
-        let texts: Vec<&str> = points.iter().filter_map(|point| point.labels.get(axis)).map(String::as_str).collect();
+        let texts: Vec<&str> = points.iter().filter_map(|labels| labels.get(axis)).map(String::as_str).collect();
         columns.push((axis, name, type_of(&texts)));
     }
-    let labels = |point: &Point| {
+    let labels = |point: &&BTreeMap<String, String>| {
         let label = |(axis, name, r#type): &(&str, String, Type)| {
-            let text = point.labels.get(*axis).map(String::as_str);
+            let text = point.get(*axis).map(String::as_str);
             Label { name: name.clone(), value: value(*r#type, text) }
         };
         columns.iter().map(label).collect()

@@ -1,5 +1,6 @@
 //! Estimates of the time, memory and disk of runs.
 
+use crate::console::Console;
 use crate::failure::{Failure, bad_input};
 use crate::play::{Task, requests_of};
 use crate::progress::work;
@@ -40,14 +41,14 @@ impl Cost {
 }
 
 /// Says what tasks may take, if that is much.
-pub fn announce<'a>(tasks: impl IntoIterator<Item = &'a Task>, keeps_rows: bool) {
+pub fn announce<'a>(tasks: impl IntoIterator<Item = &'a Task>, keeps_rows: bool, console: &dyn Console) {
     let cost = Cost::of_tasks(tasks, keeps_rows);
     if cost.seconds < LONG_SECONDS && cost.disk < LARGE_BYTES {
         return;
     }
     let memory = if cost.memory > 0.0 { format!(", {} of memory a run", bytes(cost.memory)) } else { String::new() };
     let disk = if cost.disk > 0.0 { format!(", {} of records", bytes(cost.disk)) } else { String::new() };
-    eprintln!("estimate: about {} of a core{memory}{disk}", seconds(cost.seconds));
+    console.say(&format!("estimate: about {} of a core{memory}{disk}", seconds(cost.seconds)));
 }
 
 /// Time of a core for one seed; zero where only the duration is known.
@@ -66,15 +67,10 @@ fn seconds_of(plan: &Plan) -> f64 {
     work(plan).unwrap_or(0) as f64 * a_unit
 }
 
-/// Says what a run of a plan may take, where there is a formula for it: SANs have one.
-pub fn print(prefix: &str, plan: &Plan) {
-    if let Some(estimate) = of(plan) {
-        eprintln!(
-            "{prefix}estimate: about {} of memory and {} of a core",
-            bytes(estimate.bytes),
-            seconds(estimate.seconds)
-        );
-    }
+/// What a run of a plan may take, where there is a formula for it: SANs have one.
+pub fn text(plan: &Plan) -> Option<String> {
+    let Estimate { bytes: memory, seconds: time, .. } = of(plan)?;
+    Some(format!("estimate: about {} of memory and {} of a core", bytes(memory), seconds(time)))
 }
 
 /// Refuses a run that would not find the memory that it may take.
@@ -109,6 +105,7 @@ fn bytes(bytes: f64) -> String {
     if bytes < 1e9 { format!("{} MB", two_digits(bytes / 1e6)) } else { format!("{:.1} GB", bytes / 1e9) }
 }
 
+/// With two digits, for people.
 pub fn seconds(seconds: f64) -> String {
     match seconds {
         short if short < 1.0 => "less than a second".into(),

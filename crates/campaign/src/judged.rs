@@ -1,6 +1,7 @@
 //! Claims with what came of them, and the file in which that is kept: `results.json`.
 
 use crate::VERSION;
+use crate::console::Console;
 use crate::experiments::{DESIGNS, Library, Measured};
 use crate::failure::{Failure, bad_input};
 use crate::play::Played;
@@ -62,7 +63,7 @@ fn evidence<'a>(measured: &'a Measured, points: &'a Points) -> Evidence<'a> {
 
 /// The searches that a library has for the claims of a room, or of all. One of another box than
 /// its `settle.toml` has now does not count: a warning names it.
-pub fn searches(library: &Library, design: Option<&str>) -> Result<Vec<Settled>, Failure> {
+pub fn searches(library: &Library, design: Option<&str>, console: &dyn Console) -> Result<Vec<Settled>, Failure> {
     let mut found = Vec::new();
     for (room, _) in DESIGNS.into_iter().filter(|(room, _)| design.is_none_or(|design| design == *room)) {
         let Some((name, text)) = library.settled(room) else { continue };
@@ -76,7 +77,8 @@ pub fn searches(library: &Library, design: Option<&str>) -> Result<Vec<Settled>,
                 found.push(one);
             } else {
                 let again = "run `rackweave settle` again";
-                eprintln!("warning: {name} is about another box than {}/settle.toml: {again}", one.experiment);
+                let about = &one.experiment;
+                console.say(&format!("warning: {name} is about another box than {about}/settle.toml: {again}"));
             }
         }
     }

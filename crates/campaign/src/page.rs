@@ -4,7 +4,8 @@ use crate::export::export;
 use crate::failure::Failure;
 use crate::output::write;
 use record::Summary;
-use report::page::pages;
+use report::export::exports;
+use report::page::{PageFile, pages};
 use report::{PageInput, Section, figure};
 use std::path::{Path, PathBuf};
 
@@ -21,12 +22,21 @@ pub fn write_page(
     progress: Option<String>,
     exported: Option<&PathBuf>,
 ) -> Result<(), Failure> {
-    let (points, figures) = figure::automatic(points);
-    let section = Section { experiment: title.to_owned(), points, figures, ..Section::default() };
     let refresh = progress.as_ref().map(|_| REFRESH);
     let facts = progress.into_iter().map(|progress| ("Progress".to_owned(), progress)).collect();
-    let input = PageInput { title: title.to_owned(), facts, sections: vec![section], refresh, ..PageInput::default() };
+    let input = PageInput { facts, refresh, ..input(title, points) };
     write_pages(root, &input, exported)
+}
+
+/// The figures of a run's or a sweep's page: `NAME.csv` and `NAME.vl.json`, with their texts.
+pub fn figures(title: &str, points: &[Summary]) -> Vec<PageFile> {
+    exports(&input(title, points))
+}
+
+fn input(title: &str, points: &[Summary]) -> PageInput {
+    let (points, figures) = figure::automatic(points);
+    let section = Section { experiment: title.to_owned(), points, figures, ..Section::default() };
+    PageInput { title: title.to_owned(), sections: vec![section], ..PageInput::default() }
 }
 
 /// Writes the pages of a report into a folder, and its figures into `exported`.

@@ -1,12 +1,11 @@
-//! Progress: a bar on a terminal, JSON lines otherwise; both on the standard error.
+//! Progress: a bar on a terminal, and events for other consoles.
 
-use crate::interrupt;
+use crate::console::{Console, Stop};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plan::Plan;
 use record::Summary;
 use serde_json::json;
 use sim::drive::{Flow, Observer, Progress};
-use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -57,7 +56,8 @@ fn mean_of(pairs: impl Iterator<Item = (f64, f64)>) -> f64 {
 }
 
 /// The progress of a command: of some points, each with some runs.
-pub struct Meter {
+pub struct Meter<'c> {
+    console: &'c dyn Console,
     bar: Option<ProgressBar>,
     started: Instant,
     points: u64,
@@ -69,16 +69,17 @@ pub struct Meter {
     last_line: Mutex<Instant>,
 }
 
-impl Meter {
+impl<'c> Meter<'c> {
     /// For points with their numbers of seeds.
-    pub fn new<'a>(points: impl IntoIterator<Item = (&'a Plan, usize)>) -> Meter {
+    pub fn new<'a>(points: impl IntoIterator<Item = (&'a Plan, usize)>, console: &'c dyn Console) -> Meter<'c> {
         let points: Vec<(Option<u64>, usize)> = points.into_iter().map(|(plan, seeds)| (work(plan), seeds)).collect();
         let is_known = points.iter().all(|(work, _)| work.is_some());
         let weight = |(work, seeds): &(Option<u64>, usize)| work.filter(|_| is_known).unwrap_or(1) * *seeds as u64;
         let work = points.iter().map(weight).sum();
         let started = Instant::now();
         Meter {
-            bar: std::io::stderr().is_terminal().then(|| bar(work)),
+            console,
+            bar: console.has_bar().then(|| bar(work)),
             started,
             points: points.len() as u64,
             points_done: AtomicU64::new(0),
@@ -111,7 +112,7 @@ impl Meter {
         match &self.bar {
             Some(bar) if !bar.is_finished() => bar.set_message(self.message(name)),
             Some(_) => {}
-            None => self.line(json!({
+            None => self.console.event(&json!({
                 "event": "point", "point": name, "done": done, "of": self.points,
                 "requests": summary.counts.offered, "events": summary.events, "warnings": summary.warnings.len(),
                 "partial": summary.partial, "point_seconds": seconds(took), "eta_seconds": self.eta().map(seconds),
@@ -145,7 +146,7 @@ impl Meter {
         if self.bar.is_some() || self.points > 1 || !self.is_time() {
             return;
         }
-        self.line(json!({
+        self.console.event(&json!({
             "event": "progress", "requests": progress.ended, "virtual_ns": progress.now.as_ns_f64(),
             "fraction": self.fraction(), "eta_seconds": self.eta().map(seconds),
         }));
@@ -165,9 +166,9 @@ impl Meter {
         is_time
     }
 
-    /// A closed output of progress does not stop a run.
-    fn line(&self, value: serde_json::Value) {
-        let _ = writeln!(std::io::stderr().lock(), "{value}");
+    /// What stops the runs that are watched.
+    pub fn stop(&self) -> &Stop {
+        self.console.stop()
     }
 }
 
@@ -185,7 +186,7 @@ fn seconds(time: Duration) -> f64 {
 /// Reports one run to its meter, and stops it when the program is to stop. Dropped, it counts as
 /// done.
 pub struct Watch<'a> {
-    meter: &'a Meter,
+    meter: &'a Meter<'a>,
     requests: Option<u64>,
     weight: u64,
     counted: u64,
@@ -200,7 +201,7 @@ impl Observer for Watch<'_> {
             self.counted = done;
         }
         self.meter.report(progress);
-        if interrupt::stopped() { Flow::Stop } else { Flow::Continue }
+        if self.meter.stop().is_set() { Flow::Stop } else { Flow::Continue }
     }
 }
 

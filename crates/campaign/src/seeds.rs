@@ -7,11 +7,27 @@ pub const SEED_MAX: u64 = i64::MAX as u64;
 /// The most seeds at a time: a slip of the finger is not to start a million runs.
 const COUNT_MAX: u64 = 10_000;
 
-/// Seeds that follow each other; at least one.
+/// At least one seed, none twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seeds(Vec<u64>);
 
 impl Seeds {
+    /// Some seeds, which need not follow each other.
+    ///
+    /// # Errors
+    /// When there is none, one is there twice, or a file cannot hold one.
+    pub fn of(mut seeds: Vec<u64>) -> Result<Seeds, SeedsError> {
+        let text = format!("{seeds:?}");
+        seeds.sort_unstable();
+        let is_twice = seeds.windows(2).any(|pair| pair[0] == pair[1]);
+        match seeds.last() {
+            None => Err(SeedsError::Empty(text)),
+            Some(last) if *last > SEED_MAX || is_twice => Err(SeedsError::List(text)),
+            Some(_) if seeds.len() as u64 > COUNT_MAX => Err(SeedsError::Many(text)),
+            Some(_) => Ok(Seeds(seeds)),
+        }
+    }
+
     /// All of them, rising.
     pub fn list(&self) -> &[u64] {
         &self.0
@@ -24,8 +40,11 @@ pub enum SeedsError {
     /// Not of the form.
     #[error("`{0}` is no range of seeds; allowed are A..B (A to B-1) and A..=B (A to B), with 0 to {SEED_MAX}")]
     Form(String),
+    /// One twice, or too great.
+    #[error("{0} is no list of seeds: each is there once, from 0 to {SEED_MAX}")]
+    List(String),
     /// No seed in it.
-    #[error("`{0}` has no seed in it: A..B ends before B, A..=B with it")]
+    #[error("`{0}` has no seed in it; A..B ends before B, A..=B with it")]
     Empty(String),
     /// Too many.
     #[error("`{0}` has more than {COUNT_MAX} seeds")]

@@ -1,12 +1,12 @@
 //! `rackweave compare`: what differs between runs, or between variants of one experiment.
 
 use crate::arguments::{CompareArguments, Form, Setting, SourceArguments, Variation};
-use crate::campaign::play_all;
-use crate::failure::{Failure, bad_input, print};
-use crate::interrupt;
+use crate::console::Console;
+use crate::failure::{Failure, bad_input};
 use crate::labels;
 use crate::load;
 use crate::output::{self, Marker, write};
+use crate::parallel::play_all;
 use crate::play::{self, Playing, Task};
 use crate::results::Run;
 use plan::Point;
@@ -15,10 +15,13 @@ use report::compare::{self, Comparison, PairError, Pairing, SeedPair};
 use std::path::Path;
 
 /// Compares runs, or plays variants and compares those.
-pub fn compare(arguments: &CompareArguments) -> Result<(), Failure> {
+///
+/// # Errors
+/// When fewer than two runs are given, or they cannot be compared.
+pub fn compare(arguments: &CompareArguments, console: &dyn Console) -> Result<Vec<Comparison>, Failure> {
     let runs = match &arguments.vary[..] {
         [] => opened(arguments)?,
-        _ => played(arguments)?,
+        _ => played(arguments, console)?,
     };
     let [first, others @ ..] = &runs[..] else { return Err(too_few(arguments, runs.len())) };
     if others.is_empty() {
@@ -30,14 +33,19 @@ pub fn compare(arguments: &CompareArguments) -> Result<(), Failure> {
     if !arguments.vary.is_empty() {
         write(&root(arguments).join("compare.json"), compare::json(&comparisons))?;
     }
-    print(&match arguments.format {
-        Form::Json => compare::json(&comparisons),
-        Form::Csv => compare::csv(&comparisons),
+    Ok(comparisons)
+}
+
+/// Comparisons in one of the forms; the table has all spans and metrics with `all`.
+pub fn shown(comparisons: &[Comparison], form: Form, all: bool) -> String {
+    match form {
+        Form::Json => compare::json(comparisons),
+        Form::Csv => compare::csv(comparisons),
         Form::Table => {
-            let tables = comparisons.iter().map(|comparison| compare::text(comparison, arguments.all));
+            let tables = comparisons.iter().map(|comparison| compare::text(comparison, all));
             tables.collect::<Vec<_>>().join("\n")
         }
-    })
+    }
 }
 
 fn too_few(arguments: &CompareArguments, runs: usize) -> Failure {
@@ -65,7 +73,7 @@ fn opened(arguments: &CompareArguments) -> Result<Vec<Run>, Failure> {
 }
 
 /// Plays each combination of the varied values; the first is what the others are compared with.
-fn played(arguments: &CompareArguments) -> Result<Vec<Run>, Failure> {
+fn played(arguments: &CompareArguments, console: &dyn Console) -> Result<Vec<Run>, Failure> {
     let [file] = &arguments.runs[..] else { return Err(bad_input("--vary takes one experiment file")) };
     let root = root(arguments);
     let points = variants(arguments, file)?;
@@ -80,12 +88,12 @@ fn played(arguments: &CompareArguments) -> Result<Vec<Run>, Failure> {
     let tasks: Vec<Task> = points.into_iter().zip(labels).enumerate().map(task).collect();
     play::refuse_endless(&tasks, arguments.long)?;
     output::create(&root, arguments.output.force, &Marker::new("compare"))?;
-    interrupt::listen()?;
-    let meter = play::meter(&tasks);
+    console.listen()?;
+    let meter = play::meter(&tasks, console);
     let rows_per_part = Some(ParquetWriter::<live::FileParts>::ROWS_PER_PART);
-    let playing = Playing { rows_per_part, wire: false, history: false, spans: Keep::Nothing };
+    let playing = Playing { rows_per_part, wire: false, history: false, spans: Keep::Nothing, priority: None };
     play_all(&tasks, arguments.jobs, &playing, &meter, &|_, _| Ok(()))?;
-    interrupt::outcome(&root)?;
+    console.stop().outcome(&root)?;
     tasks.iter().map(|task| Run::open(&task.folder)).collect()
 }
 
@@ -106,7 +114,7 @@ fn variants(arguments: &CompareArguments, file: &Path) -> Result<Vec<Point>, Fai
     }
     let point = |varied: Vec<Setting>| {
         let settings = arguments.settings.iter().chain(&varied).cloned().collect();
-        let source = SourceArguments { file: file.into(), scale: arguments.scale, settings };
+        let source = SourceArguments { file: file.into(), text: None, scale: arguments.scale, settings };
         let mut point = load::only_point(&source)?;
         point.labels.extend(varied.into_iter().map(|Setting(key, value)| (key, value)));
         Ok(point)

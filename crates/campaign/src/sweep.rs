@@ -7,16 +7,17 @@
 //! DIR/points/000-load=0.2/    one a point, as in `play`; called `.unfinished` until it is whole
 //! ```
 
+use crate::Done;
 use crate::arguments::{Form, Share, SweepArguments};
-use crate::campaign::play_all;
+use crate::console::Console;
 use crate::estimate;
 use crate::export;
-use crate::failure::{Failure, bad_input, print};
-use crate::interrupt;
+use crate::failure::{Failure, bad_input};
 use crate::labels;
 use crate::load;
 use crate::output::{self, Marker, json, write_json};
 use crate::page::write_page;
+use crate::parallel::play_all;
 use crate::play::{self, Playing, Task};
 use record::{Keep, ParquetWriter, Summary};
 use report::page::INDEX;
@@ -27,23 +28,26 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Plays the points that are not finished yet.
-pub fn sweep(arguments: &SweepArguments) -> Result<(), Failure> {
+///
+/// # Errors
+/// When the file is not valid, the folder holds something else, or a point fails.
+pub fn sweep(arguments: &SweepArguments, console: &dyn Console) -> Result<Done, Failure> {
     let root = output::place(arguments.output.out.as_ref(), &load::stem(&arguments.source.file));
     let tasks = tasks(arguments, &root)?;
     play::refuse_endless(&tasks, arguments.long)?;
     arguments.export.as_ref().map_or(Ok(()), |_| export::check())?;
     prepare(&root, arguments, &tasks)?;
-    interrupt::listen()?;
+    console.listen()?;
     let title = tasks.first().map_or_else(String::new, |task| task.point.plan.title.clone());
     let table = Table::read(&root, &tasks, arguments.watch.then(|| title.clone()));
     let left = table.left(arguments.index);
     if arguments.watch {
         table.show(&mut table.lock())?;
-        eprintln!("page: {}", root.join(INDEX).display());
+        console.say(&format!("page: {}", root.join(INDEX).display()));
     }
     let remaining: Vec<Task> = left.iter().map(|index| tasks[*index].clone()).collect();
-    estimate::announce(&remaining, !arguments.no_records);
-    let meter = play::meter(&remaining);
+    estimate::announce(&remaining, !arguments.no_records, console);
+    let meter = play::meter(&remaining, console);
     let finished = |index: usize, summary: &Summary| table.add(left[index], summary);
     let played = play_all(&remaining, arguments.jobs, &playing(arguments), &meter, &finished);
     // Other machines may have finished points of their own meanwhile.
@@ -51,17 +55,17 @@ pub fn sweep(arguments: &SweepArguments) -> Result<(), Failure> {
     table.write(&title, arguments.export.as_ref())?;
     let partial = played?.iter().flatten().filter(|played| played.summary.partial).count();
     let names: Vec<String> = tasks.iter().map(|task| task.name.clone()).collect();
-    print(&table.facts(arguments.format, &names, tasks.len() - left.len(), partial))?;
-    interrupt::outcome(&root)?;
-    match partial {
+    let text = table.facts(arguments.format, &names, tasks.len() - left.len(), partial);
+    let end = console.stop().outcome(&root).and_then(|()| match partial {
         0 => Ok(()),
         _ => Err(Failure::Partial(format!("{partial} points ended early; their warnings say why"))),
-    }
+    });
+    Ok(Done { root, text, end })
 }
 
 fn playing(arguments: &SweepArguments) -> Playing {
     let rows = (!arguments.no_records).then_some(ParquetWriter::<live::FileParts>::ROWS_PER_PART);
-    Playing { rows_per_part: rows, wire: arguments.wire, history: false, spans: Keep::Nothing }
+    Playing { rows_per_part: rows, wire: arguments.wire, history: false, spans: Keep::Nothing, priority: None }
 }
 
 fn tasks(arguments: &SweepArguments, root: &Path) -> Result<Vec<Task>, Failure> {

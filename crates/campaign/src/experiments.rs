@@ -140,10 +140,13 @@ impl Library {
         let readme = self.text(&format!("{name}/README.md")).map_or(String::new(), |(_, text)| text.into());
         let mut experiment = Experiment { name: name.into(), readme, points: Vec::new(), figures: Vec::new() };
         experiment.points = self.points_with(name, scale, &[])?;
-        for path in self.numbered(name, "figure") {
-            experiment.figures.push(self.figure(name, &path)?);
-        }
+        experiment.figures = self.figures(name)?;
         Ok(experiment)
+    }
+
+    /// The figures of the experiment.
+    pub fn figures(&self, name: &str) -> Result<Vec<Figure>, Failure> {
+        self.numbered(name, "figure").iter().map(|path| self.figure(name, path)).collect()
     }
 
     /// The points of all files of the experiment, with other values for some keys.
