@@ -3,8 +3,7 @@
 use campaign::arguments::{Form, OutputArguments, RunArguments, SeedArguments, SourceArguments};
 use campaign::own::OwnPriority;
 use campaign::run::run;
-use campaign::terminal::Terminal;
-use campaign::{Done, Failure};
+use campaign::{Console, Done, Failure, Stop};
 use edm::{Competitor, Priority};
 use record::{Keep, Summary};
 use std::fs;
@@ -14,6 +13,27 @@ use std::sync::Arc;
 
 const MIXED: &str = "title = 'Two sizes'\ndesign.name = 'edm'\nfabric = { nodes = 4, rate = '100Gbps' }\n\
                      workload = { load = 0.8, size = { table = [['64B', 9], ['4KiB', 1]] } }\nrun.requests = 2_000\n";
+
+/// Nobody who hears anything.
+struct Quiet(Stop);
+
+impl Console for Quiet {
+    fn say(&self, _: &str) {}
+
+    fn has_bar(&self) -> bool {
+        false
+    }
+
+    fn event(&self, _: &serde_json::Value) {}
+
+    fn listen(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn stop(&self) -> &Stop {
+        &self.0
+    }
+}
 
 fn arguments(home: &Path, name: &str, text: &str, priority: Option<Arc<dyn OwnPriority>>) -> RunArguments {
     RunArguments {
@@ -37,7 +57,7 @@ fn arguments(home: &Path, name: &str, text: &str, priority: Option<Arc<dyn OwnPr
 }
 
 fn played(home: &Path, name: &str, priority: Option<Arc<dyn OwnPriority>>) -> Result<Done, Failure> {
-    run(&arguments(home, name, MIXED, priority), &Terminal)
+    run(&arguments(home, name, MIXED, priority), &Quiet(Stop::new()))
 }
 
 fn summary(folder: &Path) -> Summary {
