@@ -17,7 +17,7 @@ export RACKWEAVE_REQUIRE_CHROMIUM := 1
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build book pages demo paper test tidy bench dependencies fit-coverage fuzz guides interop least-rust models soak clean rust openssl without-tls
+.PHONY: help build book pages demo paper python python-cluster test tidy bench dependencies fit-coverage fuzz guides interop least-rust models soak clean rust openssl without-tls
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -40,7 +40,16 @@ test: openssl rust ## every check and every test
 	$(CARGO) clippy --workspace --all-targets $(TLS) -- -D warnings
 	TLS="$(TLS)" tools/test-go.sh
 	$(CARGO) test --workspace $(TLS)
+	TLS="$(TLS)" tools/test-python.sh
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(TLS)
+
+python: rust ## the wheel of the Python package, in target/wheels, and its tests
+	tools/setup-test.sh
+	TLS="$(TLS)" tools/test-python.sh
+
+python-cluster: rust ## the same, and sweeps on a Ray cluster of two nodes and into an object store
+	tools/setup-test.sh
+	TLS="$(TLS)" CLUSTER=1 tools/test-python.sh
 
 without-tls: rust ## the live target and its commands, built and tested as without OpenSSL
 	$(CARGO) test --workspace --no-default-features --test serving --test documents --test security --test sessions

@@ -22,7 +22,9 @@ pub fn check(arguments: &CheckArguments) -> Result<(), Failure> {
         for warning in &point.plan.warnings {
             eprintln!("warning: {}{warning}", prefix(point));
         }
-        estimate::print(&prefix(point), &point.plan);
+        for estimate in estimate::texts(&point.plan) {
+            eprintln!("{}{estimate}", prefix(point));
+        }
     }
     Ok(())
 }

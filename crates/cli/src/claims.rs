@@ -4,6 +4,7 @@ use crate::arguments::ClaimsArguments;
 use crate::describe::print_json;
 use crate::experiments::{Library, design, in_room};
 use crate::failure::{Failure, bad_input, print};
+use crate::interrupt::Terminal;
 use crate::judged::{Results, claims as claims_of, judge_by, searches};
 use report::settled::{Decided, Searched, markdown, settle};
 use report::{ClaimResult, Interval, Value, Verdict, table};
@@ -19,7 +20,7 @@ pub fn claims(arguments: &ClaimsArguments) -> Result<(), Failure> {
     let mut results = blank(&library, room)?;
     let sources = sources(&library, arguments.from.as_deref())?;
     let origins: Vec<Option<&Source>> = results.iter_mut().map(|result| complete(&sources, result)).collect();
-    let searches = searches(&library, room)?;
+    let searches = searches(&library, room, &Terminal)?;
     settle(&mut results, &searches);
     if arguments.markdown {
         return print(&markdown(&results, &searches));
@@ -156,7 +157,7 @@ mod tests {
     fn shipped_searches_are_about_the_shipped_boxes() {
         let library = Library::shipped();
         let mut searched: Vec<String> =
-            searches(&library, None).unwrap().into_iter().map(|one| one.experiment).collect();
+            searches(&library, None, &Terminal).unwrap().into_iter().map(|one| one.experiment).collect();
         let rooms = crate::experiments::DESIGNS.into_iter();
         let mut boxes: Vec<String> =
             rooms.flat_map(|(room, _)| library.boxes(room)).map(|(experiment, ..)| experiment).collect();

@@ -3,46 +3,27 @@
 
 mod arguments;
 mod attack;
-mod campaign;
 mod check;
 mod claims;
-mod compare;
 mod describe;
 mod disk;
-mod estimate;
-mod experiments;
-mod explain;
-mod export;
 mod fabric;
 mod failure;
 mod fit;
 mod init;
-mod interrupt;
-mod judged;
-mod labels;
-mod load;
-mod output;
-mod page;
-mod play;
+mod new_policy;
 mod precondition;
-mod progress;
-mod reproduce;
-mod results;
-mod run;
-mod seeds;
 mod settle;
-mod sweep;
 mod target;
 mod timeline;
 mod trace;
 
 use arguments::{Arguments, Command};
+use campaign::terminal::{self as interrupt, Terminal, tell};
+use campaign::{VERSION, compare, estimate, experiments, judged, load, output, play, seeds};
 use clap::Parser;
-use failure::Failure;
+use failure::{Failure, print};
 use std::process::ExitCode;
-
-/// The program's version: it goes into every output.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 fn main() -> ExitCode {
     match dispatch(Arguments::parse().command) {
@@ -57,13 +38,16 @@ fn main() -> ExitCode {
 fn dispatch(command: Command) -> Result<(), Failure> {
     match command {
         Command::Init(arguments) => init::init(&arguments),
+        Command::NewPolicy(arguments) => new_policy::new_policy(&arguments),
         Command::Check(arguments) => check::check(&arguments),
-        Command::Run(arguments) => run::run(&arguments),
-        Command::Sweep(arguments) => sweep::sweep(&arguments),
-        Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Run(arguments) => tell(campaign::run::run(&arguments, &Terminal)?),
+        Command::Sweep(arguments) => tell(campaign::sweep::sweep(&arguments, &Terminal)?),
+        Command::Explain(arguments) => print(&campaign::explain::explain(&arguments)?.shown(arguments.format)),
         Command::Timeline(arguments) => timeline::timeline(&arguments),
-        Command::Compare(arguments) => compare::compare(&arguments),
-        Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
+        Command::Compare(arguments) => {
+            print(&compare::shown(&compare::compare(&arguments, &Terminal)?, arguments.format, arguments.all))
+        }
+        Command::Reproduce(arguments) => tell(campaign::reproduce::reproduce(&arguments, &Terminal)?),
         Command::Settle(arguments) => settle::settle(&arguments),
         Command::Claims(arguments) => claims::claims(&arguments),
         Command::Fit(arguments) => fit::fit(&arguments),

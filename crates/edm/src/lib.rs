@@ -21,6 +21,7 @@ pub mod memory;
 mod message;
 pub mod mirror;
 pub mod pcs;
+mod priority;
 pub mod scheduler;
 pub mod shim;
 mod sparse;
@@ -29,6 +30,7 @@ mod switch;
 pub use config::{Config, Matching, Ordering, Place, Policy};
 pub use host::{Access, Host, HostIn, HostOut, Transmission, Wire};
 pub use message::{Body, Grant, Message, MessageId, Modify, Notification};
+pub use priority::{Competitor, Priority};
 pub use switch::{Switch, SwitchIn, SwitchOut};
 
 /// The caller's name for a request, carried through the programs for its answer and for traces;

@@ -29,10 +29,12 @@
 use crate::config::{Config, Place, Policy};
 use crate::message::{Body, Message, MessageId};
 use crate::pcs::memory as encoded;
+use crate::priority::{Competitor, Priority};
 use crate::sparse::Sparse;
 use crate::{Ordering, Tag};
 use base::{NodeId, Span, Time};
 use prefetch_index::prefetch_index;
+use std::sync::Arc;
 
 /// Purpose of a demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,6 +234,11 @@ impl Entry {
         let (next, key, exposed, started) = (NONE, 0, false, false);
         Entry { source, target, bytes, remaining, tag, next, sequence, key, id, class, batch, exposed, started }
     }
+
+    fn competitor(&self) -> Competitor {
+        let Entry { source, target, bytes, remaining, class, sequence, .. } = *self;
+        Competitor { source, target, bytes, remaining, is_answer: class == Class::Response, order: sequence }
+    }
 }
 
 /// The request of a response, in one cache line.
@@ -245,6 +252,7 @@ struct Asked(Message);
 pub struct Scheduler {
     config: Config,
     place: Place,
+    priority: Option<Arc<dyn Priority>>,
     round: Span,
     /// From the start of a slotted round to the next; zero without slots.
     slot: Span,
@@ -343,6 +351,7 @@ impl Scheduler {
             block: place.blocks(1),
             config,
             place,
+            priority: None,
             heads: (0..nodes).map(|_| Sparse::new(place.nodes * 2, ROOM)).collect(),
             entries: Vec::new(),
             requests: Vec::new(),
@@ -362,6 +371,12 @@ impl Scheduler {
             longest_queue: 0,
             iterations: 0,
         }
+    }
+
+    /// Takes a priority of one's own in place of the policy. Nothing may wait yet.
+    pub fn set_priority(&mut self, priority: Arc<dyn Priority>) {
+        debug_assert!(self.waiting.iter().all(|waiting| *waiting == 0), "keys of two kinds in one list");
+        self.priority = Some(priority);
     }
 
     /// Returns the time at which the next iteration should start; `None` while there is nothing to
@@ -596,12 +611,19 @@ impl Scheduler {
 
     fn key(&self, slot: u32) -> u64 {
         let entry = &self.entries[slot as usize];
-        match self.config.policy {
-            // The low half of the sequence number makes keys unique and equal sizes first come,
-            // first served.
-            Policy::Srpt => (u64::from(entry.remaining) << 32) | (entry.sequence & 0xffff_ffff),
-            Policy::Fcfs => entry.sequence,
+        // The low half of the sequence number makes keys unique and equal urgency first come, first
+        // served.
+        let key = |urgency: u32| (u64::from(urgency) << 32) | (entry.sequence & 0xffff_ffff);
+        match (&self.priority, self.config.policy) {
+            (Some(priority), _) => key(priority.of(&entry.competitor())),
+            (None, Policy::Srpt) => key(entry.remaining),
+            (None, Policy::Fcfs) => entry.sequence,
         }
+    }
+
+    /// Whether demands go in the order in which they came.
+    fn is_fcfs(&self) -> bool {
+        self.priority.is_none() && self.config.policy == Policy::Fcfs
     }
 
     /// Returns the demands that a target may request: all in its queue, or only the oldest if that
@@ -609,7 +631,7 @@ impl Scheduler {
     fn candidates(&self, target: usize) -> &[(u64, Peer)] {
         let queue = &self.queues[target].0;
         let passes_max = u32::from(self.config.active_per_pair) * self.place.nodes;
-        let oldest_only = self.config.policy == Policy::Fcfs && self.passed_over[target] >= passes_max;
+        let oldest_only = self.is_fcfs() && self.passed_over[target] >= passes_max;
         if oldest_only { &queue[..queue.len().min(1)] } else { queue }
     }
 
@@ -674,7 +696,7 @@ impl Scheduler {
         self.book(issue_at, source, target, blocks, grant_blocks(&demand, first));
         if last {
             self.retire(start, head, Channel { source, target, class });
-        } else if self.config.policy == Policy::Srpt {
+        } else if !self.is_fcfs() {
             self.reposition(head, source, target, old_key);
         }
         if first && class == Class::Response {

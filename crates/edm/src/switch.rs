@@ -6,11 +6,13 @@
 
 use crate::config::{Config, Place};
 use crate::message::{Body, Grant, Message, MessageId, Notification};
+use crate::priority::Priority;
 use crate::scheduler::{Demand, DemandKind, Match, Refused, Scheduler};
 use crate::{Tag, pcs::memory as encoded};
 use base::{NodeId, Program, Span, Time};
 use prefetch_index::prefetch_index;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Inputs of the switch, past the receive side of its PHY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +130,10 @@ impl Switch {
             announced_bytes: 0,
             lapse_after: config.timeout,
         }
+    }
+    /// Takes a priority of one's own in place of the policy, before anything waits.
+    pub fn set_priority(&mut self, priority: Arc<dyn Priority>) {
+        self.scheduler.set_priority(priority);
     }
     /// Takes the longest queue of the scheduler from now on.
     pub fn restart_longest_queue(&mut self) {

@@ -107,6 +107,21 @@ pub fn has_number(path: &str) -> bool {
     }
 }
 
+/// Returns the unit of the number at a dotted path of a summary.
+pub fn unit(path: &str) -> Option<&'static str> {
+    if let Some(name) = path.strip_prefix("metrics.") {
+        return metric::find(name).map(|metric| metric.unit);
+    }
+    let parts: Vec<&str> = path.split('.').collect();
+    let fits = |pattern: &str| {
+        let pattern: Vec<&str> = pattern.split('.').collect();
+        let fits = |(part, given): (&&str, &&str)| part == given || part.starts_with('<');
+        pattern.len() == parts.len() && pattern.iter().zip(&parts).all(fits)
+    };
+    let fields = Summary::FIELDS.iter().filter(|field| field.name == parts[0]).flat_map(summary_field);
+    fields.into_iter().find(|column| fits(&column.name)).map(|column| column.unit)
+}
+
 fn is_number(r#type: &str) -> bool {
     r#type == "u64" || r#type.starts_with("f64")
 }

@@ -39,13 +39,13 @@ mod write;
 pub use availability::Availability;
 pub use backlog::Backlog;
 pub use checksum::CHECKSUM_KEY;
-pub use describe::{Column, columns, has_number, number_paths};
+pub use describe::{Column, columns, has_number, number_paths, unit};
 pub use entries::Entries;
 pub use keep::{Keep, KeepError, Keeper, SpanRow};
 pub use label::{Label, LabelValue};
 pub use ledger::{Audit, Entry, Ledger, Place, Settled};
 pub use pool::Pool;
-pub use read::{Part, ReadError, read_part, read_parts, read_series, read_spans};
+pub use read::{Part, ReadError, read_part, read_parts, read_series, read_spans, verified};
 pub use row::{Discard, Outcome, Row, Sink, SinkError, SpanKind, Spans};
 pub use seeds::{MergeError, interval_95, student_t_975};
 pub use series::{

@@ -79,8 +79,7 @@ pub fn read_series(place: &str, source: &impl ChunkReader) -> Result<Part<Series
 
 fn read<R: Record>(place: &str, source: &impl ChunkReader) -> Result<Part<R>, ReadError> {
     let unreadable = |error: ParquetError| ReadError::Parquet { place: place.into(), reason: error.to_string() };
-    let bytes = whole(source).map_err(unreadable)?;
-    verify(&bytes).map_err(|damage| ReadError::Parquet { place: place.into(), reason: damage.to_string() })?;
+    let bytes = verified(place, source)?;
     let file = SerializedFileReader::new(bytes).map_err(unreadable)?;
     let metadata = file.metadata().file_metadata();
     check_schema::<R>(place, metadata)?;
@@ -90,6 +89,17 @@ fn read<R: Record>(place: &str, source: &impl ChunkReader) -> Result<Part<R>, Re
         read_row_group(place, group.as_ref(), &mut rows)?;
     }
     Ok(Part { provenance: provenance(metadata), rows })
+}
+
+/// The bytes of a part, for readers other than this one.
+///
+/// # Errors
+/// When the part cannot be read, or is damaged. `place` names it.
+pub fn verified(place: &str, source: &impl ChunkReader) -> Result<Bytes, ReadError> {
+    let wrong = |reason: String| ReadError::Parquet { place: place.into(), reason };
+    let bytes = whole(source).map_err(|error| wrong(error.to_string()))?;
+    verify(&bytes).map_err(|damage| wrong(damage.to_string()))?;
+    Ok(bytes)
 }
 
 fn whole(source: &impl ChunkReader) -> Result<Bytes, ParquetError> {

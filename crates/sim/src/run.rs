@@ -5,12 +5,14 @@ use crate::rigs::blox::BuildError;
 use crate::rigs::san::SanBuildError;
 use crate::scene::{Scene, Stage};
 use base::{Span, Time};
+use edm::Priority;
 use plan::Plan;
 use record::{Discard, Keep, Sink, SinkError, Transient};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Options of a run beside its plan.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// The program's version, for the summary.
     pub version: String,
@@ -22,6 +24,9 @@ pub struct RunOptions {
     pub keep_history: bool,
     /// Requests whose spans are kept in their order, for the sink.
     pub spans: Keep,
+    /// Which demand wins in EDM's scheduler, in place of the plan's policy. Other designs pass it
+    /// over.
+    pub edm_priority: Option<Arc<dyn Priority>>,
 }
 
 /// Reasons why a run ends early.

@@ -41,7 +41,7 @@ use crate::sampler::Probe;
 use base::{Bytes, NodeId, Operation, Program, Request, Span, Time};
 use edm::budget::Delays;
 use edm::mirror::Mirror;
-use edm::{Access, Host, HostIn, HostOut, Place, SwitchIn, SwitchOut, Tag, cost};
+use edm::{Access, Host, HostIn, HostOut, Place, Priority, SwitchIn, SwitchOut, Tag, cost};
 use encoder::Encoder;
 use flight::{Flight, Kind};
 use flights::Flights;
@@ -53,6 +53,7 @@ use nodes::{IDLE, Node, Pace};
 use planes::Planes;
 use record::metric::{self, Meter};
 use record::{Outcome, Series};
+use std::sync::Arc;
 use track::{Track, Tracks};
 
 /// The constants of every way.
@@ -136,6 +137,14 @@ impl EdmRig {
     /// The same whose remote requests take these accesses of the memories.
     pub fn with_remote_access(self, remote: RemoteAccess) -> EdmRig {
         EdmRig { remote: remote.in_memory(&self.config.memory), ..self }
+    }
+
+    /// The same whose switches follow this priority, if there is one.
+    pub fn with_priority(mut self, priority: Option<Arc<dyn Priority>>) -> EdmRig {
+        for plane in self.planes.iter_mut() {
+            priority.iter().for_each(|priority| plane.switch.set_priority(priority.clone()));
+        }
+        self
     }
 
     /// Hands a request with its exact access to its source; [`Rig::issue`] for those who choose

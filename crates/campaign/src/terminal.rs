@@ -1,0 +1,93 @@
+//! The terminal as the console of a verb. Ctrl-C and SIGTERM: the first stops runs at their next
+//! report and lets everything be written, the second ends the program.
+
+use crate::failure::Failure;
+use crate::{Console, Done, Stop};
+use serde_json::Value;
+use std::io::{self, IsTerminal, Write, stderr};
+use std::path::Path;
+
+static STOP: Stop = Stop::new();
+
+/// The code of a shell for a program that Ctrl-C has ended.
+const EXIT_CODE: i32 = 130;
+
+/// The standard error output, and signals.
+pub struct Terminal;
+
+impl Console for Terminal {
+    fn say(&self, line: &str) {
+        eprintln!("{line}");
+    }
+
+    fn has_bar(&self) -> bool {
+        stderr().is_terminal()
+    }
+
+    /// A closed output of progress does not stop a run.
+    fn event(&self, event: &Value) {
+        let _ = writeln!(stderr().lock(), "{event}");
+    }
+
+    fn listen(&self) -> Result<(), Failure> {
+        listen()
+    }
+
+    fn stop(&self) -> &Stop {
+        &STOP
+    }
+}
+
+/// From here on an interrupt stops runs in order.
+///
+/// # Errors
+/// When the handler of signals cannot be installed.
+pub fn listen() -> Result<(), Failure> {
+    ctrlc::set_handler(|| {
+        if STOP.ask() {
+            std::process::exit(EXIT_CODE);
+        }
+        eprintln!("stopping; once more to leave at once");
+    })
+    .map_err(|error| Failure::Failed(format!("the interrupt handler cannot be installed: {error}")))
+}
+
+/// Stops every run at its next report.
+pub fn stop() {
+    STOP.halt();
+}
+
+/// Whether runs should stop.
+pub fn stopped() -> bool {
+    STOP.is_set()
+}
+
+/// The end of a command that has written all it could to `place`.
+///
+/// # Errors
+/// When a user has stopped it.
+pub fn outcome(place: &Path) -> Result<(), Failure> {
+    STOP.outcome(place)
+}
+
+/// Writes `text` to the standard output. A reader that has gone away (`| head`) is not a failure.
+///
+/// # Errors
+/// When the standard output cannot be written.
+pub fn print(text: &str) -> Result<(), Failure> {
+    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::Failed(format!("standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Shows what a verb has done.
+///
+/// # Errors
+/// When it ended early, or the standard output cannot be written.
+pub fn tell(done: Done) -> Result<(), Failure> {
+    print(&done.text)?;
+    done.end
+}

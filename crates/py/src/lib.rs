@@ -1,0 +1,27 @@
+//! The native part of the Python package `rackweave`: the verbs of [`campaign`], with typed errors,
+//! an interpreter that goes on meanwhile, and results as Arrow. The package's Python part
+//! (`python/src/rackweave`) gives them names and documentation.
+
+mod console;
+mod errors;
+mod frame;
+mod priority;
+mod source;
+mod verbs;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::frame::{Stream, records, summaries};
+    #[pymodule_export]
+    use super::priority::Demand;
+    #[pymodule_export]
+    use super::source::points;
+    #[pymodule_export]
+    use super::verbs::{compare, drawings, explain, reproduce, run, sweep};
+
+    #[pymodule_export]
+    const VERSION: &str = campaign::VERSION;
+}

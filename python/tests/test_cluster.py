@@ -1,0 +1,213 @@
+"""Sweeps on several machines: shares of a job array, and a Ray cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import rackweave
+from conftest import SWEEP
+from rackweave import Experiment, InputError, Interrupted, RunError
+from test_results import PROGRAM, files
+
+SLURM = Path(__file__).parents[2] / "docs/guide/examples/sweep.slurm"
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="RACKWEAVE_PROGRAM does not name the command line")
+def test_a_job_array_leaves_what_one_machine_does(tmp_path):
+    (tmp_path / "swept.toml").write_text(SWEEP)
+    (tmp_path / "rackweave").symlink_to(PROGRAM)
+    tasks = []
+    for task in range(3):
+        slurm = {"SLURM_ARRAY_TASK_ID": str(task), "SLURM_ARRAY_TASK_COUNT": "3", "SLURM_CPUS_PER_TASK": "1"}
+        environment = {**os.environ, **slurm, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        tasks.append(subprocess.Popen(["bash", SLURM, "swept.toml", "array"], cwd=tmp_path, env=environment))
+    assert [task.wait(timeout=100) for task in tasks] == [0, 0, 0]
+    Experiment.from_toml(tmp_path / "swept.toml").sweep(out=tmp_path / "one")
+    array, one = files(tmp_path / "array"), files(tmp_path / "one")
+    assert len(rackweave.open(tmp_path / "array")) == 4
+    assert {name: content for name, content in array.items() if name.startswith("points/")} == {
+        name: content for name, content in one.items() if name.startswith("points/")
+    }
+
+
+# A machine that builds beside takes its time to start a node. Ray reads it once.
+os.environ["RAY_raylet_start_wait_time_s"] = "120"
+ray = pytest.importorskip("ray", reason="the package ray is not installed")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two nodes with a core each."""
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    cluster.add_node(num_cpus=1)
+    ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
+    yield cluster
+    ray.shutdown()
+    cluster.shutdown()
+
+
+def workers() -> list[int]:
+    """The processes that play a point just now."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if command.startswith(b"ray::rackweave point"):
+            found.append(int(folder.name))
+    return found
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_cluster_leaves_the_same_bytes_as_one_machine(cluster, tmp_path, swept, shared):
+    events = []
+    there = swept.sweep(engine="ray", shared=shared, out=tmp_path / "ray", seeds=[1, 2], progress=events.append)
+    swept.sweep(out=tmp_path / "here", seeds=[1, 2])
+    assert len(there) == 4 and [event["done"] for event in events] == [1, 2, 3, 4]
+    assert files(tmp_path / "ray") == files(tmp_path / "here")
+
+
+def test_both_nodes_work(cluster, tmp_path, swept):
+    # Each has one core, and a point takes one: two at a time are on both.
+    most, ended = 0, threading.Event()
+
+    def count() -> None:
+        nonlocal most
+        while not ended.is_set():
+            most = max(most, len(workers()))
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    swept.set("run.requests", 100_000).sweep(engine="ray", out=tmp_path / "ray", records=False)
+    ended.set()
+    thread.join()
+    assert most == 2
+
+
+def test_a_sweep_goes_on_where_it_was(cluster, tmp_path, swept):
+    out = tmp_path / "out"
+    swept.sweep(out=out, index="0/2")
+    events = []
+    assert len(swept.sweep(engine="ray", out=out, progress=events.append)) == 4
+    assert [event["done"] for event in events] == [3, 4]
+    with pytest.raises(InputError, match="another sweep"):
+        swept.set("run.requests", 10).sweep(engine="ray", out=out)
+
+
+def test_a_point_is_played_again_when_its_worker_dies(cluster, tmp_path, swept):
+    slow = swept.set("run.requests", 300_000)
+    killed = []
+
+    def kill() -> None:
+        while not killed:
+            for process in workers():
+                os.kill(process, signal.SIGKILL)
+                killed.append(process)
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    sweep = slow.sweep(engine="ray", out=tmp_path / "ray", records=False)
+    thread.join()
+    slow.sweep(out=tmp_path / "here", records=False)
+    assert killed and len(sweep) == 4
+    assert files(tmp_path / "ray") == files(tmp_path / "here")
+
+
+def test_storage_that_refuses_is_named_and_what_is_there_stays(cluster, tmp_path, swept):
+    out = tmp_path / "out"
+    swept.sweep(out=out, index="0/4")
+    # A file in the place of a point: no worker can put its folder there.
+    name = next(path.name for path in (tmp_path / "out" / "points").iterdir())
+    assert name.startswith("000")
+    blocked = out / "points" / "003-design=cxl,load=0.5"
+    blocked.write_text("in the way")
+    with pytest.raises(RunError, match="1 of 4 points failed, first point 3"):
+        swept.sweep(engine="ray", out=out)
+    blocked.unlink()
+    assert len(swept.sweep(engine="ray", out=out)) == 4
+
+
+def test_a_worker_of_another_version_is_refused(cluster, tmp_path, swept, monkeypatch):
+    from rackweave import cluster as ours
+
+    monkeypatch.setattr(ours, "VERSION", "0.0.1")
+    with pytest.raises(RunError, match="the driver has 0.0.1"):
+        swept.sweep(engine="ray", out=tmp_path / "out")
+
+
+def test_ctrl_c_ends_a_sweep_on_a_cluster(cluster, tmp_path, swept):
+    import _thread
+
+    threading.Timer(2, _thread.interrupt_main).start()
+    began = time.monotonic()
+    with pytest.raises(Interrupted, match="out"):
+        swept.set("run.requests", 500_000_000).sweep(engine="ray", out=tmp_path / "out", long=True)
+    assert time.monotonic() - began < 10
+    deadline = time.monotonic() + 10
+    while workers() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not workers()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"engine": "spark"}, "engine: 'spark'"),
+        ({"engine": "ray", "index": "0/2"}, "index"),
+        ({"engine": "ray", "out": "nosuch://bucket/x"}, "nosuch"),
+        ({"out": "s3://bucket/x"}, "engine='ray'"),
+        ({"address": "auto"}, "engine='ray'"),
+    ],
+)
+def test_wrong_arguments_are_refused(swept, more, message):
+    with pytest.raises(InputError, match=message):
+        swept.sweep(**more)
+
+
+def test_experiments_whose_plans_name_files_are_refused(cluster, tmp_path):
+    (tmp_path / "messages.csv").write_text("time,source,target,operation,bytes\n0ns,0,1,read,64\n")
+    traced = 'title = "t"\nfabric = { nodes = 4, rate = "100Gbps" }\ndesign.name = "edm"\n'
+    (tmp_path / "a.toml").write_text(f'{traced}workload = {{ arrivals = "trace", file = "messages.csv" }}\n')
+    with pytest.raises(InputError, match="names files"):
+        Experiment.from_toml(tmp_path / "a.toml").sweep(engine="ray", out=tmp_path / "out")
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    """A server with the API of S3."""
+    server = pytest.importorskip("moto.server", reason="the package moto is not installed")
+    s3fs = pytest.importorskip("s3fs", reason="the package s3fs is not installed")
+    running = server.ThreadedMotoServer(port=0)
+    running.start()
+    host, port = running.get_host_and_port()
+    options = {"key": "k", "secret": "s", "client_kwargs": {"endpoint_url": f"http://{host}:{port}", "region_name": "eu"}}
+    s3fs.S3FileSystem(**options).mkdir("results")
+    yield options
+    running.stop()
+
+
+def test_an_object_store_takes_the_results(cluster, bucket, tmp_path, swept):
+    import fsspec
+
+    sweep = swept.sweep(engine="ray", out="s3://results/first", storage_options=bucket)
+    swept.sweep(out=tmp_path / "here")
+    system, root = fsspec.core.url_to_fs("s3://results/first", use_listings_cache=False, **bucket)
+    stored = {path.removeprefix(f"{root}/"): system.cat_file(path) for path in system.find(root)}
+    assert stored == files(tmp_path / "here") and len(sweep) == 4
+    events = []
+    system.rm(f"{root}/points/{sweep[2].path.name}/summary.json")
+    swept.sweep(engine="ray", out="s3://results/first", storage_options=bucket, progress=events.append)
+    assert [event["done"] for event in events] == [4]
+    with pytest.raises(InputError, match="another sweep"):
+        swept.set("run.requests", 10).sweep(engine="ray", out="s3://results/first", storage_options=bucket)

@@ -1,0 +1,155 @@
+"""What goes on while a run is played: other threads, progress, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import rackweave
+from conftest import SMALL
+from rackweave.progress import Listener, bar
+
+
+def test_other_threads_go_on(small):
+    ticks, ended = 0, threading.Event()
+
+    def tick() -> None:
+        nonlocal ticks
+        while not ended.is_set():
+            ticks += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    began = time.monotonic()
+    small.set("run.requests", 50_000).run()
+    took, seen = time.monotonic() - began, ticks
+    ended.set()
+    thread.join()
+    assert took > 0.1 and seen > took * 50, f"{seen} ticks in {took} s"
+
+
+def test_several_threads_run_at_once(small):
+    runs = {}
+
+    def run(seed: int) -> None:
+        runs[seed] = small.run(seeds=seed).summary["latency_ns"]["all"]["mean"]
+
+    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert runs == {seed: small.run(seeds=seed).summary["latency_ns"]["all"]["mean"] for seed in range(4)}
+
+
+def test_progress_is_told_to_a_function(small):
+    events = []
+    small.set("run.requests", 300_000).run(progress=events.append)
+    assert events[-1]["event"] == "point" and events[-1]["requests"] == 300_000
+    fractions = [event["fraction"] for event in events if event["event"] == "progress"]
+    assert fractions and fractions == sorted(fractions) and 0 <= fractions[0] <= fractions[-1] <= 1
+
+
+def test_an_exception_of_that_function_stops_the_run(long):
+    def refuse(event: dict) -> None:
+        raise LookupError("enough")
+
+    began = time.monotonic()
+    with pytest.raises(LookupError, match="enough"):
+        long.run(long=True, progress=refuse)
+    assert time.monotonic() - began < 10
+
+
+def test_progress_is_a_bar_in_a_notebook(monkeypatch, small):
+    shown = []
+
+    class Handle:
+        def update(self, content: object) -> None:
+            shown.append(content)
+
+    def display(content: object, display_id: bool) -> Handle:
+        shown.append(content)
+        return Handle()
+
+    class ZMQInteractiveShell:
+        pass
+
+    ipython = type(sys)("IPython")
+    ipython.get_ipython = ZMQInteractiveShell
+    ipython.display = type(sys)("IPython.display")
+    ipython.display.HTML, ipython.display.display = str, display
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", ipython.display)
+    small.run()
+    assert shown and shown[-1].startswith('<progress max="1" value="1.0000">')
+    assert not Listener(None).bar
+
+
+def test_a_bar_has_no_markup_of_names():
+    text = bar({"event": "point", "point": "<b>", "done": 1, "of": 4, "eta_seconds": 9.6})
+    assert "&lt;b&gt;" in text and 'value="0.2500"' in text and "about 10 s left" in text
+
+
+def test_nothing_is_shown_without_a_terminal(small, capfd):
+    small.run()
+    assert capfd.readouterr() == ("", "")
+
+
+INTERRUPTED = """
+import json, os, signal, sys, threading, time
+import rackweave
+from rackweave import Interrupted
+experiment = rackweave.Experiment.from_text(sys.argv[1]).set("run.requests", 2_000_000_000)
+sent = []
+def send():
+    sent.append(time.monotonic())
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Timer(1.5, send).start()
+try:
+    experiment.run(out=sys.argv[2], long=True)
+except KeyboardInterrupt as error:
+    took = time.monotonic() - sent[0]
+    run = rackweave.open(error.path)
+    print(json.dumps([took, isinstance(error, Interrupted), run.partial, run.summary["partial"], str(error)]))
+    rows = run.requests().to_arrow().num_rows
+    assert rows == run.summary["counts"]["offered"] - run.summary["counts"]["not_issued"], rows
+"""
+
+
+def test_ctrl_c_stops_a_run_within_a_second_and_keeps_what_there_is(tmp_path):
+    out = str(tmp_path / "out")
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED, SMALL, out], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    took, is_ours, partial, in_summary, message = json.loads(done.stdout)
+    assert took < 1.0 and is_ours and partial and in_summary and out in message
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no terminals to open here")
+def test_progress_is_a_bar_on_a_terminal(tmp_path):
+    import pty
+
+    script = "import rackweave, sys; rackweave.Experiment.from_text(sys.argv[1]).set('run.requests', 300_000).run()"
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([sys.executable, "-c", script, SMALL], stderr=theirs, env={**os.environ, "TERM": "xterm"})
+    os.close(theirs)
+    shown = b""
+    try:
+        while piece := os.read(ours, 4096):
+            shown += piece
+    except OSError:
+        pass  # Its other end is closed.
+    os.close(ours)
+    assert process.wait(timeout=100) == 0
+    assert b"Small messages" in shown and b"%" in shown and b"eta" in shown
+
+
+def test_an_early_end_is_a_warning_and_handlers_stay(small):
+    small.run()
+    with pytest.warns(rackweave.PartialWarning):
+        rackweave.errors.warn_partial("the run ended early", stacklevel=1)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, "runs leave handlers as they are"
