@@ -1,0 +1,269 @@
+// The notification queue of one target port (paper 3.1.2): what all sources have for this target.
+//
+// A channel is a source with a class (write or response), and holds up to `Active` demands in order
+// of arrival. Only the oldest of a channel competes, so data between two ports stay in order. The
+// target requests the best competitor whose source is free: the one with the fewest bytes left, or,
+// with `Fcfs`, the oldest. A write waits for the reads of its pair that came before it.
+//
+// Latency: an arrival competes in the next cycle. `request_o` is combinational. A mark (what was
+// granted) is in effect in the next cycle.
+module edm_notification_queue
+  import edm_pkg::*;
+#(
+    parameter int unsigned Ports = 8,
+    parameter int unsigned Active = ActivePerPair,
+    parameter bit Fcfs = 1'b0,
+    parameter int unsigned TimeW = 32,
+    localparam int unsigned PortW = $clog2(Ports),
+    localparam int unsigned StampW = TimeW + PortW,
+    localparam int unsigned RankW = Fcfs ? 1 : DemandW
+) (
+    input logic clk_i,
+    input logic rst_ni,
+    input logic [PortW-1:0] own_i,
+
+    // Arrivals that have passed all checks: a write of each source, and a request of our own port.
+    input logic    [Ports-1:0] write_i,
+    input demand_t [Ports-1:0] demand_i,
+    input logic                response_i,
+    /* verilator lint_off UNUSEDSIGNAL */  // its class is known
+    input demand_t             response_demand_i,
+    /* verilator lint_on UNUSEDSIGNAL */
+    input logic    [TimeW-1:0] time_i,
+    output logic   [Ports-1:0] write_full_o,
+    output logic   [Ports-1:0] response_full_o,
+
+    // Reads of our port's memory by each source, which hold back that source's later writes.
+    input logic [Ports-1:0] read_arrived_i,
+    input logic [Ports-1:0] read_started_i,
+
+    // Ports that are out of service: their demands are forgotten.
+    input logic [Ports-1:0] down_i,
+
+    // The request of this cycle.
+    input  logic [Ports-1:0]   source_free_i,
+    output logic               valid_o,
+    output class_e             class_o,
+    output logic [PortW-1:0]   source_o,
+    output logic [RankW-1:0]   rank_o,
+    output logic [StampW-1:0]  stamp_o,
+    output logic [IdW-1:0]     id_o,
+    output logic [DemandW-1:0] bytes_o,
+    output logic [BatchW-1:0]  extra_o,     // a write's batch, a response's request blocks
+    output logic               started_o,
+    output logic               oldest_o,    // nothing that competes is before it
+
+    // What the iteration has granted to this target, and whether it was forgotten since.
+    input logic             mark_i,
+    input logic             mark_forgotten_i,
+    input class_e           mark_class_i,
+    input logic [PortW-1:0] mark_source_i,
+    input logic [SizeW-1:0] mark_bytes_i,
+    input logic             mark_last_i,
+    input logic             mark_oldest_i
+);
+
+  localparam int unsigned Channels = 2 * Ports;
+  localparam int unsigned ChannelW = PortW + 1;
+  localparam int unsigned CountW = $clog2(Active + 1);
+  localparam int unsigned SlotW = Active > 1 ? $clog2(Active) : 1;
+  localparam int unsigned PassesMax = Active * Ports;
+  localparam int unsigned PassesW = $clog2(PassesMax + 1);
+
+  if (Ports < 2 || Ports > 2 ** NodeW) begin : gen_ports
+    $error("Ports is %0d: 2 to 512", Ports);
+  end
+  if (Active < 1 || Active > 255) begin : gen_active
+    $error("Active is %0d: 1 to 255", Active);
+  end
+
+  // A channel's number: all writes, then all responses, by source.
+  function automatic logic [ChannelW-1:0] channel(input class_e class_id, input logic [PortW-1:0] source);
+    return ChannelW'(source) + (class_id == ClassResponse ? ChannelW'(Ports) : '0);
+  endfunction
+
+  // Where a demand of a channel is kept.
+  function automatic int unsigned place(input int unsigned ch, input logic [SlotW-1:0] slot);
+    return ch * Active + 32'(slot);
+  endfunction
+
+  function automatic logic [SlotW-1:0] wrap(input logic [SlotW-1:0] head, input logic [CountW-1:0] count);
+    logic [CountW:0] sum;
+    sum = (CountW + 1)'(head) + (CountW + 1)'(count);
+    return SlotW'(sum >= (CountW + 1)'(Active) ? sum - (CountW + 1)'(Active) : sum);
+  endfunction
+
+  logic [Channels-1:0][CountW-1:0] count_q, count_d;
+  logic [Channels-1:0][SlotW-1:0] head_q, head_d;
+  logic [Channels-1:0] started_q, started_d;
+  // Reads of each source that have not been sent on.
+  logic [Ports-1:0][CountW-1:0] reads_q, reads_d;
+  logic [PassesW-1:0] passes_q, passes_d;
+
+  // The demands, by channel and slot.
+  logic [DemandW-1:0] bytes_q[Channels*Active];
+  logic [StampW-1:0] stamp_q[Channels*Active];
+  logic [IdW-1:0] id_q[Channels*Active];
+  logic [BatchW-1:0] extra_q[Channels*Active];
+  // Of a write: how many reads of its pair it still waits for.
+  logic [CountW-1:0] behind_q[Ports*Active];
+
+  // Arrivals by channel.
+  logic [Channels-1:0] arrival;
+  always_comb begin
+    arrival = '0;
+    for (int unsigned s = 0; s < Ports; s++) begin
+      arrival[s] = write_i[s];
+      arrival[Ports+s] = response_i && response_demand_i.peer == NodeW'(s);
+      write_full_o[s] = count_q[s] == CountW'(Active);
+      response_full_o[s] = count_q[Ports+s] == CountW'(Active);
+    end
+  end
+
+  // The competitors.
+  logic [Channels-1:0] competes, eligible;
+  logic [Channels-1:0][RankW-1:0] rank;
+  logic [Channels-1:0][StampW-1:0] stamp;
+  always_comb begin
+    for (int unsigned ch = 0; ch < Channels; ch++) begin
+      competes[ch] = count_q[ch] != 0;
+      if (ch < Ports && behind_q[place(ch % Ports, head_q[ch])] != 0) competes[ch] = 1'b0;
+      eligible[ch] = competes[ch] && source_free_i[ch%Ports];
+      rank[ch] = Fcfs ? '0 : RankW'(bytes_q[place(ch, head_q[ch])]);
+      stamp[ch] = stamp_q[place(ch, head_q[ch])];
+    end
+  end
+
+  logic found;
+  logic [ChannelW-1:0] best;
+  edm_pick #(
+      .Count (Channels),
+      .RankW (RankW),
+      .StampW(StampW)
+  ) u_pick (
+      .valid_i(eligible),
+      .rank_i (rank),
+      .stamp_i(stamp),
+      .valid_o(found),
+      .index_o(best)
+  );
+
+  // First come, first served: after a full queue's worth of grants past the oldest demand, that one
+  // alone may be requested (crates/edm/src/scheduler.rs, "No starvation under FCFS").
+  logic may_request;
+  if (Fcfs) begin : gen_oldest
+    logic any;
+    logic [ChannelW-1:0] oldest;
+    edm_pick #(
+        .Count (Channels),
+        .RankW (RankW),
+        .StampW(StampW)
+    ) u_oldest (
+        .valid_i(competes),
+        .rank_i (rank),
+        .stamp_i(stamp),
+        .valid_o(any),
+        .index_o(oldest)
+    );
+    assign oldest_o = any && oldest == best;
+    assign may_request = oldest_o || passes_q < PassesW'(PassesMax);
+  end else begin : gen_any
+    assign oldest_o = 1'b1;
+    assign may_request = 1'b1;
+  end
+
+  assign valid_o = found && may_request;
+  assign class_o = best >= ChannelW'(Ports) ? ClassResponse : ClassWrite;
+  assign source_o = PortW'(best >= ChannelW'(Ports) ? best - ChannelW'(Ports) : best);
+  assign rank_o = rank[best];
+  assign stamp_o = stamp[best];
+  assign id_o = id_q[place(32'(best), head_q[best])];
+  assign bytes_o = bytes_q[place(32'(best), head_q[best])];
+  assign extra_o = extra_q[place(32'(best), head_q[best])];
+  assign started_o = started_q[best];
+
+  logic [ChannelW-1:0] marked;
+  assign marked = channel(mark_class_i, mark_source_i);
+
+  always_comb begin
+    count_d = count_q;
+    head_d = head_q;
+    started_d = started_q;
+    reads_d = reads_q;
+    passes_d = passes_q;
+    for (int unsigned ch = 0; ch < Channels; ch++) begin
+      if (arrival[ch]) count_d[ch] = count_d[ch] + 1'b1;
+    end
+    if (mark_i && !mark_forgotten_i) begin
+      started_d[marked] = !mark_last_i;
+      if (mark_last_i) begin
+        count_d[marked] = count_d[marked] - 1'b1;
+        head_d[marked] = wrap(head_q[marked], CountW'(1));
+      end
+    end
+    if (mark_i) begin
+      passes_d = mark_oldest_i ? '0 : passes_q < PassesW'(PassesMax) ? passes_q + 1'b1 : passes_q;
+    end
+    for (int unsigned s = 0; s < Ports; s++) begin
+      reads_d[s] = reads_q[s] + CountW'(read_arrived_i[s]) - CountW'(read_started_i[s]);
+    end
+    for (int unsigned ch = 0; ch < Channels; ch++) begin
+      if (down_i[ch%Ports] || down_i[own_i]) begin
+        count_d[ch] = '0;
+        started_d[ch] = 1'b0;
+        reads_d[ch%Ports] = '0;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      count_q <= '0;
+      head_q <= '0;
+      started_q <= '0;
+      reads_q <= '0;
+      passes_q <= '0;
+    end else begin
+      count_q <= count_d;
+      head_q <= head_d;
+      started_q <= started_d;
+      reads_q <= reads_d;
+      passes_q <= passes_d;
+
+      // A demand that is not there is never granted, and a full channel never takes one.
+      assert (!mark_i || mark_forgotten_i || count_q[marked] != 0);
+      for (int unsigned ch = 0; ch < Channels; ch++) begin
+        assert (!arrival[ch] || count_q[ch] != CountW'(Active));
+      end
+    end
+  end
+
+  // The demands need no reset: `count_q` says which of them are.
+  always_ff @(posedge clk_i) begin
+    for (int unsigned s = 0; s < Ports; s++) begin
+      for (int unsigned slot = 0; slot < Active; slot++) begin
+        if (read_started_i[s] && behind_q[s*Active+slot] != 0) begin
+          behind_q[s*Active+slot] <= behind_q[s*Active+slot] - 1'b1;
+        end
+      end
+      if (write_i[s]) begin
+        bytes_q[place(s, wrap(head_q[s], count_q[s]))] <= demand_i[s].bytes;
+        stamp_q[place(s, wrap(head_q[s], count_q[s]))] <= {time_i, PortW'(s)};
+        id_q[place(s, wrap(head_q[s], count_q[s]))] <= demand_i[s].id;
+        extra_q[place(s, wrap(head_q[s], count_q[s]))] <= demand_i[s].extra;
+        behind_q[place(s, wrap(head_q[s], count_q[s]))] <= reads_q[s] - CountW'(read_started_i[s]);
+      end
+      if (arrival[Ports+s]) begin
+        bytes_q[place(Ports + s, wrap(head_q[Ports+s], count_q[Ports+s]))] <= response_demand_i.bytes;
+        stamp_q[place(Ports + s, wrap(head_q[Ports+s], count_q[Ports+s]))] <= {time_i, own_i};
+        id_q[place(Ports + s, wrap(head_q[Ports+s], count_q[Ports+s]))] <= response_demand_i.id;
+        extra_q[place(Ports + s, wrap(head_q[Ports+s], count_q[Ports+s]))] <= response_demand_i.extra;
+      end
+    end
+    if (mark_i && !mark_forgotten_i && !mark_last_i) begin
+      bytes_q[place(32'(marked), head_q[marked])] <=
+          bytes_q[place(32'(marked), head_q[marked])] - DemandW'(mark_bytes_i);
+    end
+  end
+
+endmodule
