@@ -62,6 +62,7 @@ module edm_notification_queue
     input logic             mark_last_i,
     input logic             mark_oldest_i
 );
+  /* verilator no_inline_module */  // one C++ class for all queues
 
   localparam int unsigned Channels = 2 * Ports;
   localparam int unsigned ChannelW = PortW + 1;
@@ -115,6 +116,11 @@ module edm_notification_queue
     for (int unsigned s = 0; s < Ports; s++) begin
       arrival[s] = write_i[s];
       arrival[Ports+s] = response_i && response_demand_i.peer == NodeW'(s);
+    end
+  end
+
+  always_comb begin
+    for (int unsigned s = 0; s < Ports; s++) begin
       write_full_o[s] = count_q[s] == CountW'(Active);
       response_full_o[s] = count_q[Ports+s] == CountW'(Active);
     end

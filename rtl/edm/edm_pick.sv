@@ -19,6 +19,7 @@ module edm_pick #(
     output logic              valid_o,
     output logic [IndexW-1:0] index_o
 );
+  /* verilator no_inline_module */  // one C++ class for all of a size
 
   if (Count < 2) begin : gen_count
     $error("Count is %0d: at least 2", Count);

@@ -88,6 +88,8 @@ impl Gates {
     /// Clears all inputs and all state.
     pub fn reset(&mut self) {
         self.set(RESET, 0, 1, 0);
+        // Verilator sees no edge in the very first evaluation.
+        self.eval();
         self.tick();
         self.set(RESET, 0, 1, 1);
         self.eval();

@@ -2,5 +2,6 @@
 //! cycle.
 
 pub mod gates;
+pub mod line;
 pub mod scheduler;
 pub mod units;

@@ -38,24 +38,28 @@ const ITERATION: u64 = 3;
 /// A compiled scheduler and the configuration that it was compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
-    /// Eight ports as on the testbed: X = 3, chunks of 256 B, SRPT.
-    Eight,
+    /// Four ports with the parameters of the testbed: X = 3, chunks of 256 B, SRPT.
+    Four,
     /// Three ports, X = 1, no look-ahead.
     Three,
-    /// Five ports, X = 2, chunks of 64 B, FCFS.
-    FiveFcfs,
+    /// Four ports, X = 2, chunks of 64 B, FCFS.
+    FourFcfs,
+    /// Eight ports, else like `Four`.
+    #[cfg(feature = "large")]
+    Eight,
 }
 
 impl Variant {
-    /// All of them.
-    pub const ALL: [Variant; 3] = [Variant::Eight, Variant::Three, Variant::FiveFcfs];
+    /// How many there are.
+    pub const COUNT: u64 = 3 + cfg!(feature = "large") as u64;
 
     /// Its ports.
     pub fn ports(self) -> u32 {
         match self {
-            Variant::Eight => 8,
+            Variant::Four | Variant::FourFcfs => 4,
             Variant::Three => 3,
-            Variant::FiveFcfs => 5,
+            #[cfg(feature = "large")]
+            Variant::Eight => 8,
         }
     }
 
@@ -63,29 +67,33 @@ impl Variant {
     pub fn config(self) -> Config {
         let testbed = Config::TESTBED;
         match self {
+            Variant::Four => testbed,
+            #[cfg(feature = "large")]
             Variant::Eight => testbed,
             Variant::Three => Config { active_per_pair: 1, look_ahead_cycles: 0, ..testbed },
-            Variant::FiveFcfs => {
-                Config { active_per_pair: 2, chunk: Bytes::new(64), policy: Policy::Fcfs, ..testbed }
-            }
+            Variant::FourFcfs => Config { active_per_pair: 2, chunk: Bytes::new(64), policy: Policy::Fcfs, ..testbed },
         }
     }
 
     fn functions(self) -> Functions {
         use crate::units::SCHEDULER_PORTS as PORTS;
         match self {
-            Variant::Eight => crate::unit_functions!(
-                PORTS, scheduler8_new, scheduler8_free, scheduler8_eval, scheduler8_port
-            ),
-            Variant::Three => crate::unit_functions!(
-                PORTS, scheduler3_new, scheduler3_free, scheduler3_eval, scheduler3_port
-            ),
-            Variant::FiveFcfs => crate::unit_functions!(
+            Variant::Four => {
+                crate::unit_functions!(PORTS, scheduler4_new, scheduler4_free, scheduler4_eval, scheduler4_port)
+            }
+            #[cfg(feature = "large")]
+            Variant::Eight => {
+                crate::unit_functions!(PORTS, scheduler8_new, scheduler8_free, scheduler8_eval, scheduler8_port)
+            }
+            Variant::Three => {
+                crate::unit_functions!(PORTS, scheduler3_new, scheduler3_free, scheduler3_eval, scheduler3_port)
+            }
+            Variant::FourFcfs => crate::unit_functions!(
                 PORTS,
-                scheduler5_fcfs_new,
-                scheduler5_fcfs_free,
-                scheduler5_fcfs_eval,
-                scheduler5_fcfs_port
+                scheduler4_fcfs_new,
+                scheduler4_fcfs_free,
+                scheduler4_fcfs_eval,
+                scheduler4_fcfs_port
             ),
         }
     }
