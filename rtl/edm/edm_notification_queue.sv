@@ -1,0 +1,293 @@
+// The notification queue of one target port (paper 3.1.2): what all sources have for this target.
+//
+// A channel is a source with a class (write or response), and holds up to `Active` demands in order
+// of arrival. Only the oldest of a channel competes, so data between two ports stay in order. The
+// target requests the best competitor whose source is free: the one with the fewest bytes left, or,
+// with `Fcfs`, the oldest. A write waits for the reads of its pair that came before it.
+//
+// Latency: an arrival competes in the next cycle. `request_o` is combinational. A mark (what was
+// granted) is in effect in the next cycle.
+module edm_notification_queue
+  import edm_pkg::*;
+#(
+    parameter int unsigned Ports = 8,
+    parameter int unsigned Active = ActivePerPair,
+    parameter bit Fcfs = 1'b0,
+    parameter int unsigned TimeW = 32,
+    localparam int unsigned PortW = $clog2(Ports),
+    localparam int unsigned StampW = TimeW + PortW,
+    localparam int unsigned RankW = Fcfs ? 1 : DemandW
+) (
+    input logic clk_i,
+    input logic rst_ni,
+    input logic [PortW-1:0] own_i,
+
+    // Arrivals that have passed all checks: a write of each source, and a request of our own port.
+    input logic    [Ports-1:0] write_i,
+    input demand_t [Ports-1:0] demand_i,
+    input logic                response_i,
+    /* verilator lint_off UNUSEDSIGNAL */  // its class is known
+    input demand_t             response_demand_i,
+    /* verilator lint_on UNUSEDSIGNAL */
+    input logic    [TimeW-1:0] time_i,
+    output logic   [Ports-1:0] write_full_o,
+    output logic   [Ports-1:0] response_full_o,
+
+    // Reads of our port's memory by each source, which hold back that source's later writes.
+    input logic [Ports-1:0] read_arrived_i,
+    input logic [Ports-1:0] read_started_i,
+
+    // Ports that are out of service: their demands are forgotten.
+    input logic [Ports-1:0] down_i,
+
+    // The request of this cycle.
+    input  logic [Ports-1:0]   source_free_i,
+    output logic               valid_o,
+    output class_e             class_o,
+    output logic [PortW-1:0]   source_o,
+    output logic [RankW-1:0]   rank_o,
+    output logic [StampW-1:0]  stamp_o,
+    output logic [IdW-1:0]     id_o,
+    output logic [DemandW-1:0] bytes_o,
+    output logic [BatchW-1:0]  extra_o,     // a write's batch, a response's request blocks
+    output logic               started_o,
+    output logic               oldest_o,    // nothing that competes is before it
+
+    // What the iteration has granted to this target, and whether it was forgotten since.
+    input logic             mark_i,
+    input logic             mark_forgotten_i,
+    input class_e           mark_class_i,
+    input logic [PortW-1:0] mark_source_i,
+    input logic [SizeW-1:0] mark_bytes_i,
+    input logic             mark_last_i,
+    input logic             mark_oldest_i
+);
+  /* verilator no_inline_module */  // one C++ class for all queues
+
+  localparam int unsigned Channels = 2 * Ports;
+  localparam int unsigned ChannelW = PortW + 1;
+  localparam int unsigned CountW = $clog2(Active + 1);
+  localparam int unsigned SlotW = Active > 1 ? $clog2(Active) : 1;
+  localparam int unsigned PassesMax = Active * Ports;
+  localparam int unsigned PassesW = $clog2(PassesMax + 1);
+
+  if (Ports < 2 || Ports > 2 ** NodeW) begin : gen_ports
+    $error("Ports is %0d: 2 to 512", Ports);
+  end
+  if (Active < 1 || Active > 255) begin : gen_active
+    $error("Active is %0d: 1 to 255", Active);
+  end
+
+  // A channel's number: all writes, then all responses, by source.
+  function automatic logic [ChannelW-1:0] channel(input class_e class_id, input logic [PortW-1:0] source);
+    return ChannelW'(source) + (class_id == ClassResponse ? ChannelW'(Ports) : '0);
+  endfunction
+
+  function automatic logic [SlotW-1:0] wrap(input logic [SlotW-1:0] head, input logic [CountW-1:0] count);
+    logic [CountW:0] sum;
+    sum = (CountW + 1)'(head) + (CountW + 1)'(count);
+    return SlotW'(sum >= (CountW + 1)'(Active) ? sum - (CountW + 1)'(Active) : sum);
+  endfunction
+
+  logic [Channels-1:0][CountW-1:0] count_q, count_d;
+  logic [Channels-1:0][SlotW-1:0] head_q, head_d;
+  logic [Channels-1:0] started_q, started_d;
+  // Reads of each source that have not been sent on.
+  logic [Ports-1:0][CountW-1:0] reads_q, reads_d;
+  logic [PassesW-1:0] passes_q, passes_d;
+
+  // The oldest demand of each channel, whether or not it is there.
+  logic [Channels-1:0][DemandW-1:0] head_bytes;
+  logic [Channels-1:0][StampW-1:0] head_stamp;
+  logic [Channels-1:0][IdW-1:0] head_id;
+  logic [Channels-1:0][BatchW-1:0] head_extra;
+  // Whether a write still waits for reads of its pair.
+  logic [Ports-1:0] head_waits;
+
+  // Arrivals by channel.
+  logic [Channels-1:0] arrival;
+  always_comb begin
+    arrival = '0;
+    for (int unsigned s = 0; s < Ports; s++) begin
+      arrival[s] = write_i[s];
+      arrival[Ports+s] = response_i && response_demand_i.peer == NodeW'(s);
+    end
+  end
+
+  always_comb begin
+    for (int unsigned s = 0; s < Ports; s++) begin
+      write_full_o[s] = count_q[s] == CountW'(Active);
+      response_full_o[s] = count_q[Ports+s] == CountW'(Active);
+    end
+  end
+
+  // The competitors.
+  logic [Channels-1:0] competes, eligible;
+  logic [Channels-1:0][RankW-1:0] rank;
+  logic [Channels-1:0][StampW-1:0] stamp;
+  always_comb begin
+    for (int unsigned ch = 0; ch < Channels; ch++) begin
+      competes[ch] = count_q[ch] != 0;
+      if (ch < Ports && head_waits[ch%Ports]) competes[ch] = 1'b0;
+      eligible[ch] = competes[ch] && source_free_i[ch%Ports];
+      rank[ch] = Fcfs ? '0 : RankW'(head_bytes[ch]);
+      stamp[ch] = head_stamp[ch];
+    end
+  end
+
+  logic found;
+  logic [ChannelW-1:0] best;
+  edm_pick #(
+      .Count (Channels),
+      .RankW (RankW),
+      .StampW(StampW)
+  ) u_pick (
+      .valid_i(eligible),
+      .rank_i (rank),
+      .stamp_i(stamp),
+      .valid_o(found),
+      .index_o(best)
+  );
+
+  // First come, first served: after a full queue's worth of grants past the oldest demand, that one
+  // alone may be requested (crates/edm/src/scheduler.rs, "No starvation under FCFS").
+  logic may_request;
+  if (Fcfs) begin : gen_oldest
+    logic any;
+    logic [ChannelW-1:0] oldest;
+    edm_pick #(
+        .Count (Channels),
+        .RankW (RankW),
+        .StampW(StampW)
+    ) u_oldest (
+        .valid_i(competes),
+        .rank_i (rank),
+        .stamp_i(stamp),
+        .valid_o(any),
+        .index_o(oldest)
+    );
+    assign oldest_o = any && oldest == best;
+    assign may_request = oldest_o || passes_q < PassesW'(PassesMax);
+  end else begin : gen_any
+    assign oldest_o = 1'b1;
+    assign may_request = 1'b1;
+  end
+
+  assign valid_o = found && may_request;
+  assign class_o = best >= ChannelW'(Ports) ? ClassResponse : ClassWrite;
+  assign source_o = PortW'(best >= ChannelW'(Ports) ? best - ChannelW'(Ports) : best);
+  assign rank_o = rank[best];
+  assign stamp_o = stamp[best];
+  assign id_o = head_id[best];
+  assign bytes_o = head_bytes[best];
+  assign extra_o = head_extra[best];
+  assign started_o = started_q[best];
+
+  logic [ChannelW-1:0] marked;
+  assign marked = channel(mark_class_i, mark_source_i);
+
+  always_comb begin
+    count_d = count_q;
+    head_d = head_q;
+    started_d = started_q;
+    reads_d = reads_q;
+    passes_d = passes_q;
+    for (int unsigned ch = 0; ch < Channels; ch++) begin
+      if (arrival[ch]) count_d[ch] = count_d[ch] + 1'b1;
+    end
+    if (mark_i && !mark_forgotten_i) begin
+      started_d[marked] = !mark_last_i;
+      if (mark_last_i) begin
+        count_d[marked] = count_d[marked] - 1'b1;
+        head_d[marked] = wrap(head_q[marked], CountW'(1));
+      end
+    end
+    if (mark_i) begin
+      passes_d = mark_oldest_i ? '0 : passes_q < PassesW'(PassesMax) ? passes_q + 1'b1 : passes_q;
+    end
+    for (int unsigned s = 0; s < Ports; s++) begin
+      reads_d[s] = reads_q[s] + CountW'(read_arrived_i[s]) - CountW'(read_started_i[s]);
+    end
+    for (int unsigned ch = 0; ch < Channels; ch++) begin
+      if (down_i[ch%Ports] || down_i[own_i]) begin
+        count_d[ch] = '0;
+        started_d[ch] = 1'b0;
+        reads_d[ch%Ports] = '0;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      count_q <= '0;
+      head_q <= '0;
+      started_q <= '0;
+      reads_q <= '0;
+      passes_q <= '0;
+    end else begin
+      count_q <= count_d;
+      head_q <= head_d;
+      started_q <= started_d;
+      reads_q <= reads_d;
+      passes_q <= passes_d;
+
+      // A demand that is not there is never granted, and a full channel never takes one.
+      assert (!mark_i || mark_forgotten_i || count_q[marked] != 0);
+      for (int unsigned ch = 0; ch < Channels; ch++) begin
+        assert (!arrival[ch] || count_q[ch] != CountW'(Active));
+      end
+    end
+  end
+
+  // The demands themselves, a few words a channel. They need no reset: `count_q` says which are there.
+  for (genvar ch = 0; ch < Channels; ch++) begin : gen_channel
+    logic [DemandW-1:0] bytes_q[Active];
+    logic [StampW-1:0] stamp_q[Active];
+    logic [IdW-1:0] id_q[Active];
+    logic [BatchW-1:0] extra_q[Active];
+    /* verilator lint_off UNUSEDSIGNAL */  // class and peer have chosen the channel
+    demand_t demand;
+    /* verilator lint_on UNUSEDSIGNAL */
+    logic [SlotW-1:0] slot;
+    logic charge;
+
+    assign demand = ch < Ports ? demand_i[ch%Ports] : response_demand_i;
+    assign slot = wrap(head_q[ch], count_q[ch]);
+    assign charge = mark_i && !mark_forgotten_i && !mark_last_i && marked == ChannelW'(ch);
+    assign head_bytes[ch] = bytes_q[head_q[ch]];
+    assign head_stamp[ch] = stamp_q[head_q[ch]];
+    assign head_id[ch] = id_q[head_q[ch]];
+    assign head_extra[ch] = extra_q[head_q[ch]];
+
+    always_ff @(posedge clk_i) begin
+      if (arrival[ch]) begin
+        bytes_q[slot] <= demand.bytes;
+        stamp_q[slot] <= {time_i, ch < Ports ? PortW'(ch) : own_i};
+        id_q[slot] <= demand.id;
+        extra_q[slot] <= demand.extra;
+      end
+      if (charge) bytes_q[head_q[ch]] <= bytes_q[head_q[ch]] - DemandW'(mark_bytes_i);
+    end
+  end
+
+  // Of each write, how many reads of its pair it still waits for.
+  for (genvar s = 0; s < Ports; s++) begin : gen_behind
+    logic [Active-1:0][CountW-1:0] behind_q, behind_d;
+
+    assign head_waits[s] = behind_q[head_q[s]] != 0;
+
+    always_comb begin
+      behind_d = behind_q;
+      for (int unsigned slot = 0; slot < Active; slot++) begin
+        if (read_started_i[s] && behind_q[slot] != 0) behind_d[slot] = behind_q[slot] - 1'b1;
+      end
+      if (arrival[s]) behind_d[wrap(head_q[s], count_q[s])] = reads_q[s] - CountW'(read_started_i[s]);
+    end
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) behind_q <= '0;
+      else behind_q <= behind_d;
+    end
+  end
+
+endmodule

@@ -1,0 +1,60 @@
+// Returns the best of several candidates: the valid one with the least key.
+//
+// A tree of comparators, so its depth grows with the logarithm of `Count`. The paper keeps a sorted
+// list instead (3.1.2) and takes its first eligible entry; both choose the same candidate. The tree
+// takes any number of insertions a cycle, the list one. Latency: none, combinational.
+//
+// The key is a rank, then a stamp. Stamps wrap: the older of two is the one behind by less than half
+// their range.
+module edm_pick #(
+    parameter int unsigned Count = 8,
+    parameter int unsigned RankW = 32,
+    parameter int unsigned StampW = 32,
+    localparam int unsigned IndexW = $clog2(Count)
+) (
+    input  logic [Count-1:0]             valid_i,
+    input  logic [Count-1:0][RankW-1:0]  rank_i,
+    input  logic [Count-1:0][StampW-1:0] stamp_i,
+
+    output logic              valid_o,
+    output logic [IndexW-1:0] index_o
+);
+  /* verilator no_inline_module */  // one C++ class for all of a size
+
+  if (Count < 2) begin : gen_count
+    $error("Count is %0d: at least 2", Count);
+  end
+
+  function automatic logic precedes(
+      input logic [RankW-1:0] rank_a, input logic [StampW-1:0] stamp_a,
+      input logic [RankW-1:0] rank_b, input logic [StampW-1:0] stamp_b);
+    logic [StampW-1:0] behind;
+    behind = stamp_a - stamp_b;
+    return rank_a < rank_b || (rank_a == rank_b && behind[StampW-1]);
+  endfunction
+
+  always_comb begin : tree
+    logic [Count-1:0] valid;
+    logic [Count-1:0][RankW-1:0] rank;
+    logic [Count-1:0][StampW-1:0] stamp;
+    logic [Count-1:0][IndexW-1:0] index;
+    valid = valid_i;
+    rank = rank_i;
+    stamp = stamp_i;
+    for (int unsigned i = 0; i < Count; i++) index[i] = IndexW'(i);
+    for (int unsigned step = 1; step < Count; step *= 2) begin
+      for (int unsigned i = 0; i + step < Count; i += 2 * step) begin
+        if (!valid[i] ||
+            (valid[i+step] && precedes(rank[i+step], stamp[i+step], rank[i], stamp[i]))) begin
+          valid[i] = valid[i+step];
+          rank[i] = rank[i+step];
+          stamp[i] = stamp[i+step];
+          index[i] = index[i+step];
+        end
+      end
+    end
+    valid_o = valid[0];
+    index_o = index[0];
+  end
+
+endmodule

@@ -1,0 +1,415 @@
+// The matching scheduler of the switch: priority PIM over one notification queue a target port
+// (paper 3.1.1 and 3.1.2).
+//
+// Latency in cycles:
+//   insert     2   `demand_i` to the notification queue: check, then store
+//   iteration  3   request, accept, mark; then `grant_o` is valid for one cycle
+// An iteration begins in the cycle in which some free target can request a free source. One that
+// would request nothing does not begin.
+//
+//   request    every free target requests the free source of its best demand
+//   accept     every source takes the best of its requests
+//   mark       both ports are marked busy, and the demand is charged
+//
+// A slot of a full channel is free when the mark is done. A demand that comes in the three cycles
+// before is refused, and counted.
+module edm_scheduler
+  import edm_pkg::*;
+#(
+    parameter int unsigned Ports = 8,
+    parameter int unsigned Active = ActivePerPair,
+    parameter int unsigned Chunk = ChunkBytes,
+    parameter bit Fcfs = 1'b0,
+    parameter int unsigned LookAhead = 3,
+    parameter int unsigned BlockCycles = 1,
+    parameter int unsigned TimeW = 32,
+    parameter int unsigned TimerW = 24,
+    localparam int unsigned PortW = $clog2(Ports)
+) (
+    input logic clk_i,
+    input logic rst_ni,
+
+    // Demands, at most one a port and cycle; the answer comes two cycles later.
+    input  logic     [Ports-1:0] demand_valid_i,
+    input  demand_t  [Ports-1:0] demand_i,
+    output refused_e [Ports-1:0] refused_o,
+
+    // Blocks that a port has put on its uplink besides chunks: /N/, RREQ, RMWREQ.
+    input logic [Ports-1:0]      uplink_valid_i,
+    input logic [Ports-1:0][3:0] uplink_blocks_i,
+
+    // Ports whose link is dead: a pulse is enough.
+    input logic [Ports-1:0] down_i,
+
+    // Grants, by source port.
+    output logic   [Ports-1:0] grant_valid_o,
+    output grant_t [Ports-1:0] grant_o,
+
+    // Demands refused so far.
+    output logic [31:0] refused_count_o
+);
+
+  localparam int unsigned StampW = TimeW + PortW;
+  localparam int unsigned RankW = Fcfs ? 1 : DemandW;
+  localparam int unsigned IterationCycles = 3;
+
+  if (Ports < 2 || Ports > 2 ** NodeW) begin : gen_ports
+    $error("Ports is %0d: 2 to 512", Ports);
+  end
+  if (Chunk < 1 || Chunk > 65535) begin : gen_chunk
+    $error("Chunk is %0d: 1 to 65535 bytes", Chunk);
+  end
+
+  typedef enum logic [1:0] {
+    Request,
+    Accept,
+    Mark
+  } phase_e;
+
+  // A target's request.
+  typedef struct packed {
+    logic valid;
+    class_e class_id;
+    logic [PortW-1:0] source;
+    logic [RankW-1:0] rank;
+    logic [StampW-1:0] stamp;
+    logic [IdW-1:0] id;
+    logic [DemandW-1:0] bytes;
+    logic [BatchW-1:0] extra;
+    logic started;
+    logic oldest;
+  } request_t;
+
+  // What a target is granted.
+  typedef struct packed {
+    logic valid;
+    class_e class_id;
+    logic [PortW-1:0] source;
+    logic [IdW-1:0] id;
+    logic [SizeW-1:0] bytes;
+    logic first;
+    logic last;
+    logic oldest;
+    logic [BlocksW-1:0] blocks;
+    logic [2:0] grant_blocks;
+  } granted_t;
+
+  // --- Insert, first cycle: hold. Second cycle: check, and store in the queue. ---
+
+  logic [Ports-1:0] demand_valid_q;
+  demand_t [Ports-1:0] demand_q;
+  logic [Ports-1:0] uplink_valid_q;
+  logic [Ports-1:0][3:0] uplink_blocks_q;
+  logic [Ports-1:0] down_q;
+  logic [Ports-1:0] disabled_q, disabled_d;
+  logic [TimeW-1:0] time_q, time_d;
+  refused_e [Ports-1:0] refused_q, refused_d;
+  logic [31:0] refused_count_q, refused_count_d;
+
+  logic [Ports-1:0][Ports-1:0] write_full, response_full;  // by target, then source
+  logic [Ports-1:0] taken;
+  logic [Ports-1:0][PortW-1:0] peer;
+
+  always_comb begin
+    for (int unsigned p = 0; p < Ports; p++) begin
+      peer[p] = PortW'(demand_q[p].peer);
+      refused_d[p] = RefusedNot;
+      if (32'(demand_q[p].peer) >= Ports || demand_q[p].peer == NodeW'(p)) begin
+        refused_d[p] = RefusedNoPort;
+      end else if (demand_q[p].bytes == 0) begin
+        refused_d[p] = RefusedEmpty;
+      end else if (disabled_d[p] || disabled_d[peer[p]]) begin
+        refused_d[p] = RefusedDisabled;
+      end else if (demand_q[p].class_id == ClassResponse ?
+                   response_full[p][peer[p]] : write_full[peer[p]][p]) begin
+        refused_d[p] = RefusedPairFull;
+      end
+      if (!demand_valid_q[p]) refused_d[p] = RefusedNot;
+      taken[p] = demand_valid_q[p] && refused_d[p] == RefusedNot;
+    end
+  end
+
+  always_comb begin
+    disabled_d = disabled_q | down_q;
+    // Only the order of arrivals counts.
+    time_d = |taken ? time_q + 1'b1 : time_q;
+    refused_count_d = refused_count_q;
+    for (int unsigned p = 0; p < Ports; p++) begin
+      if (refused_d[p] != RefusedNot && refused_count_d != '1) refused_count_d += 1;
+    end
+  end
+
+  assign refused_o = refused_q;
+  assign refused_count_o = refused_count_q;
+
+  // --- Request: one queue a target. ---
+
+  phase_e phase_q, phase_d;
+  request_t [Ports-1:0] queue_request;
+  request_t [Ports-1:0] request_q, request_d;
+  granted_t [Ports-1:0] granted_q, granted_d;
+  logic [Ports-1:0] source_free, target_free;
+  logic mark;
+
+  assign mark = phase_q == Mark;
+
+  // A read is sent on with the first grant of its response.
+  logic [Ports-1:0][Ports-1:0] read_arrived, read_started;  // by memory node, then reader
+  // A port that fails during the iteration takes its demands with it.
+  logic [Ports-1:0] forgotten;
+  always_comb begin
+    read_arrived = '0;
+    read_started = '0;
+    for (int unsigned p = 0; p < Ports; p++) begin
+      if (taken[p] && demand_q[p].class_id == ClassResponse) read_arrived[peer[p]][p] = 1'b1;
+      forgotten[p] = disabled_q[p] || disabled_q[granted_q[p].source];
+      if (mark && granted_q[p].valid && !forgotten[p] && granted_q[p].first &&
+          granted_q[p].class_id == ClassResponse) begin
+        read_started[granted_q[p].source][p] = 1'b1;
+      end
+    end
+  end
+
+  for (genvar t = 0; t < Ports; t++) begin : gen_queue
+    logic [Ports-1:0] write;
+    always_comb begin
+      for (int unsigned s = 0; s < Ports; s++) begin
+        write[s] = taken[s] && demand_q[s].class_id == ClassWrite && peer[s] == PortW'(t);
+      end
+    end
+
+    logic valid;
+    edm_notification_queue #(
+        .Ports (Ports),
+        .Active(Active),
+        .Fcfs  (Fcfs),
+        .TimeW (TimeW)
+    ) u_queue (
+        .clk_i,
+        .rst_ni,
+        .own_i            (PortW'(t)),
+        .write_i          (write),
+        .demand_i         (demand_q),
+        .response_i       (taken[t] && demand_q[t].class_id == ClassResponse),
+        .response_demand_i(demand_q[t]),
+        .time_i           (time_q),
+        .write_full_o     (write_full[t]),
+        .response_full_o  (response_full[t]),
+        .read_arrived_i   (read_arrived[t]),
+        .read_started_i   (read_started[t]),
+        .down_i           (down_q),
+        .source_free_i    (source_free),
+        .valid_o          (valid),
+        .class_o          (queue_request[t].class_id),
+        .source_o         (queue_request[t].source),
+        .rank_o           (queue_request[t].rank),
+        .stamp_o          (queue_request[t].stamp),
+        .id_o             (queue_request[t].id),
+        .bytes_o          (queue_request[t].bytes),
+        .extra_o          (queue_request[t].extra),
+        .started_o        (queue_request[t].started),
+        .oldest_o         (queue_request[t].oldest),
+        .mark_i           (mark && granted_q[t].valid),
+        .mark_forgotten_i (forgotten[t]),
+        .mark_class_i     (granted_q[t].class_id),
+        .mark_source_i    (granted_q[t].source),
+        .mark_bytes_i     (granted_q[t].bytes),
+        .mark_last_i      (granted_q[t].last),
+        .mark_oldest_i    (granted_q[t].oldest)
+    );
+    assign queue_request[t].valid = valid && target_free[t];
+  end
+
+  // --- Accept: every source takes the best of its requests. ---
+
+  logic [Ports-1:0] accepted;
+  logic [Ports-1:0][PortW-1:0] accepted_target, order;
+  logic [Ports-1:0] accepted_q, accepted_d;
+  logic [Ports-1:0][PortW-1:0] accepted_target_q, accepted_target_d;
+  logic [Ports-1:0][PortW-1:0] order_q, order_d;
+
+  logic [Ports-1:0][RankW-1:0] request_rank;
+  logic [Ports-1:0][StampW-1:0] request_stamp;
+  always_comb begin
+    for (int unsigned t = 0; t < Ports; t++) begin
+      request_rank[t] = request_q[t].rank;
+      request_stamp[t] = request_q[t].stamp;
+    end
+  end
+
+  for (genvar s = 0; s < Ports; s++) begin : gen_accept
+    logic [Ports-1:0] asks;
+    always_comb begin
+      order[s] = '0;
+      for (int t = int'(Ports) - 1; t >= 0; t--) begin
+        asks[t] = request_q[t].valid && request_q[t].source == PortW'(s);
+        if (asks[t]) order[s] = PortW'(t);
+      end
+    end
+    edm_pick #(
+        .Count (Ports),
+        .RankW (RankW),
+        .StampW(StampW)
+    ) u_pick (
+        .valid_i(asks),
+        .rank_i (request_rank),
+        .stamp_i(request_stamp),
+        .valid_o(accepted[s]),
+        .index_o(accepted_target[s])
+    );
+  end
+
+  /* verilator lint_off UNUSEDSIGNAL */  // rank and stamp have done their work
+  function automatic granted_t grant_of(input request_t request);
+    /* verilator lint_on UNUSEDSIGNAL */
+    granted_t made;
+    made.valid = request.valid;
+    made.class_id = request.class_id;
+    made.source = request.source;
+    made.id = request.id;
+    made.first = !request.started;
+    made.oldest = request.oldest;
+    made.last = request.bytes <= DemandW'(Chunk);
+    made.bytes = made.last ? SizeW'(request.bytes) : SizeW'(Chunk);
+    made.blocks = chunk_blocks(request.class_id, made.bytes,
+                               request.class_id == ClassWrite ? request.extra : '0);
+    made.grant_blocks = made.first && request.class_id == ClassResponse ? 3'(request.extra) : 3'd1;
+    return made;
+  endfunction
+
+  always_comb begin
+    phase_d = phase_q;
+    request_d = request_q;
+    granted_d = granted_q;
+    accepted_d = accepted_q;
+    accepted_target_d = accepted_target_q;
+    order_d = order_q;
+    unique case (phase_q)
+      Request: begin
+        request_d = queue_request;
+        for (int unsigned t = 0; t < Ports; t++) begin
+          if (queue_request[t].valid) phase_d = Accept;
+        end
+      end
+      Accept: begin
+        phase_d = Mark;
+        accepted_d = accepted;
+        accepted_target_d = accepted_target;
+        order_d = order;
+        for (int unsigned t = 0; t < Ports; t++) begin
+          granted_d[t] = grant_of(request_q[t]);
+          if (accepted_target[request_q[t].source] != PortW'(t)) granted_d[t].valid = 1'b0;
+        end
+      end
+      default: phase_d = Request;
+    endcase
+  end
+
+  // --- Mark: the timers, the queues (above) and the outputs. ---
+
+  logic [Ports-1:0] target_granted;
+  logic [Ports-1:0][PortW-1:0] target_source;
+  logic [Ports-1:0][BlocksW-1:0] target_blocks;
+  logic [Ports-1:0][2:0] target_grant_blocks;
+  logic [Ports-1:0] grant_valid_q, grant_valid_d;
+  grant_t [Ports-1:0] grant_q, grant_d;
+
+  always_comb begin
+    for (int unsigned t = 0; t < Ports; t++) begin
+      target_granted[t] = granted_q[t].valid;
+      target_source[t] = granted_q[t].source;
+      target_blocks[t] = granted_q[t].blocks;
+      target_grant_blocks[t] = granted_q[t].grant_blocks;
+    end
+    grant_d = grant_q;
+    grant_valid_d = mark ? accepted_q : '0;
+    for (int unsigned s = 0; s < Ports; s++) begin
+      if (mark) begin
+        grant_d[s].class_id = granted_q[accepted_target_q[s]].class_id;
+        grant_d[s].target = NodeW'(accepted_target_q[s]);
+        grant_d[s].id = granted_q[accepted_target_q[s]].id;
+        grant_d[s].bytes = granted_q[accepted_target_q[s]].bytes;
+        grant_d[s].first = granted_q[accepted_target_q[s]].first;
+        grant_d[s].last = granted_q[accepted_target_q[s]].last;
+      end
+    end
+  end
+
+  edm_port_timers #(
+      .Ports      (Ports),
+      .TimerW     (TimerW),
+      .BlockCycles(BlockCycles),
+      .FreeWithin (IterationCycles + LookAhead)
+  ) u_timers (
+      .clk_i,
+      .rst_ni,
+      .source_free_o        (source_free),
+      .target_free_o        (target_free),
+      .uplink_i             (uplink_valid_q),
+      .uplink_blocks_i      (uplink_blocks_q),
+      .begin_i              (phase_q != Request || phase_d == Accept),
+      .mark_i               (mark),
+      .source_granted_i     (accepted_q),
+      .source_target_i      (accepted_target_q),
+      .source_order_i       (order_q),
+      .target_granted_i     (target_granted),
+      .target_source_i      (target_source),
+      .target_blocks_i      (target_blocks),
+      .target_grant_blocks_i(target_grant_blocks)
+  );
+
+  assign grant_valid_o = grant_valid_q;
+  assign grant_o = grant_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      demand_valid_q <= '0;
+      demand_q <= '0;
+      uplink_valid_q <= '0;
+      uplink_blocks_q <= '0;
+      down_q <= '0;
+      disabled_q <= '0;
+      time_q <= '0;
+      refused_q <= '0;
+      refused_count_q <= '0;
+      phase_q <= Request;
+      request_q <= '0;
+      granted_q <= '0;
+      accepted_q <= '0;
+      accepted_target_q <= '0;
+      order_q <= '0;
+      grant_valid_q <= '0;
+      grant_q <= '0;
+    end else begin
+      demand_valid_q <= demand_valid_i;
+      demand_q <= demand_i;
+      uplink_valid_q <= uplink_valid_i;
+      uplink_blocks_q <= uplink_blocks_i;
+      down_q <= down_i;
+      disabled_q <= disabled_d;
+      time_q <= time_d;
+      refused_q <= refused_d;
+      refused_count_q <= refused_count_d;
+      phase_q <= phase_d;
+      request_q <= request_d;
+      granted_q <= granted_d;
+      accepted_q <= accepted_d;
+      accepted_target_q <= accepted_target_d;
+      order_q <= order_d;
+      grant_valid_q <= grant_valid_d;
+      grant_q <= grant_d;
+
+      // One circuit a port: what a source has accepted, its target has been granted, and no two
+      // targets are granted one source.
+      if (mark) begin
+        for (int unsigned t = 0; t < Ports; t++) begin
+          if (granted_q[t].valid) begin
+            assert (accepted_q[granted_q[t].source]);
+            assert (accepted_target_q[granted_q[t].source] == PortW'(t));
+          end
+        end
+      end
+    end
+  end
+
+endmodule

@@ -1,0 +1,170 @@
+//! A module of the gates as Verilator compiles it: ports to set and to read, and a clock.
+//!
+//! All `unsafe` of the harness is here: calls of the C functions that build.rs writes, and access to
+//! the storage of a port, which lives as long as the module.
+
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+
+unsafe extern "C" {
+    fn gates_failures() -> u64;
+}
+
+/// The C functions of one unit.
+pub struct Functions {
+    new: unsafe extern "C" fn() -> *mut c_void,
+    free: unsafe extern "C" fn(*mut c_void),
+    eval: unsafe extern "C" fn(*mut c_void),
+    port: unsafe extern "C" fn(*mut c_void, u32, *mut u32) -> *mut c_void,
+    ports: usize,
+}
+
+/// Declares the functions of a unit and returns them.
+#[macro_export]
+macro_rules! unit_functions {
+    ($ports:expr, $new:ident, $free:ident, $eval:ident, $port:ident) => {{
+        unsafe extern "C" {
+            fn $new() -> *mut std::ffi::c_void;
+            fn $free(gates: *mut std::ffi::c_void);
+            fn $eval(gates: *mut std::ffi::c_void);
+            fn $port(gates: *mut std::ffi::c_void, port: u32, size: *mut u32) -> *mut std::ffi::c_void;
+        }
+        $crate::gates::Functions::new($new, $free, $eval, $port, $ports.len())
+    }};
+}
+
+impl Functions {
+    /// The functions of a unit with this many ports.
+    #[doc(hidden)]
+    pub const fn new(
+        new: unsafe extern "C" fn() -> *mut c_void,
+        free: unsafe extern "C" fn(*mut c_void),
+        eval: unsafe extern "C" fn(*mut c_void),
+        port: unsafe extern "C" fn(*mut c_void, u32, *mut u32) -> *mut c_void,
+        ports: usize,
+    ) -> Functions {
+        Functions { new, free, eval, port, ports }
+    }
+}
+
+/// Where a port is stored.
+#[derive(Clone, Copy)]
+struct Storage {
+    bytes: *mut u8,
+    size: usize,
+}
+
+/// A module of the gates. Ports 0 and 1 are its clock and its reset (active low).
+pub struct Gates {
+    functions: Functions,
+    handle: *mut c_void,
+    ports: Vec<Storage>,
+    cycles: u64,
+}
+
+const CLOCK: usize = 0;
+const RESET: usize = 1;
+
+impl Gates {
+    /// A module in reset state.
+    pub fn new(functions: Functions) -> Gates {
+        // SAFETY: the functions are those of one unit, by `unit_functions`.
+        let handle = unsafe { (functions.new)() };
+        let ports = (0..functions.ports as u32)
+            .map(|port| {
+                let mut size = 0;
+                // SAFETY: as above; the storage lives until `free`.
+                let bytes = unsafe { (functions.port)(handle, port, &mut size) };
+                assert!(!bytes.is_null(), "port {port} is not in the unit's list");
+                Storage { bytes: bytes.cast(), size: size as usize }
+            })
+            .collect();
+        let mut gates = Gates { functions, handle, ports, cycles: 0 };
+        gates.reset();
+        gates
+    }
+
+    /// Clears all inputs and all state.
+    pub fn reset(&mut self) {
+        self.set(RESET, 0, 1, 0);
+        // Verilator sees no edge in the very first evaluation.
+        self.eval();
+        self.tick();
+        self.set(RESET, 0, 1, 1);
+        self.eval();
+    }
+
+    /// Cycles so far, resets included.
+    pub fn cycles(&self) -> u64 {
+        self.cycles
+    }
+
+    /// Sets `width` bits (at most 64) of an input from bit `low` on.
+    pub fn set(&mut self, port: usize, low: usize, width: usize, value: u64) {
+        let storage = self.storage_mut(port);
+        debug_assert!(width <= 64 && (width == 64 || value >> width == 0), "{width} bits hold {value:#x}");
+        let (first, shift) = (low / 8, low % 8);
+        let end = (low + width).div_ceil(8).min(storage.len());
+        let mask = (u128::MAX >> (128 - width)) << shift;
+        let mut window = [0; 16];
+        window[..end - first].copy_from_slice(&storage[first..end]);
+        let word = u128::from_le_bytes(window) & !mask | u128::from(value) << shift;
+        storage[first..end].copy_from_slice(&word.to_le_bytes()[..end - first]);
+    }
+
+    /// Clears an input.
+    pub fn clear(&mut self, port: usize) {
+        self.storage_mut(port).fill(0);
+    }
+
+    /// Reads `width` bits (at most 64) of a port from bit `low` on.
+    pub fn get(&self, port: usize, low: usize, width: usize) -> u64 {
+        let storage = self.storage(port);
+        let (first, shift) = (low / 8, low % 8);
+        let end = (low + width).div_ceil(8).min(storage.len());
+        let mut window = [0; 16];
+        window[..end - first].copy_from_slice(&storage[first..end]);
+        (u128::from_le_bytes(window) >> shift & (u128::MAX >> (128 - width))) as u64
+    }
+
+    /// Computes outputs that depend on inputs of this cycle.
+    pub fn eval(&mut self) {
+        // SAFETY: the handle is that of `new`, and not freed before `drop`.
+        unsafe { (self.functions.eval)(self.handle) };
+    }
+
+    /// One cycle: the registers take their next values.
+    pub fn tick(&mut self) {
+        self.cycles += 1;
+        self.set(CLOCK, 0, 1, 1);
+        self.eval();
+        self.set(CLOCK, 0, 1, 0);
+        self.eval();
+    }
+
+    /// How many assertions of this thread's gates have failed since the last call.
+    pub fn failures() -> u64 {
+        // SAFETY: it reads and clears a counter of this thread.
+        unsafe { gates_failures() }
+    }
+
+    fn storage(&self, port: usize) -> &[u8] {
+        let Storage { bytes, size } = self.ports[port];
+        // SAFETY: the storage of a port, of that size, borrowed with `self`.
+        unsafe { std::slice::from_raw_parts(bytes, size) }
+    }
+
+    fn storage_mut(&mut self, port: usize) -> &mut [u8] {
+        let Storage { bytes, size } = self.ports[port];
+        // SAFETY: as above; `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(bytes, size) }
+    }
+}
+
+impl Drop for Gates {
+    fn drop(&mut self) {
+        // SAFETY: nothing uses the handle after this.
+        unsafe { (self.functions.free)(self.handle) };
+    }
+}

@@ -1,0 +1,7 @@
+//! Drives the gates of `rtl/edm` and the programs of `crates/edm` with the same inputs, cycle by
+//! cycle.
+
+pub mod gates;
+pub mod line;
+pub mod scheduler;
+pub mod units;

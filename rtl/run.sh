@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Checks the gates: lint, then the lock step with crates/edm. `run.sh small` is what CI can do in two minutes;
+# `run.sh all` plays ten million cycles of each file of tests, and compiles the larger scheduler too.
+set -euo pipefail
+cd "$(dirname "$0")"
+steps=${1:-all}
+
+lint() {
+  verilator --lint-only -Wall --assert "$@" --top-module "$top" edm/edm_pkg.sv $(ls edm/*.sv | grep -v edm_pkg)
+}
+
+# refuses PARAMETER: a parameter out of range must not pass.
+refuses() {
+  if lint "$@" >/dev/null 2>&1; then
+    echo "rtl: $top takes $*, which is out of range" >&2
+    exit 1
+  fi
+}
+
+for top in edm_scheduler edm_multiplexer edm_demultiplexer; do
+  lint
+done
+top=edm_scheduler
+lint -GPorts=20 -GActive=4
+refuses -GPorts=1
+refuses -GChunk=0
+top=edm_multiplexer refuses "-GPolicy=2'd3"
+top=edm_demultiplexer refuses -GFrameMax=9
+echo "rtl: lint is clean, and parameters out of range are refused"
+
+case $steps in
+  small) cargo test --locked --quiet --manifest-path harness/Cargo.toml -- --nocapture ;;
+  all)
+    RTL_CYCLES=${RTL_CYCLES:-10000000} cargo test --locked --quiet --manifest-path harness/Cargo.toml \
+      --features large -- --nocapture
+    ;;
+  *)
+    echo "rtl: STEPS is $steps: small or all" >&2
+    exit 2
+    ;;
+esac
