@@ -3,7 +3,7 @@
 use crate::arguments::TimelineArguments;
 use crate::failure::{Failure, print};
 use crate::output::write;
-use crate::results::Run;
+use campaign::results::Run;
 use campaign::timeline::{slowest, these};
 use report::timeline;
 
