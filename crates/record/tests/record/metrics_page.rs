@@ -1,22 +1,13 @@
 //! Tests that docs/reference/metrics.md agrees with the declarations.
 
+use crate::support::agrees_with_reference;
 use record::metric;
 use std::fs;
 use std::path::Path;
 
 #[test]
 fn the_reference_has_every_metric() {
-    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/metrics.md");
-    let page = metric::page();
-    if std::env::var_os("BLESS").is_some() {
-        fs::write(&place, &page).expect("a page can be written");
-    }
-    let there = fs::read_to_string(&place).unwrap_or_default();
-    let stale = page.lines().find(|line| !there.lines().any(|other| other == *line));
-    assert!(
-        there == page,
-        "docs/reference/metrics.md is stale, as in {stale:?}: BLESS=1 cargo test -p record --test record metrics_page"
-    );
+    agrees_with_reference("metrics.md", &metric::page(), "metrics_page");
 }
 
 /// Hand-written pages name metrics too.

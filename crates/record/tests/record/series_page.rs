@@ -1,26 +1,14 @@
 //! Tests that docs/reference/series.md agrees with the declarations, and that samples come back as
 //! they were written.
 
-use crate::support::{Memory, provenance};
+use crate::support::{Memory, agrees_with_reference, provenance};
 use base::Time;
 use proptest::prelude::*;
 use record::{ParquetWriter, Place, Series, SeriesPlace, SeriesRow, read_series};
-use std::fs;
-use std::path::Path;
 
 #[test]
 fn the_reference_has_every_series() {
-    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/series.md");
-    let page = record::series_page();
-    if std::env::var_os("BLESS").is_some() {
-        fs::write(&place, &page).expect("a page can be written");
-    }
-    let there = fs::read_to_string(&place).unwrap_or_default();
-    let stale = page.lines().find(|line| !there.lines().any(|other| other == *line));
-    assert!(
-        there == page,
-        "docs/reference/series.md is stale, as in {stale:?}: BLESS=1 cargo test -p record --test record series_page"
-    );
+    agrees_with_reference("series.md", &record::series_page(), "series_page");
 }
 
 fn any_sample() -> impl Strategy<Value = SeriesRow> {

@@ -4,7 +4,9 @@ use base::{Bytes, NodeId, Operation, RequestId, Span, Time};
 use proptest::prelude::*;
 use record::{Entry, Outcome, ParquetWriter, Parts, Place, Provenance, Row, Sink, SpanKind, SpanRow, Spans};
 use record::{RunFacts, RunIdentity, Summarizer, Summary, part_name, read_parts};
+use std::fs;
 use std::io;
+use std::path::Path;
 
 /// Builds a finished, measured 64 B read that was intended at `intended` and spent its whole
 /// latency in the switch queue.
@@ -177,4 +179,18 @@ pub fn dataset(rows: &[Row], rows_per_part: usize) -> Memory {
     rows.iter().for_each(|row| writer.row(row).unwrap());
     writer.finish().unwrap();
     writer.into_parts()
+}
+
+/// A page of docs/reference must be what the declarations give; `BLESS=1` writes it.
+pub fn agrees_with_reference(name: &str, page: &str, test: &str) {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(name);
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&place, page).expect("a page can be written");
+    }
+    let there = fs::read_to_string(&place).unwrap_or_default();
+    let stale = page.lines().find(|line| !there.lines().any(|other| other == *line));
+    assert!(
+        there == page,
+        "docs/reference/{name} is stale, as in {stale:?}: BLESS=1 cargo test -p record --test record {test}"
+    );
 }
