@@ -20,11 +20,14 @@ PROGRAM = "target/release/rackweave"
 # Commands that serve until they are ended, need a measurement of the reader's, or take hours.
 NOT_RUN = re.compile(r"rackweave (target|disk|attack|fit)\b|target.toml|--scale paper")
 
+# Programs of these languages have tests of their own: what they print is no output of a command.
+FOREIGN = ("```python", "```sql")
+
 
 def parts(text):
     """Yields ("command" | "shown" | "metric" | "file", line number, what) in their order."""
     lines = text.split("\n")
-    index, name = 0, None
+    index, name, foreign = 0, None, False
     while index < len(lines):
         line = lines[index]
         name = (re.findall(r"Save this as `([^`]+)`", line) or [name])[0]
@@ -33,9 +36,10 @@ def parts(text):
             index = start
             while not lines[index].startswith("```"):
                 index += 1
-            if line == "```text":
+            if line == "```text" and not foreign:
                 yield "shown", start, lines[start:index]
-            elif line == "```toml" and name:
+            foreign = line in FOREIGN
+            if line == "```toml" and name:
                 yield "file", start, (name, "\n".join(lines[start:index]))
                 name = None
         elif row := re.match(r"\| `(\w+)` \| ([\d.,]+) \|", line):
