@@ -20,6 +20,8 @@ fi
 
 wheels="$PWD/target/wheels"
 rm -rf "$wheels"
+export TLS=${TLS:-}
+[ -n "${PROFILE:-}" ] || PATH="$PWD/tools/for-wheel:$PATH"
 (cd python && "../$readers/bin/maturin" build --quiet --locked --profile "${PROFILE:-dev}" --out "$wheels")
 
 # A fresh environment with the wheel alone. The libraries that read its results are those of the readers.

@@ -1,5 +1,6 @@
-//! Contenders for the same work take turns, and the best turn of each counts: noise only ever adds
-//! CPU time.
+//! Contenders for the same work take turns. The best turn of each is its figure, since noise only
+//! ever adds CPU time. How contenders compare is the median over rounds of their ratio: turns of one
+//! round have the same neighbours on the machine.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
@@ -74,20 +75,24 @@ impl Group {
     }
     /// Measures all contenders in turns, prints a table and returns the figures.
     pub fn measure_and_print(mut self) -> Figures {
-        let best = self.measure();
-        for (contender, figure) in self.contenders.iter().zip(&best) {
-            println!("{}", row(&contender.key, *figure, self.better.ratio(best[0], *figure)));
+        let measured = self.measure();
+        for (contender, (figure, times_better)) in self.contenders.iter().zip(&measured) {
+            println!("{}", row(&contender.key, *figure, *times_better));
         }
-        self.contenders.into_iter().map(|contender| contender.key).zip(best).collect()
+        let figures = measured.into_iter().map(|(figure, _)| figure);
+        self.contenders.into_iter().map(|contender| contender.key).zip(figures).collect()
     }
-    /// Returns the best figure of each contender.
-    fn measure(&mut self) -> Vec<f64> {
-        let mut best: Vec<f64> = self.turn();
-        for _ in 1..self.rounds {
-            let turn = self.turn();
-            best.iter_mut().zip(turn).for_each(|(best, figure)| *best = self.better.of(*best, figure));
-        }
-        best
+    /// Returns the best figure of each contender, and how many times better ours is in the median
+    /// round.
+    fn measure(&mut self) -> Vec<(f64, f64)> {
+        let rounds: Vec<Vec<f64>> = (0..self.rounds).map(|_| self.turn()).collect();
+        let measured = |contender: usize| {
+            let best = rounds.iter().map(|turn| turn[contender]).reduce(|a, b| self.better.of(a, b));
+            let mut ratios: Vec<f64> = rounds.iter().map(|turn| self.better.ratio(turn[0], turn[contender])).collect();
+            ratios.sort_by(f64::total_cmp);
+            best.map(|best| (best, ratios[ratios.len() / 2]))
+        };
+        (0..self.contenders.len()).filter_map(measured).collect()
     }
     fn turn(&mut self) -> Vec<f64> {
         self.contenders.iter_mut().map(|contender| (contender.run)()).collect()
@@ -120,9 +125,19 @@ mod tests {
         for (better, expected) in [(Better::Lower, [3.0, 7.0]), (Better::Higher, [5.0, 9.0])] {
             let log = Rc::default();
             let contenders = vec![scripted("ours", &[5.0, 3.0], &log), scripted("theirs", &[7.0, 9.0], &log)];
-            assert_eq!(Group { better, rounds: 2, contenders }.measure(), expected);
+            let best = Group { better, rounds: 2, contenders }.measure().into_iter().map(|(best, _)| best);
+            assert_eq!(best.collect::<Vec<_>>(), expected);
             assert_eq!(*log.borrow(), ["ours", "theirs", "ours", "theirs"]);
         }
+    }
+
+    /// A neighbour slows down the second round, and the third turn of one contender.
+    #[test]
+    fn contenders_compare_within_rounds() {
+        let log = Rc::default();
+        let contenders = vec![scripted("ours", &[4.0, 40.0, 4.0], &log), scripted("theirs", &[5.0, 50.0, 90.0], &log)];
+        let measured = Group { better: Better::Lower, rounds: 3, contenders }.measure();
+        assert_eq!(measured, [(4.0, 1.0), (5.0, 1.25)]);
     }
 
     #[test]

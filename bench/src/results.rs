@@ -9,9 +9,9 @@ use sim::drive::Unobserved;
 use sim::{RunOptions, run};
 use std::convert::Infallible;
 
-const REQUESTS: usize = 200_000;
+const REQUESTS: usize = 100_000;
 /// How often the rows are passed: ten million in all.
-const TIMES: usize = 50;
+const TIMES: usize = 100;
 
 fn plan() -> Plan {
     let text = format!(
@@ -62,7 +62,7 @@ fn keeping(plan: fn() -> Plan, keys: [&str; 2]) -> Group {
         };
         Contender { key: key.to_owned(), run: Box::new(run) }
     });
-    Group { better: Better::Higher, rounds: 15, contenders: contenders.into() }
+    Group { better: Better::Higher, rounds: 31, contenders: contenders.into() }
 }
 
 fn explained(rows: &[Row]) {

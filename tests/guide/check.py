@@ -3,12 +3,13 @@
 
 A row of a table that begins with a metric and a number shows that metric of the last run.
 A block marked `text` shows lines of the output of the command above it: they must follow
-one another in that output. `--bless` writes the present output in their place. Needs
-target/release/rackweave.
+one another in that output. `--bless` writes the present output in their place. Needs the
+program that RACKWEAVE names, or target/release/rackweave.
 """
 
 import argparse
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -16,7 +17,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = "target/release/rackweave"
+PROGRAM = os.environ.get("RACKWEAVE", "target/release/rackweave")
 # Commands that serve until they are ended, need a measurement of the reader's, or take hours.
 NOT_RUN = re.compile(r"rackweave (target|disk|attack|fit)\b|target.toml|--scale paper")
 
@@ -49,7 +50,7 @@ def parts(text):
             while command.endswith("\\"):
                 index += 1
                 command = command[:-1] + " " + lines[index].strip()
-            yield "command", start, re.sub("^rackweave ", f"{PROGRAM} ", command)
+            yield "command", start, re.sub("^(target/release/)?rackweave ", f"{PROGRAM} ", command)
         index += 1
 
 

@@ -1,10 +1,12 @@
 //! The claims of one request in order, in words that are decoded only for the requests that are
 //! kept: most requests whose claims are recorded turn out not to be among the slowest.
 //!
-//! The first word is the time at which the ledger was opened. Each claim follows as a header, with
-//! its place and kind; its begin, if that is not where the time that is accounted for ends; its
-//! span; and the time that counts, if it is not the whole span. Consecutive parts are one header,
-//! their kinds, and their spans.
+//! Words have 32 bits: most spans are short, and what lies in few cache lines displaces little of
+//! the simulation. The first two words are the time at which the ledger was opened. Each record
+//! begins with a header and the index of its place. A run of consecutive parts follows with one
+//! word a part, which is its kind and its span; parts without a span have none. Any other claim
+//! follows with its begin, if that is not where the time that is accounted for ends; its span; and
+//! the time that counts, if it is not the whole span. These times take two words each.
 
 use crate::ledger::{Entry, Place};
 use crate::row::SpanKind;
@@ -15,25 +17,30 @@ use std::cell::RefCell;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entries {
     /// Empty where no claims are kept.
-    words: Vec<u64>,
+    words: Vec<u32>,
 }
 
-/// A header is the number of consecutive parts, which is 0 for a claim alone; flags; the kind of a
-/// claim alone; the kind of place, and in the upper half its index.
-const STARTS_APART: u64 = 1 << 8;
-const COUNTS_LESS: u64 = 1 << 9;
+/// A header is the number of parts of a run, which is 0 for another claim; the flags and the kind
+/// of that claim; and the kind of place.
+const PARTS: u32 = 0xff;
+const STARTS_APART: u32 = 1 << 8;
+const COUNTS_LESS: u32 = 1 << 9;
 const KIND: u32 = 10;
 const PLACE_KIND: u32 = 16;
-const PLACE_INDEX: u32 = 32;
 
-/// Bits of each kind in the word of the kinds of parts.
-const KIND_BITS: u32 = 5;
-/// Most kinds in a word.
-const PARTS_MAX: usize = 12;
+/// In the word of a part, the kind lies above the picoseconds of the span.
+const SPAN_BITS: u32 = 27;
+const SPAN_MASK: u32 = (1 << SPAN_BITS) - 1;
+const KIND_MASK: u32 = u32::MAX >> SPAN_BITS;
+
+/// Words of a record before what follows its header and its place.
+const HEAD: usize = 2;
+/// Words that are made ready for a run: a fixed number is faster.
+const RUN_MAX: usize = 10;
 
 thread_local! {
     /// Empty lists of requests that have ended.
-    static SPARE: RefCell<Vec<Vec<u64>>> = const { RefCell::new(Vec::new()) };
+    static SPARE: RefCell<Vec<Vec<u32>>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Entries {
@@ -45,7 +52,7 @@ impl Entries {
 
     fn spare(now: Time) -> Entries {
         let mut words = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
-        words.push(now.as_ps());
+        words.extend_from_slice(&halves(now.as_ps()));
         Entries { words }
     }
 
@@ -57,13 +64,14 @@ impl Entries {
 
     /// Returns whether there is no claim.
     pub fn is_empty(&self) -> bool {
-        self.words.len() < 2
+        self.words.len() <= HEAD
     }
 
     /// Returns the claims in order.
     pub fn iter(&self) -> impl Iterator<Item = Entry> + '_ {
-        let mark = Time::ps(self.words.first().copied().unwrap_or(0));
-        Decoder { words: self.words.get(1..).unwrap_or(&[]), mark, header: 0, parts: 0, kinds: 0 }
+        let (opened, words) =
+            self.words.split_first_chunk().map_or((0, &[][..]), |(opened, rest)| (whole(*opened), rest));
+        Decoder { words, mark: Time::ps(opened), header: 0, index: 0, parts: 0 }
     }
 
     /// Gives the memory back.
@@ -84,32 +92,60 @@ impl Entries {
         }
         let (starts_apart, counts_less) = (begin != mark, counted != end - begin);
         let flags = if starts_apart { STARTS_APART } else { 0 } | if counts_less { COUNTS_LESS } else { 0 };
-        self.words.push(header(place, flags | (kind as u64) << KIND));
+        self.words.extend_from_slice(&head(place, flags | (kind as u32) << KIND));
         if starts_apart {
-            self.words.push(begin.as_ps());
+            self.words.extend_from_slice(&halves(begin.as_ps()));
         }
-        self.words.push((end - begin).as_ps());
+        self.words.extend_from_slice(&halves((end - begin).as_ps()));
         if counts_less {
-            self.words.push(counted.as_ps());
+            self.words.extend_from_slice(&halves(counted.as_ps()));
         }
     }
 
-    /// Keeps consecutive parts that begin where what is accounted for ends, with their
-    /// [`kinds`]. All of their time counts.
+    /// Keeps consecutive parts that begin where what is accounted for ends. All of their time
+    /// counts.
     #[inline(never)]
-    pub(crate) fn keep_parts<const PARTS: usize>(&mut self, place: Place, kinds: u64, spans: [Span; PARTS]) {
-        const { assert!(PARTS > 0 && PARTS <= PARTS_MAX, "their kinds fit into a word") }
-        self.words.reserve(2 + PARTS);
-        self.words.extend_from_slice(&[header(place, PARTS as u64), kinds]);
-        self.words.extend_from_slice(&spans.map(Span::as_ps));
+    pub(crate) fn keep_parts<const COUNT: usize>(
+        &mut self,
+        mark: Time,
+        place: Place,
+        parts: [(SpanKind, Span); COUNT],
+    ) {
+        const { assert!(COUNT > 0 && HEAD + COUNT <= RUN_MAX, "they fit into a run") }
+        let (before, mut length, mut all) = (self.words.len(), HEAD, 0);
+        // In place: what is put together elsewhere is read before it is stored.
+        self.words.resize(before + RUN_MAX, 0);
+        let Some(run) = self.words[before..].first_chunk_mut::<RUN_MAX>() else { return };
+        for (kind, span) in parts {
+            run[length] = (kind as u32) << SPAN_BITS | span.as_ps() as u32;
+            length += usize::from(span > Span::ZERO);
+            all |= span.as_ps();
+        }
+        [run[0], run[1]] = head(place, (length - HEAD) as u32);
+        let is_run = length > HEAD && all <= u64::from(SPAN_MASK);
+        self.words.truncate(if is_run { before + length } else { before });
+        if all > u64::from(SPAN_MASK) {
+            self.keep_each(mark, place, &parts);
+        }
+    }
+
+    /// Keeps parts of which one is too long for a run.
+    #[cold]
+    fn keep_each(&mut self, mark: Time, place: Place, parts: &[(SpanKind, Span)]) {
+        let mut begin = mark;
+        for &(kind, counted) in parts {
+            let end = begin + counted;
+            self.keep(begin, Entry { kind, place, begin, end, counted });
+            begin = end;
+        }
     }
 
     /// None of the time counts any more.
     #[cold]
     pub(crate) fn void(&mut self) {
         let all: Vec<Entry> = self.iter().collect();
-        let mut mark = Time::ps(self.words.first().copied().unwrap_or(0));
-        self.words.truncate(1);
+        let mut mark = self.words.first_chunk().map_or(Time::ZERO, |opened| Time::ps(whole(*opened)));
+        self.words.truncate(HEAD);
         for entry in all {
             self.keep(mark, Entry { counted: Span::ZERO, ..entry });
             mark = mark.max(entry.end);
@@ -118,40 +154,65 @@ impl Entries {
 }
 
 #[inline]
-fn header(place: Place, rest: u64) -> u64 {
+fn head(place: Place, rest: u32) -> [u32; HEAD] {
     let (kind, index) = place.numbers();
-    u64::from(index) << PLACE_INDEX | u64::from(kind) << PLACE_KIND | rest
+    [u32::from(kind) << PLACE_KIND | rest, index]
 }
 
-/// Returns the kinds of parts as a word, the first in the lowest bits.
-#[inline(always)]
-pub(crate) fn kinds<const PARTS: usize>(parts: &[(SpanKind, Span); PARTS]) -> u64 {
-    parts.iter().rev().fold(0, |kinds, (kind, _)| kinds << KIND_BITS | *kind as u64)
+/// The lower half of a time first.
+#[inline]
+fn halves(ps: u64) -> [u32; 2] {
+    [ps as u32, (ps >> 32) as u32]
+}
+
+#[inline]
+fn whole([low, high]: [u32; 2]) -> u64 {
+    u64::from(low) | u64::from(high) << 32
 }
 
 /// Reads claims back.
 struct Decoder<'a> {
-    words: &'a [u64],
+    words: &'a [u32],
     /// Everything before it is accounted for.
     mark: Time,
-    header: u64,
-    /// Parts that are left, and their kinds.
-    parts: u64,
-    kinds: u64,
+    /// Of the record that is read, with the index of its place.
+    header: u32,
+    index: u32,
+    /// Parts that are left of a run.
+    parts: u32,
 }
 
 impl Decoder<'_> {
-    fn word(&mut self) -> Option<u64> {
-        let (first, rest) = self.words.split_first()?;
+    fn take<const WORDS: usize>(&mut self) -> Option<[u32; WORDS]> {
+        let (first, rest) = self.words.split_first_chunk()?;
         self.words = rest;
         Some(*first)
     }
 
-    /// Returns the next part or claim, and the time of it that counts.
-    fn entry(&mut self, kind: u64, begin: Time, counts_less: bool) -> Option<Entry> {
-        let span = Span::ps(self.word()?);
-        let counted = if counts_less { Span::ps(self.word()?) } else { span };
-        let place = Place::of((self.header >> PLACE_KIND) as u8, (self.header >> PLACE_INDEX) as u32)?;
+    fn ps(&mut self) -> Option<u64> {
+        self.take().map(whole)
+    }
+
+    /// The next part of a run.
+    fn part(&mut self) -> Option<Entry> {
+        self.parts -= 1;
+        let [word] = self.take()?;
+        let span = Span::ps(u64::from(word & SPAN_MASK));
+        self.entry(word >> SPAN_BITS, self.mark, span, span)
+    }
+
+    /// A claim that is no part of a run.
+    fn claim(&mut self) -> Option<Entry> {
+        let has = |flag| self.header & flag > 0;
+        let (starts_apart, counts_less) = (has(STARTS_APART), has(COUNTS_LESS));
+        let begin = if starts_apart { Time::ps(self.ps()?) } else { self.mark };
+        let span = Span::ps(self.ps()?);
+        let counted = if counts_less { Span::ps(self.ps()?) } else { span };
+        self.entry(self.header >> KIND & KIND_MASK, begin, span, counted)
+    }
+
+    fn entry(&mut self, kind: u32, begin: Time, span: Span, counted: Span) -> Option<Entry> {
+        let place = Place::of((self.header >> PLACE_KIND) as u8, self.index)?;
         let kind = *SpanKind::ALL.get(kind as usize)?;
         let end = begin + span;
         self.mark = self.mark.max(end);
@@ -162,32 +223,15 @@ impl Decoder<'_> {
 impl Iterator for Decoder<'_> {
     type Item = Entry;
     fn next(&mut self) -> Option<Entry> {
-        loop {
-            if self.parts == 0 {
-                self.header = self.word()?;
-                self.parts = self.header & 0xff;
-                if self.parts == 0 {
-                    let begin = if self.header & STARTS_APART > 0 { Time::ps(self.word()?) } else { self.mark };
-                    let kind = self.header >> KIND & KIND_MASK;
-                    return self.entry(kind, begin, self.header & COUNTS_LESS > 0);
-                }
-                self.kinds = self.word()?;
-            }
-            let kind = self.kinds & KIND_MASK;
-            self.kinds >>= KIND_BITS;
-            self.parts -= 1;
-            let entry = self.entry(kind, self.mark, false)?;
-            if entry.begin < entry.end {
-                return Some(entry);
-            }
+        if self.parts == 0 {
+            [self.header, self.index] = self.take()?;
+            self.parts = self.header & PARTS;
         }
+        if self.parts == 0 { self.claim() } else { self.part() }
     }
 }
 
-const KIND_MASK: u64 = (1 << KIND_BITS) - 1;
-
-const _: () = assert!(SpanKind::ALL.len() <= 1 << KIND_BITS && KIND + KIND_BITS <= PLACE_KIND);
-const _: () = assert!(PARTS_MAX * KIND_BITS as usize <= 64);
+const _: () = assert!(SpanKind::ALL.len() <= 1 << (32 - SPAN_BITS) && KIND + (32 - SPAN_BITS) <= PLACE_KIND);
 
 #[cfg(test)]
 mod tests {
@@ -197,7 +241,7 @@ mod tests {
     prop_compose! {
         fn entry()(
             kind in 0..SpanKind::ALL.len(), place in 0..Place::NAMES.len() as u8, index: u32,
-            begin in 0u64..1 << 62, span in prop_oneof![1u64..100, 1u64..1 << 62], share in 0u64..=2,
+            begin in 0u64..1 << 62, span in prop_oneof![1u64..100, 1u64..1 << 28, 1u64..1 << 62], share in 0u64..=2,
         ) -> Entry {
             let (begin, span) = (Time::ps(begin), Span::ps(span));
             let place = Place::of(place, index).expect("one of the kinds");
@@ -215,7 +259,7 @@ mod tests {
             for (entry, follows) in entries {
                 if follows {
                     let parts = [(entry.kind, Span::ZERO), (entry.kind, entry.end - entry.begin), (SpanKind::Wait, Span::ns(1))];
-                    kept.keep_parts(entry.place, kinds(&parts), parts.map(|(_, span)| span));
+                    kept.keep_parts(mark, entry.place, parts);
                     for (kind, counted) in parts.into_iter().skip(1) {
                         let (begin, end) = (mark, mark + counted);
                         expected.push(Entry { kind, begin, end, counted, ..entry });

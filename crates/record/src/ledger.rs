@@ -9,7 +9,7 @@
 //! claims may overlap, and each instant counts for the claim made first. Each part has to claim its
 //! own time without gaps.
 
-use crate::entries::{Entries, kinds};
+use crate::entries::Entries;
 use crate::row::{SpanKind, Spans};
 use base::{Span, Time};
 
@@ -200,7 +200,7 @@ impl Ledger {
             return self.claim_each(begin, place, &std::array::from_fn::<_, PARTS, _>(|index| parts[index]));
         }
         if self.entries.is_kept() {
-            self.entries.keep_parts(place, kinds(&parts), parts.map(|(_, span)| span));
+            self.entries.keep_parts(self.mark, place, parts);
         }
         for (kind, span) in parts {
             let place = place_of(kind);
