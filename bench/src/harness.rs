@@ -147,7 +147,7 @@ mod tests {
             let contenders = vec![scripted("edm.a", &[1.0], &log), scripted("fast.a", &[2.0], &log)];
             Group { better: Better::Lower, rounds: 1, contenders }.only(key)
         };
-        assert_eq!(group("fast").unwrap().measure(), [2.0]);
+        assert_eq!(group("fast").unwrap().measure(), [(2.0, 1.0)]);
         assert_eq!(*log.borrow(), ["fast.a"]);
         assert!(group("slow").is_none());
     }
