@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import rackweave
 from conftest import SMALL
+from rackweave import ExperimentError, InputError, Interrupted, Problem
 from rackweave.progress import Listener, bar
 
 
@@ -139,6 +142,26 @@ def test_progress_is_a_bar_on_a_terminal(tmp_path):
     os.close(ours)
     assert process.wait(timeout=100) == 0
     assert b"Small messages" in shown and b"%" in shown and b"eta" in shown
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Interrupted("out"),
+        Interrupted("s3://bucket/out"),
+        InputError("what"),
+        ExperimentError("what", [Problem("a.toml", 1, 2, "run", "what", None)]),
+    ],
+)
+def test_exceptions_pass_between_processes(error):
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error) and str(again) == str(error) and vars(again) == vars(error)
+
+
+def test_an_interrupted_sweep_in_an_object_store_names_its_url():
+    error = Interrupted("s3://bucket/out")
+    assert error.path == "s3://bucket/out" and str(error).endswith(" s3://bucket/out")
+    assert Interrupted("out").path == Path("out")
 
 
 def test_an_early_end_is_a_warning_and_handlers_stay(small):

@@ -4,6 +4,7 @@ sent back."""
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import tempfile
 import uuid
@@ -29,10 +30,11 @@ def play(
     """Plays the points of a sweep that `store` does not have yet."""
     try:
         import ray
+        from ray.exceptions import RayError
     except ImportError as error:
         raise InputError("engine='ray' needs the Python package ray: pip install ray") from error
     if not ray.is_initialized():
-        ray.init(address=address, log_to_driver=False, logging_level="warning")
+        ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
     # Workers have other folders: they are given the text.
     source = experiment.as_text()
     plans = experiment.plans()
@@ -55,7 +57,7 @@ def play(
                 place = running.pop(task)
                 try:
                     store.take(place, ray.get(task))
-                except (ray.exceptions.RayError, OSError) as error:
+                except (RayError, OSError) as error:
                     failures.append((place, error))
                     continue
                 done += 1
@@ -163,16 +165,17 @@ def _filesystem(url: str, options: dict[str, Any]) -> tuple[Any, str]:
     except ImportError as error:
         raise InputError(f"out={url!r} needs the Python package fsspec, and that of its kind of store") from error
     try:
-        return fsspec.core.url_to_fs(url, use_listings_cache=False, **options)
+        system, root = fsspec.core.url_to_fs(url, use_listings_cache=False, **options)
     except (ImportError, ValueError) as error:
         raise InputError(f"out={url!r}: {error}") from error
+    return system, root
 
 
 class Store:
     """Where the points of a sweep go: a folder of the driver."""
 
     def __init__(self, folder: Path, is_shared: bool) -> None:
-        self.name = str(folder)
+        self.name: str = str(folder)
         self.folder = folder
         self._is_shared = is_shared
 

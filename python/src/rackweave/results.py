@@ -23,7 +23,8 @@ class Folder:
     object that reads it."""
 
     def __init__(self, out: StrPath | None, force: bool = False) -> None:
-        self._temporary = None
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self.path: Path
         if out is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="rackweave-", ignore_cleanup_errors=True)
             self.path = Path(self._temporary.name) / "results"
@@ -87,7 +88,8 @@ class Run(_Results):
 
     def summary_of(self, seed: int) -> dict[str, Any]:
         """All numbers of one seed."""
-        return json.loads(_text(self._seed(seed) / "summary.json"))
+        summary: dict[str, Any] = json.loads(_text(self._seed(seed) / "summary.json"))
+        return summary
 
     def requests(self, seed: int | None = None) -> Frame:
         """A row for each request, with its spans: of one seed, or of all with the column `seed`."""
