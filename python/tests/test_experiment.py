@@ -33,9 +33,14 @@ def test_values_are_set_without_changing_the_experiment(small):
     other = small.set("design.edm.active_per_pair", 1).set("workload.load", 0.5)
     assert "active_per_pair = 1" in other.check().text and "load = 0.5" in other.check().text
     assert "active_per_pair = 3" in small.check().text
-    for title in ('a "quote"', "ä\\b\n", "true", "1"):
-        text = small.set("title", title).check().text
-        assert Experiment.from_text(text).check().text == text and title.split("\\")[0].replace('"', "") in text.replace('"', "")
+
+
+@pytest.mark.parametrize("title", ['a "quote"', "ä\\b\n", "true", "1", "a\x7f", "'a'", '"x"'])
+def test_a_text_that_is_set_is_that_text(small, title):
+    tomllib = pytest.importorskip("tomllib", reason="Python 3.10 does not read TOML")
+    text = small.set("title", title).check().text
+    assert tomllib.loads(text)["title"] == title
+    assert Experiment.from_text(text).check().text == text
 
 
 def test_the_points_of_a_sweep_have_labels(swept):
@@ -79,11 +84,11 @@ def test_a_point_of_a_sweep_is_named_by_its_mistake():
         (lambda: Experiment(design={"edm": {"chunk": None}}), "design.edm.chunk: a NoneType"),
         (lambda: Experiment(design={1: 2}), "1 is no str"),
         (lambda: Experiment.from_text(SMALL).set("", 1), "no key"),
-        (lambda: Experiment.from_text(SMALL).set(None, 1), "no key"),
+        (lambda: Experiment.from_text(SMALL).set(3, 1), "3 is no key"),
         (lambda: Experiment.from_text(SMALL).set("workload.load", {1, 2}), "workload.load: a set"),
         (lambda: Experiment.from_text(SMALL).at("huge").check(), "scale: .*quick"),
         (lambda: Experiment.from_toml("nowhere.toml").check(), "nowhere.toml"),
-        (lambda: Experiment.from_text(SMALL).run(seeds="1"), "seeds: '1'"),
+        (lambda: Experiment.from_text(SMALL).run(seeds="12"), "seeds: '12'"),
         (lambda: Experiment.from_text(SMALL).run(seeds=[True]), "True is no seed"),
         (lambda: Experiment.from_text(SMALL).run(seeds=[1.0]), "1.0 is no seed"),
         (lambda: Experiment.from_text(SMALL).run(seeds=-1), "-1 is no seed"),

@@ -159,8 +159,9 @@ class Experiment:
             rows_per_part=rows_per_part,
             priority=None if policy is None else (policy.name, policy),
         )
-        warn_partial(partial, stacklevel=2)
-        return Run(folder, text, partial)
+        run = Run(folder, text, partial)
+        warn_partial(run.partial, stacklevel=2)
+        return run
 
     def sweep(
         self,
@@ -212,8 +213,9 @@ class Experiment:
             jobs=jobs,
             index=index,
         )
-        warn_partial(partial, stacklevel=2)
-        return Sweep(folder, text, partial)
+        sweep = Sweep(folder, text, partial)
+        warn_partial(sweep.partial, stacklevel=2)
+        return sweep
 
     def _sweep_on(
         self,
@@ -259,8 +261,9 @@ class Experiment:
             index=None,
         )
         store.finish()
-        warn_partial(partial, stacklevel=3)
-        return Sweep(folder, text, partial)
+        sweep = Sweep(folder, text, partial)
+        warn_partial(sweep.partial, stacklevel=3)
+        return sweep
 
     def as_text(self) -> tuple[str, str, list[tuple[str, str]], str | None]:
         """Name, text, settings and scale: what another machine needs to have the experiment.

@@ -136,6 +136,9 @@ class Sweep(_Results):
         found = sorted(path for path in self.path.glob("points/[0-9]*") if path.is_dir())
         self.points: list[Run] = [Run(_Within(folder, point)) for point in found]
         """The points, in their order."""
+        early = sum(point.partial is not None for point in self.points)
+        if self.partial is None and early:
+            self.partial = f"{early} of {len(self.points)} points ended early; the same sweep plays them again"
 
     def __len__(self) -> int:
         return len(self.points)
