@@ -144,6 +144,9 @@ def test_a_sweep_goes_on_where_it_was(cluster, tmp_path, swept):
     out = tmp_path / "out"
     swept.sweep(out=out, index="0/2")
     events = []
+    with pytest.raises(InputError, match="another sweep"):
+        swept.set("run.requests", 10).sweep(engine="ray", out=out, progress=events.append)
+    assert not events, "it is refused before a point is played"
     assert len(swept.sweep(engine="ray", out=out, progress=events.append)) == 4
     assert [event["done"] for event in events] == [3, 4]
     (summary,) = out.glob("points/002*/summary.json")
@@ -151,9 +154,6 @@ def test_a_sweep_goes_on_where_it_was(cluster, tmp_path, swept):
     summary.write_text(json.dumps({**json.loads(whole), "partial": True}))
     assert len(swept.sweep(engine="ray", out=out, progress=events.append)) == 4
     assert [event["done"] for event in events] == [3, 4, 4] and summary.read_text() == whole
-    with pytest.raises(InputError, match="another sweep"):
-        swept.set("run.requests", 10).sweep(engine="ray", out=out, progress=events.append)
-    assert len(events) == 3, "it is refused before a point is played"
 
 
 def test_another_cluster_than_that_which_is_there_is_refused(cluster, swept):

@@ -76,6 +76,13 @@ def test_a_point_of_a_sweep_is_named_by_its_mistake():
     assert any(problem.point and "fabric.nodes" in problem.point for problem in raised.value.problems)
 
 
+def endless() -> list:
+    """A list that holds itself."""
+    made: list = []
+    made.append(made)
+    return made
+
+
 @pytest.mark.parametrize(
     ("act", "message"),
     [
@@ -109,6 +116,33 @@ def test_a_point_of_a_sweep_is_named_by_its_mistake():
         (lambda: rackweave.compare("nowhere", "neither"), "no such folder"),
         (lambda: rackweave.explain("nowhere"), "no such folder"),
         (lambda: rackweave.explain("nowhere", worst=-1), "worst: allowed is 0"),
+        (lambda: Experiment.from_toml(None), "path: a NoneType"),
+        (lambda: Experiment.from_text(SMALL, 3), "name: a int"),
+        (lambda: Experiment.from_text("\ud800"), "text: no text"),
+        (lambda: Experiment(title="\ud800"), "title: no text"),
+        (lambda: Experiment(title=endless()), "title: it is nested too deep"),
+        (lambda: Experiment.from_text(SMALL).at(3), "scale: a int"),
+        (lambda: Experiment.from_text(SMALL).run(out=3), "out: a int"),
+        (lambda: Experiment.from_text(SMALL).run(force="no"), "force: a str"),
+        (lambda: Experiment.from_text(SMALL).run(long=1), "long: a int"),
+        (lambda: Experiment.from_text(SMALL).run(spans=None), "spans: a NoneType"),
+        (lambda: Experiment.from_text(SMALL).run(rows_per_part=3.0), "rows_per_part: a float"),
+        (lambda: Experiment.from_text(SMALL).run(rows_per_part=True), "rows_per_part: a bool"),
+        (lambda: Experiment.from_text(SMALL).run(rows_per_part=2**70), "rows_per_part: 1180591620717411303424 is too"),
+        (lambda: Experiment.from_text(SWEEP).sweep(jobs="2"), "jobs: a str"),
+        (lambda: Experiment.from_text(SWEEP).sweep(index=1), "index: a int"),
+        (lambda: Experiment.from_text(SWEEP).sweep(resume="no"), "resume: a str"),
+        (lambda: Experiment.from_text(SWEEP).sweep(storage_options=3), "storage_options: a int"),
+        (lambda: rackweave.reproduce(3), "selections: a int"),
+        (lambda: rackweave.reproduce("edm", scale=3), "scale: a int"),
+        (lambda: rackweave.reproduce("edm", jobs=1.5), "jobs: a float"),
+        (lambda: rackweave.reproduce("edm", experiments=3), "experiments: a int"),
+        (lambda: rackweave.open(None), "path: a NoneType"),
+        (lambda: rackweave.compare("nowhere", None), "run: a NoneType"),
+        (lambda: rackweave.compare("nowhere", "neither", unpaired=1), "unpaired: a int"),
+        (lambda: rackweave.explain("nowhere", worst="many"), "worst: a str"),
+        (lambda: rackweave.explain("nowhere", seed=[1]), "seed: a list"),
+        (lambda: rackweave.explain("nowhere", seed=-1), "-1 is no seed"),
     ],
 )
 def test_wrong_arguments_are_refused(act, message):

@@ -136,6 +136,25 @@ def test_damaged_records_are_an_error_that_names_the_file(tmp_path, small):
         run.requests()
 
 
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("summary.json", b"{", "damaged"),
+        ("summary.json", b"\xff", "damaged"),
+        ("summary.json", b"[1]", "a list where a dict is needed"),
+        ("summary.json", b"{}", "no `seeds`"),
+        ("claims.json", b"nope", "damaged"),
+        ("claims.json", b"{}", "a dict where a list is needed"),
+        ("points/000-x/summary.json", b"{}", "no `seeds`"),
+    ],
+)
+def test_folders_of_other_things_are_refused_by_their_files(tmp_path, file, content, message):
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(InputError, match=f"{file}: .*{message}"):
+        rackweave.open(tmp_path)
+
+
 def test_records_that_were_not_kept_are_missed(swept, small):
     sweep = swept.sweep(records=False)
     with pytest.raises(InputError, match="records=True"):
