@@ -52,7 +52,7 @@ fi
 # The readers of records: a Python of its own, so that nothing else of the machine changes.
 root="$(dirname "$0")/.."
 readers="$root/target/python"
-if ! "$readers/bin/python" -c 'import altair, duckdb, fsspec, maturin, pandas, perfetto, polars, pyarrow, pytest, vl_convert' 2>/dev/null; then
+if ! "$readers/bin/python" -c 'import altair, duckdb, fsspec, marimo, maturin, mypy, pandas, perfetto, polars, pyarrow, pytest, vl_convert' 2>/dev/null; then
   echo "setup-test: installing the packages of tests/records/requirements.txt, for tests of records, traces, exports and the Python package, in $readers"
   if ! python3 -c 'import ensurepip' 2>/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     { apt-get update --quiet --quiet && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --quiet --yes --no-install-recommends python3-venv; } || true

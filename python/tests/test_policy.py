@@ -50,6 +50,7 @@ def test_another_order_gives_other_results_and_is_told():
     assert latencies(run) == latencies(again) != latencies(experiment.run())
     assert any("largest_first" in warning for warning in run.warnings) and "largest_first" in run.plan
     assert set(run.requests().to_polars()["label_priority"]) == {"largest_first"}
+    assert latencies(run) != latencies(experiment.run(priority=lambda demand: 0)), "its values decide"
     small, as_built_in = (one.requests().to_polars().filter(bytes=64) for one in (run, experiment.run()))
     assert small["latency_ps"].mean() > as_built_in["latency_ps"].mean(), "they wait for the large ones"
 
@@ -111,7 +112,7 @@ def test_ctrl_c_ends_a_call_that_does_not():
 
     threading.Timer(0.5, _thread.interrupt_main).start()
     with pytest.raises(KeyboardInterrupt):
-        mixed().run(priority=endless)
+        mixed().run(priority=endless, priority_timeout=1e9)
 
 
 @pytest.mark.parametrize(
@@ -120,6 +121,8 @@ def test_ctrl_c_ends_a_call_that_does_not():
         ({"priority": 3}, "priority: a int"),
         ({"priority": len, "priority_timeout": 0}, "priority_timeout: 0"),
         ({"priority": len, "priority_timeout": float("nan")}, "priority_timeout: nan"),
+        ({"priority": len, "priority_timeout": True}, "priority_timeout: True"),
+        ({"priority": len, "priority_timeout": float("inf")}, "priority_timeout: inf"),
         ({"priority": len, "priority_timeout": "1s"}, "priority_timeout: '1s'"),
     ],
 )

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import rackweave
 from conftest import SMALL
+from rackweave import ExperimentError, InputError, Interrupted, Problem
 from rackweave.progress import Listener, bar
 
 
@@ -64,7 +67,7 @@ def test_an_exception_of_that_function_stops_the_run(long):
 
 
 def test_progress_is_a_bar_in_a_notebook(monkeypatch, small):
-    shown = []
+    shown, bars = [], []
 
     class Handle:
         def update(self, content: object) -> None:
@@ -72,6 +75,7 @@ def test_progress_is_a_bar_in_a_notebook(monkeypatch, small):
 
     def display(content: object, display_id: bool) -> Handle:
         shown.append(content)
+        bars.append(display_id)
         return Handle()
 
     class ZMQInteractiveShell:
@@ -83,8 +87,9 @@ def test_progress_is_a_bar_in_a_notebook(monkeypatch, small):
     ipython.display.HTML, ipython.display.display = str, display
     monkeypatch.setitem(sys.modules, "IPython", ipython)
     monkeypatch.setitem(sys.modules, "IPython.display", ipython.display)
-    small.run()
-    assert shown and shown[-1].startswith('<progress max="1" value="1.0000">')
+    small.set("run.requests", 300_000).run()
+    assert len(shown) > 1 and bars == [True], "one bar, which changes"
+    assert shown[-1].startswith('<progress max="1" value="1.0000">')
     assert not Listener(None).bar
 
 
@@ -95,7 +100,15 @@ def test_a_bar_has_no_markup_of_names():
 
 def test_nothing_is_shown_without_a_terminal(small, capfd):
     small.run()
-    assert capfd.readouterr() == ("", "")
+    assert capfd.readouterr() == ("", "") and not Listener(None).bar
+
+
+def test_what_is_said_goes_to_the_error_output_and_warnings_are_never_dropped(capfd):
+    for progress in (None, False):
+        with pytest.warns(rackweave.RackweaveWarning, match="^a disk is full$"):
+            Listener(progress).say("warning: a disk is full")
+        Listener(progress).say("it may take 3 s")
+    assert capfd.readouterr() == ("", "it may take 3 s\n"), "once: progress=False shows none"
 
 
 INTERRUPTED = """
@@ -141,8 +154,39 @@ def test_progress_is_a_bar_on_a_terminal(tmp_path):
     assert b"Small messages" in shown and b"%" in shown and b"eta" in shown
 
 
-def test_an_early_end_is_a_warning_and_handlers_stay(small):
+@pytest.mark.parametrize(
+    "error",
+    [
+        Interrupted("out"),
+        Interrupted("s3://bucket/out"),
+        InputError("what"),
+        ExperimentError("what", [Problem("a.toml", 1, 2, "run", "what", None)]),
+    ],
+)
+def test_exceptions_pass_between_processes(error):
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error) and str(again) == str(error) and vars(again) == vars(error)
+
+
+def test_an_interrupted_sweep_in_an_object_store_names_its_url():
+    error = Interrupted("s3://bucket/out")
+    assert error.path == "s3://bucket/out" and str(error).endswith(" s3://bucket/out")
+    assert Interrupted("out").path == Path("out")
+
+
+def test_points_that_ended_early_are_a_warning(tmp_path, swept):
+    out = tmp_path / "out"
+    (point,) = swept.sweep(out=out, index="0/4")
+    summary = point.path / "summary.json"
+    summary.write_text(json.dumps({**json.loads(summary.read_text()), "partial": True}))
+    with pytest.warns(rackweave.PartialWarning, match="1 of 2 points ended early") as warned:
+        share = swept.sweep(out=out, index="1/4")
+    assert share.partial is not None and warned[0].filename == __file__
+    assert rackweave.open(out).partial == share.partial
+    whole = swept.sweep(out=out)
+    assert whole.partial is None and len(whole) == 4, "it is played again"
+
+
+def test_a_run_leaves_the_handlers_of_signals(small):
     small.run()
-    with pytest.warns(rackweave.PartialWarning):
-        rackweave.errors.warn_partial("the run ended early", stacklevel=1)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, "runs leave handlers as they are"

@@ -1,6 +1,21 @@
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, final
+
+__all__ = [
+    "VERSION",
+    "Demand",
+    "Stream",
+    "compare",
+    "drawings",
+    "explain",
+    "points",
+    "records",
+    "reproduce",
+    "run",
+    "summaries",
+    "sweep",
+]
 
 VERSION: str
 
@@ -18,6 +33,7 @@ class _Listener(Protocol):
 
 _Left = tuple[Path, str, str | None]
 
+@final
 class Demand:
     @property
     def source(self) -> int: ...
@@ -32,6 +48,7 @@ class Demand:
     @property
     def order(self) -> int: ...
 
+@final
 class Stream:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
     @property

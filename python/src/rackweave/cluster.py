@@ -4,14 +4,17 @@ sent back."""
 from __future__ import annotations
 
 import json
+import logging
 import shutil
+import socket
 import tempfile
 import uuid
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._native import VERSION
-from .errors import InputError, Interrupted, RunError
+from .errors import InputError, Interrupted, PartialWarning, RunError
 from .progress import Listener
 
 if TYPE_CHECKING:
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 
 # Seconds between two looks for Ctrl-C.
 _BETWEEN_LOOKS = 0.2
+# Seconds in which a cluster answers.
+_CONNECT_SECONDS_MAX = 10
 # How often a point is played again when its worker dies.
 _RETRIES_MAX = 3
 
@@ -29,10 +34,10 @@ def play(
     """Plays the points of a sweep that `store` does not have yet."""
     try:
         import ray
+        from ray.exceptions import RayError
     except ImportError as error:
         raise InputError("engine='ray' needs the Python package ray: pip install ray") from error
-    if not ray.is_initialized():
-        ray.init(address=address, log_to_driver=False, logging_level="warning")
+    _connect(address)
     # Workers have other folders: they are given the text.
     source = experiment.as_text()
     plans = experiment.plans()
@@ -42,7 +47,10 @@ def play(
     waiting = iter(left)
     running: dict[Any, int] = {}
     done, failures = len(plans) - len(left), []
-    most = jobs or max(1, int(ray.cluster_resources().get("CPU", 1)))
+    cores = int(ray.cluster_resources().get("CPU", 0))
+    if cores < 1:
+        raise InputError(f"address: {address!r}: the cluster has no core, and a point takes one")
+    most = jobs or cores
     try:
         while True:
             while len(running) < most and (place := next(waiting, None)) is not None:
@@ -55,7 +63,7 @@ def play(
                 place = running.pop(task)
                 try:
                     store.take(place, ray.get(task))
-                except (ray.exceptions.RayError, OSError) as error:
+                except (RayError, OSError) as error:
                     failures.append((place, error))
                     continue
                 done += 1
@@ -67,6 +75,36 @@ def play(
         raise Interrupted(store.name) from None
     if failures:
         raise _failure(failures, len(plans), store.name)
+
+
+def _connect(address: str | None) -> None:
+    """Connects to the cluster at `address`, unless the program is connected."""
+    import ray
+
+    if not (address is None or isinstance(address, str)):
+        raise InputError(f"address: a {type(address).__name__}, needed is a str")
+    if ray.is_initialized():
+        known = ray.get_runtime_context().gcs_address
+        if address not in (None, "auto", known):
+            raise InputError(f"address: {address!r}: the program is connected to {known}; `ray.shutdown()` ends that")
+        return
+    if address is not None:
+        _reach(address)
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise InputError(f"address: {address!r}: {error}") from error
+
+
+def _reach(address: str) -> None:
+    """Refuses an address at which nothing answers. Ray tries for minutes, and then ends the program."""
+    host, colon, port = address.rpartition(":")
+    if "://" in address or not colon or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS_MAX).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(f"address: {address!r}: no cluster answers there: {error}") from error
 
 
 def _failure(failures: list[tuple[int, Exception]], count: int, name: str) -> RunError:
@@ -163,16 +201,17 @@ def _filesystem(url: str, options: dict[str, Any]) -> tuple[Any, str]:
     except ImportError as error:
         raise InputError(f"out={url!r} needs the Python package fsspec, and that of its kind of store") from error
     try:
-        return fsspec.core.url_to_fs(url, use_listings_cache=False, **options)
+        system, root = fsspec.core.url_to_fs(url, use_listings_cache=False, **options)
     except (ImportError, ValueError) as error:
         raise InputError(f"out={url!r}: {error}") from error
+    return system, root
 
 
 class Store:
     """Where the points of a sweep go: a folder of the driver."""
 
     def __init__(self, folder: Path, is_shared: bool) -> None:
-        self.name = str(folder)
+        self.name: str = str(folder)
         self.folder = folder
         self._is_shared = is_shared
 
@@ -182,7 +221,10 @@ class Store:
 
     def begin(self, experiment: Experiment, count: int, options: dict[str, Any]) -> None:
         """Makes the folder, or checks that it holds this very sweep: by a share without points."""
-        experiment.sweep(out=self.folder, index=f"{count}/{count + 1}", progress=False, **options)
+        with warnings.catch_warnings():
+            # Points that were cut short before are played again.
+            warnings.simplefilter("ignore", PartialWarning)
+            experiment.sweep(out=self.folder, index=f"{count}/{count + 1}", progress=False, **options)
 
     def has(self, place: int) -> bool:
         """Whether a point is there, whole."""

@@ -82,11 +82,15 @@ class PolicyError(RackweaveError, RuntimeError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C ended a run. The results until then are in the folder `path`, marked as partial."""
+    """Ctrl-C ended a run. The results until then are in the folder `path`, marked as partial. Of a
+    sweep into an object store `path` is its URL."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"interrupted: what was finished is in {path}")
-        self.path = Path(path)
+        super().__init__(path)
+        self.path: Path | str = path if "://" in path else Path(path)
+
+    def __str__(self) -> str:
+        return f"interrupted: what was finished is in {self.path}"
 
 
 class RackweaveWarning(UserWarning):

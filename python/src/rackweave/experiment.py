@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +9,11 @@ from typing import Any
 
 from . import _native, toml
 from ._native import Demand
+from .arguments import StrPath, path as path_of, typed, unicode
 from .errors import InputError, warn_partial
 from .policy import Policy
 from .progress import Listener, Progress
-from .results import Folder, Reproduction, Run, StrPath, Sweep, seeds_of
+from .results import Folder, Reproduction, Run, Sweep, seeds_of
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Experiment:
     @classmethod
     def from_toml(cls, path: StrPath) -> Experiment:
         """An experiment file. It is read each time it is needed."""
-        return cls._made(Path(os.fsdecode(os.fspath(path))), None)
+        return cls._made(path_of("path", path), None)
 
     @classmethod
     def from_text(cls, text: str, name: str = "experiment") -> Experiment:
@@ -71,7 +71,7 @@ class Experiment:
         relative to its folder."""
         if not isinstance(text, str):
             raise InputError(f"text: a {type(text).__name__}, needed is a str")
-        return cls._made(Path(name), text)
+        return cls._made(path_of("name", name), unicode("text", text))
 
     @classmethod
     def _made(
@@ -96,6 +96,7 @@ class Experiment:
 
     def at(self, scale: str) -> Experiment:
         """The experiment at a size: ``quick``, ``judged`` or ``paper``."""
+        typed(str, scale=scale)
         return self._made(self.file, self.text, self.settings, scale)
 
     def plans(self) -> list[Plan]:
@@ -144,6 +145,9 @@ class Experiment:
 
         Ctrl-C raises `Interrupted`, which names the folder with what was finished.
         """
+        typed(bool, wire=wire, history=history, long=long)
+        typed(str, spans=spans)
+        typed(int, rows_per_part=rows_per_part)
         folder = Folder(out, force)
         policy = None if priority is None else Policy(priority, priority_timeout)
         _, text, partial = _native.run(
@@ -159,8 +163,9 @@ class Experiment:
             rows_per_part=rows_per_part,
             priority=None if policy is None else (policy.name, policy),
         )
-        warn_partial(partial, stacklevel=2)
-        return Run(folder, text, partial)
+        run = Run(folder, text, partial)
+        warn_partial(run.partial, stacklevel=2)
+        return run
 
     def sweep(
         self,
@@ -193,6 +198,13 @@ class Experiment:
         storage_options: for `out` as a URL that fsspec knows, ``s3://bucket/folder``. With ``"ray"``
             only. The `Sweep` is a temporary copy.
         """
+        typed(bool, resume=resume, records=records, wire=wire, long=long, shared=shared)
+        if jobs is not None:
+            typed(int, jobs=jobs)
+        if index is not None:
+            typed(str, index=index)
+        if storage_options is not None:
+            typed(Mapping, storage_options=storage_options)
         if engine is not None or address is not None or _is_url(out):
             options = {"seeds": seeds_of(seeds), "records": records, "wire": wire, "long": long}
             return self._sweep_on(
@@ -212,8 +224,9 @@ class Experiment:
             jobs=jobs,
             index=index,
         )
-        warn_partial(partial, stacklevel=2)
-        return Sweep(folder, text, partial)
+        sweep = Sweep(folder, text, partial)
+        warn_partial(sweep.partial, stacklevel=2)
+        return sweep
 
     def _sweep_on(
         self,
@@ -234,7 +247,7 @@ class Experiment:
             raise InputError(f"engine: {engine!r}; {what}")
         if any(others):
             raise InputError("force, resume and index do not go with engine='ray': a sweep that is there is gone on with")
-        if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1):
+        if jobs is not None and jobs < 1:
             raise InputError(f"jobs: {jobs!r}; needed is an int from 1")
         url = str(out) if _is_url(out) else None
         folder = Folder(None if url else out)
@@ -259,8 +272,9 @@ class Experiment:
             index=None,
         )
         store.finish()
-        warn_partial(partial, stacklevel=3)
-        return Sweep(folder, text, partial)
+        sweep = Sweep(folder, text, partial)
+        warn_partial(sweep.partial, stacklevel=3)
+        return sweep
 
     def as_text(self) -> tuple[str, str, list[tuple[str, str]], str | None]:
         """Name, text, settings and scale: what another machine needs to have the experiment.
@@ -303,8 +317,14 @@ def reproduce(
     experiments: a folder of experiments, in place of those that are shipped.
     The others are as in `Experiment.sweep`.
     """
+    for selection in selections:
+        typed(str, selections=selection)
+    typed(str, scale=scale)
+    typed(bool, records=records)
+    if jobs is not None:
+        typed(int, jobs=jobs)
     folder = Folder(out, force)
-    library = None if experiments is None else Path(os.fsdecode(os.fspath(experiments)))
+    library = None if experiments is None else path_of("experiments", experiments)
     _, text, partial = _native.reproduce(
         list(selections),
         Listener(progress),

@@ -27,7 +27,7 @@ class Policy:
         is_number = isinstance(seconds_max, (int, float)) and not isinstance(seconds_max, bool)
         if not is_number or not 0 < seconds_max < float("inf"):
             raise InputError(f"priority_timeout: {seconds_max!r}; needed is a number of seconds above 0")
-        self.name = getattr(function, "__name__", type(function).__name__)
+        self.name: str = getattr(function, "__name__", type(function).__name__)
         self._function = function
         self._seconds_max = seconds_max
         # When the call of each thread began.

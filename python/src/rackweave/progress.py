@@ -25,12 +25,12 @@ class Listener:
             raise InputError(f"progress: a {type(progress).__name__}; allowed are None, a bool and a function")
         self._is_quiet = progress is False
         self._call = progress if callable(progress) else None
-        self._display = None
+        self._display: Any = None
         self._policy = policy
         wants_bar = not self._is_quiet and self._call is None
         if wants_bar and _is_notebook():
             self._call = self._draw
-        self.bar = wants_bar and self._call is None and sys.stderr is not None and _is_terminal()
+        self.bar: bool = wants_bar and self._call is None and _is_terminal()
 
     def say(self, line: str) -> None:
         """An estimate, or a warning, which is never dropped."""
@@ -75,7 +75,8 @@ def bar(event: dict[str, Any]) -> str:
 
 def _is_terminal() -> bool:
     # What a test or a program has put in place of the standard error output is no terminal.
-    return sys.stderr is sys.__stderr__ and sys.stderr.isatty()
+    real = sys.__stderr__
+    return real is not None and sys.stderr is real and real.isatty()
 
 
 def _is_notebook() -> bool:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import html
 import json
-import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Union
+from typing import Any
 
 from . import _native
+from .arguments import StrPath, path as path_of, typed
 from .errors import InputError
 from .frame import Frame, charts
 from .progress import Listener, Progress
-
-StrPath = Union[str, "os.PathLike[str]"]
 
 
 class Folder:
@@ -23,12 +21,14 @@ class Folder:
     object that reads it."""
 
     def __init__(self, out: StrPath | None, force: bool = False) -> None:
-        self._temporary = None
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self.path: Path
         if out is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="rackweave-", ignore_cleanup_errors=True)
             self.path = Path(self._temporary.name) / "results"
         else:
-            self.path = Path(os.fsdecode(os.fspath(out)))
+            self.path = path_of("out", out)
+        typed(bool, force=force)
         self.force = force
 
 
@@ -65,7 +65,7 @@ class Run(_Results):
     def __init__(self, folder: Folder, text: str = "", partial: str | None = None) -> None:
         super().__init__(folder, text, partial)
         self._summary_text = _text(self.path / "summary.json")
-        self.summary: dict[str, Any] = json.loads(self._summary_text)
+        self.summary: dict[str, Any] = _summary(self.path / "summary.json")
         """All numbers over all seeds, as `summary.json` has them; ``rackweave describe`` explains them."""
         if self.partial is None and self.summary["partial"]:
             self.partial = "the run ended early; its warnings say why"
@@ -87,7 +87,7 @@ class Run(_Results):
 
     def summary_of(self, seed: int) -> dict[str, Any]:
         """All numbers of one seed."""
-        return json.loads(_text(self._seed(seed) / "summary.json"))
+        return _summary(self._seed(seed) / "summary.json")
 
     def requests(self, seed: int | None = None) -> Frame:
         """A row for each request, with its spans: of one seed, or of all with the column `seed`."""
@@ -134,6 +134,9 @@ class Sweep(_Results):
         found = sorted(path for path in self.path.glob("points/[0-9]*") if path.is_dir())
         self.points: list[Run] = [Run(_Within(folder, point)) for point in found]
         """The points, in their order."""
+        early = sum(point.partial is not None for point in self.points)
+        if self.partial is None and early:
+            self.partial = f"{early} of {len(self.points)} points ended early; the same sweep plays them again"
 
     def __len__(self) -> int:
         return len(self.points)
@@ -170,7 +173,7 @@ class Reproduction(_Results):
     ) -> None:
         super().__init__(folder, text, partial)
         self._experiments = experiments
-        self.claims: list[dict[str, Any]] = json.loads(_text(self.path / "claims.json"))
+        self.claims: list[dict[str, Any]] = _json(self.path / "claims.json", list)
         """For each claim the value of the paper, ours, the verdict and the reason."""
 
     def points(self, experiment: str) -> list[Run]:
@@ -228,7 +231,7 @@ class _Within(Folder):
 
 def open(path: StrPath) -> Run | Sweep | Reproduction:
     """Opens a folder of results that is there."""
-    folder = Folder(path)
+    folder = Folder(path_of("path", path))
     if (folder.path / "claims.json").is_file():
         return Reproduction(folder)
     if (folder.path / "points").is_dir():
@@ -238,6 +241,10 @@ def open(path: StrPath) -> Run | Sweep | Reproduction:
 
 def explain(run: Run | StrPath, *, seed: int | None = None, worst: int = 5, progress: Progress = None) -> Explanation:
     """Why the slow requests of a run are slow: `worst` of them are shown one by one."""
+    typed(int, worst=worst)
+    if seed is not None:
+        typed(int, seed=seed)
+        seeds_of(seed)
     text, facts = _native.explain(_path(run), Listener(progress), seed, worst)
     return Explanation(text, json.loads(facts))
 
@@ -247,6 +254,7 @@ def compare(
 ) -> Comparison:
     """What differs between the first run and each of the others, with intervals over seeds. A sweep
     stands for all its points. `unpaired` compares runs of different arrivals."""
+    typed(bool, unpaired=unpaired)
     runs = [_path(run) for run in (first, *others)]
     text, text_of_all, comparisons = _native.compare(runs, Listener(progress), unpaired)
     return Comparison(text, text_of_all, json.loads(comparisons))
@@ -267,7 +275,7 @@ def seeds_of(seeds: int | Iterable[int] | None) -> list[int] | None:
 
 
 def _path(run: _Results | StrPath) -> Path:
-    return run.path if isinstance(run, _Results) else Path(os.fsdecode(os.fspath(run)))
+    return run.path if isinstance(run, _Results) else path_of("run", run)
 
 
 def _text(path: Path) -> str:
@@ -275,3 +283,24 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}: this is no folder of finished results") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: {error}: it is damaged") from error
+
+
+def _json(path: Path, kind: type) -> Any:
+    """What a file of results holds: a dict or a list."""
+    try:
+        found = json.loads(_text(path))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: {error}: it is damaged") from error
+    if not isinstance(found, kind):
+        raise InputError(f"{path}: it has a {type(found).__name__} where a {kind.__name__} is needed: it is damaged")
+    return found
+
+
+def _summary(path: Path) -> dict[str, Any]:
+    summary: dict[str, Any] = _json(path, dict)
+    missing = [key for key in ("seeds", "labels", "partial", "warnings") if key not in summary]
+    if missing:
+        raise InputError(f"{path}: it has no `{missing[0]}`: this is no summary of a run")
+    return summary
