@@ -4,12 +4,13 @@
 //   emit      1   a grant of the scheduler to the offer of a /G/, or of a request's first block
 //   forward   0   the queue of the ingress has had its 4 cycles
 // Messages go one after the other, data first. A request waits until what its sender has sent to this
-// port before has left: reads and writes of a pair keep their order.
+// port before it has left, and what comes after it waits for the request: reads and writes of a pair
+// keep their order.
 module edm_egress
   import edm_pkg::*;
 #(
     parameter int unsigned Ports = 4,
-    parameter int unsigned EmitDepth = 32,
+    parameter int unsigned EmitDepth = 6,
     parameter int unsigned PendingW = 9,
     localparam int unsigned PortW = $clog2(Ports)
 ) (
@@ -32,7 +33,8 @@ module edm_egress
     input  logic     [Ports-1:0]               forward_valid_i,
     output logic     [Ports-1:0]               forward_take_o,
     input  forward_t [Ports-1:0]               forward_i,
-    input  logic     [Ports-1:0][PendingW-1:0] pending_i,  // messages on their way to this port
+    input  logic     [Ports-1:0][PendingW-1:0] entered_i,  // messages for this port, so far
+    input  logic     [Ports-1:0][PendingW-1:0] left_i,     // of these, those that are gone
 
     // To the port.
     output logic   control_valid_o,
@@ -47,9 +49,10 @@ module edm_egress
     output logic [31:0] lost_count_o
 );
 
+  // A request that may go when `ahead` messages of its sender have left.
   typedef struct packed {
-    logic [PortW-1:0] requester;
     logic [IdW-1:0] id;
+    logic [PendingW-1:0] ahead;
   } emit_t;
 
   // --- /G/ ---
@@ -72,33 +75,40 @@ module edm_egress
 
   // --- Requests ---
 
-  logic emit_ready, emit_waits, emit_take;
-  emit_t emit, front;
+  logic [Ports-1:0] emit_waits, emit_take, emit_full, emit_missing, due;
   logic [2:0] index_q, index_d;
+  logic [PortW-1:0] requester_q, requester_d, requester;
+  /* verilator lint_off UNUSEDSIGNAL */  // its id was compared above
   buffered_t request;
-  logic request_there, request_wants, request_ends;
+  /* verilator lint_on UNUSEDSIGNAL */
+  logic request_wants, request_ends;
 
-  assign emit = '{requester: PortW'(grant_i.target), id: grant_i.id};
+  for (genvar r = 0; r < Ports; r++) begin : gen_emit
+    logic comes, ready;
+    emit_t emit, front;
+    assign comes = grant_valid_i && sends_request && grant_i.target == NodeW'(r);
+    assign emit = '{id: grant_i.id, ahead: entered_i[r]};
+    assign emit_full[r] = comes && !ready;
 
-  edm_fifo #(
-      .Width($bits(emit_t)),
-      .Depth(EmitDepth)
-  ) u_emit (
-      .clk_i,
-      .rst_ni,
-      .valid_i(grant_valid_i && sends_request),
-      .ready_o(emit_ready),
-      .word_i (emit),
-      .valid_o(emit_waits),
-      .take_i (emit_take),
-      .word_o (front)
-  );
+    edm_fifo #(
+        .Width($bits(emit_t)),
+        .Depth(EmitDepth)
+    ) u_emit (
+        .clk_i,
+        .rst_ni,
+        .valid_i(comes),
+        .ready_o(ready),
+        .word_i (emit),
+        .valid_o(emit_waits[r]),
+        .take_i (emit_take[r] || emit_missing[r]),
+        .word_o (front)
+    );
 
-  assign request = request_i[front.requester];
-  assign request_there = request_valid_i[front.requester] && request.id == front.id;
-  assign request_wants = emit_waits && request_there &&
-      (index_q != 0 || pending_i[front.requester] == 0);
-  assign request_ends = index_q + 3'd1 == request.blocks;
+    // A request that found no room in its buffer never comes.
+    assign emit_missing[r] = emit_waits[r] &&
+        !(request_valid_i[r] && request_i[r].id == front.id);
+    assign due[r] = emit_waits[r] && !emit_missing[r] && front.ahead == left_i[r];
+  end
 
   // --- One message at a time ---
 
@@ -115,27 +125,36 @@ module edm_egress
   logic forward_wants, forward_goes, request_goes;
 
   for (genvar s = 0; s < Ports; s++) begin : gen_ask
-    assign asks[s] = forward_valid_i[s] && forward_i[s].target == own_i;
+    assign asks[s] = forward_valid_i[s] && forward_i[s].target == own_i &&
+        (!due[s] || (lane_q == LaneForward && source_q == PortW'(s)));
   end
 
   always_comb begin
-    // The next source after the last one.
+    // The next source, and the next requester, after the last one.
     source = source_q;
     forward_wants = lane_q == LaneForward && asks[source_q];
+    requester = requester_q;
+    request_wants = lane_q == LaneRequest;
     if (lane_q == LaneFree) begin
       for (int unsigned step = Ports; step > 0; step--) begin
         if (asks[PortW'((32'(source_q) + step) % Ports)]) begin
           source = PortW'((32'(source_q) + step) % Ports);
           forward_wants = 1'b1;
         end
+        if (due[PortW'((32'(requester_q) + step) % Ports)]) begin
+          requester = PortW'((32'(requester_q) + step) % Ports);
+          request_wants = 1'b1;
+        end
       end
     end
-    request_goes = message_ready_i && request_wants && (lane_q == LaneRequest ||
-        (lane_q == LaneFree && !forward_wants));
+    request = request_i[requester];
+    request_ends = index_q + 3'd1 == request.blocks;
+    request_goes = message_ready_i && request_wants && !forward_wants;
     forward_goes = message_ready_i && forward_wants;
 
     lane_d = lane_q;
     source_d = forward_goes ? source : source_q;
+    requester_d = request_goes ? requester : requester_q;
     index_d = index_q;
     if (forward_goes) lane_d = forward_i[source].last ? LaneFree : LaneForward;
     if (request_goes) begin
@@ -145,12 +164,11 @@ module edm_egress
 
     forward_take_o = '0;
     forward_take_o[source] = forward_goes;
-    request_take_o = '0;
-    request_take_o[front.requester] = request_goes && request_ends;
-    emit_take = (request_goes && request_ends) || (emit_waits && !request_there);
+    emit_take = '0;
+    emit_take[requester] = request_goes && request_ends;
+    request_take_o = emit_take;
 
-    message_valid_o = forward_wants ||
-        (request_wants && (lane_q == LaneRequest || lane_q == LaneFree));
+    message_valid_o = forward_wants || request_wants;
     message_cut_o = forward_wants && forward_i[source].cut;
     message_o = forward_i[source].block;
     if (!forward_wants) begin
@@ -169,6 +187,7 @@ module edm_egress
       index_q <= '0;
       lane_q <= LaneFree;
       source_q <= '0;
+      requester_q <= '0;
       lost_q <= '0;
     end else begin
       control_valid_q <= control_valid_d;
@@ -176,14 +195,14 @@ module edm_egress
       index_q <= index_d;
       lane_q <= lane_d;
       source_q <= source_d;
+      requester_q <= requester_d;
       if (lost_q[31:2] != '1) begin
-        lost_q <= lost_q + 32'(grant_lost) + 32'(emit_waits && !request_there) +
-            32'(grant_valid_i && sends_request && !emit_ready);
+        lost_q <= lost_q + 32'(grant_lost) + 32'(|emit_missing) + 32'(|emit_full);
       end
 
       // A message is whole before the next begins.
       assert (!(request_goes && forward_goes));
-      assert (lane_q != LaneRequest || emit_waits);
+      assert (lane_q != LaneRequest || due[requester_q]);
     end
   end
 

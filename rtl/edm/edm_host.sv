@@ -68,7 +68,7 @@ module edm_host
     output logic [31:0] unexpected_count_o
 );
 
-  logic control_valid, control_ready, message_valid, message_ready;
+  logic control_valid, control_ready, message_valid, message_ready, message_left;
   block_t control, message;
   logic memory_valid;
   block_t memory;
@@ -90,6 +90,7 @@ module edm_host
       .message_ready_o(message_ready),
       .message_i      (message),
       .message_cut_i  (1'b0),
+      .message_left_o (message_left),
       .frame_valid_i,
       .frame_ready_o,
       .frame_i,
@@ -108,6 +109,9 @@ module edm_host
 
   logic [NodeW-1:0] may_node, read_node, answer_node, word_node, write_end_node;
   logic [IdW-1:0] may_read_id, may_write_id, put_id, read_id, answer_id, word_id, write_end_id;
+  logic [NodeW-1:0] early_node;
+  logic [IdW-1:0] early_id;
+  logic early_found;
   logic may_read, may_write, may_answer, writes_open;
   logic put_read, put_write, put_answer;
   state_t put_state, put_answer_state;
@@ -117,7 +121,7 @@ module edm_host
   state_t write_state, answer_state, answer_kept, chunk_changed;
   /* verilator lint_off UNUSEDSIGNAL */  // of an expired message only the tag is said
   state_t read_expired, write_expired, answer_expired;
-  logic answer_expires, reads_open, answers_open;
+  logic answer_expires, reads_open, answers_open, read_end_found, write_end_found;
   /* verilator lint_on UNUSEDSIGNAL */
   logic read_expires, write_expires;
 
@@ -146,11 +150,12 @@ module edm_host
       .end_i          (1'b0),
       .end_node_i     ('0),
       .end_id_i       ('0),
+      .end_found_o    (read_end_found),
       .expired_o      (read_expires),
       .expired_state_o(read_expired)
   );
 
-  chunk_t chunk;
+  permit_t permit;
 
   edm_state_table #(
       .Nodes  (Nodes),
@@ -167,8 +172,8 @@ module edm_host
       .put_node_i     (may_node),
       .put_id_i       (put_id),
       .put_state_i    (put_state),
-      .find_node_i    (chunk.target),
-      .find_id_i      (chunk.id),
+      .find_node_i    (permit.target),
+      .find_id_i      (permit.id),
       .found_o        (write_found),
       .state_o        (write_state),
       .change_i       (write_change),
@@ -177,6 +182,7 @@ module edm_host
       .end_i          (write_end),
       .end_node_i     (write_end_node),
       .end_id_i       (write_end_id),
+      .end_found_o    (write_end_found),
       .expired_o      (write_expires),
       .expired_state_o(write_expired)
   );
@@ -197,16 +203,17 @@ module edm_host
       .put_node_i     (answer_node),
       .put_id_i       (answer_id),
       .put_state_i    (put_answer_state),
-      .find_node_i    (chunk.target),
-      .find_id_i      (chunk.id),
+      .find_node_i    (permit.target),
+      .find_id_i      (permit.id),
       .found_o        (answer_found),
       .state_o        (answer_kept),
       .change_i       (answer_change),
       .close_i        (chunk_close),
       .change_state_i (chunk_changed),
       .end_i          (1'b0),
-      .end_node_i     ('0),
-      .end_id_i       ('0),
+      .end_node_i     (early_node),
+      .end_id_i       (early_id),
+      .end_found_o    (early_found),
       .expired_o      (answer_expires),
       .expired_state_o(answer_expired)
   );
@@ -227,7 +234,7 @@ module edm_host
   end
   always_comb begin
     answer_state = answer_kept;
-    answer_state.there = words_q[word_place(chunk.target, chunk.id)];
+    answer_state.there = words_q[word_place(permit.target, permit.id)];
   end
 
   assign expired_read_o = read_expires;
@@ -237,12 +244,12 @@ module edm_host
 
   // --- The grant queue, from the receiving clock to the transmitting one. ---
 
-  logic taken_valid, chunk_valid, chunk_take, grant_unexpected;
-  chunk_t taken;
-  logic [RoomW-1:0] room;
+  logic taken_valid, permit_valid, permit_take, grant_unexpected;
+  permit_t taken;
+    logic [RoomW-1:0] room;
 
   edm_crossing #(
-      .Width($bits(chunk_t)),
+      .Width($bits(permit_t)),
       .Depth(GrantDepth)
   ) u_grants (
       .in_clk_i  (clk_i),
@@ -252,15 +259,16 @@ module edm_host
       .room_o    (room),
       .out_clk_i (clk_i),
       .out_rst_ni(rst_ni),
-      .valid_o   (chunk_valid),
-      .take_i    (chunk_take),
-      .word_o    (chunk)
+      .valid_o   (permit_valid),
+      .take_i    (permit_take),
+      .word_o    (permit)
   );
 
   // --- Both sides ---
 
   edm_host_transmit #(
-      .Nodes(Nodes)
+      .Nodes(Nodes),
+      .Chunk(Chunk)
   ) u_transmit (
       .clk_i,
       .rst_ni,
@@ -270,9 +278,9 @@ module edm_host
       .access_i,
       .refused_o,
       .refused_tag_o,
-      .chunk_valid_i   (chunk_valid),
-      .chunk_take_o    (chunk_take),
-      .chunk_i         (chunk),
+      .permit_valid_i  (permit_valid),
+      .permit_take_o   (permit_take),
+      .permit_i        (permit),
       .unexpected_o    (grant_unexpected),
       .may_node_o      (may_node),
       .may_read_id_o   (may_read_id),
@@ -305,22 +313,26 @@ module edm_host
       .control_o       (control),
       .message_valid_o (message_valid),
       .message_ready_i (message_ready),
-      .message_o       (message)
+      .message_o       (message),
+      .message_left_i  (message_left),
+      .down_i          (down_o)
   );
 
   logic [31:0] received_unexpected;
 
   edm_host_receive #(
-      .Nodes(Nodes),
-      .Chunk(Chunk)
+      .Nodes  (Nodes),
+      .Active (Active),
+      .Chunk  (Chunk),
+      .Timeout(Timeout)
   ) u_receive (
       .clk_i,
       .rst_ni,
       .own_i,
       .memory_valid_i    (memory_valid),
       .memory_i          (memory),
-      .chunk_valid_o     (taken_valid),
-      .chunk_o           (taken),
+      .permit_valid_o    (taken_valid),
+      .permit_o          (taken),
       .read_node_o       (read_node),
       .read_id_o         (read_id),
       .read_found_i      (read_found),
@@ -331,6 +343,9 @@ module edm_host
       .answer_node_o     (answer_node),
       .answer_id_o       (answer_id),
       .may_answer_i      (may_answer),
+      .early_node_o      (early_node),
+      .early_id_o        (early_id),
+      .early_found_i     (early_found),
       .put_answer_o      (put_answer),
       .put_state_o       (put_answer_state),
       .word_o            (word_valid),

@@ -14,7 +14,12 @@ module edm_host_receive
   import edm_pkg::*;
 #(
     parameter int unsigned Nodes = 4,
-    parameter int unsigned Chunk = ChunkBytes
+    parameter int unsigned Active = ActivePerPair,
+    parameter int unsigned Chunk = ChunkBytes,
+    parameter int unsigned Timeout = 390625,
+    localparam int unsigned SlotW = Active > 1 ? $clog2(Active) : 1,
+    localparam int unsigned PlaceW = $clog2(Nodes) + SlotW,
+    localparam int unsigned LapseW = $clog2(Timeout + 1)
 ) (
     input logic clk_i,
     input logic rst_ni,
@@ -25,8 +30,8 @@ module edm_host_receive
     input block_t memory_i,
 
     // To the grant queue.
-    output logic   chunk_valid_o,
-    output chunk_t chunk_o,
+    output logic    permit_valid_o,
+    output permit_t permit_o,
 
     // State table of reads.
     output logic [NodeW-1:0] read_node_o,
@@ -43,6 +48,10 @@ module edm_host_receive
     input  logic             may_answer_i,
     output logic             put_answer_o,
     output state_t           put_state_o,
+    // Whether the answer that a grant is for is open.
+    output logic [NodeW-1:0] early_node_o,
+    output logic [IdW-1:0]   early_id_o,
+    input  logic             early_found_i,
     // The word of an answer of up to eight bytes, two cycles after its request.
     output logic             word_o,
     output logic [NodeW-1:0] word_node_o,
@@ -81,17 +90,17 @@ module edm_host_receive
 
   // --- /G/ ---
 
-  chunk_t grant, grant_front;
+  permit_t grant, grant_front;
   logic grant_good, grant_ready, grant_waits, grant_take;
 
   assign grant.target = block_q.payload[16:8];
   assign grant.id = block_q.payload[24:17];
-  assign grant.bytes = block_q.payload[40:25];
+  assign grant.bytes = DemandW'(block_q.payload[40:25]);
   assign grant_good = block_q.payload[63:41] == 0 && 32'(grant.target) < Nodes && grant.bytes != 0;
 
   // A request that comes in the same cycle goes first.
   edm_fifo #(
-      .Width($bits(chunk_t)),
+      .Width($bits(permit_t)),
       .Depth(4)
   ) u_grants (
       .clk_i,
@@ -347,15 +356,59 @@ module edm_host_receive
     answered_tag_o = front.tag;
     written_o = front_valid && !lock_q && front.written;
 
-    // A request is the grant of its first chunk.
-    chunk_valid_o = put_answer_o || grant_waits;
+    // A request is the grant of its first chunk, and of those whose /G/ has come before it.
     grant_take = grant_waits && !put_answer_o;
-    chunk_o = grant_front;
+    permit_valid_o = put_answer_o || (grant_take && !grant_early);
+    permit_o = grant_front;
     if (put_answer_o) begin
-      chunk_o.target = front.peer;
-      chunk_o.id = front.id;
-      chunk_o.bytes = front.size > 32'(Chunk) ? SizeW'(Chunk) : SizeW'(front.size);
+      permit_o.target = front.peer;
+      permit_o.id = front.id;
+      permit_o.bytes = front.size > 32'(Chunk) ? DemandW'(Chunk) : front.size;
+      if (early_valid_q[answer_place] && early_q[answer_place].id == front.id) begin
+        permit_o.bytes += early_q[answer_place].bytes;
+      end
     end
+  end
+
+  // --- Grants that have overtaken their request, which is longer: kept until it comes. ---
+
+  typedef struct packed {
+    logic [IdW-1:0] id;
+    logic [DemandW-1:0] bytes;
+    logic old;                        // older than a lapse
+  } early_t;
+
+  logic [2**PlaceW-1:0] early_valid_q, early_valid_d;
+  early_t early_q[2**PlaceW];
+  early_t early_d;
+  logic [PlaceW-1:0] early_place, answer_place, lapse_place_q;
+  logic [LapseW-1:0] lapse_q;
+  logic grant_early, early_put, early_lapses;
+
+  assign early_node_o = grant_front.target;
+  assign early_id_o = grant_front.id;
+  assign early_place = {early_node_o[$clog2(Nodes)-1:0], early_id_o[SlotW-1:0]};
+  assign answer_place = {front.peer[$clog2(Nodes)-1:0], front.id[SlotW-1:0]};
+  assign grant_early = !id_of_write(grant_front.id) && !early_found_i;
+  assign early_put = grant_take && grant_early;
+
+  always_comb begin
+    early_d = '{id: grant_front.id, bytes: grant_front.bytes, old: 1'b0};
+    if (early_valid_q[early_place] && early_q[early_place].id == grant_front.id) begin
+      early_d.bytes += early_q[early_place].bytes;
+    end
+    early_valid_d = early_valid_q;
+    // One place is looked at each lapse; what has been there for a whole turn goes.
+    early_lapses = lapse_q == LapseW'(Timeout) && early_q[lapse_place_q].old &&
+        early_valid_q[lapse_place_q];
+    if (early_lapses) early_valid_d[lapse_place_q] = 1'b0;
+    if (put_answer_o) early_valid_d[answer_place] = 1'b0;
+    if (early_put) early_valid_d[early_place] = 1'b1;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (lapse_q == LapseW'(Timeout)) early_q[lapse_place_q].old <= 1'b1;
+    if (early_put) early_q[early_place] <= early_d;
   end
 
   logic [31:0] unexpected_count_q;
@@ -377,6 +430,9 @@ module edm_host_receive
       state_q <= '0;
       op_valid_q <= 1'b0;
       op_q <= '0;
+      early_valid_q <= '0;
+      lapse_q <= '0;
+      lapse_place_q <= '0;
       lock_q <= 1'b0;
       word_valid_q <= 1'b0;
       word_compares_q <= 1'b0;
@@ -400,6 +456,9 @@ module edm_host_receive
       state_q <= state_d;
       op_valid_q <= op_valid;
       op_q <= op;
+      early_valid_q <= early_valid_d;
+      lapse_q <= lapse_q == LapseW'(Timeout) ? '0 : lapse_q + 1'b1;
+      if (lapse_q == LapseW'(Timeout)) lapse_place_q <= lapse_place_q + 1'b1;
       lock_q <= lock_d;
       word_valid_q <= word_valid_d;
       word_compares_q <= front.kind == MemoryModify && front.opcode == OpcodeCompareAndSwap;
@@ -408,7 +467,8 @@ module edm_host_receive
       word_bytes_q <= 4'(front.size);
       word_expected_q <= front.data;
       if (unexpected_count_q[31:2] != '1) begin
-        unexpected_count_q <= unexpected_count_q + 32'(unexpected) + 32'(serves && !put_answer_o);
+        unexpected_count_q <= unexpected_count_q + 32'(unexpected) + 32'(early_lapses) +
+            32'(serves && !put_answer_o);
       end
 
       // A line is never faster than the memory.

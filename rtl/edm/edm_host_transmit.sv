@@ -5,15 +5,18 @@
 //   chunk     3   state table; data buffer; make the block
 // A request is an RREQ, an RMWREQ, or the /N/ of a write. It waits at the front of the queue until
 // its pair has a free place of X. A read also waits until the pair's writes have left, so that the two
-// take effect in order. Requests and chunks take turns, message by message.
+// take effect in order. An /N/, which overtakes messages at the port, waits until the requests before it
+// are on the line. Requests and chunks take turns, message by message.
 //
 // Ids of reads have the top bit clear, those of writes have it set (crates/edm/src/host.rs).
 module edm_host_transmit
   import edm_pkg::*;
 #(
     parameter int unsigned Nodes = 4,
+    parameter int unsigned Chunk = ChunkBytes,
     parameter int unsigned QueueDepth = 16,
-    localparam int unsigned ReadIdW = IdW - 1
+    localparam int unsigned ReadIdW = IdW - 1,
+    localparam int unsigned PlacesW = 8
 ) (
     input logic clk_i,
     input logic rst_ni,
@@ -26,10 +29,10 @@ module edm_host_transmit
     output logic            refused_o,
     output logic [TagW-1:0] refused_tag_o,
 
-    // Chunks that are granted.
-    input  logic   chunk_valid_i,
-    output logic   chunk_take_o,
-    input  chunk_t chunk_i,
+    // What is granted, in one chunk or more.
+    input  logic    permit_valid_i,
+    output logic    permit_take_o,
+    input  permit_t permit_i,
     output logic   unexpected_o,       // nothing waits for this grant
 
     // State tables: reads, writes, answers.
@@ -70,7 +73,9 @@ module edm_host_transmit
     output block_t control_o,
     output logic   message_valid_o,
     input  logic   message_ready_i,
-    output block_t message_o
+    output block_t message_o,
+    input  logic   message_left_i,
+    input  logic   down_i
 );
 
   typedef enum logic [1:0] {
@@ -184,7 +189,8 @@ module edm_host_transmit
 
   always_comb begin
     put_read_o = request_goes && lane_q == LaneFree;
-    put_write_o = front_goes && front_write && (!control_valid_q || control_ready_i);
+    put_write_o = front_goes && front_write && requests_gone &&
+        (!control_valid_q || control_ready_i);
     put_id_o = front_write ? may_write_id_o : may_read_id_o;
     put_state_o = '{
         there: front.there,
@@ -214,7 +220,9 @@ module edm_host_transmit
   typedef struct packed {
     logic write;
     logic last;                       // the message's last chunk
-    chunk_t chunk;
+    logic [NodeW-1:0] target;
+    logic [IdW-1:0] id;
+    logic [SizeW-1:0] bytes;
     logic [AddressW-1:0] there;
     logic [AddressW-1:0] here;
     logic in_word;
@@ -237,23 +245,31 @@ module edm_host_transmit
   logic chunk_wants, chunk_goes, step_moves, job_done, chunk_write, chunk_found;
 
   state_t found, changed;
-  logic [DemandW-1:0] left;
+  logic [DemandW-1:0] used_q, used_d;  // of this permit
+  logic [DemandW-1:0] left, permitted;
   logic [SizeW-1:0] granted;
+  logic job_begins;
 
-  assign chunk_write = id_of_write(chunk_i.id);
+  assign chunk_write = id_of_write(permit_i.id);
   assign found = chunk_write ? write_state_i : answer_state_i;
   assign chunk_found = chunk_write ? write_found_i : answer_found_i;
 
   always_comb begin
     left = found.bytes - found.done;
-    granted = DemandW'(chunk_i.bytes) < left ? chunk_i.bytes : SizeW'(left);
+    permitted = permit_i.bytes - used_q;
+    granted = SizeW'(Chunk);
+    if (left < DemandW'(granted)) granted = SizeW'(left);
+    if (permitted < DemandW'(granted)) granted = SizeW'(permitted);
     changed = found;
     changed.done = found.done + DemandW'(granted);
 
-    chunk_take_o = chunk_valid_i && (!job_valid_q || (job_done && step_moves));
-    unexpected_o = chunk_take_o && (!chunk_found || granted == 0);
-    write_change_o = chunk_take_o && chunk_write && !unexpected_o;
-    answer_change_o = chunk_take_o && !chunk_write && !unexpected_o;
+    job_begins = permit_valid_i && (!job_valid_q || (job_done && step_moves));
+    unexpected_o = job_begins && (!chunk_found || granted == 0);
+    permit_take_o = job_begins && (unexpected_o || permitted == DemandW'(granted));
+    used_d = used_q;
+    if (job_begins) used_d = permit_take_o ? '0 : used_q + DemandW'(granted);
+    write_change_o = job_begins && chunk_write && !unexpected_o;
+    answer_change_o = job_begins && !chunk_write && !unexpected_o;
     change_close_o = !chunk_write && changed.done == found.bytes;
     change_state_o = changed;
 
@@ -263,8 +279,9 @@ module edm_host_transmit
       job_valid_d = 1'b1;
       job_d.write = chunk_write;
       job_d.last = changed.done == found.bytes;
-      job_d.chunk = chunk_i;
-      job_d.chunk.bytes = granted;
+      job_d.target = permit_i.target;
+      job_d.id = permit_i.id;
+      job_d.bytes = granted;
       job_d.there = found.in_word ? found.there >> {found.done[2:0], 3'd0} :
           found.there + AddressW'(found.done);
       job_d.here = found.here + AddressW'(found.done);
@@ -277,7 +294,7 @@ module edm_host_transmit
   logic [InnerW-1:0] job_inner;
   logic job_single;
   always_comb begin
-    job_bytes = 17'(job_q.chunk.bytes) + (job_q.write ? 17'd8 : 17'd0);
+    job_bytes = 17'(job_q.bytes) + (job_q.write ? 17'd8 : 17'd0);
     job_inner = inner_blocks(job_bytes);
     job_single = job_bytes <= 17'd1;
     job_done = job_single || index_q == job_inner + 1'b1;
@@ -312,10 +329,10 @@ module edm_host_transmit
     chunk_header = '0;
     chunk_header.kind = step_q.job.write ? MessageWreq : MessageRres;
     chunk_header.last = step_q.job.last;
-    chunk_header.target = step_q.job.chunk.target;
+    chunk_header.target = step_q.job.target;
     chunk_header.source = own_i;
-    chunk_header.id = step_q.job.chunk.id;
-    chunk_header.size = step_q.job.chunk.bytes;
+    chunk_header.id = step_q.job.id;
+    chunk_header.size = step_q.job.bytes;
     chunk_header.first = step_q.job.write ? step_q.job.there[7:0] : data[7:0];
 
     chunk_block.sync = step_q.first || step_q.last ? SyncControl : SyncData;
@@ -351,10 +368,25 @@ module edm_host_transmit
     message_d = request_goes ? request_block : chunk_goes ? chunk_block : message_q;
 
     write_end_o = chunk_goes && step_q.last && step_q.job.write && step_q.job.last;
-    write_end_node_o = step_q.job.chunk.target;
-    write_end_id_o = step_q.job.chunk.id;
+    write_end_node_o = step_q.job.target;
+    write_end_id_o = step_q.job.id;
     sent_o = write_end_o;
     sent_tag_o = step_q.job.tag;
+  end
+
+  // Blocks between here and the line; of these, those up to the last of a request.
+  logic [PlacesW-1:0] queued_q, queued_d, ahead_q, ahead_d;
+  logic requests_gone;
+
+  assign requests_gone = ahead_q == 0;
+  always_comb begin
+    queued_d = queued_q + PlacesW'(request_goes || chunk_goes) - PlacesW'(message_left_i);
+    ahead_d = ahead_q - PlacesW'(message_left_i && !requests_gone);
+    if (request_goes) ahead_d = queued_d;
+    if (down_i) begin
+      queued_d = '0;
+      ahead_d = '0;
+    end
   end
 
   assign control_valid_o = control_valid_q;
@@ -364,6 +396,8 @@ module edm_host_transmit
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
+      queued_q <= '0;
+      ahead_q <= '0;
       lane_q <= LaneFree;
       request_turn_q <= 1'b0;
       message_valid_q <= 1'b0;
@@ -372,6 +406,7 @@ module edm_host_transmit
       control_q <= '0;
       request_index_q <= '0;
       request_id_q <= '0;
+      used_q <= '0;
       job_valid_q <= 1'b0;
       job_q <= '0;
       index_q <= '0;
@@ -382,6 +417,8 @@ module edm_host_transmit
         next_write_q[n] <= '0;
       end
     end else begin
+      queued_q <= queued_d;
+      ahead_q <= ahead_d;
       lane_q <= lane_d;
       request_turn_q <= request_turn_d;
       message_valid_q <= message_valid_d;
@@ -390,6 +427,7 @@ module edm_host_transmit
       control_q <= control_d;
       request_index_q <= request_index_d;
       request_id_q <= request_id;
+      used_q <= used_d;
       job_valid_q <= job_valid_d;
       job_q <= job_d;
       index_q <= index_d;
@@ -401,6 +439,8 @@ module edm_host_transmit
       // One message at a time is on its way, and a read never passes a write of its pair.
       assert (!request_goes || !chunk_goes);
       assert (!put_read_o || !writes_open_i);
+      // The queue of the port and the register before it.
+      assert (queued_q <= PlacesW'(65));
     end
   end
 

@@ -46,11 +46,12 @@ module edm_ingress
     input grant_t grant_i,
     /* verilator lint_on UNUSEDSIGNAL */
 
-    // To the ports of the targets, and how many messages are on their way to each.
+    // To the ports of the targets; how many messages have come in for each, and have left.
     output logic                           forward_valid_o,
     input  logic                           forward_take_i,
     output forward_t                       forward_o,
-    output logic [Ports-1:0][PendingW-1:0] pending_o,
+    output logic [Ports-1:0][PendingW-1:0] entered_o,
+    output logic [Ports-1:0][PendingW-1:0] left_o,
 
     output logic [31:0] violation_count_o
 );
@@ -303,13 +304,14 @@ module edm_ingress
       .word_o    (forward_o)
   );
 
-  logic [Ports-1:0][PendingW-1:0] pending_q, pending_d;
-  assign pending_o = pending_q;
+  logic [Ports-1:0][PendingW-1:0] entered_q, entered_d, left_q, left_d;
+  assign entered_o = entered_q;
+  assign left_o = left_q;
   always_comb begin
     for (int unsigned t = 0; t < Ports; t++) begin
-      pending_d[t] = pending_q[t] + PendingW'(circuit_use && header.target == NodeW'(t)) -
-          PendingW'(forward_valid_o && forward_take_i && forward_o.last &&
-                    forward_o.target == NodeW'(t));
+      entered_d[t] = entered_q[t] + PendingW'(circuit_use && header.target == NodeW'(t));
+      left_d[t] = left_q[t] + PendingW'(forward_valid_o && forward_take_i && forward_o.last &&
+                                        forward_o.target == NodeW'(t));
     end
   end
 
@@ -333,7 +335,8 @@ module edm_ingress
       waits_q <= '0;
       waiting_q <= '0;
       waiting_memory_q <= '0;
-      pending_q <= '0;
+      entered_q <= '0;
+      left_q <= '0;
       violation_count_q <= '0;
     end else begin
       circuit_valid_q <= circuit_valid_d;
@@ -351,7 +354,8 @@ module edm_ingress
       waits_q <= {waits_q[1:0], request_ends && opcode_good};
       waiting_q <= {waiting_q[1:0], request_d};
       waiting_memory_q <= {waiting_memory_q[1:0], PortW'(target_q)};
-      pending_q <= pending_d;
+      entered_q <= entered_d;
+      left_q <= left_d;
       if (violation_count_q[31:2] != '1) begin
         violation_count_q <= violation_count_q + 32'(violation) + 32'(circuit_lost) +
             32'(request_ends && !opcode_good);

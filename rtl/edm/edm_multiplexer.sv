@@ -28,6 +28,7 @@ module edm_multiplexer
     output logic   message_ready_o,
     input  block_t message_i,
     input  logic   message_cut_i,
+    output logic   message_left_o,   // the block that has waited longest goes to the line
 
     // /S/ to /T/, and /O/. Idles are taken and forgotten. Not ready is back pressure to the MAC.
     input  logic   frame_valid_i,
@@ -160,6 +161,7 @@ module edm_multiplexer
     return kind_of(block) == KindEnd;
   endfunction
 
+  assign message_left_o = take_message;
   assign block_o = block_q;
   assign refused_count_o = refused_count_q;
 

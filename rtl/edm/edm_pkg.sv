@@ -347,12 +347,12 @@ package edm_pkg;
     logic in_word;                    // of a response: its data are `there`, not in the memory
   } state_t;
 
-  // A chunk to be made: a grant from the switch, or a request that is one.
+  // Bytes that may be sent: a grant from the switch, or a request that is one.
   typedef struct packed {
     logic [NodeW-1:0] target;
     logic [IdW-1:0] id;
-    logic [SizeW-1:0] bytes;
-  } chunk_t;
+    logic [DemandW-1:0] bytes;
+  } permit_t;
 
   // The longest request: a compare-and-swap, 25 bytes.
   localparam int unsigned RequestBlocksMax = 5;

@@ -43,10 +43,11 @@ module edm_state_table
     input  logic             close_i,
     input  state_t           change_state_i,
 
-    // Close another.
-    input logic             end_i,
-    input logic [NodeW-1:0] end_node_i,
-    input logic [IdW-1:0]   end_id_i,
+    // Look for another, and close it.
+    input  logic             end_i,
+    input  logic [NodeW-1:0] end_node_i,
+    input  logic [IdW-1:0]   end_id_i,
+    output logic             end_found_o,
 
     output logic   expired_o,
     output state_t expired_state_o
@@ -74,7 +75,6 @@ module edm_state_table
   state_t state_q[Places];
   logic [Slots-1:0] slots;
   logic [PlaceW-1:0] found, ended;
-  logic end_found;
 
   assign slots = open_q[{may_node_i[$clog2(Nodes)-1:0], SlotW'(0)}+:Slots];
   assign open_o = |slots;
@@ -85,7 +85,7 @@ module edm_state_table
   assign found_o = 32'(find_node_i) < Nodes && open_q[found] && id_q[found] == find_id_i;
   assign state_o = state_q[found];
   assign ended = place(end_node_i, end_id_i);
-  assign end_found = open_q[ended] && id_q[ended] == end_id_i;
+  assign end_found_o = 32'(end_node_i) < Nodes && open_q[ended] && id_q[ended] == end_id_i;
 
   logic [PlaceW-1:0] look_q;
   if (Timeout > 0) begin : gen_timer
@@ -124,7 +124,7 @@ module edm_state_table
       open_q <= '0;
     end else begin
       if (expired_o) open_q[look_q] <= 1'b0;
-      if (end_i && end_found) open_q[ended] <= 1'b0;
+      if (end_i && end_found_o) open_q[ended] <= 1'b0;
       if (change_i && close_i) open_q[found] <= 1'b0;
       if (put_i) open_q[place(put_node_i, put_id_i)] <= 1'b1;
       // A place is never taken twice, and only what is there changes.

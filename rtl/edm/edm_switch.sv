@@ -69,7 +69,8 @@ module edm_switch
   logic [Ports-1:0] forward_valid, forward_take;
   forward_t [Ports-1:0] forward;
   logic [Ports-1:0][Ports-1:0] forward_takes;                   // by target, then source
-  logic [Ports-1:0][Ports-1:0][PendingW-1:0] pending, pending_to;  // by source; by target
+  logic [Ports-1:0][Ports-1:0][PendingW-1:0] entered, left;        // by source
+  logic [Ports-1:0][Ports-1:0][PendingW-1:0] entered_to, left_to;  // by target
   logic [Ports-1:0] request_valid;
   logic [Ports-1:0][PortW-1:0] request_memory;
   buffered_t [Ports-1:0] request;
@@ -83,7 +84,8 @@ module edm_switch
       forward_take[s] = 1'b0;
       for (int unsigned t = 0; t < Ports; t++) begin
         forward_take[s] |= forward_takes[t][s];
-        pending_to[t][s] = pending[s][t];
+        entered_to[t][s] = entered[s][t];
+        left_to[t][s] = left[s][t];
       end
     end
   end
@@ -93,8 +95,9 @@ module edm_switch
     block_t control, message;
     logic memory_valid, memory_fault;
     block_t memory;
-    /* verilator lint_off UNUSEDSIGNAL */  // an assertion reads it
+    /* verilator lint_off UNUSEDSIGNAL */  // an assertion reads it; the switch has no use for it
     logic [31:0] offers_refused;
+    logic message_left;
     /* verilator lint_on UNUSEDSIGNAL */
 
     edm_port #(
@@ -110,6 +113,7 @@ module edm_switch
         .message_ready_o(message_ready),
         .message_i      (message),
         .message_cut_i  (message_cut),
+        .message_left_o (message_left),
         .frame_valid_i  (frame_valid_i[p]),
         .frame_ready_o  (frame_ready_o[p]),
         .frame_i        (frame_i[p]),
@@ -149,7 +153,8 @@ module edm_switch
         .forward_valid_o  (forward_valid[p]),
         .forward_take_i   (forward_take[p]),
         .forward_o        (forward[p]),
-        .pending_o        (pending[p]),
+        .entered_o        (entered[p]),
+        .left_o           (left[p]),
         .violation_count_o(violation_count_o[p])
     );
 
@@ -181,7 +186,7 @@ module edm_switch
 
     edm_egress #(
         .Ports    (Ports),
-        .EmitDepth(2 * Active * Ports),
+        .EmitDepth(2 * Active),
         .PendingW (PendingW)
     ) u_egress (
         .clk_i,
@@ -195,7 +200,8 @@ module edm_switch
         .forward_valid_i(forward_valid),
         .forward_take_o (forward_takes[p]),
         .forward_i      (forward),
-        .pending_i      (pending_to[p]),
+        .entered_i      (entered_to[p]),
+        .left_i         (left_to[p]),
         .control_valid_o(control_valid),
         .control_ready_i(control_ready),
         .control_o      (control),

@@ -181,7 +181,7 @@ module edm_system
     assign probe_o[n] = {
       write,
       receive_read,
-      u_host.chunk_valid,
+      u_host.permit_valid,
       u_host.taken_valid,
       u_host.memory_valid,
       u_host.control_valid || u_host.message_valid,
