@@ -6,13 +6,13 @@
 //
 // A link that shows `FaultsAllowed` faults and one more is disabled until a reset (paper 3.3): the
 // memory blocks on it are not to be trusted. It says so on `down_o`, and takes and gives no memory
-// block any more. Frames have a check sequence of their own and pass.
+// block any more. Frames have a check sequence of their own and pass. A message that the switch ends
+// with a NULL response, because its sender has failed, is no fault of this link.
 module edm_port
   import edm_pkg::*;
 #(
     parameter policy_t Policy = PolicyFair,
-    parameter int unsigned FaultsAllowed = 0,
-    parameter bit Disable = 1'b1
+    parameter int unsigned FaultsAllowed = 0
 ) (
     input logic clk_i,
     input logic rst_ni,
@@ -44,7 +44,8 @@ module edm_port
 );
 
   block_t out, in, in_q;
-  logic down_q, memory_valid, control_ready, message_ready;
+  logic [31:0] bad_q;
+  logic down_q, bad, cut, memory_valid, control_ready, message_ready;
   fault_e fault;
 
   // A dead link swallows what is offered, so that nobody waits for it.
@@ -100,6 +101,15 @@ module edm_port
       .fault_count_o
   );
 
+  // /MST/ of an RRES without data.
+  /* verilator lint_off UNUSEDSIGNAL */  // the rest may be anything
+  header_t header;
+  /* verilator lint_on UNUSEDSIGNAL */
+  assign header = memory_o.payload[63:8];
+  assign cut = fault == FaultMemory && memory_valid && kind_of(memory_o) == KindMst &&
+      header.kind == MessageRres && header.size == 0;
+  assign bad = fault != FaultNone && !cut;
+
   assign memory_valid_o = memory_valid && !down_q;
   assign memory_fault_o = fault == FaultMemory;
   assign down_o = down_q;
@@ -107,10 +117,12 @@ module edm_port
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       in_q <= BlockIdle;
+      bad_q <= '0;
       down_q <= 1'b0;
     end else begin
       in_q <= in;
-      if (Disable && fault_count_o > FaultsAllowed) down_q <= 1'b1;
+      if (bad && bad_q != '1) bad_q <= bad_q + 1'b1;
+      if (bad_q + 32'(bad) > FaultsAllowed) down_q <= 1'b1;
     end
   end
 

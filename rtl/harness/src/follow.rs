@@ -129,12 +129,8 @@ impl Follower {
     pub fn new(setting: Setting, constant: Vec<u8>) -> Follower {
         let Setting { nodes, chunk, policy } = setting;
         // One message a notification, and no timeout of the model's own.
-        let config = Config {
-            chunk: Bytes::new(chunk),
-            batch: Bytes::new(0),
-            timeout: Span::ms(1_000_000),
-            ..Config::TESTBED
-        };
+        let config =
+            Config { chunk: Bytes::new(chunk), batch: Bytes::new(0), timeout: Span::ms(1_000_000), ..Config::TESTBED };
         let place = Place { nodes: nodes as u32, rate: Rate::gbps(25) };
         let taps = || (0..nodes).map(|_| Tap::new(policy)).collect();
         Follower {

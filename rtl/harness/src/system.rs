@@ -31,9 +31,10 @@ const PROBES: usize = 10;
 /// A compiled system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
-    /// Two nodes with the parameters of the testbed; memory and frames share a line fairly.
+    /// Two nodes with the parameters of the testbed; memory and frames share a line fairly, and a link
+    /// with a fault is disabled.
     Two,
-    /// Three nodes, chunks of 64 B; memory goes before frames.
+    /// Three nodes, chunks of 64 B; memory goes before frames, and links bear faults.
     Three,
 }
 
@@ -322,8 +323,18 @@ impl System {
     pub fn drive(&mut self) -> Vec<Option<Request>> {
         let taken = (0..self.nodes).map(|node| self.offer_access(node)).collect();
         for node in 0..self.nodes {
-            offer_frame(&mut self.gates, &mut self.host_frames[node], [HOST_FRAME_READY, HOST_FRAME_VALID, HOST_FRAME], node);
-            offer_frame(&mut self.gates, &mut self.port_frames[node], [PORT_FRAME_READY, PORT_FRAME_VALID, PORT_FRAME], node);
+            offer_frame(
+                &mut self.gates,
+                &mut self.host_frames[node],
+                [HOST_FRAME_READY, HOST_FRAME_VALID, HOST_FRAME],
+                node,
+            );
+            offer_frame(
+                &mut self.gates,
+                &mut self.port_frames[node],
+                [PORT_FRAME_READY, PORT_FRAME_VALID, PORT_FRAME],
+                node,
+            );
             set_block(&mut self.gates, NOISE_UP, node, std::mem::take(&mut self.noise_up[node]));
             set_block(&mut self.gates, NOISE_DOWN, node, std::mem::take(&mut self.noise_down[node]));
         }

@@ -117,16 +117,11 @@ pub const UNITS: &[Unit] = &[
         parameters: &[("Ports", "4"), ("Active", "2"), ("Chunk", "64"), ("Fcfs", "1'b1")],
         ports: SCHEDULER_PORTS,
     },
-    Unit {
-        name: "system2",
-        top: "edm_system",
-        parameters: &[("Nodes", "2")],
-        ports: SYSTEM_PORTS,
-    },
+    Unit { name: "system2", top: "edm_system", parameters: &[("Nodes", "2")], ports: SYSTEM_PORTS },
     Unit {
         name: "system3",
         top: "edm_system",
-        parameters: &[("Nodes", "3"), ("Chunk", "64"), ("Policy", "2'd1")],
+        parameters: &[("Nodes", "3"), ("Chunk", "64"), ("Policy", "2'd1"), ("FaultsAllowed", "1000000")],
         ports: SYSTEM_PORTS,
     },
     multiplexer("multiplexer_fair", &[("Policy", "2'd0")]),

@@ -26,11 +26,23 @@ const ANSWERS: u64 = 0x8000;
 /// Something that a node does.
 #[derive(Clone, Copy, Debug)]
 enum Doing {
-    BulkRead { from: u64, bytes: u32 },
-    BulkWrite { from: u64, bytes: u32, skew: u64 },
+    BulkRead {
+        from: u64,
+        bytes: u32,
+    },
+    BulkWrite {
+        from: u64,
+        bytes: u32,
+        skew: u64,
+    },
     /// On a shared word, or on the node's own.
-    Word { shared: Option<u64>, on: OnWord },
-    Frame { bytes: usize },
+    Word {
+        shared: Option<u64>,
+        on: OnWord,
+    },
+    Frame {
+        bytes: usize,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -237,7 +249,10 @@ impl Play {
             let skip = (address - from) as usize;
             let got = self.system.dump(node, from, skip + data.len() + 8);
             prop_assert_eq!(&got[skip..skip + data.len()], &data[..], "node {} at {:#x}", node, address);
-            prop_assert!(got[..skip].iter().chain(&got[skip + data.len()..]).all(|byte| *byte == 0), "more was written");
+            prop_assert!(
+                got[..skip].iter().chain(&got[skip + data.len()..]).all(|byte| *byte == 0),
+                "more was written"
+            );
         }
         for node in 0..self.nodes {
             for word in 0..WORDS_SHARED {

@@ -20,7 +20,7 @@ pub fn run<S: Strategy>(schedule: &S, share: u64, play: impl Fn(S::Value) -> Res
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&batch.to_le_bytes());
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
-        let config = Config { cases: 16, failure_persistence: None, max_shrink_iters: 100, ..Config::default() };
+        let config = Config { cases: 16, failure_persistence: None, max_shrink_iters: 1_000, ..Config::default() };
         let played = TestRunner::new_with_rng(config, rng).run(schedule, |steps| {
             cycles.set(cycles.get() + play(steps)?);
             Ok(())
