@@ -68,6 +68,10 @@ module edm_host
     output logic [31:0] unexpected_count_o
 );
 
+  if (Timeout < 1) begin : gen_timeout
+    $error("Timeout is %0d: at least 1 cycle", Timeout);
+  end
+
   logic control_valid, control_ready, message_valid, message_ready, message_left;
   block_t control, message;
   logic memory_valid;
