@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Checks the gates: lint, then the lock step with crates/edm. `run.sh small` is what CI can do in two minutes;
-# `run.sh all` plays ten million cycles of each file of tests, and compiles the larger scheduler too.
+# Checks the gates: lint, then hosts, switch, scheduler and line against crates/edm. `run.sh small` takes less
+# than a minute of CPU once all is compiled; `run.sh all` plays ten million cycles of each file of tests, and
+# compiles the larger scheduler too.
 set -euo pipefail
 cd "$(dirname "$0")"
 steps=${1:-all}
 
 lint() {
-  verilator --lint-only -Wall --assert "$@" --top-module "$top" edm/edm_pkg.sv $(ls edm/*.sv | grep -v edm_pkg)
+  verilator --lint-only -Wall --assert "$@" --top-module "$top" edm/edm_pkg.sv $(ls edm/*.sv | grep -v edm_pkg) \
+    harness/edm_system.sv
 }
 
 # refuses PARAMETER: a parameter out of range must not pass.
@@ -17,7 +19,7 @@ refuses() {
   fi
 }
 
-for top in edm_scheduler edm_multiplexer edm_demultiplexer; do
+for top in edm_scheduler edm_multiplexer edm_demultiplexer edm_host edm_switch edm_memory edm_system; do
   lint
 done
 top=edm_scheduler
@@ -26,6 +28,13 @@ refuses -GPorts=1
 refuses -GChunk=0
 top=edm_multiplexer refuses "-GPolicy=2'd3"
 top=edm_demultiplexer refuses -GFrameMax=9
+top=edm_crossing refuses -GDepth=5
+top=edm_state_table refuses -GNodes=1
+top=edm_memory refuses -GBytes=63
+top=edm_switch lint -GPorts=5 -GActive=1 -GChunk=64 "-GFcfs=1'b1"
+top=edm_host
+lint -GNodes=20 -GActive=4
+refuses -GTimeout=0
 echo "rtl: lint is clean, and parameters out of range are refused"
 
 case $steps in

@@ -3,7 +3,8 @@
 //
 // Three queues wait: /N/ and /G/, messages, frames. Whose a data block is follows from the blocks on
 // the line alone (crates/edm/src/pcs/multiplex.rs, "Owner of a data block"), so the receiver knows
-// too. A block out of sequence is not taken, and counted.
+// too. A block out of sequence is not taken, and counted. An /MST/ with `message_cut_i` ends a message
+// of which no more will come; the receiver sees a fault, and then that /MST/.
 //
 // Latency: 2 cycles from an offer to the line, one for the queue and one for the choice.
 module edm_multiplexer
@@ -26,6 +27,8 @@ module edm_multiplexer
     input  logic   message_valid_i,
     output logic   message_ready_o,
     input  block_t message_i,
+    input  logic   message_cut_i,
+    output logic   message_left_o,   // the block that has waited longest goes to the line
 
     // /S/ to /T/, and /O/. Idles are taken and forgotten. Not ready is back pressure to the MAC.
     input  logic   frame_valid_i,
@@ -63,7 +66,8 @@ module edm_multiplexer
     step = sequence_after(offered_q, message_kind, message_i.payload[63:8]);
 
     control_good = control_valid_i && (control_kind == KindNotify || control_kind == KindGrant);
-    message_good = message_valid_i && step.keep && !step.fault;
+    message_good = message_valid_i && step.keep &&
+        (!step.fault || (message_cut_i && message_kind == KindMst));
     frame_idle = frame_kind == KindIdle && !offered_frame_open_q;
     frame_good = frame_valid_i && (offered_frame_open_q ?
         frame_kind == KindData || frame_kind == KindEnd :
@@ -157,6 +161,7 @@ module edm_multiplexer
     return kind_of(block) == KindEnd;
   endfunction
 
+  assign message_left_o = take_message;
   assign block_o = block_q;
   assign refused_count_o = refused_count_q;
 

@@ -308,6 +308,115 @@ package edm_pkg;
     return step;
   endfunction
 
+  // --- What hosts and the switch keep of messages ---
+
+  localparam int unsigned AddressW = 64;
+  localparam int unsigned TagW = 16;
+
+  typedef enum logic [1:0] {
+    AccessRead,
+    AccessWrite,
+    AccessModify
+  } access_e;
+
+  // Opcodes of an RMWREQ. A compare-and-swap has two arguments and answers one byte.
+  localparam logic [7:0] OpcodeCompareAndSwap = 8'd1;
+  localparam logic [7:0] OpcodeFetchAndAdd = 8'd2;
+  localparam logic [7:0] OpcodeSwap = 8'd3;
+
+  // A request of the application. Data come from, or go to, `here` in the node's own memory.
+  typedef struct packed {
+    access_e kind;
+    logic [NodeW-1:0] target;
+    logic [AddressW-1:0] there;
+    logic [AddressW-1:0] here;
+    logic [DemandW-1:0] bytes;        // of a read or write
+    logic [7:0] opcode;
+    logic [63:0] first;               // what is expected, added or stored
+    logic [63:0] second;              // a compare-and-swap: what is stored
+    logic [TagW-1:0] tag;
+  } access_t;
+
+  // An entry of a message state table.
+  typedef struct packed {
+    logic [AddressW-1:0] there;       // of a write: its address at the memory node
+    logic [AddressW-1:0] here;        // of the data in the own memory
+    logic [DemandW-1:0] bytes;
+    logic [DemandW-1:0] done;         // granted, or received
+    logic [TagW-1:0] tag;
+    logic in_word;                    // of a response: its data are `there`, not in the memory
+  } state_t;
+
+  // Bytes that may be sent: a grant from the switch, or a request that is one.
+  typedef struct packed {
+    logic [NodeW-1:0] target;
+    logic [IdW-1:0] id;
+    logic [DemandW-1:0] bytes;
+  } permit_t;
+
+  // The longest request: a compare-and-swap, 25 bytes.
+  localparam int unsigned RequestBlocksMax = 5;
+  typedef struct packed {
+    logic [IdW-1:0] id;
+    logic [2:0] blocks;
+    logic [RequestBlocksMax-1:0][63:0] payload;  // the first block is number 0
+  } buffered_t;
+
+  // A block on its way through the switch.
+  typedef struct packed {
+    logic [NodeW-1:0] target;
+    logic last;                       // the message ends with it
+    logic cut;                        // in the middle: what came was broken
+    block_t block;
+  } forward_t;
+
+  // What a message does to the memory, eight bytes at most.
+  typedef enum logic [1:0] {
+    MemoryNothing,
+    MemoryWrite,
+    MemoryServe,                      // an RREQ
+    MemoryModify                      // an RMWREQ
+  } memory_e;
+
+  typedef struct packed {
+    memory_e kind;
+    logic [AddressW-1:0] address;
+    logic [63:0] data;                // or the first argument
+    logic [63:0] second;
+    logic [7:0] opcode;
+    logic [3:0] bytes;                // of a write
+    logic [DemandW-1:0] size;         // of the answer
+    logic [NodeW-1:0] peer;
+    logic [IdW-1:0] id;
+    logic answered;                   // the last of a read
+    logic null_answer;
+    logic written;                    // the last of a write
+    logic [TagW-1:0] tag;
+  } memory_op_t;
+
+  // Bits of a class in an id: writes have the top bit (crates/edm/src/host.rs).
+  function automatic logic id_of_write(input logic [IdW-1:0] id);
+    return id[IdW-1];
+  endfunction
+
+  function automatic logic [DemandW-1:0] answer_bytes(input logic [7:0] opcode);
+    return opcode == OpcodeCompareAndSwap ? DemandW'(1) : DemandW'(8);
+  endfunction
+
+  function automatic logic [SizeW-1:0] argument_bytes(input logic [7:0] opcode);
+    return opcode == OpcodeCompareAndSwap ? SizeW'(16) : SizeW'(8);
+  endfunction
+
+  function automatic logic opcode_ok(input logic [7:0] opcode, input logic [SizeW-1:0] arguments);
+    return opcode >= OpcodeCompareAndSwap && opcode <= OpcodeSwap &&
+        arguments == argument_bytes(opcode);
+  endfunction
+
+  // The first `bytes` of eight.
+  function automatic logic [63:0] first_bytes(input logic [63:0] word, input logic [3:0] bytes);
+    return bytes >= 4'd8 ? word : word & ~(64'hffff_ffff_ffff_ffff << (7'(bytes) * 7'd8));
+  endfunction
+
   // Why a received block is not what it should be.
   typedef enum logic [2:0] {
     FaultNone,

@@ -16,29 +16,62 @@ fn main() {
     println!("cargo::rerun-if-changed=src/units.rs");
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
     let root = verilator_root();
-    let mut build = cc::Build::new();
-    build.cpp(true).std("c++17").opt_level(1).debug(false).warnings(false);
-    build.define("VL_USER_STOP", None).include(root.join("include")).include(root.join("include/vltstd"));
     let large = if cfg!(feature = "large") { LARGE } else { &[] };
+    let mut archive = cc::Build::new();
     for unit in UNITS.iter().chain(large) {
         let folder = out.join(unit.name);
         verilate(unit, &sources, &folder);
-        let shim = folder.join("shim.cpp");
-        fs::write(&shim, shim_of(unit)).expect("the build folder is writable");
-        // One file a unit: the headers of Verilator take longer than the code.
-        let all = folder.join("all.cpp");
-        let parts = generated(&folder).into_iter().chain([shim]);
-        let includes: String = parts.map(|part| format!("#include \"{}\"\n", part.display())).collect();
-        fs::write(&all, includes).expect("the build folder is writable");
-        build.include(&folder).file(all);
+        archive.objects(compile(unit, &folder, &root));
     }
     let stop = out.join("stop.cpp");
     fs::write(&stop, STOP).expect("the build folder is writable");
-    build.file(stop);
+    let mut common = cpp(&root);
+    common.file(stop);
     for file in ["verilated.cpp", "verilated_threads.cpp"] {
-        build.file(root.join("include").join(file));
+        common.file(root.join("include").join(file));
     }
-    build.compile("gates");
+    archive.objects(common.compile_intermediates()).cpp(true).compile("gates");
+}
+
+fn cpp(root: &Path) -> cc::Build {
+    let mut build = cc::Build::new();
+    build.cpp(true).std("c++17").opt_level(1).debug(false).warnings(false);
+    build.define("VL_USER_STOP", None).include(root.join("include")).include(root.join("include/vltstd"));
+    build
+}
+
+/// Compiles what Verilator has made of a unit, or takes the objects of last time if that is the same.
+/// One file a unit: the headers of Verilator take longer than the code.
+fn compile(unit: &Unit, folder: &Path, root: &Path) -> Vec<PathBuf> {
+    let shim = folder.join("shim.cpp");
+    fs::write(&shim, shim_of(unit)).expect("the build folder is writable");
+    let all = folder.join("all.cpp");
+    let parts: Vec<PathBuf> = generated(folder).into_iter().chain([shim]).collect();
+    let includes: String = parts.iter().map(|part| format!("#include \"{}\"\n", part.display())).collect();
+    fs::write(&all, includes).expect("the build folder is writable");
+    let objects = folder.with_extension("objects");
+    let (seen, list) = (objects.join("seen"), objects.join("list"));
+    let text = text_of(folder);
+    if let (Ok(before), Ok(list)) = (fs::read(&seen), fs::read_to_string(&list))
+        && before == text
+    {
+        return list.lines().map(PathBuf::from).collect();
+    }
+    fs::create_dir_all(&objects).expect("the build folder is writable");
+    let made = cpp(root).include(folder).file(all).out_dir(&objects).compile_intermediates();
+    let lines: String = made.iter().map(|object| format!("{}\n", object.display())).collect();
+    fs::write(&list, lines).expect("the build folder is writable");
+    fs::write(&seen, text).expect("the build folder is writable");
+    made
+}
+
+/// All that Verilator has written, but for the date in its dependencies.
+fn text_of(folder: &Path) -> Vec<u8> {
+    let listed = fs::read_dir(folder).expect("Verilator has written a folder");
+    let mut files: Vec<PathBuf> = listed.map(|entry| entry.expect("a readable folder").path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "cpp" || extension == "h"));
+    files.sort();
+    files.iter().flat_map(|path| fs::read(path).expect("a readable file")).collect()
 }
 
 /// The package first: the other files import it.
@@ -46,6 +79,7 @@ fn sources() -> Vec<PathBuf> {
     let listed = fs::read_dir("../edm").expect("rtl/edm is beside the harness");
     let mut sources: Vec<PathBuf> = listed.map(|entry| entry.expect("a readable folder").path()).collect();
     sources.retain(|path| path.extension().is_some_and(|extension| extension == "sv"));
+    sources.push(PathBuf::from("edm_system.sv"));
     sources.sort_by_key(|path| (!path.ends_with("edm_pkg.sv"), path.clone()));
     sources
 }

@@ -48,6 +48,54 @@ pub const MULTIPLEXER_PORTS: &[&str] = &[
 pub const DEMULTIPLEXER_PORTS: &[&str] =
     &["clk_i", "rst_ni", "block_i", "memory_valid_o", "memory_o", "frame_o", "fault_o", "fault_count_o"];
 
+/// Ports of `edm_system`.
+pub const SYSTEM_PORTS: &[&str] = &[
+    "clk_i",
+    "rst_ni",
+    "access_valid_i",
+    "access_i",
+    "access_ready_o",
+    "answered_o",
+    "answered_null_o",
+    "answered_tag_o",
+    "sent_o",
+    "sent_tag_o",
+    "expired_read_o",
+    "expired_read_tag_o",
+    "expired_write_o",
+    "expired_write_tag_o",
+    "refused_o",
+    "refused_tag_o",
+    "written_o",
+    "cpu_write_i",
+    "cpu_ready_o",
+    "cpu_address_i",
+    "cpu_write_data_i",
+    "cpu_read_data_o",
+    "host_frame_valid_i",
+    "host_frame_i",
+    "host_frame_ready_o",
+    "host_frame_o",
+    "port_frame_valid_i",
+    "port_frame_i",
+    "port_frame_ready_o",
+    "port_frame_o",
+    "noise_up_i",
+    "noise_down_i",
+    "up_o",
+    "down_o",
+    "host_down_o",
+    "host_fault_count_o",
+    "host_unexpected_count_o",
+    "outside_count_o",
+    "port_down_o",
+    "port_fault_count_o",
+    "demand_refused_count_o",
+    "violation_count_o",
+    "lost_count_o",
+    "probe_o",
+];
+
 /// All of them but those of [`LARGE`]. Widths of stamps are small in some, so that they wrap within a
 /// test.
 pub const UNITS: &[Unit] = &[
@@ -68,6 +116,13 @@ pub const UNITS: &[Unit] = &[
         top: "edm_scheduler",
         parameters: &[("Ports", "4"), ("Active", "2"), ("Chunk", "64"), ("Fcfs", "1'b1")],
         ports: SCHEDULER_PORTS,
+    },
+    Unit { name: "system2", top: "edm_system", parameters: &[("Nodes", "2")], ports: SYSTEM_PORTS },
+    Unit {
+        name: "system3",
+        top: "edm_system",
+        parameters: &[("Nodes", "3"), ("Chunk", "64"), ("Policy", "2'd1"), ("FaultsAllowed", "1000000")],
+        ports: SYSTEM_PORTS,
     },
     multiplexer("multiplexer_fair", &[("Policy", "2'd0")]),
     multiplexer("multiplexer_strict", &[("Policy", "2'd1"), ("ControlDepth", "1"), ("MessageDepth", "3")]),

@@ -1,0 +1,463 @@
+//! The whole system in gates: hosts with memories and the switch. The harness is the applications, the
+//! processors, the layer-2 switch for frames, and the noise on the lines.
+
+use crate::gates::{Functions, Gates};
+use edm::Modify;
+use edm::pcs::block::{Block, Content};
+use std::collections::VecDeque;
+
+macro_rules! ports {
+    ($($name:ident)*) => { ports!(@ 2; $($name)*); };
+    (@ $at:expr; $name:ident $($rest:ident)*) => { const $name: usize = $at; ports!(@ $at + 1; $($rest)*); };
+    (@ $at:expr;) => {};
+}
+
+ports! {
+    ACCESS_VALID ACCESS ACCESS_READY ANSWERED ANSWERED_NULL ANSWERED_TAG SENT SENT_TAG
+    EXPIRED_READ EXPIRED_READ_TAG EXPIRED_WRITE EXPIRED_WRITE_TAG REFUSED REFUSED_TAG WRITTEN
+    CPU_WRITE CPU_READY CPU_ADDRESS CPU_WRITE_DATA CPU_READ_DATA
+    HOST_FRAME_VALID HOST_FRAME HOST_FRAME_READY HOST_FRAME_OUT
+    PORT_FRAME_VALID PORT_FRAME PORT_FRAME_READY PORT_FRAME_OUT
+    NOISE_UP NOISE_DOWN UP DOWN
+    HOST_DOWN HOST_FAULTS HOST_UNEXPECTED OUTSIDE PORT_DOWN PORT_FAULTS DEMAND_REFUSED VIOLATIONS LOST
+    PROBE
+}
+
+const BLOCK_BITS: usize = 66;
+const ACCESS_BITS: usize = 323;
+const TAG_BITS: usize = 16;
+const PROBES: usize = 10;
+
+/// A compiled system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// Two nodes with the parameters of the testbed; memory and frames share a line fairly, and a link
+    /// with a fault is disabled.
+    Two,
+    /// Three nodes, chunks of 64 B; memory goes before frames, and links bear faults.
+    Three,
+}
+
+impl Variant {
+    /// How many nodes it has.
+    pub fn nodes(self) -> usize {
+        match self {
+            Variant::Two => 2,
+            Variant::Three => 3,
+        }
+    }
+
+    fn functions(self) -> Functions {
+        match self {
+            Variant::Two => {
+                crate::unit_functions!(
+                    crate::units::SYSTEM_PORTS,
+                    system2_new,
+                    system2_free,
+                    system2_eval,
+                    system2_port
+                )
+            }
+            Variant::Three => {
+                crate::unit_functions!(
+                    crate::units::SYSTEM_PORTS,
+                    system3_new,
+                    system3_free,
+                    system3_eval,
+                    system3_port
+                )
+            }
+        }
+    }
+}
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Read `bytes` of the target's memory.
+    Read {
+        /// Bytes.
+        bytes: u32,
+    },
+    /// Write `bytes` to it.
+    Write {
+        /// Bytes.
+        bytes: u32,
+    },
+    /// Change a word of it.
+    Modify(Modify),
+}
+
+/// A request of the application at a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The memory node.
+    pub target: u32,
+    /// What it does.
+    pub access: Access,
+    /// The address at the memory node.
+    pub there: u64,
+    /// The address of the data in the node's own memory.
+    pub here: u64,
+    /// Comes back when it ends.
+    pub tag: u16,
+}
+
+/// How a request ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// A read or modification is answered.
+    Answered,
+    /// It is answered with NULL.
+    Null,
+    /// A write has left.
+    Sent,
+    /// A read got no answer in time.
+    ReadExpired,
+    /// A write got no grant in time.
+    WriteExpired,
+    /// The host does not take it.
+    Refused,
+}
+
+/// What a node's stages show in a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// A memory block is out of the port of the switch.
+    PortIn = 0,
+    /// The switch offers a memory block to the port.
+    PortOut = 1,
+    /// A demand goes to the scheduler.
+    Demand = 2,
+    /// A grant for this port comes from the scheduler.
+    Grant = 3,
+    /// The host offers a memory block to its port.
+    HostOut = 4,
+    /// A memory block is out of the port of the host.
+    HostIn = 5,
+    /// Something goes into the grant queue.
+    Queued = 6,
+    /// Something is at the front of the grant queue.
+    Dequeued = 7,
+    /// The receiver reads the memory.
+    MemoryRead = 8,
+    /// The receiver writes the memory.
+    MemoryWrite = 9,
+}
+
+/// Counters of what was wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wrong {
+    /// Faults on the lines to hosts.
+    pub host_faults: u64,
+    /// Messages and grants that no host waits for.
+    pub unexpected: u64,
+    /// Accesses outside memories.
+    pub outside: u64,
+    /// Faults on the lines to the switch.
+    pub port_faults: u64,
+    /// Demands that the scheduler refused.
+    pub refused: u64,
+    /// Breaches of the protocol.
+    pub violations: u64,
+    /// Grants and requests that found no room.
+    pub lost: u64,
+}
+
+/// Frames that wait at a host or at a port of the switch, as blocks.
+type Frames = Vec<VecDeque<Block>>;
+
+/// The gates, and what the harness is to them.
+pub struct System {
+    gates: Gates,
+    nodes: usize,
+    now: u64,
+    waiting: Vec<VecDeque<Request>>,
+    host_frames: Frames,
+    port_frames: Frames,
+    /// Blocks of the frame that comes in at each port of the switch.
+    relay: Vec<Vec<Block>>,
+    /// Blocks that each host's frame decoder has got, idles left out.
+    received: Vec<Vec<Block>>,
+    noise_up: Vec<u128>,
+    noise_down: Vec<u128>,
+}
+
+impl System {
+    /// An idle system with empty memories.
+    pub fn new(variant: Variant) -> System {
+        let nodes = variant.nodes();
+        let empty = || vec![VecDeque::new(); nodes];
+        System {
+            gates: Gates::new(variant.functions()),
+            nodes,
+            now: 0,
+            waiting: vec![VecDeque::new(); nodes],
+            host_frames: empty(),
+            port_frames: empty(),
+            relay: vec![Vec::new(); nodes],
+            received: vec![Vec::new(); nodes],
+            noise_up: vec![0; nodes],
+            noise_down: vec![0; nodes],
+        }
+    }
+
+    /// Cycles so far.
+    pub fn cycles(&self) -> u64 {
+        self.now
+    }
+
+    /// Lets a node's application make a request as soon as the host takes it.
+    pub fn submit(&mut self, node: usize, request: Request) {
+        self.waiting[node].push_back(request);
+    }
+
+    /// Requests that the host has not taken.
+    pub fn unsubmitted(&self, node: usize) -> usize {
+        self.waiting[node].len()
+    }
+
+    /// Sends a frame's blocks from a host; the layer-2 switch looks at the last byte of the destination.
+    pub fn send_frame(&mut self, node: usize, blocks: impl IntoIterator<Item = Block>) {
+        self.host_frames[node].extend(blocks);
+    }
+
+    /// Blocks of frames that a host's decoder has got, in order.
+    pub fn received(&self, node: usize) -> &[Block] {
+        &self.received[node]
+    }
+
+    /// Whether frames are still on their way to a port.
+    pub fn frames_wait(&self) -> bool {
+        let queues = self.host_frames.iter().chain(&self.port_frames);
+        queues.into_iter().any(|queue| !queue.is_empty()) || self.relay.iter().any(|frame| !frame.is_empty())
+    }
+
+    /// Changes bits of what arrives in the next cycle, at the switch or at the host.
+    pub fn noise(&mut self, node: usize, at_switch: bool, bits: u128) {
+        let noise = if at_switch { &mut self.noise_up } else { &mut self.noise_down };
+        noise[node] = bits;
+    }
+
+    /// Writes a node's memory as its processor; `bytes` in whole words. Takes a cycle a word.
+    pub fn fill(&mut self, node: usize, address: u64, bytes: &[u8]) {
+        for (index, word) in bytes.chunks_exact(8).enumerate() {
+            let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
+            self.gates.set(CPU_ADDRESS, node * 64, 64, address + index as u64 * 8);
+            self.gates.set(CPU_WRITE_DATA, node * 64, 64, word);
+            self.gates.set(CPU_WRITE, node, 1, 1);
+            loop {
+                let taken = self.gates.get(CPU_READY, node, 1) == 1;
+                self.cycle();
+                if taken {
+                    break;
+                }
+            }
+            self.gates.set(CPU_WRITE, node, 1, 0);
+        }
+    }
+
+    /// Reads a node's memory as its processor. Takes a cycle a word.
+    pub fn dump(&mut self, node: usize, address: u64, bytes: usize) -> Vec<u8> {
+        let mut out = Vec::new();
+        for at in (0..bytes).step_by(8) {
+            self.gates.set(CPU_ADDRESS, node * 64, 64, address + at as u64);
+            self.cycle();
+            out.extend(self.gates.get(CPU_READ_DATA, node * 64, 64).to_le_bytes());
+        }
+        out.truncate(bytes);
+        out
+    }
+
+    /// Whether a stage shows something in this cycle.
+    pub fn probe(&self, node: usize, probe: Probe) -> bool {
+        self.gates.get(PROBE, node * PROBES + probe as usize, 1) == 1
+    }
+
+    /// What ends in this cycle at a node.
+    pub fn ends(&self, node: usize) -> Vec<(End, u16)> {
+        let null = self.gates.get(ANSWERED_NULL, node, 1) == 1;
+        let answered = if null { End::Null } else { End::Answered };
+        let all = [
+            (ANSWERED, ANSWERED_TAG, answered),
+            (SENT, SENT_TAG, End::Sent),
+            (EXPIRED_READ, EXPIRED_READ_TAG, End::ReadExpired),
+            (EXPIRED_WRITE, EXPIRED_WRITE_TAG, End::WriteExpired),
+            (REFUSED, REFUSED_TAG, End::Refused),
+        ];
+        let some = all.into_iter().filter(|(valid, ..)| self.gates.get(*valid, node, 1) == 1);
+        some.map(|(_, tag, end)| (end, self.gates.get(tag, node * TAG_BITS, TAG_BITS) as u16)).collect()
+    }
+
+    /// Whether a write to the node is whole in this cycle.
+    pub fn written(&self, node: usize) -> bool {
+        self.gates.get(WRITTEN, node, 1) == 1
+    }
+
+    /// The bits that arrive at the switch from a node, or at the node.
+    pub fn line(&self, node: usize, at_switch: bool) -> u128 {
+        get_block(&self.gates, if at_switch { UP } else { DOWN }, node)
+    }
+
+    /// Whether the host, or the switch, has disabled the node's link.
+    pub fn is_down(&self, node: usize, at_switch: bool) -> bool {
+        self.gates.get(if at_switch { PORT_DOWN } else { HOST_DOWN }, node, 1) == 1
+    }
+
+    /// All counters.
+    pub fn wrong(&self) -> Wrong {
+        let sum = |port| (0..self.nodes).map(|node| self.gates.get(port, node * 32, 32)).sum();
+        Wrong {
+            host_faults: sum(HOST_FAULTS),
+            unexpected: sum(HOST_UNEXPECTED),
+            outside: sum(OUTSIDE),
+            port_faults: sum(PORT_FAULTS),
+            refused: self.gates.get(DEMAND_REFUSED, 0, 32),
+            violations: sum(VIOLATIONS),
+            lost: sum(LOST),
+        }
+    }
+
+    /// Sets the inputs of this cycle. Outputs may be read from now on, and [`cycle`](System::cycle) ends
+    /// it. Returns by node the request that the host takes in this cycle.
+    pub fn drive(&mut self) -> Vec<Option<Request>> {
+        let taken = (0..self.nodes).map(|node| self.offer_access(node)).collect();
+        for node in 0..self.nodes {
+            offer_frame(
+                &mut self.gates,
+                &mut self.host_frames[node],
+                [HOST_FRAME_READY, HOST_FRAME_VALID, HOST_FRAME],
+                node,
+            );
+            offer_frame(
+                &mut self.gates,
+                &mut self.port_frames[node],
+                [PORT_FRAME_READY, PORT_FRAME_VALID, PORT_FRAME],
+                node,
+            );
+            set_block(&mut self.gates, NOISE_UP, node, std::mem::take(&mut self.noise_up[node]));
+            set_block(&mut self.gates, NOISE_DOWN, node, std::mem::take(&mut self.noise_down[node]));
+        }
+        self.gates.eval();
+        taken
+    }
+
+    /// Ends the cycle.
+    ///
+    /// # Panics
+    /// If an assertion of the gates fails.
+    pub fn step(&mut self) {
+        for node in 0..self.nodes {
+            self.take_frames(node);
+        }
+        self.gates.tick();
+        self.now += 1;
+        assert_eq!(Gates::failures(), 0, "assertions of the gates failed in cycle {}", self.now - 1);
+    }
+
+    /// A whole cycle.
+    pub fn cycle(&mut self) {
+        self.drive();
+        self.step();
+    }
+
+    fn offer_access(&mut self, node: usize) -> Option<Request> {
+        let ready = self.gates.get(ACCESS_READY, node, 1) == 1;
+        let next = self.waiting[node].front().copied().filter(|_| ready);
+        self.gates.set(ACCESS_VALID, node, 1, u64::from(next.is_some()));
+        let request = next?;
+        self.waiting[node].pop_front();
+        let (kind, bytes, opcode, first, second) = match request.access {
+            Access::Read { bytes } => (0, bytes, 0, 0, 0),
+            Access::Write { bytes } => (1, bytes, 0, 0, 0),
+            Access::Modify(Modify::CompareAndSwap { expected, new }) => (2, 0, 1, expected, new),
+            Access::Modify(Modify::FetchAndAdd { addend }) => (2, 0, 2, addend, 0),
+            Access::Modify(Modify::Swap { new }) => (2, 0, 3, new, 0),
+        };
+        let fields = [
+            (u64::from(request.tag), 16),
+            (second, 64),
+            (first, 64),
+            (opcode, 8),
+            (u64::from(bytes), 32),
+            (request.here, 64),
+            (request.there, 64),
+            (u64::from(request.target), 9),
+            (kind, 2),
+        ];
+        let mut at = node * ACCESS_BITS;
+        for (value, width) in fields {
+            self.gates.set(ACCESS, at, width, value);
+            at += width;
+        }
+        Some(request)
+    }
+
+    /// Takes the blocks that both frame decoders of a node's link get in this cycle; a whole frame goes
+    /// on to the port of its destination.
+    fn take_frames(&mut self, node: usize) {
+        if let Some(block) = frame_block(&self.gates, HOST_FRAME_OUT, node) {
+            self.received[node].push(block);
+        }
+        let Some(block) = frame_block(&self.gates, PORT_FRAME_OUT, node) else { return };
+        self.relay[node].push(block);
+        if matches!(block.content(), Ok(Content::Terminate(_))) {
+            let frame = std::mem::take(&mut self.relay[node]);
+            // The six bytes of the destination are in the first block after /S/.
+            let to = frame[1].payload.to_le_bytes()[5] as usize;
+            self.port_frames[to % self.nodes].extend(frame);
+        }
+    }
+}
+
+fn frame_block(gates: &Gates, port: usize, node: usize) -> Option<Block> {
+    let bits = get_block(gates, port, node);
+    let block = Block::from_bits(bits).expect("the demultiplexer hands on whole blocks");
+    (block != Block::IDLE).then_some(block)
+}
+
+fn offer_frame(gates: &mut Gates, queue: &mut VecDeque<Block>, [ready, valid, port]: [usize; 3], node: usize) {
+    let next = queue.front().copied().filter(|_| gates.get(ready, node, 1) == 1);
+    gates.set(valid, node, 1, u64::from(next.is_some()));
+    if let Some(block) = next {
+        queue.pop_front();
+        set_block(gates, port, node, block.to_bits());
+    }
+}
+
+fn set_block(gates: &mut Gates, port: usize, node: usize, bits: u128) {
+    gates.set(port, node * BLOCK_BITS, 64, bits as u64);
+    gates.set(port, node * BLOCK_BITS + 64, 2, (bits >> 64) as u64 & 3);
+}
+
+fn get_block(gates: &Gates, port: usize, node: usize) -> u128 {
+    let (low, high) = (gates.get(port, node * BLOCK_BITS, 64), gates.get(port, node * BLOCK_BITS + 64, 2));
+    u128::from(low) | u128::from(high) << 64
+}
+
+/// Takes the scrambler off a line (IEEE 802.3, 49.2.6), bit by bit.
+#[derive(Clone, Debug)]
+pub struct Descrambler {
+    /// The last 58 bits on the line; the latest is bit 0.
+    state: u64,
+}
+
+impl Default for Descrambler {
+    fn default() -> Descrambler {
+        Descrambler { state: u64::MAX }
+    }
+}
+
+impl Descrambler {
+    /// The block behind 66 bits of the line.
+    pub fn push(&mut self, line: u128) -> u128 {
+        let mut bits = line & 3;
+        for place in 2..66 {
+            let bit = line >> place & 1;
+            let clear = bit ^ u128::from(self.state >> 38 & 1) ^ u128::from(self.state >> 57 & 1);
+            bits |= clear << place;
+            self.state = self.state << 1 | bit as u64;
+        }
+        bits
+    }
+}

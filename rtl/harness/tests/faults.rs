@@ -1,0 +1,183 @@
+//! Links that break: whoever waits is told, the link is disabled or recovers, and counters say so.
+
+mod common;
+
+use edm::pcs::frame::encode_frame;
+use proptest::prelude::*;
+use rtl_harness::system::{Access, End, Probe, Request, System, Variant};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+const READ: Request = Request { target: 1, access: Access::Read { bytes: 64 }, there: 64, here: 4096, tag: 5 };
+
+/// Runs until the first request of a node ends, or so many cycles.
+fn first_end(system: &mut System, node: usize, patience: u64) -> Option<(End, u16)> {
+    for _ in 0..patience {
+        system.drive();
+        let end = system.ends(node).first().copied();
+        system.step();
+        if end.is_some() {
+            return end;
+        }
+    }
+    None
+}
+
+#[test]
+fn a_link_that_breaks_in_an_answer_ends_it_with_null_and_is_disabled() {
+    let mut system = System::new(Variant::Two);
+    system.submit(0, READ);
+    let mut answer_begins = None;
+    let mut end = None;
+    for cycle in 0..200u64 {
+        // Two cycles from the offer to the line; the fourth data block loses its synchronisation bits.
+        if answer_begins.is_some_and(|begins| cycle == begins + 2 + 4) {
+            system.noise(1, true, 0b11);
+        }
+        system.drive();
+        if system.probe(1, Probe::HostOut) && answer_begins.is_none() {
+            answer_begins = Some(cycle);
+        }
+        end = end.or(system.ends(0).first().copied());
+        system.step();
+    }
+    assert_eq!(end, Some((End::Null, READ.tag)));
+    assert!(system.is_down(1, true), "the switch disables the link with the fault");
+    assert!(!system.is_down(0, false) && !system.is_down(0, true), "the reader's link is good");
+    let wrong = system.wrong();
+    assert!(wrong.port_faults > 0 && wrong.violations == 1, "{wrong:?}");
+    // The memory node is gone: the timer answers.
+    system.submit(0, READ);
+    assert_eq!(first_end(&mut system, 0, 1_000), None);
+    assert_eq!(first_end(&mut system, 0, 25_000), Some((End::ReadExpired, READ.tag)));
+    assert_eq!(system.wrong().refused, 1, "the scheduler takes no demand for a dead port");
+    // Frames have their own check and still pass.
+    let (mut frame, mut blocks) = (vec![7; 64], Vec::new());
+    frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 0]);
+    encode_frame(&frame, &mut blocks).expect("the length is allowed");
+    system.send_frame(1, blocks.clone());
+    for _ in 0..200 {
+        system.cycle();
+    }
+    assert_eq!(system.received(0), blocks);
+}
+
+#[test]
+fn requests_that_make_no_sense_are_refused_by_the_host() {
+    let mut system = System::new(Variant::Two);
+    let bad = [
+        Request { target: 2, ..READ },
+        Request { target: 0, ..READ },
+        Request { target: 511, ..READ },
+        Request { access: Access::Read { bytes: 0 }, ..READ },
+        Request { access: Access::Write { bytes: 0 }, ..READ },
+    ];
+    for request in bad {
+        system.submit(0, request);
+        assert_eq!(first_end(&mut system, 0, 10), Some((End::Refused, READ.tag)), "{request:?}");
+    }
+    system.submit(0, READ);
+    assert_eq!(first_end(&mut system, 0, 100), Some((End::Answered, READ.tag)));
+    // Far outside the memory: zeros, and a count.
+    system.submit(0, Request { there: u64::MAX - 3, ..READ });
+    assert_eq!(first_end(&mut system, 0, 100), Some((End::Answered, READ.tag)));
+    assert_eq!(system.wrong().outside, 1);
+}
+
+/// A read longer than 64 KiB has the high half of its size in the payload.
+#[test]
+fn a_read_longer_than_64_kib_is_answered_whole() {
+    let mut system = System::new(Variant::Two);
+    let access = Access::Read { bytes: 66_000 };
+    system.submit(0, Request { access, there: 0, here: 0, ..READ });
+    assert_eq!(first_end(&mut system, 0, 40_000), Some((End::Answered, READ.tag)));
+    let wrong = system.wrong();
+    assert_eq!(wrong.unexpected + wrong.violations + wrong.lost + wrong.refused, 0, "{wrong:?}");
+    assert!(wrong.outside > 0, "both memories have 64 KiB");
+}
+
+/// A gap in cycles, the node, which end of its link, and the bits that change.
+type Noise = (u16, usize, bool, u128);
+
+fn noise() -> impl Strategy<Value = Vec<Noise>> {
+    let bits = prop_oneof![3 => (0u32..66).prop_map(|bit| 1u128 << bit), 1 => 1u128..1 << 66];
+    prop::collection::vec((0u16..120, 0usize..3, any::<bool>(), bits), 1..40)
+}
+
+fn requests() -> impl Strategy<Value = Vec<(u16, usize, usize, u32, bool)>> {
+    prop::collection::vec((0u16..80, 0usize..3, 1usize..3, 1u32..300, any::<bool>()), 1..60)
+}
+
+/// Every request ends, whatever the lines do; and when they are quiet again, all is as before.
+fn survives(noise: &[Noise], requests: &[(u16, usize, usize, u32, bool)]) -> Result<(u64, u64), TestCaseError> {
+    let mut system = System::new(Variant::Three);
+    let mut noises = BTreeMap::new();
+    let mut at = 0;
+    for (gap, node, at_switch, bits) in noise {
+        at += u64::from(*gap);
+        noises.insert(at, (*node, *at_switch, *bits));
+    }
+    let mut ends = 0;
+    let mut count = |system: &mut System, cycles: u64| {
+        for _ in 0..cycles {
+            if let Some((node, at_switch, bits)) = noises.remove(&system.cycles()) {
+                system.noise(node, at_switch, bits);
+            }
+            system.drive();
+            ends += (0..3).map(|node| system.ends(node).len()).sum::<usize>();
+            system.step();
+        }
+        ends
+    };
+    for (gap, node, far, bytes, is_write) in requests {
+        let access = if *is_write { Access::Write { bytes: *bytes } } else { Access::Read { bytes: *bytes } };
+        let target = ((node + far) % 3) as u32;
+        count(&mut system, u64::from(*gap));
+        system.submit(*node, Request { target, access, there: 0x1000, here: 0x2000, tag: 1 });
+    }
+    // Requests behind others wait for as many timeouts.
+    let mut left = 400_000;
+    while count(&mut system, 1_000) < requests.len() && left > 0 {
+        left -= 1_000;
+    }
+    prop_assert_eq!(count(&mut system, 0), requests.len(), "requests end; {:?}", system.wrong());
+    count(&mut system, 45_000);
+    let wrong = system.wrong();
+    let all = wrong.host_faults + wrong.port_faults + wrong.unexpected + wrong.violations;
+    // Quiet again: reads and writes of all pairs are answered in time.
+    for node in 0..3 {
+        for far in 1..3 {
+            let target = ((node + far) % 3) as u32;
+            system
+                .submit(node, Request { target, access: Access::Write { bytes: 64 }, there: 0x3000, here: 0, tag: 2 });
+            system.submit(
+                node,
+                Request { target, access: Access::Read { bytes: 64 }, there: 0x3000, here: 0x4000, tag: 3 },
+            );
+        }
+    }
+    let mut good = 0;
+    for _ in 0..5_000 {
+        system.drive();
+        for node in 0..3 {
+            let ends = system.ends(node);
+            prop_assert!(ends.iter().all(|(end, _)| matches!(end, End::Answered | End::Sent)), "{ends:?}");
+            good += ends.len();
+        }
+        system.step();
+    }
+    prop_assert_eq!(good, 12, "the links have recovered; {:?}", system.wrong());
+    Ok((system.cycles(), all))
+}
+
+#[test]
+fn noise_on_all_lines_is_survived_and_links_recover() {
+    let seen = Cell::new(0);
+    let cycles = common::run(&(noise(), requests()), 1, |(noise, requests)| {
+        let (cycles, wrong) = survives(&noise, &requests)?;
+        seen.set(seen.get() + wrong);
+        Ok(cycles)
+    });
+    eprintln!("{cycles} cycles, {} faults and breaches survived", seen.get());
+    assert!(seen.get() > 0, "the noise hit nothing");
+}
