@@ -1,5 +1,5 @@
 //! Contenders for the same work take turns. The best turn of each is its figure, since noise only
-//! ever adds CPU time. How contenders compare is the median over rounds of their ratio: turns of one
+//! ever adds CPU time. Contenders compare by the median over rounds of their ratio: turns of one
 //! round have the same neighbours on the machine.
 
 use rustix::time::{ClockId, clock_gettime};
