@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Gets what `make rtl` needs beside Rust: Verilator and a C++ compiler. Prints nothing when both are there.
+# Gets what `make rtl` needs beside Rust: Verilator, a C++ compiler, and Python for its check of frames. Prints
+# nothing when all are there.
 set -euo pipefail
 
 # need PROGRAM PACKAGE
@@ -17,3 +18,4 @@ need() {
 
 need verilator verilator
 need c++ g++
+need python3 python3
