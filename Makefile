@@ -44,8 +44,8 @@ test: openssl rust ## every check and every test
 	$(CARGO) fmt --all --check
 	$(CARGO) xtask tidy
 	$(CARGO) clippy --workspace --all-targets $(TLS) -- -D warnings
-	TLS="$(TLS)" tools/test-go.sh
 	$(CARGO) test --workspace $(TLS)
+	tools/test-go.sh
 	TLS="$(TLS)" tools/test-python.sh
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(TLS)
 
