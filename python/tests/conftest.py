@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+
 import rackweave
 import pytest
+
+# A shell lets what it starts in the background ignore Ctrl-C, which some tests send.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SMALL = """\
 title = "Small messages"
