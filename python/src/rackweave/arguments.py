@@ -23,6 +23,11 @@ def typed(kind: type, **values: object) -> None:
             raise InputError(f"{name}: {value} is too large; allowed are ints up to {_INT_MAX}")
 
 
+def optional(kind: type, **values: object) -> None:
+    """As `typed`, for arguments that may be ``None``."""
+    typed(kind, **{name: value for name, value in values.items() if value is not None})
+
+
 def path(name: str, value: Any) -> Path:
     """A path of a str or what stands for one."""
     try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from . import _native, toml
 from ._native import Demand
-from .arguments import StrPath, path as path_of, typed, unicode
+from .arguments import StrPath, path as path_of, optional, typed, unicode
 from .errors import InputError, warn_partial
 from .policy import Policy
 from .progress import Listener, Progress
@@ -199,12 +199,9 @@ class Experiment:
             only. The `Sweep` is a temporary copy.
         """
         typed(bool, resume=resume, records=records, wire=wire, long=long, shared=shared)
-        if jobs is not None:
-            typed(int, jobs=jobs)
-        if index is not None:
-            typed(str, index=index)
-        if storage_options is not None:
-            typed(Mapping, storage_options=storage_options)
+        optional(int, jobs=jobs)
+        optional(str, index=index)
+        optional(Mapping, storage_options=storage_options)
         if engine is not None or address is not None or _is_url(out):
             options = {"seeds": seeds_of(seeds), "records": records, "wire": wire, "long": long}
             return self._sweep_on(
@@ -321,8 +318,7 @@ def reproduce(
         typed(str, selections=selection)
     typed(str, scale=scale)
     typed(bool, records=records)
-    if jobs is not None:
-        typed(int, jobs=jobs)
+    optional(int, jobs=jobs)
     folder = Folder(out, force)
     library = None if experiments is None else path_of("experiments", experiments)
     _, text, partial = _native.reproduce(

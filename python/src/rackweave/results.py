@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _native
-from .arguments import StrPath, path as path_of, typed
+from .arguments import StrPath, optional, path as path_of, typed
 from .errors import InputError
 from .frame import Frame, charts
 from .progress import Listener, Progress
@@ -65,7 +65,7 @@ class Run(_Results):
     def __init__(self, folder: Folder, text: str = "", partial: str | None = None) -> None:
         super().__init__(folder, text, partial)
         self._summary_text = _text(self.path / "summary.json")
-        self.summary: dict[str, Any] = _summary(self.path / "summary.json")
+        self.summary: dict[str, Any] = _summary(self.path / "summary.json", self._summary_text)
         """All numbers over all seeds, as `summary.json` has them; ``rackweave describe`` explains them."""
         if self.partial is None and self.summary["partial"]:
             self.partial = "the run ended early; its warnings say why"
@@ -87,7 +87,8 @@ class Run(_Results):
 
     def summary_of(self, seed: int) -> dict[str, Any]:
         """All numbers of one seed."""
-        return _summary(self._seed(seed) / "summary.json")
+        path = self._seed(seed) / "summary.json"
+        return _summary(path, _text(path))
 
     def requests(self, seed: int | None = None) -> Frame:
         """A row for each request, with its spans: of one seed, or of all with the column `seed`."""
@@ -173,7 +174,7 @@ class Reproduction(_Results):
     ) -> None:
         super().__init__(folder, text, partial)
         self._experiments = experiments
-        self.claims: list[dict[str, Any]] = _json(self.path / "claims.json", list)
+        self.claims: list[dict[str, Any]] = _json(self.path / "claims.json", _text(self.path / "claims.json"), list)
         """For each claim the value of the paper, ours, the verdict and the reason."""
 
     def points(self, experiment: str) -> list[Run]:
@@ -242,9 +243,8 @@ def open(path: StrPath) -> Run | Sweep | Reproduction:
 def explain(run: Run | StrPath, *, seed: int | None = None, worst: int = 5, progress: Progress = None) -> Explanation:
     """Why the slow requests of a run are slow: `worst` of them are shown one by one."""
     typed(int, worst=worst)
-    if seed is not None:
-        typed(int, seed=seed)
-        seeds_of(seed)
+    optional(int, seed=seed)
+    seeds_of(seed)
     text, facts = _native.explain(_path(run), Listener(progress), seed, worst)
     return Explanation(text, json.loads(facts))
 
@@ -287,10 +287,10 @@ def _text(path: Path) -> str:
         raise InputError(f"{path}: {error}: it is damaged") from error
 
 
-def _json(path: Path, kind: type) -> Any:
-    """What a file of results holds: a dict or a list."""
+def _json(path: Path, text: str, kind: type) -> Any:
+    """What the text of a file of results holds: a dict or a list."""
     try:
-        found = json.loads(_text(path))
+        found = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"{path}: {error}: it is damaged") from error
     if not isinstance(found, kind):
@@ -298,8 +298,8 @@ def _json(path: Path, kind: type) -> Any:
     return found
 
 
-def _summary(path: Path) -> dict[str, Any]:
-    summary: dict[str, Any] = _json(path, dict)
+def _summary(path: Path, text: str) -> dict[str, Any]:
+    summary: dict[str, Any] = _json(path, text, dict)
     missing = [key for key in ("seeds", "labels", "partial", "warnings") if key not in summary]
     if missing:
         raise InputError(f"{path}: it has no `{missing[0]}`: this is no summary of a run")
