@@ -46,7 +46,7 @@ test: openssl rust ## every check and every test
 	$(CARGO) clippy --workspace --all-targets $(TLS) -- -D warnings
 	$(CARGO) test --workspace $(TLS)
 	tools/test-go.sh
-	TLS="$(TLS)" tools/test-python.sh
+	TLS="$(TLS)" WITH_TESTS=1 tools/test-python.sh
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(TLS)
 
 python: rust ## the wheel of the Python package, in target/wheels, and its tests

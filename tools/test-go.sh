@@ -18,6 +18,9 @@ unformatted=$(gofmt -l .)
 go vet ./...
 go test ./...
 
+program=$PWD/../../target/debug/rackweave
+[ -x "$program" ] || { echo "test-go: there is no $program; 'cargo test --workspace --no-run' builds it" >&2; exit 1; }
+
 results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT
 go build -o "$results/porcupine" .
@@ -25,7 +28,7 @@ cd ../..
 
 # Plays an experiment and has both judge its history: `judged NAME EXPECTED`, where 0 is linearizable and 1 is not.
 judged() {
-  target/debug/rackweave run "tools/porcupine/histories/$1.toml" --history --out "$results/$1" >/dev/null 2>&1 ||
+  "$program" run "tools/porcupine/histories/$1.toml" --history --out "$results/$1" >/dev/null 2>&1 ||
     { echo "test-go: rackweave did not play $1" >&2; exit 1; }
   local violations ours=0 theirs=0
   violations=$(sed -n 's/.*"history_violations": \([0-9]*\).*/\1/p' "$results/$1/seed-1/summary.json")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the wheel of the Python package, installs it into a fresh environment without Rust, and runs its tests there.
-# PROFILE=release builds the wheel that users get; the tests take what cargo has built for its own tests.
+# PROFILE=release builds the wheel that users get. WITH_TESTS=1 builds it together with the tests of the workspace: at once where they are built.
 # Sweeps are also played on a Ray cluster: CLUSTER=small has one node, CLUSTER=1 two nodes and an object store. Their
 # packages are installed. Without it the small one runs where Ray is installed. Not in CI: Ray may not start within its own limit of 30 s.
 set -euo pipefail
@@ -33,7 +33,7 @@ export RACKWEAVE_CLUSTER="${CLUSTER:-none}"
 wheels="$PWD/target/wheels"
 rm -rf "$wheels"
 export TLS=${TLS:-}
-[ -n "${PROFILE:-}" ] || PATH="$PWD/tools/for-wheel:$PATH"
+[ "${WITH_TESTS:-}" != 1 ] || PATH="$PWD/tools/for-wheel:$PATH"
 (cd python && "../$readers/bin/maturin" build --quiet --locked --profile "${PROFILE:-dev}" --out "$wheels")
 
 # A fresh environment with the wheel alone. The libraries that read its results are those of the readers.
