@@ -141,7 +141,8 @@ fn make_test_builds_nothing_with_tls_where_it_cannot() {
     let mut make = std::process::Command::new("make");
     make.args(["--dry-run", "test", "TLS=--no-default-features"]).current_dir(document("")).env_remove("MAKEFLAGS");
     let said = String::from_utf8(make.output().expect("make is there").stdout).expect("text");
-    let builds = |line: &&str| ["clippy", "cargo test", "cargo doc", "test-python"].iter().any(|word| line.contains(word));
+    let builds =
+        |line: &&str| ["clippy", "cargo test", "cargo doc", "test-python"].iter().any(|word| line.contains(word));
     let lines: Vec<_> = said.lines().filter(builds).collect();
     assert!(lines.len() >= 4, "{said}");
     lines.iter().for_each(|line| assert!(line.contains("--no-default-features"), "{line}"));

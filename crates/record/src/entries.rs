@@ -113,7 +113,7 @@ impl Entries {
     ) {
         const { assert!(COUNT > 0 && HEAD + COUNT <= RUN_MAX, "they fit into a run") }
         let (before, mut length, mut all) = (self.words.len(), HEAD, 0);
-        // In place: what is put together elsewhere is read before it is stored.
+        // The words are put together where they stay, and those of parts without a span cut off.
         self.words.resize(before + RUN_MAX, 0);
         let Some(run) = self.words[before..].first_chunk_mut::<RUN_MAX>() else { return };
         for (kind, span) in parts {
