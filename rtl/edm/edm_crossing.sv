@@ -1,10 +1,10 @@
 // A queue between two clocks: words go in with one and come out with the other, in order.
 //
-// Each side has a pointer in Gray code, of which one bit changes a step, and sees the other's through
-// two registers. Both clocks may be the same one, or any two.
+// Each side has a pointer in Gray code, of which one bit changes a step, and sees the other's
+// through two registers. Both clocks may be the same one, or any two.
 //
-// Latency, with clocks of one speed: 4 cycles from `valid_i` to `valid_o`: store, two registers, read.
-// That is what the paper gives a grant queue and a forwarded block (3.2.1, 3.2.2).
+// Latency, with clocks of one speed: 4 cycles from `valid_i` to `valid_o`: store, two registers,
+// read. That is what the paper gives a grant queue and a forwarded block (3.2.1, 3.2.2).
 module edm_crossing #(
     parameter int unsigned Width = 66,
     parameter int unsigned Depth = 64,

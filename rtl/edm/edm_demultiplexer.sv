@@ -1,9 +1,9 @@
-// The receiving side of a line: takes memory blocks out, puts idles in their place, and holds a frame
-// until its /T/, so that the decoder gets it in consecutive cycles (paper 3.2.3).
+// The receiving side of a line: takes memory blocks out, puts idles in their place, and holds a
+// frame until its /T/, so that the decoder gets it in consecutive cycles (paper 3.2.3).
 //
-// A block that cannot be where it is makes a fault, and is dropped. After any fault the next good /S/
-// or /MS/ begins anew. Blocks of a frame wait in one ring: from `front` whole frames, on their way to
-// the decoder, and from `whole` the frame that is coming in.
+// A block that cannot be where it is makes a fault, and is dropped. After any fault the next good
+// /S/ or /MS/ begins anew. Blocks of a frame wait in one ring: from `front` whole frames, on their
+// way to the decoder, and from `whole` the frame that is coming in.
 //
 // Latency: 1 cycle from the line to `memory_o`. A frame comes out from the cycle after its /T/ on.
 module edm_demultiplexer

@@ -1,11 +1,11 @@
-// What goes out on a port of the switch (paper 3.2.2): /G/, the requests that the scheduler has let go,
-// and the chunks for this port.
+// What goes out on a port of the switch (paper 3.2.2): /G/, the requests that the scheduler has let
+// go, and the chunks for this port.
 //
 //   emit      1   a grant of the scheduler to the offer of a /G/, or of a request's first block
 //   forward   0   the queue of the ingress has had its 4 cycles
-// Messages go one after the other, data first. A request waits until what its sender has sent to this
-// port before it has left, and what comes after it waits for the request: reads and writes of a pair
-// keep their order.
+// Messages go one after the other, data first. A request waits until what its sender has sent to
+// this port before it has left, and what comes after it waits for the request: reads and writes of
+// a pair keep their order.
 module edm_egress
   import edm_pkg::*;
 #(

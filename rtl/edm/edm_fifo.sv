@@ -1,7 +1,8 @@
 // A queue of words: in order, one in and one out a cycle.
 //
 // A word that comes in is at the front in the next cycle if the queue was empty. `ready_o` depends
-// on registers alone: a full queue takes nothing in the cycle in which one leaves. Latency: 1 cycle.
+// on registers alone: a full queue takes nothing in the cycle in which one leaves. Latency: 1
+// cycle.
 module edm_fifo #(
     parameter int unsigned Width = 66,
     parameter int unsigned Depth = 4,

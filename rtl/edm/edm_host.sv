@@ -1,6 +1,6 @@
-// A host: the network stack of EDM in the NIC of a compute node, a memory node, or both (paper 3.2.1,
-// Figure 3). A port, the transmitting and the receiving side, the grant queue between their clocks,
-// and the state tables.
+// A host: the network stack of EDM in the NIC of a compute node, a memory node, or both (paper
+// 3.2.1, Figure 3). A port, the transmitting and the receiving side, the grant queue between their
+// clocks, and the state tables.
 //
 // Latency in cycles, from the port's `memory_o` or the application to the port's offer:
 //   request    2   of the application to /N/, RREQ or RMWREQ

@@ -7,9 +7,9 @@
 // Blocks of data are written as they come. A message that is cut off or does not fit what was asked
 // for is counted in `unexpected_o`, and never says that it is whole.
 //
-// An RMWREQ reads, changes and writes its word in two cycles. What comes behind it waits, so nothing
-// comes between. An answer of up to eight bytes is read when its request comes, a longer one when
-// its chunks are granted.
+// An RMWREQ reads, changes and writes its word in two cycles. What comes behind it waits, so
+// nothing comes between. An answer of up to eight bytes is read when its request comes, a longer
+// one when its chunks are granted.
 module edm_host_receive
   import edm_pkg::*;
 #(

@@ -4,9 +4,9 @@
 //   request   2   queue of requests; make the block, and write the state table
 //   chunk     3   state table; data buffer; make the block
 // A request is an RREQ, an RMWREQ, or the /N/ of a write. It waits at the front of the queue until
-// its pair has a free place of X. A read also waits until the pair's writes have left, so that the two
-// take effect in order. An /N/, which overtakes messages at the port, waits until the requests before it
-// are on the line. Requests and chunks take turns, message by message.
+// its pair has a free place of X. A read also waits until the pair's writes have left, so that the
+// two take effect in order. An /N/, which overtakes messages at the port, waits until the requests
+// before it are on the line. Requests and chunks take turns, message by message.
 //
 // Ids of reads have the top bit clear, those of writes have it set (crates/edm/src/host.rs).
 module edm_host_transmit

@@ -1,13 +1,14 @@
-// What comes in on a port of the switch (paper 3.2.2): /N/ and requests become demands, granted chunks
-// go to their target's port.
+// What comes in on a port of the switch (paper 3.2.2): /N/ and requests become demands, granted
+// chunks go to their target's port.
 //
 //   identify   1   `memory_i` to `demand_o`
 //   forward    4   `memory_i` to `forward_o`, through the queue between the clocks of two ports
 //
-// A chunk passes if the scheduler has granted it: each grant opens a circuit for its bytes, and what is
-// left unused goes after `Timeout`. A request is kept aside until the scheduler has taken its demand.
-// Whoever breaks the protocol is counted; what it sent is dropped. A message that breaks off after
-// its first blocks have left is ended for its receiver by a NULL response, which says so.
+// A chunk passes if the scheduler has granted it: each grant opens a circuit for its bytes, and
+// what is left unused goes after `Timeout`. A request is kept aside until the scheduler has taken
+// its demand. Whoever breaks the protocol is counted; what it sent is dropped. A message that
+// breaks off after its first blocks have left is ended for its receiver by a NULL response, which
+// says so.
 module edm_ingress
   import edm_pkg::*;
 #(

@@ -1,10 +1,10 @@
-// The memory of a node, as far as EDM goes: eight banks of bytes, so that any eight bytes in a row are
-// read or written in a cycle, wherever they begin.
+// The memory of a node, as far as EDM goes: eight banks of bytes, so that any eight bytes in a row
+// are read or written in a cycle, wherever they begin.
 //
 // Two can read: the host's receiver (an RREQ's or RMWREQ's word) and its transmitter (the data of
-// chunks); what they read stays until the next read. The node's processor has the rest of the cycles:
-// it writes when EDM does not, and reads through a third port. Addresses beyond the memory read as
-// zero and are not written, and are counted.
+// chunks); what they read stays until the next read. The node's processor has the rest of the
+// cycles: it writes when EDM does not, and reads through a third port. Addresses beyond the memory
+// read as zero and are not written, and are counted.
 //
 // Latency: 1 cycle. A read in the cycle of a write gets what was there before.
 module edm_memory

@@ -1,10 +1,11 @@
 // The transmitting side of a line: puts memory blocks and frame blocks on it, one block a cycle
-// (paper 3.2.3). Memory blocks may be in the middle of a frame and replace the idles between frames.
+// (paper 3.2.3). Memory blocks may be in the middle of a frame and replace the idles between
+// frames.
 //
-// Three queues wait: /N/ and /G/, messages, frames. Whose a data block is follows from the blocks on
-// the line alone (crates/edm/src/pcs/multiplex.rs, "Owner of a data block"), so the receiver knows
-// too. A block out of sequence is not taken, and counted. An /MST/ with `message_cut_i` ends a message
-// of which no more will come; the receiver sees a fault, and then that /MST/.
+// Three queues wait: /N/ and /G/, messages, frames. Whose a data block is follows from the blocks
+// on the line alone (crates/edm/src/pcs/multiplex.rs, "Owner of a data block"), so the receiver
+// knows too. A block out of sequence is not taken, and counted. An /MST/ with `message_cut_i` ends
+// a message of which no more will come; the receiver sees a fault, and then that /MST/.
 //
 // Latency: 2 cycles from an offer to the line, one for the queue and one for the choice.
 module edm_multiplexer

@@ -239,7 +239,8 @@ module edm_notification_queue
     end
   end
 
-  // The demands themselves, a few words a channel. They need no reset: `count_q` says which are there.
+  // The demands themselves, a few words a channel. They need no reset: `count_q` says which are
+  // there.
   for (genvar ch = 0; ch < Channels; ch++) begin : gen_channel
     logic [DemandW-1:0] bytes_q[Active];
     logic [StampW-1:0] stamp_q[Active];

@@ -4,8 +4,8 @@
 // list instead (3.1.2) and takes its first eligible entry; both choose the same candidate. The tree
 // takes any number of insertions a cycle, the list one. Latency: none, combinational.
 //
-// The key is a rank, then a stamp. Stamps wrap: the older of two is the one behind by less than half
-// their range.
+// The key is a rank, then a stamp. Stamps wrap: the older of two is the one behind by less than
+// half their range.
 module edm_pick #(
     parameter int unsigned Count = 8,
     parameter int unsigned RankW = 32,

@@ -6,8 +6,8 @@
 //
 // A link that shows `FaultsAllowed` faults and one more is disabled until a reset (paper 3.3): the
 // memory blocks on it are not to be trusted. It says so on `down_o`, and takes and gives no memory
-// block any more. Frames have a check sequence of their own and pass. A message that the switch ends
-// with a NULL response, because its sender has failed, is no fault of this link.
+// block any more. Frames have a check sequence of their own and pass. A message that the switch
+// ends with a NULL response, because its sender has failed, is no fault of this link.
 module edm_port
   import edm_pkg::*;
 #(

@@ -1,7 +1,9 @@
-// The scrambler of 10GBASE-R and 25GBASE-R, x^58 + x^39 + 1 (IEEE 802.3, 49.2.6), over the 64 bits of
-// a block's payload, or with `Descramble` its inverse. The synchronisation bits stay as they are.
+// The scrambler of 10GBASE-R and 25GBASE-R, x^58 + x^39 + 1 (IEEE 802.3, 49.2.6), over the 64 bits
+// of a block's payload, or with `Descramble` its inverse. The synchronisation bits stay as they
+// are.
 //
-// It synchronises itself: a receiver that begins anywhere, or has seen an error, is right after 58 bits.
+// It synchronises itself: a receiver that begins anywhere, or has seen an error, is right after 58
+// bits.
 //
 // Latency: none. The register holds the last 58 bits on the line.
 module edm_scrambler

@@ -1,12 +1,14 @@
 // A message state table: what a host keeps of its messages, by node and message id (paper 3.2.1).
 //
 // Ids of a pair follow one another, so id modulo `Slots` finds the place. A message whose place is
-// still taken waits; an id is thus never in use twice. At most `Active` messages of a pair are open.
+// still taken waits; an id is thus never in use twice. At most `Active` messages of a pair are
+// open.
 //
 // With a `Timeout`, one place is looked at each cycle, in turn. What has not changed for so many
 // cycles is given up, and comes out of `expired_o` (the NULL timer, paper 3.3).
 //
-// Latency: `find` is combinational, the host's stages have its cycle. Changes are there in the next.
+// Latency: `find` is combinational, the host's stages have its cycle. Changes are there in the
+// next.
 module edm_state_table
   import edm_pkg::*;
 #(

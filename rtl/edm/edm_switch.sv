@@ -1,5 +1,5 @@
-// The switch: its ports, the scheduler, and the ways between them (paper 3.2.2, Figure 3). Frames go
-// to a layer-2 switch that is not EDM's: `frame_o` and `frame_i` of each port.
+// The switch: its ports, the scheduler, and the ways between them (paper 3.2.2, Figure 3). Frames
+// go to a layer-2 switch that is not EDM's: `frame_o` and `frame_i` of each port.
 //
 // Latency in cycles, from a port's `memory_o` to a port's offer:
 //   /N/ to /G/          7   identify 1, insert 2, match 3, emit 1

@@ -40,8 +40,8 @@ fn cpp(root: &Path) -> cc::Build {
     build
 }
 
-/// Compiles what Verilator has made of a unit, or takes the objects of last time if that is the same.
-/// One file a unit: the headers of Verilator take longer than the code.
+/// Compiles what Verilator has made of a unit, or takes the objects of last time if that is the
+/// same. One file a unit: the headers of Verilator take longer than the code.
 fn compile(unit: &Unit, folder: &Path, root: &Path) -> Vec<PathBuf> {
     let shim = folder.join("shim.cpp");
     fs::write(&shim, shim_of(unit)).expect("the build folder is writable");

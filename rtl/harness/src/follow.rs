@@ -1,5 +1,5 @@
-//! Follows the hosts of the system with the programs of `crates/edm`: whatever a host in gates gets, the
-//! model of it gets too, and what it then sends must be what the model sends.
+//! Follows the hosts of the system with the programs of `crates/edm`: whatever a host in gates
+//! gets, the model of it gets too, and what it then sends must be what the model sends.
 //!
 //! The lines are read by the codec of `crates/edm`. A pair's messages of one class are compared in
 //! order. The time between them is the gates' own: one queue of requests and stages of whole cycles
@@ -241,8 +241,8 @@ impl Follower {
         }
     }
 
-    /// The data that a chunk of the model must carry: a word, or the next part of what never changes.
-    /// Of an answer under way, `there` counts the bytes that are gone.
+    /// The data that a chunk of the model must carry: a word, or the next part of what never
+    /// changes. Of an answer under way, `there` counts the bytes that are gone.
     fn data_of(&mut self, node: usize, message: &Message, word: u64, tag: Tag) -> Option<Vec<u8>> {
         match message.body {
             Body::WriteRequest { address, bytes, .. } => {

@@ -1,7 +1,7 @@
 //! A module of the gates as Verilator compiles it: ports to set and to read, and a clock.
 //!
-//! All `unsafe` of the harness is here: calls of the C functions that build.rs writes, and access to
-//! the storage of a port, which lives as long as the module.
+//! All `unsafe` of the harness is here: calls of the C functions that build.rs writes, and access
+//! to the storage of a port, which lives as long as the module.
 
 #![allow(unsafe_code)]
 

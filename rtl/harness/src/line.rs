@@ -134,8 +134,8 @@ impl Lockstep {
         (self.refused, self.faults)
     }
 
-    /// Plays all offers over a wire that does `wire` in each cycle (and is clean after its end), until
-    /// nothing is left. `see` gets what the gates' receiver shows, cycle by cycle.
+    /// Plays all offers over a wire that does `wire` in each cycle (and is clean after its end),
+    /// until nothing is left. `see` gets what the gates' receiver shows, cycle by cycle.
     ///
     /// # Errors
     /// The first cycle in which gates and model differ, and how.

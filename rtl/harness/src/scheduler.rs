@@ -204,7 +204,8 @@ impl Lockstep {
         self.refused
     }
 
-    /// Plays the steps, and then idles until all demands are granted and the last grant has been seen.
+    /// Plays the steps, and then idles until all demands are granted and the last grant has been
+    /// seen.
     ///
     /// # Errors
     /// The first cycle in which gates and model differ, and how.

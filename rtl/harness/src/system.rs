@@ -1,5 +1,5 @@
-//! The whole system in gates: hosts with memories and the switch. The harness is the applications, the
-//! processors, the layer-2 switch for frames, and the noise on the lines.
+//! The whole system in gates: hosts with memories and the switch. The harness is the applications,
+//! the processors, the layer-2 switch for frames, and the noise on the lines.
 
 use crate::gates::{Functions, Gates};
 use edm::Modify;
@@ -31,8 +31,8 @@ const PROBES: usize = 10;
 /// A compiled system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
-    /// Two nodes with the parameters of the testbed; memory and frames share a line fairly, and a link
-    /// with a fault is disabled.
+    /// Two nodes with the parameters of the testbed; memory and frames share a line fairly, and a
+    /// link with a fault is disabled.
     Two,
     /// Three nodes, chunks of 64 B; memory goes before frames, and links bear faults.
     Three,
@@ -217,7 +217,8 @@ impl System {
         self.waiting[node].len()
     }
 
-    /// Sends a frame's blocks from a host; the layer-2 switch looks at the last byte of the destination.
+    /// Sends a frame's blocks from a host; the layer-2 switch looks at the last byte of the
+    /// destination.
     pub fn send_frame(&mut self, node: usize, blocks: impl IntoIterator<Item = Block>) {
         self.host_frames[node].extend(blocks);
     }
@@ -318,8 +319,8 @@ impl System {
         }
     }
 
-    /// Sets the inputs of this cycle. Outputs may be read from now on, and [`cycle`](System::cycle) ends
-    /// it. Returns by node the request that the host takes in this cycle.
+    /// Sets the inputs of this cycle. Outputs may be read from now on, and [`cycle`](System::cycle)
+    /// ends it. Returns by node the request that the host takes in this cycle.
     pub fn drive(&mut self) -> Vec<Option<Request>> {
         let taken = (0..self.nodes).map(|node| self.offer_access(node)).collect();
         for node in 0..self.nodes {
@@ -393,8 +394,8 @@ impl System {
         Some(request)
     }
 
-    /// Takes the blocks that both frame decoders of a node's link get in this cycle; a whole frame goes
-    /// on to the port of its destination.
+    /// Takes the blocks that both frame decoders of a node's link get in this cycle; a whole frame
+    /// goes on to the port of its destination.
     fn take_frames(&mut self, node: usize) {
         if let Some(block) = frame_block(&self.gates, HOST_FRAME_OUT, node) {
             self.received[node].push(block);

@@ -96,8 +96,8 @@ pub const SYSTEM_PORTS: &[&str] = &[
     "probe_o",
 ];
 
-/// All of them but those of [`LARGE`]. Widths of stamps are small in some, so that they wrap within a
-/// test.
+/// All of them but those of [`LARGE`]. Widths of stamps are small in some, so that they wrap within
+/// a test.
 pub const UNITS: &[Unit] = &[
     Unit {
         name: "scheduler4",

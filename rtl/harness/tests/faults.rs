@@ -30,7 +30,8 @@ fn a_link_that_breaks_in_an_answer_ends_it_with_null_and_is_disabled() {
     let mut answer_begins = None;
     let mut end = None;
     for cycle in 0..200u64 {
-        // Two cycles from the offer to the line; the fourth data block loses its synchronisation bits.
+        // Two cycles from the offer to the line; the fourth data block loses its synchronisation
+        // bits.
         if answer_begins.is_some_and(|begins| cycle == begins + 2 + 4) {
             system.noise(1, true, 0b11);
         }

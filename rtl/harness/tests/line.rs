@@ -1,5 +1,5 @@
-//! The gates of a line and `crates/edm` send the same blocks in the same cycles, and receive the same
-//! from any bits.
+//! The gates of a line and `crates/edm` send the same blocks in the same cycles, and receive the
+//! same from any bits.
 
 mod common;
 
@@ -128,8 +128,8 @@ fn noise() -> impl Strategy<Value = Wire> {
     ]
 }
 
-/// Over a clean wire, what was sent comes out whole: frames with their check sequence, messages with
-/// their data.
+/// Over a clean wire, what was sent comes out whole: frames with their check sequence, messages
+/// with their data.
 fn delivers_all(policy: Policy, items: &[(u8, u8, Item)]) -> Result<u64, TestCaseError> {
     let mut both = Lockstep::new(policy);
     let (mut frames, mut messages) = (Vec::new(), Vec::new());

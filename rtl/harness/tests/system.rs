@@ -1,5 +1,5 @@
-//! Hosts, memories and the switch in gates under random loads: every message of every host is the one
-//! that `crates/edm` sends, all data arrive, and frames are preempted and whole.
+//! Hosts, memories and the switch in gates under random loads: every message of every host is the
+//! one that `crates/edm` sends, all data arrive, and frames are preempted and whole.
 
 mod common;
 

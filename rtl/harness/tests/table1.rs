@@ -1,5 +1,5 @@
-//! Table 1 of the paper by counting cycles: an unloaded read and write of 64 B through two hosts and
-//! the switch in gates.
+//! Table 1 of the paper by counting cycles: an unloaded read and write of 64 B through two hosts
+//! and the switch in gates.
 
 use rtl_harness::system::{Access, End, Probe, Request, System, Variant};
 
@@ -13,7 +13,8 @@ struct Seen {
     last: u64,
 }
 
-/// Plays one access alone, and records in which cycles after its submission each probe shows something.
+/// Plays one access alone, and records in which cycles after its submission each probe shows
+/// something.
 struct Run {
     seen: Vec<(usize, Probe, Seen)>,
     ends: Vec<(End, u64)>,
@@ -107,7 +108,8 @@ fn a_read_takes_42_cycles() {
     ];
     assert_eq!(check(&stages), 42, "Table 1: 107.52 ns of cycles of 2.56 ns");
     assert_eq!(299_520, 42 * 2_560 + 8 * 19_000 + 4 * 10_000, "ps, with PMA, PMD and fibre");
-    // An RREQ is two blocks, of which the switch and the memory node wait for the second; an RRES nine.
+    // An RREQ is two blocks, of which the switch and the memory node wait for the second; an RRES
+    // nine.
     let data = at(READER, Probe::MemoryWrite);
     assert_eq!((data.first, data.last), (42 + 2, 42 + 2 + 8));
     assert_eq!(run.ends, [(End::Answered, data.last)]);
