@@ -100,7 +100,7 @@ def main():
             parser.error(f"{arguments.write}: it has no lines {BEGIN!r} and {END!r}")
     lines = list(table(arguments.program.resolve(), arguments.scene or SCENES, arguments.times))
     version = subprocess.run([arguments.program.resolve(), "--version"], check=True, capture_output=True, text=True).stdout.strip()
-    lines += ["", f"{version}, {machine()}, one run at a time, medians of {arguments.times}."]
+    lines += ["", f"Measured with {version} on {machine()}, one run at a time, medians of {arguments.times}."]
     print(lines[-1])
     if arguments.write:
         text = "\n".join([f"{before}{BEGIN}", "", *lines, "", f"{END}{after}"])
