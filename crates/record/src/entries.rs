@@ -4,9 +4,9 @@
 //! Words have 32 bits: most spans are short, and what lies in few cache lines displaces little of
 //! the simulation. The first two words are the time at which the ledger was opened. Each record
 //! begins with a header and the index of its place. A run of consecutive parts follows with one
-//! word a part, which is its kind and its span; parts without a span have none. Any other claim
-//! follows with its begin, if that is not where the time that is accounted for ends; its span; and
-//! the time that counts, if it is not the whole span. These times take two words each.
+//! word a part, which is its kind and its span. Any other claim follows with its begin, if that is
+//! not where the time that is accounted for ends; its span; and the time that counts, if it is not
+//! the whole span. These times take two words each.
 
 use crate::ledger::{Entry, Place};
 use crate::row::SpanKind;
@@ -35,8 +35,6 @@ const KIND_MASK: u32 = u32::MAX >> SPAN_BITS;
 
 /// Words of a record before what follows its header and its place.
 const HEAD: usize = 2;
-/// Words that are made ready for a run: a fixed number is faster.
-const RUN_MAX: usize = 10;
 
 thread_local! {
     /// Empty lists of requests that have ended.
@@ -103,30 +101,34 @@ impl Entries {
     }
 
     /// Keeps consecutive parts that begin where what is accounted for ends. All of their time
-    /// counts.
-    #[inline(never)]
+    /// counts. The first and the last of six are left out where neither has a span: most links have
+    /// no end of the way.
+    #[inline]
     pub(crate) fn keep_parts<const COUNT: usize>(
         &mut self,
         mark: Time,
         place: Place,
-        parts: [(SpanKind, Span); COUNT],
+        parts: &[(SpanKind, Span); COUNT],
     ) {
-        const { assert!(COUNT > 0 && HEAD + COUNT <= RUN_MAX, "they fit into a run") }
-        let (before, mut length, mut all) = (self.words.len(), HEAD, 0);
-        // The words are put together where they stay, and those of parts without a span cut off.
-        self.words.resize(before + RUN_MAX, 0);
-        let Some(run) = self.words[before..].first_chunk_mut::<RUN_MAX>() else { return };
-        for (kind, span) in parts {
-            run[length] = (kind as u32) << SPAN_BITS | span.as_ps() as u32;
-            length += usize::from(span > Span::ZERO);
-            all |= span.as_ps();
+        if let [(_, Span::ZERO), inner @ .., (_, Span::ZERO)] = &parts[..]
+            && let Ok(inner) = <&[(SpanKind, Span); 4]>::try_from(inner)
+        {
+            return self.keep_run(mark, place, inner);
         }
-        [run[0], run[1]] = head(place, (length - HEAD) as u32);
-        let is_run = length > HEAD && all <= u64::from(SPAN_MASK);
-        self.words.truncate(if is_run { before + length } else { before });
+        self.keep_run(mark, place, parts);
+    }
+
+    #[inline(always)]
+    fn keep_run<const COUNT: usize>(&mut self, mark: Time, place: Place, parts: &[(SpanKind, Span); COUNT]) {
+        let words = parts.map(|(kind, span)| (kind as u32) << SPAN_BITS | span.as_ps() as u32);
+        let all = parts.iter().fold(0, |all, (_, span)| all | span.as_ps());
         if all > u64::from(SPAN_MASK) {
-            self.keep_each(mark, place, &parts);
+            return self.keep_each(mark, place, parts);
         }
+        // Pieces of fixed lengths are faster to copy.
+        self.words.reserve(HEAD + COUNT);
+        self.words.extend_from_slice(&head(place, COUNT as u32));
+        self.words.extend_from_slice(&words);
     }
 
     /// Keeps parts of which one is too long for a run.
@@ -223,11 +225,16 @@ impl Decoder<'_> {
 impl Iterator for Decoder<'_> {
     type Item = Entry;
     fn next(&mut self) -> Option<Entry> {
-        if self.parts == 0 {
-            [self.header, self.index] = self.take()?;
-            self.parts = self.header & PARTS;
+        loop {
+            if self.parts == 0 {
+                [self.header, self.index] = self.take()?;
+                self.parts = self.header & PARTS;
+            }
+            let entry = if self.parts == 0 { self.claim()? } else { self.part()? };
+            if entry.begin < entry.end {
+                return Some(entry);
+            }
         }
-        if self.parts == 0 { self.claim() } else { self.part() }
     }
 }
 
@@ -259,7 +266,7 @@ mod tests {
             for (entry, follows) in entries {
                 if follows {
                     let parts = [(entry.kind, Span::ZERO), (entry.kind, entry.end - entry.begin), (SpanKind::Wait, Span::ns(1))];
-                    kept.keep_parts(mark, entry.place, parts);
+                    kept.keep_parts(mark, entry.place, &parts);
                     for (kind, counted) in parts.into_iter().skip(1) {
                         let (begin, end) = (mark, mark + counted);
                         expected.push(Entry { kind, begin, end, counted, ..entry });

@@ -86,7 +86,7 @@ impl fmt::Display for Keep {
 pub struct Keeper {
     keep: Keep,
     /// By latency; of equal latencies, the earliest request comes last.
-    slowest: BTreeMap<(Span, Reverse<RequestId>), Vec<SpanRow>>,
+    slowest: BTreeMap<(Span, Reverse<RequestId>), Entries>,
     /// The shortest latency of those, once there are enough.
     least: Span,
 }
@@ -116,19 +116,20 @@ impl Keeper {
     /// Handles the end of a request.
     #[inline]
     pub fn take(&mut self, row: &Row, entries: Entries, sink: &mut dyn Sink) -> Result<(), SinkError> {
-        let done =
-            if entries.is_empty() || row.latency() < self.least { Ok(()) } else { self.add(row, &entries, sink) };
-        entries.discard();
-        done
+        if entries.is_empty() || row.latency() < self.least {
+            entries.discard();
+            return Ok(());
+        }
+        self.add(row, entries, sink)
     }
 
-    fn add(&mut self, row: &Row, entries: &Entries, sink: &mut dyn Sink) -> Result<(), SinkError> {
-        let span = |(entry, number): (Entry, u32)| SpanRow { request: row.request, number, entry };
-        let spans: Vec<SpanRow> = entries.iter().zip(0..).map(span).collect();
-        let Keep::Slowest(count) = self.keep else { return sink.spans(&spans) };
-        self.slowest.insert((row.latency(), Reverse(row.request)), spans);
-        if self.slowest.len() > count as usize {
-            self.slowest.pop_first();
+    fn add(&mut self, row: &Row, entries: Entries, sink: &mut dyn Sink) -> Result<(), SinkError> {
+        let Keep::Slowest(count) = self.keep else { return pass(row.request, entries, sink) };
+        self.slowest.insert((row.latency(), Reverse(row.request)), entries);
+        if self.slowest.len() > count as usize
+            && let Some((_, faster)) = self.slowest.pop_first()
+        {
+            faster.discard();
         }
         if self.slowest.len() == count as usize {
             self.least = self.slowest.first_key_value().map_or(Span::ZERO, |((latency, _), _)| *latency);
@@ -138,8 +139,17 @@ impl Keeper {
 
     /// Passes on the spans kept until the end, the slowest first.
     pub fn finish(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
-        std::mem::take(&mut self.slowest).into_values().rev().try_for_each(|spans| sink.spans(&spans))
+        let mut slowest = std::mem::take(&mut self.slowest).into_iter().rev();
+        slowest.try_for_each(|((_, Reverse(request)), entries)| pass(request, entries, sink))
     }
+}
+
+/// Passes on the spans of a request.
+fn pass(request: RequestId, entries: Entries, sink: &mut dyn Sink) -> Result<(), SinkError> {
+    let spans: Vec<SpanRow> =
+        entries.iter().zip(0..).map(|(entry, number)| SpanRow { request, number, entry }).collect();
+    entries.discard();
+    sink.spans(&spans)
 }
 
 #[cfg(test)]
