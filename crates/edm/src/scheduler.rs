@@ -293,6 +293,8 @@ struct Requests {
     /// The channel and source that each target requests, if any, and the set of these targets.
     asked: Vec<Option<Peer>>,
     asking: Vec<u32>,
+    /// Whether what each target requests is the first in its queue.
+    asked_first: Vec<bool>,
     /// Number of targets that request each source.
     count: Vec<u32>,
     /// Sources with at least one request, and the first requesting target, with the class.
@@ -302,7 +304,8 @@ struct Requests {
 impl Requests {
     fn new(nodes: usize) -> Requests {
         let (asked, count, sources) = (vec![None; nodes], vec![0; nodes], Vec::new());
-        Requests { free_targets: vec![0; nodes.div_ceil(64)], asked, asking: Vec::new(), count, sources }
+        let (free_targets, asking, asked_first) = (vec![0; nodes.div_ceil(64)], Vec::new(), vec![false; nodes]);
+        Requests { free_targets, asked, asking, asked_first, count, sources }
     }
     /// No requests yet, among targets of which some are free at `soon`.
     fn begin(&mut self, target_free_at: &[Time], soon: Time) {
@@ -314,8 +317,10 @@ impl Requests {
         }
         mark_free(&mut self.free_targets, target_free_at, soon);
     }
-    fn ask(&mut self, target: usize, source: Peer) {
+    /// The target requests the source at `place` of its queue.
+    fn ask(&mut self, target: usize, place: usize, source: Peer) {
         self.asked[target] = Some(source);
+        self.asked_first[target] = place == 0;
         self.asking.push(target as u32);
         let count = &mut self.count[source.port as usize];
         if *count == 0 {
@@ -645,9 +650,10 @@ impl Scheduler {
             while targets != 0 {
                 let target = word * 64 + targets.trailing_zeros() as usize;
                 targets &= targets - 1;
-                let mut candidates = self.candidates(target).iter().map(|(_, source)| *source);
-                if let Some(source) = candidates.find(|source| self.source_free_at[source.port as usize] <= soon) {
-                    scratch.ask(target, source);
+                let mut candidates = self.candidates(target).iter().map(|(_, source)| *source).enumerate();
+                let free = |(_, source): &(usize, Peer)| self.source_free_at[source.port as usize] <= soon;
+                if let Some((place, source)) = candidates.find(free) {
+                    scratch.ask(target, place, source);
                 }
             }
         }
@@ -691,7 +697,7 @@ impl Scheduler {
         entry.remaining -= bytes;
         let (last, old_key) = (entry.remaining == 0, entry.key);
         let demand = self.demand(head);
-        self.count_passed_over(target, old_key);
+        self.count_passed_over(target);
         let blocks = chunk_blocks(&demand, bytes);
         self.book(issue_at, source, target, blocks, grant_blocks(&demand, first));
         if last {
@@ -705,10 +711,11 @@ impl Scheduler {
         Match { demand, bytes, blocks, first, last }
     }
 
-    fn count_passed_over(&mut self, target: NodeId, granted_key: u64) {
-        let is_first = self.queues[target.index()].0.first().is_some_and(|(key, _)| *key == granted_key);
+    /// The queue may have changed since the target's request: another grant of the iteration can
+    /// send a read on, and so let an older write in. Nobody has passed over that one.
+    fn count_passed_over(&mut self, target: NodeId) {
         let passed_over = &mut self.passed_over[target.index()];
-        *passed_over = if is_first { 0 } else { passed_over.saturating_add(1) };
+        *passed_over = if self.scratch.asked_first[target.index()] { 0 } else { passed_over.saturating_add(1) };
     }
 
     /// Both ports are busy for `l/B` from the moment of the grant; the grant itself takes its place

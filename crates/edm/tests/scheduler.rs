@@ -535,6 +535,28 @@ fn fcfs_serves_a_demand_between_two_ports_that_everybody_else_keeps_busy() {
     }
 }
 
+/// A write waits for a read of its pair. Once another grant of the iteration has sent the read on,
+/// the write is the oldest of its target's queue. The target's own grant did not pass it over.
+#[test]
+fn a_demand_that_enters_a_queue_after_the_request_has_not_been_passed_over() {
+    let config = Config { policy: Policy::Fcfs, active_per_pair: 1, ..config() };
+    let mut scheduler = Scheduler::new(config, place(3));
+    let mut issued = Vec::new();
+    // Port 0 is busy for long.
+    scheduler.insert(Time::ZERO, write(0, 1, 8)).unwrap();
+    let now = Time::ZERO + scheduler.round();
+    run_until(&mut scheduler, now, &mut issued);
+    scheduler.book_uplink(now, NodeId(0), 10_000);
+    // Grants of one iteration: the read of port 0 at port 2, and the first chunk of port 1's write.
+    for demand in [answer(2, 0, 8), write(0, 2, 8), write(1, 2, 10 * 256)] {
+        scheduler.insert(now, demand).unwrap();
+    }
+    run_until(&mut scheduler, Time::MAX, &mut issued);
+    let sources: Vec<u32> = issued.iter().map(|issued| issued.made.demand.source.0).collect();
+    // X times N chunks pass over the write of port 0; then it is the only candidate.
+    assert_eq!(sources, [&[0, 2, 1][..], &[1; 3], &[0], &[1; 6]].concat());
+}
+
 fn slotted() -> Config {
     Config { matching: Matching::Slotted, iterations_per_round: 3, ..config() }
 }

@@ -7,3 +7,4 @@ pub mod line;
 pub mod scheduler;
 pub mod system;
 pub mod units;
+pub mod wave;

@@ -145,6 +145,38 @@ pub enum Probe {
     MemoryWrite = 9,
 }
 
+impl Probe {
+    /// All of them, in the order of their bits.
+    pub const ALL: [Probe; PROBES] = [
+        Probe::PortIn,
+        Probe::PortOut,
+        Probe::Demand,
+        Probe::Grant,
+        Probe::HostOut,
+        Probe::HostIn,
+        Probe::Queued,
+        Probe::Dequeued,
+        Probe::MemoryRead,
+        Probe::MemoryWrite,
+    ];
+
+    /// Its name in a wave.
+    pub fn name(self) -> &'static str {
+        match self {
+            Probe::PortIn => "port_in",
+            Probe::PortOut => "port_out",
+            Probe::Demand => "demand",
+            Probe::Grant => "grant",
+            Probe::HostOut => "host_out",
+            Probe::HostIn => "host_in",
+            Probe::Queued => "queued",
+            Probe::Dequeued => "dequeued",
+            Probe::MemoryRead => "memory_read",
+            Probe::MemoryWrite => "memory_write",
+        }
+    }
+}
+
 /// Counters of what was wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wrong {

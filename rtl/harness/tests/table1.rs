@@ -1,81 +1,8 @@
 //! Table 1 of the paper by counting cycles: an unloaded read and write of 64 B through two hosts
 //! and the switch in gates.
 
-use rtl_harness::system::{Access, End, Probe, Request, System, Variant};
-
-const READER: usize = 0;
-const MEMORY: usize = 1;
-
-/// When something is seen at a place: the first time and the last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seen {
-    first: u64,
-    last: u64,
-}
-
-/// Plays one access alone, and records in which cycles after its submission each probe shows
-/// something.
-struct Run {
-    seen: Vec<(usize, Probe, Seen)>,
-    ends: Vec<(End, u64)>,
-    written: Option<u64>,
-}
-
-const PROBES: [Probe; 10] = [
-    Probe::PortIn,
-    Probe::PortOut,
-    Probe::Demand,
-    Probe::Grant,
-    Probe::HostOut,
-    Probe::HostIn,
-    Probe::Queued,
-    Probe::Dequeued,
-    Probe::MemoryRead,
-    Probe::MemoryWrite,
-];
-
-impl Run {
-    fn of(access: Access) -> (Run, System) {
-        let mut system = System::new(Variant::Two);
-        system.fill(READER, 4096, &pattern(1));
-        system.fill(MEMORY, 8192, &pattern(2));
-        for _ in 0..20 {
-            system.cycle();
-        }
-        system.submit(READER, Request { target: 1, access, there: 8192, here: 4096, tag: 7 });
-        let mut run = Run { seen: Vec::new(), ends: Vec::new(), written: None };
-        for cycle in 0..200 {
-            system.drive();
-            run.look(&system, cycle);
-            system.step();
-        }
-        (run, system)
-    }
-
-    fn look(&mut self, system: &System, cycle: u64) {
-        for node in [READER, MEMORY] {
-            for probe in PROBES.into_iter().filter(|probe| system.probe(node, *probe)) {
-                match self.seen.iter_mut().find(|(at, what, _)| (*at, *what) == (node, probe)) {
-                    Some((.., seen)) => seen.last = cycle,
-                    None => self.seen.push((node, probe, Seen { first: cycle, last: cycle })),
-                }
-            }
-            self.ends.extend(system.ends(node).into_iter().map(|(end, _)| (end, cycle)));
-            if system.written(node) {
-                self.written = Some(cycle);
-            }
-        }
-    }
-
-    fn at(&self, node: usize, probe: Probe) -> Seen {
-        let found = self.seen.iter().find(|(at, what, _)| (*at, *what) == (node, probe));
-        found.unwrap_or_else(|| panic!("{probe:?} of node {node} shows nothing: {:?}", self.seen)).2
-    }
-}
-
-fn pattern(seed: u8) -> Vec<u8> {
-    (0..64u8).map(|index| index.wrapping_mul(37).wrapping_add(seed)).collect()
-}
+use rtl_harness::system::{Access, End, Probe};
+use rtl_harness::wave::{HERE, MEMORY, READER, Seen, THERE, Wave, pattern};
 
 /// A stage: its name, and the cycles that Table 1 and the text give it.
 fn check(stages: &[(&str, u64, u64)]) -> u64 {
@@ -88,8 +15,8 @@ fn check(stages: &[(&str, u64, u64)]) -> u64 {
 
 #[test]
 fn a_read_takes_42_cycles() {
-    let (run, mut system) = Run::of(Access::Read { bytes: 64 });
-    let at = |node, probe| run.at(node, probe);
+    let (wave, mut system) = Wave::of(Access::Read { bytes: 64 });
+    let at = |node, probe| wave.at(node, probe);
     // Each crossing is two cycles out of one port and two into the next.
     let stages = [
         ("compute node: make the RREQ", at(READER, Probe::HostOut).first, 2),
@@ -112,15 +39,15 @@ fn a_read_takes_42_cycles() {
     // nine.
     let data = at(READER, Probe::MemoryWrite);
     assert_eq!((data.first, data.last), (42 + 2, 42 + 2 + 8));
-    assert_eq!(run.ends, [(End::Answered, data.last)]);
-    assert_eq!(system.dump(READER, 4096, 64), pattern(2));
+    assert_eq!(wave.ends(), [(End::Answered, data.last)]);
+    assert_eq!(system.dump(READER, HERE, 64), pattern(2));
     assert_eq!(system.wrong(), Default::default());
 }
 
 #[test]
 fn a_write_takes_41_cycles() {
-    let (run, mut system) = Run::of(Access::Write { bytes: 64 });
-    let at = |node, probe| run.at(node, probe);
+    let (wave, mut system) = Wave::of(Access::Write { bytes: 64 });
+    let at = |node, probe| wave.at(node, probe);
     // The /N/ and the data leave the host at different times; the data are the last ten blocks.
     let data_out = at(READER, Probe::HostOut).last - 9;
     let data_in = at(READER, Probe::PortIn).last - 9;
@@ -143,7 +70,7 @@ fn a_write_takes_41_cycles() {
     assert_eq!(check(&stages), 41, "Table 1: 104.96 ns of cycles of 2.56 ns");
     assert_eq!(296_960, 41 * 2_560 + 8 * 19_000 + 4 * 10_000, "ps, with PMA, PMD and fibre");
     assert_eq!(at(MEMORY, Probe::MemoryWrite), Seen { first: 41 + 1, last: 41 + 9 });
-    assert_eq!(run.written, Some(41 + 9));
-    assert_eq!(system.dump(MEMORY, 8192, 64), pattern(1));
+    assert_eq!(wave.written(), Some(41 + 9));
+    assert_eq!(system.dump(MEMORY, THERE, 64), pattern(1));
     assert_eq!(system.wrong(), Default::default());
 }

@@ -170,14 +170,15 @@ impl Model {
         let soon = issue_at + self.look_ahead;
         let nodes = self.place.nodes;
         // Cycle 1: each free target asks the source of its best demand with a free source.
+        let queues: Vec<Vec<Waiting>> = (0..nodes).map(|target| self.queue(NodeId(target))).collect();
         let asked: Vec<Option<u64>> = (0..nodes)
             .map(|target| {
-                let queue = self.queue(NodeId(target));
                 let free = |head: &&Waiting| self.source_free_at[head.demand.source.index()] <= soon;
-                let best = queue.iter().find(free).filter(|_| self.target_free_at[target as usize] <= soon);
-                best.map(|head| head.arrival)
+                let best = queues[target as usize].iter().find(free);
+                best.filter(|_| self.target_free_at[target as usize] <= soon).map(|head| head.arrival)
             })
             .collect();
+        let is_best = |arrival| queues.iter().any(|queue| queue.first().is_some_and(|head| head.arrival == arrival));
         // Cycle 2: each source has an array in order of priority, a boolean an index, and a
         // priority encoder.
         let mut granted: Vec<(usize, u64)> = (0..nodes)
@@ -191,15 +192,14 @@ impl Model {
         // Cycle 3: both are marked busy. All at once; where a control block of one is booked on a
         // port of another, the one with the lower asking port is first.
         granted.sort();
-        granted.into_iter().map(|(_, arrival)| self.mark_busy(arrival, issue_at)).collect()
+        granted.into_iter().map(|(_, arrival)| self.mark_busy(arrival, is_best(arrival), issue_at)).collect()
     }
 
-    fn mark_busy(&mut self, arrival: u64, issue_at: Time) -> Match {
+    fn mark_busy(&mut self, arrival: u64, is_best: bool, issue_at: Time) -> Match {
         let index = self.waiting.iter().position(|waiting| waiting.arrival == arrival).unwrap();
         let before = self.waiting[index];
         let (source, target) = (before.demand.source.index(), before.demand.target.index());
-        let best = self.sorted(|demand| demand.target == before.demand.target)[0].arrival;
-        self.passed_over[target] = if best == arrival { 0 } else { self.passed_over[target] + 1 };
+        self.passed_over[target] = if is_best { 0 } else { self.passed_over[target] + 1 };
         let (blocks, grant_blocks) = before.blocks(&self.config);
         let from = issue_at.max(self.source_free_at[source]).max(self.target_free_at[target]);
         self.source_free_at[source] = from + self.place.blocks(blocks);
