@@ -74,7 +74,7 @@ def test_seeds_call_it_side_by_side():
         (-1, "gave -1"),
         (2**32, "gave 4294967296"),
         ("soon", "gave 'soon'"),
-        ("x" * 10_000, "gave 'x{199}... for"),
+        ("x" * 10_000, "gave 'x{199}..."),
         ([0], "gave a list"),
     ],
 )
