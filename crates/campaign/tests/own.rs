@@ -113,6 +113,34 @@ fn the_starter_of_a_collection_has_the_thresholds_of_plans() {
     is_built_in(RACK, collect::Mine);
 }
 
+/// A server that restarts, and a link that comes back.
+const FAULTS: &str = r#"
+fault = [
+    { at = "5ms", kind = "node-down", node = 0 },
+    { at = "20ms", kind = "node-up", node = 0 },
+    { at = "30ms", kind = "link-down", node = 1 },
+    { at = "35ms", kind = "link-up", node = 1 },
+]
+"#;
+
+#[test]
+fn built_in_policies_are_those_of_users_after_faults_too() {
+    let faulty = format!("{RACK}{FAULTS}");
+    is_built_in(&faulty, order::Mine);
+    is_built_in(&faulty, replica::Mine);
+    is_built_in(&faulty, collect::Mine);
+}
+
+#[test]
+fn the_rivals_of_rackblox_have_queues_and_collect_too() {
+    let vdc = RACK.replace("rackblox", "vdc");
+    is_built_in(&vdc, By(|_: &QueuedJob| 0));
+    is_built_in(&vdc, collect::Mine);
+    let software = RACK.replace("rackblox", "rackblox-software");
+    is_built_in(&software, order::Mine);
+    is_built_in(&software, collect::Mine);
+}
+
 /// Answers what a function does.
 struct By<F>(F);
 
