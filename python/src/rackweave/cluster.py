@@ -64,8 +64,9 @@ def play(
         raise InputError(f"address: {address!r}: the cluster has no core, and a point takes one")
     most = jobs or cores
     watch = liveness.Watch(silence_max)
-    given = (ray.put(files.contents), source, len(plans), VERSION, options, store.sender(), watch.signs)
     try:
+        watch.begin()
+        given = (ray.put(files.contents), source, len(plans), VERSION, options, store.sender(), watch.signs)
         while True:
             while len(running) < most and (place := next(waiting, None)) is not None:
                 task = remote.options(name=f"rackweave point {place}")

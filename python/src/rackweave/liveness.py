@@ -103,12 +103,16 @@ class Watch:
         self._next = time.monotonic()
         self.signs: Any = None
         """Where workers send their signs."""
-        if silence_max is not None:
-            import ray
 
-            self.signs = ray.remote(num_cpus=0, max_restarts=-1)(Signs).remote()
-            # A worker keeps its signs until they can be taken: one that freezes before has given none.
-            ray.get(self.signs.silent.remote(silence_max))
+    def begin(self) -> None:
+        """Starts what takes the signs."""
+        if self._silence_max is None:
+            return
+        import ray
+
+        self.signs = ray.remote(num_cpus=0, max_restarts=-1)(Signs).remote()
+        # A worker keeps its signs until they can be taken: one that freezes before has given none.
+        ray.get(self.signs.silent.remote(self._silence_max))
 
     def look(self, running: dict[Any, int]) -> list[tuple[int, Exception]]:
         """Kills the silent workers of points that are played. Those that could not be killed fail,
