@@ -1,5 +1,5 @@
-//! When the vSSDs of RackBlox collect garbage. `cargo run --release -- run FILE` plays an experiment
-//! with it.
+//! When the vSSDs of RackBlox collect garbage. `cargo run --release -- run FILE` plays an
+//! experiment with it.
 
 use base::Decide;
 use blox::{CollectionCheck, Urgency};
