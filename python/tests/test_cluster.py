@@ -230,6 +230,9 @@ def test_ctrl_c_ends_a_sweep_on_a_cluster(cluster, tmp_path, swept):
         ({"engine": "ray", "out": "nosuch://bucket/x"}, "nosuch"),
         ({"out": "s3://bucket/x"}, "engine='ray'"),
         ({"address": "auto"}, "engine='ray'"),
+        ({"engine": "ray", "silence_max": 1}, "silence_max: 1"),
+        ({"engine": "ray", "silence_max": "60s"}, "silence_max: '60s'"),
+        ({"engine": "ray", "silence_max": True}, "silence_max: True"),
     ],
 )
 def test_wrong_arguments_are_refused(swept, more, message):
@@ -237,12 +240,88 @@ def test_wrong_arguments_are_refused(swept, more, message):
         swept.sweep(**more)
 
 
-def test_experiments_whose_plans_name_files_are_refused(cluster, tmp_path):
-    (tmp_path / "messages.csv").write_text("time,source,target,operation,bytes\n0ns,0,1,read,64\n")
-    traced = 'title = "t"\nfabric = { nodes = 4, rate = "100Gbps" }\ndesign.name = "edm"\n'
-    (tmp_path / "a.toml").write_text(f'{traced}workload = {{ arrivals = "trace", file = "messages.csv" }}\n')
-    with pytest.raises(InputError, match="names files"):
-        Experiment.from_toml(tmp_path / "a.toml").sweep(engine="ray", out=tmp_path / "out")
+TRACED = """\
+title = "Messages of a trace"
+fabric = { nodes = 4, rate = "100Gbps" }
+workload = { arrivals = "trace", file = "../traces/messages.csv" }
+[sweep]
+"design.name" = ["edm", "cxl"]
+"""
+
+
+@pytest.fixture
+def traced(tmp_path) -> Experiment:
+    """A sweep that reads a trace by a path relative to its file."""
+    (tmp_path / "traces").mkdir()
+    lines = (f"{100 * number}ns,{number % 4},{(number + 1) % 4},read,64\n" for number in range(200))
+    (tmp_path / "traces" / "messages.csv").write_text("time,source,target,operation,bytes\n" + "".join(lines))
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "traced.toml").write_text(TRACED)
+    return Experiment.from_toml(tmp_path / "experiments" / "traced.toml")
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_files_that_an_experiment_reads_go_to_the_workers(cluster, tmp_path, traced, shared):
+    there = traced.sweep(engine="ray", shared=shared, out=tmp_path / "ray")
+    traced.sweep(out=tmp_path / "here")
+    assert len(there) == 2 and files(tmp_path / "ray") == files(tmp_path / "here")
+    (replayed,) = Experiment.from_toml(there[0].path / "plan.toml").plans()
+    assert replayed.hash in there[0].plan, "the plan finds the trace from where it lies"
+
+
+def test_files_that_cannot_go_to_workers_are_named(cluster, tmp_path, traced):
+    trace = tmp_path / "traces" / "messages.csv"
+    with pytest.raises(InputError, match=f"it reads '{trace}'.*relative to the experiment"):
+        traced.set("workload.file", str(trace)).sweep(engine="ray", out=tmp_path / "out")
+    pytest.importorskip("fsspec")
+    with pytest.raises(InputError, match="memory://out.*the experiment reads '../traces/messages.csv'"):
+        traced.sweep(engine="ray", out="memory://out")
+    assert not (tmp_path / "out").exists()
+
+
+def freeze(ended: threading.Event, most: int) -> tuple[threading.Thread, list[int]]:
+    """Stops the first so many workers that play a point, each with a signal that nobody catches."""
+    frozen: list[int] = []
+
+    def stop() -> None:
+        while not ended.is_set():
+            for process in workers():
+                if process not in frozen and len(frozen) < most:
+                    # By then it has begun to play, and given a sign.
+                    time.sleep(3)
+                    os.kill(process, signal.SIGSTOP)
+                    frozen.append(process)
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    return thread, frozen
+
+
+def test_a_frozen_worker_is_killed_and_its_point_played_again(cluster, tmp_path, swept):
+    slow, ended = swept.set("run.requests", 600_000), threading.Event()
+    thread, frozen = freeze(ended, most=1)
+    try:
+        sweep = slow.sweep(engine="ray", out=tmp_path / "ray", records=False, silence_max=3)
+    finally:
+        ended.set()
+        thread.join()
+    slow.sweep(out=tmp_path / "here", records=False)
+    assert len(sweep) == 4 and not Path(f"/proc/{frozen[0]}").exists()
+    assert files(tmp_path / "ray") == files(tmp_path / "here")
+
+
+def test_a_point_whose_workers_all_freeze_fails_and_says_so(cluster, tmp_path, swept):
+    slow = swept.set("run.requests", 500_000_000).set("workload.load", 0.5).set("design.name", "edm")
+    ended = threading.Event()
+    thread, frozen = freeze(ended, most=100)
+    try:
+        with pytest.raises(RunError, match="first point 0.*no sign of life for 2 s, 4 times .process [0-9]+ of node"):
+            slow.sweep(engine="ray", out=tmp_path / "out", long=True, silence_max=2)
+    finally:
+        ended.set()
+        thread.join()
+    assert len(frozen) == 4 and not any(Path(f"/proc/{process}").exists() for process in frozen)
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,9 @@
-"""A function of Python as EDM's priority."""
+"""Functions of Python as policies."""
 
 from __future__ import annotations
 
 import time
+from typing import Literal
 
 import pytest
 import rackweave
@@ -73,11 +74,13 @@ def test_seeds_call_it_side_by_side():
         (-1, "gave -1"),
         (2**32, "gave 4294967296"),
         ("soon", "gave 'soon'"),
+        ("x" * 10_000, "gave 'x{199}..."),
+        ([0], "gave a list"),
     ],
 )
 def test_what_is_no_priority_ends_the_run(tmp_path, value, shown):
     out = tmp_path / "out"
-    with pytest.raises(PolicyError, match=f"{shown} for Demand.*from 0 to 4294967295"):
+    with pytest.raises(PolicyError, match=f"`priority` by `<lambda>` {shown} for Demand.*from 0 to 4294967295"):
         mixed().run(priority=lambda demand: value, out=out)
     assert not out.exists(), "nothing is left that could be taken for results"
 
@@ -97,9 +100,21 @@ def test_a_call_that_does_not_end_is_ended():
             pass
 
     began = time.monotonic()
-    with pytest.raises(PolicyError, match="longer than priority_timeout"):
-        mixed().run(priority=endless, priority_timeout=0.3)
+    with pytest.raises(PolicyError, match="longer than policy_timeout"):
+        mixed().run(priority=endless, policy_timeout=0.3)
     assert time.monotonic() - began > 0.3
+
+
+def test_a_call_that_catches_exceptions_is_ended_too():
+    def endless(demand: rackweave.Demand) -> int:
+        while True:
+            try:
+                time.sleep(0.001)
+            except Exception:
+                pass
+
+    with pytest.raises(PolicyError, match="`endless` raised .*longer than policy_timeout"):
+        mixed().run(priority=endless, policy_timeout=0.3)
 
 
 def test_ctrl_c_ends_a_call_that_does_not():
@@ -112,18 +127,95 @@ def test_ctrl_c_ends_a_call_that_does_not():
 
     threading.Timer(0.5, _thread.interrupt_main).start()
     with pytest.raises(KeyboardInterrupt):
-        mixed().run(priority=endless, priority_timeout=1e9)
+        mixed().run(priority=endless, policy_timeout=1e9)
+
+
+def rack() -> Experiment:
+    """Drives of RackBlox that are so small that they collect all the time."""
+    return Experiment(
+        title="A rack that collects",
+        design={"name": "rackblox"},
+        rack={"servers": 4, "clients": 3, "network": "fast"},
+        flash={"pages_per_block": 8},
+        vssd={"per_ssd": 1, "capacity": "16MiB", "write_cache": "256KiB"},
+        scheduler={"policy": "fifo"},
+        collection={"check_period": "4ms", "idle_threshold": "1ms"},
+        io={"addresses": "uniform", "write_share": 0.5, "depth": 16},
+        run={"requests": 1_500, "warm_up": "0ns"},
+    )
+
+
+def by_urgency(job: rackweave.Job) -> int:
+    return job.arrived_ps - job.network_ps
+
+
+def in_turn(read: rackweave.Read) -> bool:
+    better = read.is_collecting and not read.is_replica_collecting
+    return read.is_replica_reachable and (better or not read.is_reachable)
+
+
+def by_share(unit: rackweave.Unit) -> Literal["background", "soft", "regular"] | None:
+    if unit.free * 100 < unit.owned * 25:
+        return "regular"
+    if unit.is_coordinated and unit.free * 100 < unit.owned * 35:
+        return "soft"
+    return "background" if unit.is_idle and unit.free < unit.owned else None
+
+
+@pytest.mark.parametrize("policy", [{"order": by_urgency}, {"replica": in_turn}, {"collect": by_share}])
+def test_a_policy_of_rackblox_in_python_is_what_is_built_in(policy):
+    ((decision, function),) = policy.items()
+    asked = []
+
+    def asking(view: object) -> object:
+        asked.append(view)
+        return function(view)
+
+    experiment = rack()
+    run, built_in = experiment.run(**{decision: asking}), experiment.run()
+    assert len(asked) > 100 and repr(asked[0]).startswith(f"{type(asked[0]).__name__}(")
+    frame = run.requests().to_polars()
+    assert set(frame[f"label_{decision}"]) == {"asking"}
+    assert frame.drop(f"label_{decision}").equals(built_in.requests().to_polars())
+
+
+def test_policies_of_rackblox_decide():
+    experiment = rack()
+    built_in = latencies(experiment.run())
+    assert latencies(experiment.run(order=lambda job: -job.order)) != built_in
+    assert latencies(experiment.run(replica=lambda read: read.order % 2 == 0)) != built_in
+    early = experiment.run(collect=lambda unit: "regular" if unit.free * 10 < unit.owned * 3 else None)
+    assert latencies(early) != built_in
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ({"order": lambda job: 2**63}, "`order` by `<lambda>` gave 9223372036854775808 for Job.*64 bits"),
+        ({"order": lambda job: 0.5}, "gave 0.5 for Job"),
+        ({"replica": lambda read: 1}, "`replica` by `<lambda>` gave 1 for Read.*needed is a bool"),
+        ({"replica": lambda read: None}, "gave None for Read"),
+        ({"collect": lambda unit: "now"}, "gave 'now' for Unit.*'background', 'soft' or 'regular'"),
+        ({"collect": lambda unit: True}, "gave True for Unit"),
+        ({"collect": lambda unit: unit.blocks}, "raised AttributeError.*blocks"),
+    ],
+)
+def test_what_is_no_answer_ends_the_run(tmp_path, policy, message):
+    with pytest.raises(PolicyError, match=message):
+        rack().run(out=tmp_path / "out", **policy)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"priority": 3}, "priority: a int"),
-        ({"priority": len, "priority_timeout": 0}, "priority_timeout: 0"),
-        ({"priority": len, "priority_timeout": float("nan")}, "priority_timeout: nan"),
-        ({"priority": len, "priority_timeout": True}, "priority_timeout: True"),
-        ({"priority": len, "priority_timeout": float("inf")}, "priority_timeout: inf"),
-        ({"priority": len, "priority_timeout": "1s"}, "priority_timeout: '1s'"),
+        ({"priority": 3}, "priority: a int, needed is a function of a Demand"),
+        ({"collect": "soft"}, "collect: a str, needed is a function of a Unit"),
+        ({"priority": len, "policy_timeout": 0}, "policy_timeout: 0"),
+        ({"priority": len, "policy_timeout": float("nan")}, "policy_timeout: nan"),
+        ({"priority": len, "policy_timeout": True}, "policy_timeout: True"),
+        ({"priority": len, "policy_timeout": float("inf")}, "policy_timeout: inf"),
+        ({"priority": len, "policy_timeout": "1s"}, "policy_timeout: '1s'"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments, message):
@@ -132,5 +224,7 @@ def test_wrong_arguments_are_refused(arguments, message):
 
 
 def test_other_designs_have_no_such_place():
-    with pytest.raises(InputError, match="the design dctcp takes none"):
+    with pytest.raises(InputError, match="priority: not decided in the design dctcp; designs: edm"):
         mixed().set("design.name", "dctcp").run(priority=lambda demand: 1)
+    with pytest.raises(InputError, match="replica: not decided in the design edm; designs: rackblox"):
+        mixed().run(replica=lambda read: True)

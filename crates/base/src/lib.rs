@@ -8,7 +8,9 @@
 //! * [`Seed`] and [`Stream`]: one random stream a component, named by a path.
 //! * [`BoundedQueue`]: a queue that says no.
 //! * [`Program`]: the pure state machine that both hosts drive.
+//! * [`Decision`] and [`Decide`]: what a policy of a user's own decides in place of a design.
 
+mod decision;
 mod id;
 mod program;
 mod queue;
@@ -18,6 +20,7 @@ mod size;
 mod time;
 pub mod unit;
 
+pub use decision::{Decide, Decision};
 pub use id::{NodeId, Operation, Request, RequestId};
 pub use program::Program;
 pub use queue::{BoundedQueue, Full};

@@ -19,8 +19,10 @@
 mod stream;
 
 use crate::id::VssdId;
+use crate::own::CollectionCheck;
 use crate::packet::CollectionNote;
-use base::{NodeId, Span, Time};
+use base::{Decide, NodeId, Span, Time};
+use std::sync::Arc;
 
 pub use stream::{CollectionStep, CollectionStream};
 
@@ -159,6 +161,8 @@ struct Member {
 #[derive(Clone, Debug)]
 pub struct Collector {
     config: CollectionConfig,
+    /// The server, and the policy of a user's own that decides at its checks.
+    own: Option<(NodeId, Arc<dyn Decide<CollectionCheck>>)>,
     members: Vec<Member>,
     phase: Phase,
     next_check: Time,
@@ -177,6 +181,7 @@ impl Collector {
         let next_check = config.first_check;
         Collector {
             config,
+            own: None,
             members: Vec::new(),
             phase: Phase::Quiet,
             next_check,
@@ -184,6 +189,11 @@ impl Collector {
             has_freed: false,
             barren: false,
         }
+    }
+
+    /// Takes a policy of a user's own in place of the thresholds at checks.
+    pub fn set_policy(&mut self, server: NodeId, policy: Option<Arc<dyn Decide<CollectionCheck>>>) {
+        self.own = policy.map(|policy| (server, policy));
     }
 
     /// Adds a vSSD that collects in `streams` parallel streams. Until its blocks are reported it
@@ -329,13 +339,24 @@ impl Collector {
     }
 
     fn check(&mut self, now: Time, idle: bool, out: &mut Vec<CollectorAction>) {
-        let (free, owned) = self.blocks();
-        if let Some(urgency) = urgency(&self.config, free, owned, idle) {
+        if let Some(urgency) = self.decide(now, idle) {
             self.want(now, urgency, out);
         }
         if self.phase == Phase::Quiet {
             self.finish_where(|member| member.owes_finish, out);
         }
+    }
+
+    fn decide(&self, now: Time, is_idle: bool) -> Option<Urgency> {
+        let (free, owned) = self.blocks();
+        let Some((server, policy)) = &self.own else {
+            return urgency(&self.config, free, owned, is_idle);
+        };
+        let vssd = self.members.first()?.vssd;
+        let is_collecting = self.is_collecting();
+        let is_coordinated = self.config.coordination != Coordination::Uncoordinated;
+        let server = *server;
+        policy.decide(&CollectionCheck { server, vssd, free, owned, is_coordinated, is_idle, is_collecting, now })
     }
 
     /// Requests, or starts, a collection unless one as urgent is in progress.

@@ -10,6 +10,7 @@
 //! * `client`: requests and retries.
 //! * `placement`: replicas, their servers, drives and channels.
 //! * `wear`: local and global wear levelling.
+//! * `own`: decisions that a policy of a user's own may take.
 //! * `baseline`: virtual datacenters, and RackBlox in software.
 
 pub mod baseline;
@@ -23,6 +24,7 @@ mod hermes;
 mod id;
 mod isolate;
 mod node;
+mod own;
 mod packet;
 mod placement;
 mod predict;
@@ -32,7 +34,7 @@ mod wear;
 
 pub use cache::{CacheConfig, CacheScope};
 pub use client::{Client, ClientConfig, ClientCounters, ClientError, ClientIn, ClientOut, ClientOutcome, LimitConfig};
-pub use collect::{CollectionConfig, CollectionStep, CollectionStream, Coordination, Grain};
+pub use collect::{CollectionConfig, CollectionStep, CollectionStream, Coordination, Grain, Urgency};
 pub use control::{Control, ControlConfig, ControlError, ControlIn, ControlOut, Event, Lease, ServerPlace};
 pub use emulate::{Emulation, Leg, NetworkMode, Passed};
 pub use groups::{BlockMove, BorrowConfig};
@@ -43,6 +45,7 @@ pub use node::{
     ControlLink, DeviceJob, IsolationConfig, NodeConfig, NodeCounters, NodeError, NodeIn, NodeOut, ReplicationConfig,
     Stage, StorageNode, VssdConfig, WriteAck,
 };
+pub use own::{Candidate, CollectionCheck, Policies, QueuedJob, ReadPath};
 pub use packet::{
     Body, CodecError, CollectionNote, ControlMessage, PAGE_BYTES, Packet, RACKBLOX_PORT, REPLICAS_MAX, Refusal,
     ReplicaMessage, Timestamp, decode, encode,

@@ -29,6 +29,7 @@ use crate::collect::CollectorAction;
 use crate::control::Lease;
 use crate::hermes::{Contents, Membership, ReplicaOut};
 use crate::id::{Page, VssdId};
+use crate::own::Policies;
 use crate::packet::{Body, ControlMessage, Packet};
 use crate::schedule::SchedulingKey;
 use base::{NodeId, Program, Span, Time};
@@ -84,6 +85,7 @@ enum Power {
 /// The program of one storage server.
 pub struct StorageNode {
     config: NodeConfig,
+    own: Policies,
     power: Power,
     life: u32,
     vssds: Vec<Vssd>,
@@ -111,6 +113,7 @@ impl StorageNode {
     pub fn new(config: NodeConfig) -> Result<StorageNode, NodeError> {
         check::check(&config)?;
         let mut node = StorageNode {
+            own: Policies::default(),
             power: Power::New,
             life: 0,
             vssds: Vec::new(),
@@ -133,6 +136,17 @@ impl StorageNode {
             node.add_vssd(node.config.vssds[index], Contents::Original)?;
         }
         Ok(node)
+    }
+
+    /// Takes policies of a user's own, before its first moment.
+    pub fn set_policies(&mut self, own: Policies) {
+        for vssd in &mut self.vssds {
+            vssd.set_order(&self.config, own.order.clone());
+        }
+        for unit in &mut self.units {
+            unit.collector.set_policy(self.config.id, own.collect.clone());
+        }
+        self.own = own;
     }
 
     /// What has happened so far.
@@ -159,7 +173,8 @@ impl StorageNode {
         let index = self.vssds.len();
         let cache = self.cache_of_new_vssd();
         let unit = self.join_unit(&config);
-        let vssd = Vssd::new(&self.config, config, unit, cache, contents)?;
+        let mut vssd = Vssd::new(&self.config, config, unit, cache, contents)?;
+        vssd.set_order(&self.config, self.own.order.clone());
         self.vssds.push(vssd);
         self.by_name.insert(config.id, index);
         Ok(index)

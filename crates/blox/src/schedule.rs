@@ -8,13 +8,17 @@
 
 mod deadline;
 mod kyber;
+mod own;
 mod queue;
 
-use crate::id::Page;
-use base::{Span, Time};
+use crate::id::{Page, VssdId};
+use crate::own::QueuedJob;
+use base::{Decide, NodeId, Span, Time};
 use deadline::Deadline;
 use kyber::Kyber;
+use own::OwnQueue;
 use queue::JobQueue;
+use std::sync::Arc;
 
 /// The caller's name for a job, handed back with it. The scheduler does not interpret it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -118,6 +122,7 @@ enum Queues {
     Fifo(JobQueue),
     Deadline(Deadline),
     Kyber(Box<Kyber>),
+    Own(OwnQueue),
 }
 
 impl Scheduler {
@@ -132,6 +137,11 @@ impl Scheduler {
         Scheduler { coordinated, queues }
     }
 
+    /// An empty scheduler of a vSSD that follows a policy of a user's own.
+    pub fn own(policy: Arc<dyn Decide<QueuedJob>>, server: NodeId, vssd: VssdId) -> Scheduler {
+        Scheduler { coordinated: false, queues: Queues::Own(OwnQueue::new(policy, server, vssd)) }
+    }
+
     /// Takes a job in. `job.arrived` must not be later than any `now` that follows.
     pub fn push(&mut self, now: Time, job: Job) {
         debug_assert!(job.arrived <= now, "a job arrives before it is pushed");
@@ -139,6 +149,7 @@ impl Scheduler {
             Queues::Fifo(queue) => queue.push(job),
             Queues::Deadline(deadline) => deadline.push(job),
             Queues::Kyber(kyber) => kyber.push(job),
+            Queues::Own(queue) => queue.push(job),
         }
     }
 
@@ -150,6 +161,7 @@ impl Scheduler {
             Queues::Fifo(queue) => queue.pop(),
             Queues::Deadline(deadline) => deadline.pop(now),
             Queues::Kyber(kyber) => kyber.pop(now),
+            Queues::Own(queue) => queue.pop(),
         }
     }
 
@@ -170,7 +182,7 @@ impl Scheduler {
     pub fn next_wakeup(&self) -> Option<Time> {
         match &self.queues {
             Queues::Kyber(kyber) => kyber.window_ends(),
-            Queues::Fifo(_) | Queues::Deadline(_) => None,
+            Queues::Fifo(_) | Queues::Deadline(_) | Queues::Own(_) => None,
         }
     }
 
@@ -187,6 +199,7 @@ impl Scheduler {
             Queues::Fifo(queue) => queue.len(),
             Queues::Deadline(deadline) => deadline.len(),
             Queues::Kyber(kyber) => kyber.len(),
+            Queues::Own(queue) => queue.len(),
         }
     }
 
@@ -200,7 +213,7 @@ impl Scheduler {
     pub fn depth(&self, kind: JobKind) -> Option<u32> {
         match &self.queues {
             Queues::Kyber(kyber) => Some(kyber.depth(kind)),
-            Queues::Fifo(_) | Queues::Deadline(_) => None,
+            Queues::Fifo(_) | Queues::Deadline(_) | Queues::Own(_) => None,
         }
     }
 }

@@ -11,11 +11,13 @@ mod egress;
 mod tables;
 
 use crate::VssdId;
+use crate::own::ReadPath;
 use crate::packet::{Body, CodecError, CollectionNote, Packet, decode};
-use base::{Bytes, NodeId, Program, Span, Time};
+use base::{Bytes, Decide, NodeId, Program, Span, Time};
 use coordination::{Progress, Row, Verdict};
 use egress::{CLASSES, Egress, Queued};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use tables::Tables;
 
 pub use egress::NetworkScheduling;
@@ -140,7 +142,7 @@ pub enum DropReason {
 pub struct SwitchCounters {
     /// Packets sent, by all ports.
     pub transmitted: u64,
-    /// Reads sent to another replica because theirs collected.
+    /// Reads sent to another replica because theirs collected, or as a user's policy says.
     pub redirected: u64,
     /// Reads sent to another replica because their server could not be reached.
     pub rescued: u64,
@@ -170,6 +172,7 @@ pub struct SwitchCounters {
 #[derive(Clone, Debug)]
 pub struct Switch {
     config: SwitchConfig,
+    own: Option<OwnReads>,
     tables: Tables,
     /// Packets in transit to another pass, and to a port's queue. All take equally long: both are
     /// in order.
@@ -182,6 +185,23 @@ pub struct Switch {
     shaper_wakeup: Time,
     has_failed: bool,
     counters: SwitchCounters,
+}
+
+/// A policy of a user's own for reads, and how many it has decided about.
+#[derive(Clone, Debug)]
+struct OwnReads {
+    policy: Arc<dyn Decide<ReadPath>>,
+    decided: u64,
+}
+
+impl OwnReads {
+    fn redirects(&mut self, path: ReadPath) -> bool {
+        if path.own.vssd == path.replica.vssd {
+            return coordination::redirects(&path);
+        }
+        self.decided += 1;
+        self.policy.decide(&ReadPath { order: self.decided, ..path })
+    }
 }
 
 /// A packet inside the pipeline.
@@ -210,6 +230,7 @@ impl Switch {
         let port = Port { queue, bytes: 0, packets: 0, is_idle: true, is_up: true };
         Ok(Switch {
             config,
+            own: None,
             tables: Tables::new(if config.coordination { config.table_entries } else { 0 }),
             recirculating: VecDeque::new(),
             leaving: VecDeque::new(),
@@ -219,6 +240,11 @@ impl Switch {
             has_failed: false,
             counters: SwitchCounters::default(),
         })
+    }
+
+    /// Takes a policy of a user's own, if there is one, that decides which replica serves a read.
+    pub fn set_policy(&mut self, policy: Option<Arc<dyn Decide<ReadPath>>>) {
+        self.own = policy.map(|policy| OwnReads { policy, decided: 0 });
     }
 
     /// What it has done so far.
@@ -335,8 +361,13 @@ impl Switch {
     }
 
     fn decide_read(&mut self, packet: &Packet) -> Verdict {
-        let Switch { tables, ports, .. } = self;
-        coordination::read(tables, packet, |server| ports.get(server.index()).is_some_and(|port| port.is_up))
+        let Switch { tables, ports, own, .. } = self;
+        let is_up = |server: NodeId| ports.get(server.index()).is_some_and(|port| port.is_up);
+        let waiting = |server: NodeId| ports.get(server.index()).map_or(0, |port| port.bytes);
+        match own {
+            None => coordination::read(tables, packet, is_up, waiting, |path| coordination::redirects(&path)),
+            Some(own) => coordination::read(tables, packet, is_up, waiting, |path| own.redirects(path)),
+        }
     }
 
     /// Line 24: back to where it came from, with the verdict.

@@ -1,13 +1,12 @@
 //! What a verb is asked to do: read from a command line, or filled in by another door.
 
-use crate::own::OwnPriority;
+use crate::own::Own;
 use crate::seeds::{SEED_MAX, Seeds};
 use clap::{Args, ValueEnum};
 use plan::Scale;
 use record::Keep;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::Arc;
 
 /// The experiment file and how it is changed from outside.
 #[derive(Debug, Args)]
@@ -83,9 +82,9 @@ pub struct RunArguments {
     /// `seed-N/spans/part-00000.parquet`: of none, all, every:N (each N-th request) or slowest:K
     #[arg(long, value_name = "WHOSE", default_value_t = Keep::Nothing)]
     pub spans: Keep,
-    /// Which demand wins in EDM's scheduler, in place of the plan's policy
+    /// Policies of a user's own
     #[arg(skip)]
-    pub priority: Option<Arc<dyn OwnPriority>>,
+    pub own: Own,
     /// Rows in a part of the records: the most that is lost when the program is killed
     #[arg(long, value_name = "N", default_value_t = 65_536, value_parser = rows_per_part)]
     pub rows_per_part: usize,

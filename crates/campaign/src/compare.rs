@@ -6,6 +6,7 @@ use crate::failure::{Failure, bad_input};
 use crate::labels;
 use crate::load;
 use crate::output::{self, Marker, write};
+use crate::own::Own;
 use crate::parallel::play_all;
 use crate::play::{self, Playing, Task};
 use crate::results::Run;
@@ -91,7 +92,7 @@ fn played(arguments: &CompareArguments, console: &dyn Console) -> Result<Vec<Run
     console.listen()?;
     let meter = play::meter(&tasks, console);
     let rows_per_part = Some(ParquetWriter::<live::FileParts>::ROWS_PER_PART);
-    let playing = Playing { rows_per_part, wire: false, history: false, spans: Keep::Nothing, priority: None };
+    let playing = Playing { rows_per_part, wire: false, history: false, spans: Keep::Nothing, own: Own::default() };
     play_all(&tasks, arguments.jobs, &playing, &meter, &|_, _| Ok(()))?;
     console.stop().outcome(&root)?;
     tasks.iter().map(|task| Run::open(&task.folder)).collect()

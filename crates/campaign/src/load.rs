@@ -3,16 +3,24 @@
 use crate::arguments::{Setting, SourceArguments};
 use crate::failure::{Failure, bad_input};
 use plan::{Experiment, Files, Point};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-/// Files that an experiment refers to are relative to its folder.
-struct Beside(PathBuf);
+/// Files that an experiment refers to are relative to its folder. Keeps the names of those that
+/// were opened.
+struct Beside {
+    folder: PathBuf,
+    opened: RefCell<BTreeSet<String>>,
+}
 
 impl Files for Beside {
     fn open(&self, relative: &str) -> io::Result<Box<dyn BufRead>> {
-        Ok(Box::new(BufReader::new(File::open(self.0.join(relative))?)))
+        let file = File::open(self.folder.join(relative))?;
+        self.opened.borrow_mut().insert(relative.to_owned());
+        Ok(Box::new(BufReader::new(file)))
     }
 }
 
@@ -28,6 +36,15 @@ pub fn text_of(file: &Path) -> Result<String, Failure> {
 
 /// Reads and checks the experiment.
 pub fn experiment(source: &SourceArguments) -> Result<Experiment, Failure> {
+    Ok(experiment_with_files(source)?.0)
+}
+
+/// The names of the files that the experiment reads, relative to its folder.
+pub fn files(source: &SourceArguments) -> Result<Vec<String>, Failure> {
+    Ok(experiment_with_files(source)?.1.into_iter().collect())
+}
+
+fn experiment_with_files(source: &SourceArguments) -> Result<(Experiment, BTreeSet<String>), Failure> {
     let name = source.file.display().to_string();
     let text = source.text.clone().map_or_else(|| text_of(&source.file), Ok)?;
     if text.trim().is_empty() {
@@ -36,7 +53,9 @@ pub fn experiment(source: &SourceArguments) -> Result<Experiment, Failure> {
     }
     let folder = source.file.parent().unwrap_or(Path::new(""));
     let settings: Vec<_> = source.settings.iter().map(|Setting(key, value)| (key.clone(), value.clone())).collect();
-    plan::parse(&name, &text, &Beside(folder.into()), &settings).map_err(Failure::from)
+    let beside = Beside { folder: folder.into(), opened: RefCell::default() };
+    let experiment = plan::parse(&name, &text, &beside, &settings)?;
+    Ok((experiment, beside.opened.into_inner()))
 }
 
 /// The points of the experiment at the selected scale.

@@ -1,71 +1,130 @@
 //! Policies of a user's own, beside the plan.
 
+mod compiled;
+
 use crate::arguments::RunArguments;
 use crate::failure::{Failure, bad_input};
+use crate::output;
 use crate::terminal::{Terminal, tell};
+use base::Decide;
 use clap::{Parser, Subcommand};
-use edm::Competitor;
+use compiled::{Compiled, Watched};
 use plan::{DesignName, Point};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use sim::policies::{Place, Policies};
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-/// A priority of a user's own, for EDM's scheduler.
-pub trait OwnPriority: edm::Priority {
-    /// Its name, as it is told with the results.
-    fn name(&self) -> String;
-
-    /// Why its values are none, if one was not: the run ends, and has no results.
-    fn failure(&self) -> Option<String>;
+/// Policies of a user's own for the decisions of a run; those of the plan where there are none.
+#[derive(Clone, Debug, Default)]
+pub struct Own {
+    policies: Policies,
+    chosen: Vec<Chosen>,
+    failed: Failed,
+    watched: Vec<Arc<dyn Watched>>,
 }
 
-/// Tells a point that it is played with `priority`: as a label of its rows, and as a warning, since
-/// its plan does not have it.
-///
-/// # Errors
-/// When the design has no place for a priority.
-pub fn mark(point: &mut Point, priority: Option<&Arc<dyn OwnPriority>>) -> Result<(), Failure> {
-    let Some(priority) = priority else { return Ok(()) };
-    let (name, design) = (priority.name(), point.plan.design());
-    if design != DesignName::Edm {
-        return Err(bad_input(format!("priority: the design {} takes none; edm does", design.word())));
-    }
-    point.plan.warnings.push(format!(
-        "demands follow the priority `{name}`, which is not part of the plan: the plan alone does not repeat this run"
-    ));
-    point.labels.insert("priority".into(), name);
-    Ok(())
-}
-
-/// A priority that is compiled in.
-#[derive(Debug)]
-struct Compiled<P> {
+/// A policy that was given.
+#[derive(Clone, Debug)]
+struct Chosen {
+    decision: &'static str,
+    designs: &'static [DesignName],
     name: String,
-    priority: P,
-    failure: OnceLock<String>,
 }
 
-impl<P: edm::Priority> edm::Priority for Compiled<P> {
-    /// A panic ends the run, with the demand that it was about.
-    fn of(&self, competitor: &Competitor) -> u32 {
-        catch_unwind(AssertUnwindSafe(|| self.priority.of(competitor))).unwrap_or_else(|_| {
-            self.failure.get_or_init(|| format!("the priority `{}` panicked for {competitor:?}", self.name));
-            0
-        })
+/// Why an answer of a policy is none, if one was not: the run ends, and has no results. Copies
+/// share it.
+#[derive(Clone, Debug, Default)]
+pub struct Failed(Arc<OnceLock<String>>);
+
+impl Failed {
+    /// The first reason counts.
+    pub fn report(&self, reason: impl FnOnce() -> String) {
+        self.0.get_or_init(reason);
+    }
+
+    /// Whether there is a reason.
+    pub fn is_set(&self) -> bool {
+        self.0.get().is_some()
+    }
+
+    /// The reason, if there is one.
+    pub fn reason(&self) -> Option<String> {
+        self.0.get().cloned()
     }
 }
 
-impl<P: edm::Priority> OwnPriority for Compiled<P> {
-    fn name(&self) -> String {
-        self.name.clone()
+impl Own {
+    /// A policy that is compiled in, for one decision. Its name is told with the results.
+    pub fn of<D: Place>(name: &str, policy: impl Decide<D> + 'static) -> Own {
+        Own::default().and::<D>(name, policy)
     }
 
-    fn failure(&self) -> Option<String> {
-        self.failure.get().cloned()
+    /// The same with a policy for another decision.
+    pub fn and<D: Place>(mut self, name: &str, policy: impl Decide<D> + 'static) -> Own {
+        let compiled = Arc::new(Compiled::new(name.into(), policy, self.failed.clone()));
+        self.watched.push(compiled.clone());
+        self.choose::<D>(name.into(), compiled);
+        self
+    }
+
+    /// Takes a policy that reports a failure to [`failed`](Own::failed) and does not panic.
+    pub fn choose<D: Place>(&mut self, name: String, policy: Arc<dyn Decide<D>>) {
+        self.chosen.push(Chosen { decision: D::NAME, designs: D::DESIGNS, name });
+        *D::of(&mut self.policies) = Some(policy);
+    }
+
+    /// Where policies report that they failed.
+    pub fn failed(&self) -> &Failed {
+        &self.failed
+    }
+
+    /// What the simulator follows.
+    pub fn policies(&self) -> Policies {
+        self.policies.clone()
+    }
+
+    /// Tells a point that it is played with these policies: as labels of its rows, and as warnings,
+    /// since its plan does not have them.
+    ///
+    /// # Errors
+    /// When the design has no place for one of them.
+    pub fn mark(&self, point: &mut Point) -> Result<(), Failure> {
+        let design = point.plan.design();
+        for Chosen { decision, designs, name } in &self.chosen {
+            if !designs.contains(&design) {
+                let takes: Vec<_> = designs.iter().map(|design| design.word()).collect();
+                let (word, takes) = (design.word(), takes.join(", "));
+                return Err(bad_input(format!("{decision}: not decided in the design {word}; designs: {takes}")));
+            }
+            point.plan.warnings.push(format!(
+                "`{decision}` by `{name}` is not part of the plan: the plan alone does not repeat this run"
+            ));
+            point.labels.insert((*decision).into(), name.clone());
+        }
+        Ok(())
+    }
+
+    /// Ends the program when a call goes on for more looks than these, one a second. The folder
+    /// `root` of the run is removed, as that of any policy that fails.
+    fn watch(&self, looks_max: u32, root: &Path) {
+        loop {
+            std::thread::sleep(Duration::from_secs(1));
+            let stuck = self.watched.iter().find_map(|watched| watched.stuck(looks_max));
+            if let Some(call) = stuck {
+                self.failed.report(|| format!("{call} has not ended for {looks_max} s; --policy-timeout allows more"));
+                let failure = Failure::BadInput(self.failed.reason().unwrap_or_default());
+                eprintln!("{failure}");
+                output::discard(root);
+                std::process::exit(failure.exit_code().into());
+            }
+        }
     }
 }
 
-/// Plays experiments with a priority of one's own in EDM's scheduler.
+/// Plays experiments with a policy of one's own.
 #[derive(Debug, Parser)]
 #[command(max_term_width = 110)]
 struct Arguments {
@@ -76,16 +135,28 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Play an experiment file of one point
-    Run(RunArguments),
+    Run {
+        #[command(flatten)]
+        run: RunArguments,
+        /// The longest that a call of the policy may take, in seconds
+        #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+        policy_timeout: u32,
+    },
 }
 
-/// The whole `main` of a program with a priority of its own: `run FILE` does what `rackweave run`
-/// does, with `priority` in place of the plan's policy. `rackweave new-policy` writes such a
-/// program.
-pub fn main(name: &str, priority: impl edm::Priority + 'static) -> ExitCode {
-    let Verb::Run(mut arguments) = Arguments::parse().verb;
-    arguments.priority = Some(Arc::new(Compiled { name: name.into(), priority, failure: OnceLock::new() }));
-    match crate::run::run(&arguments, &Terminal).and_then(tell) {
+/// The whole `main` of a program with policies of its own: `run FILE` does what `rackweave run`
+/// does, with them in place of the plan's. `rackweave new-policy` writes such a program.
+pub fn main(own: Own) -> ExitCode {
+    play(own, std::env::args_os())
+}
+
+/// The same with the arguments of a command line. A call that does not end ends the program.
+pub fn play(own: Own, arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let Verb::Run { mut run, policy_timeout } = Arguments::parse_from(arguments).verb;
+    let root = crate::run::root(&run);
+    run.own = own.clone();
+    std::thread::spawn(move || own.watch(policy_timeout, &root));
+    match crate::run::run(&run, &Terminal).and_then(tell) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("{failure}");

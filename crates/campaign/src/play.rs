@@ -17,7 +17,7 @@ use crate::estimate;
 use crate::failure::{Failure, bad_input, failed_at};
 use crate::load::describe;
 use crate::output::write;
-use crate::own::OwnPriority;
+use crate::own::{Failed, Own};
 use crate::progress::{Meter, Watch};
 use live::FileParts;
 use plan::{Plan, Point};
@@ -30,7 +30,7 @@ use sim::drive::{Flow, Observer, Outcomes, Progress};
 use sim::{RunError, RunOptions};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 /// Options of runs.
 #[derive(Clone, Debug)]
@@ -43,8 +43,8 @@ pub struct Playing {
     pub history: bool,
     /// The requests whose ordered spans are kept.
     pub spans: Keep,
-    /// Which demand wins in EDM's scheduler, in place of the plan's policy.
-    pub priority: Option<Arc<dyn OwnPriority>>,
+    /// Policies of a user's own.
+    pub own: Own,
 }
 
 /// The summaries of a point that was played.
@@ -184,11 +184,11 @@ fn play_seed(
     let mut records = Records::new(&folder, playing, &plan, labels_of(task, seed))?;
     let labels = task.point.labels.clone();
     let (wire_check, keep_history, spans) = (playing.wire, playing.history, playing.spans);
-    let edm_priority = playing.priority.clone().map(|priority| priority as Arc<dyn edm::Priority>);
-    let options = RunOptions { version: VERSION.into(), labels, wire_check, keep_history, spans, edm_priority };
-    let mut watch = Supervised { watch: meter.watch(&task.name, &plan), priority: playing.priority.as_deref() };
+    let policies = playing.own.policies();
+    let options = RunOptions { version: VERSION.into(), labels, wire_check, keep_history, spans, policies };
+    let mut watch = Supervised { watch: meter.watch(&task.name, &plan), failed: playing.own.failed() };
     let played = sim::run(&plan, &options, &mut records, &mut watch);
-    if let Some(reason) = playing.priority.as_ref().and_then(|priority| priority.failure()) {
+    if let Some(reason) = playing.own.failed().reason() {
         return Err(Failure::BadInput(reason));
     }
     let outcomes = played.map_err(|error| refused_or_failed(task, &error))?;
@@ -201,12 +201,12 @@ fn play_seed(
 /// A run that also ends when the policy of a user has failed.
 struct Supervised<'a> {
     watch: Watch<'a>,
-    priority: Option<&'a dyn OwnPriority>,
+    failed: &'a Failed,
 }
 
 impl Observer for Supervised<'_> {
     fn progress(&mut self, progress: &Progress) -> Flow {
-        match self.priority.and_then(|priority| priority.failure()) {
+        match self.failed.reason() {
             Some(_) => Flow::Stop,
             None => self.watch.progress(progress),
         }

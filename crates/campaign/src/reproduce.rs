@@ -20,6 +20,7 @@ use crate::judged::{self, Points, Results, Runs, claims, judge_by};
 use crate::labels;
 use crate::load;
 use crate::output::{self, Marker, write, write_json};
+use crate::own::Own;
 use crate::page::write_pages;
 use crate::parallel::play_all;
 use crate::play::{self, Played, Playing, Task};
@@ -162,7 +163,7 @@ impl Campaign {
         estimate::announce(&tasks, !arguments.no_records, console);
         let rows = (!arguments.no_records).then_some(ParquetWriter::<FileParts>::ROWS_PER_PART);
         let playing =
-            Playing { rows_per_part: rows, wire: false, history: false, spans: Keep::Nothing, priority: None };
+            Playing { rows_per_part: rows, wire: false, history: false, spans: Keep::Nothing, own: Own::default() };
         let played = play_all(&tasks, arguments.jobs, &playing, &play::meter(&tasks, console), &|_, _| Ok(()))?;
         let mut by_name: BTreeMap<&str, (Vec<Played>, usize)> = BTreeMap::new();
         for ((name, point), seeds) in names.into_iter().zip(played).zip(seeds) {

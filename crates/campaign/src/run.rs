@@ -9,13 +9,12 @@ use crate::failure::{Failure, bad_input};
 use crate::labels;
 use crate::load;
 use crate::output::{self, Marker, json};
-use crate::own;
 use crate::page::write_page;
 use crate::play::{self, Playing, Task};
 use plan::{DesignName, Plan};
 use record::{Availability, Statistics, Summary};
 use report::page::INDEX;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Plays the only point of the file and says what came of it.
@@ -24,11 +23,11 @@ use std::time::Instant;
 /// When the file is not valid, or its results cannot be written.
 pub fn run(arguments: &RunArguments, console: &dyn Console) -> Result<Done, Failure> {
     let mut point = load::only_point(&arguments.source)?;
-    own::mark(&mut point, arguments.priority.as_ref())?;
+    arguments.own.mark(&mut point)?;
     if arguments.history && !has_history(&point.plan) {
         return Err(bad_input("--history: the design keeps no keys and values; scalio, leed and leed-ditto do"));
     }
-    let root = output::place(arguments.output.out.as_ref(), &load::stem(&arguments.source.file));
+    let root = root(arguments);
     let seeds = arguments.seeds.chosen();
     let labels = labels::of_points(std::slice::from_ref(&point)).remove(0);
     let task = Task::new(point.plan.title.clone(), root.clone(), point, labels, seeds.as_deref());
@@ -42,7 +41,7 @@ pub fn run(arguments: &RunArguments, console: &dyn Console) -> Result<Done, Fail
         wire: arguments.wire,
         history: arguments.history,
         spans: arguments.spans,
-        priority: arguments.priority.clone(),
+        own: arguments.own.clone(),
     };
     let (meter, began) = (play::meter([&task], console), Instant::now());
     let played = play::play(&task, &root, &playing, &meter);
@@ -68,6 +67,11 @@ pub fn run(arguments: &RunArguments, console: &dyn Console) -> Result<Done, Fail
         _ => Ok(()),
     });
     Ok(Done { root, text, end })
+}
+
+/// The folder of the results.
+pub(crate) fn root(arguments: &RunArguments) -> PathBuf {
+    output::place(arguments.output.out.as_ref(), &load::stem(&arguments.source.file))
 }
 
 /// Bad input leaves nothing behind, when it is found late too.

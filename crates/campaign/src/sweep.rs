@@ -16,6 +16,7 @@ use crate::failure::{Failure, bad_input};
 use crate::labels;
 use crate::load;
 use crate::output::{self, Marker, json, write_json};
+use crate::own::Own;
 use crate::page::write_page;
 use crate::parallel::play_all;
 use crate::play::{self, Playing, Task};
@@ -65,7 +66,7 @@ pub fn sweep(arguments: &SweepArguments, console: &dyn Console) -> Result<Done, 
 
 fn playing(arguments: &SweepArguments) -> Playing {
     let rows = (!arguments.no_records).then_some(ParquetWriter::<live::FileParts>::ROWS_PER_PART);
-    Playing { rows_per_part: rows, wire: arguments.wire, history: false, spans: Keep::Nothing, priority: None }
+    Playing { rows_per_part: rows, wire: arguments.wire, history: false, spans: Keep::Nothing, own: Own::default() }
 }
 
 fn tasks(arguments: &SweepArguments, root: &Path) -> Result<Vec<Task>, Failure> {

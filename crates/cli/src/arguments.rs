@@ -37,7 +37,7 @@ pub struct Arguments {
 pub enum Command {
     /// Write a commented experiment file to start from
     Init(InitArguments),
-    /// Write a program in Rust with a priority of one's own for EDM's scheduler
+    /// Write a program in Rust with a policy of one's own, for a decision of EDM or RackBlox
     NewPolicy(NewPolicyArguments),
     /// Print the plan of an experiment file, with every default, its hash and its warnings
     Check(CheckArguments),
@@ -96,11 +96,27 @@ pub struct InitArguments {
 /// `rackweave new-policy`
 #[derive(Debug, Args)]
 pub struct NewPolicyArguments {
-    /// The folder to make for the program; its name is that of the priority
+    /// The folder to make for the program; its name is that of the policy
     pub folder: PathBuf,
+    /// What the policy decides
+    #[arg(long, value_enum, default_value_t = Decision::Priority)]
+    pub decision: Decision,
     /// The sources of rackweave. Those that this program was built from when not given
     #[arg(long, value_name = "DIR")]
     pub source: Option<PathBuf>,
+}
+
+/// Decisions that a policy may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Decision {
+    /// Which demand wins in EDM's scheduler
+    Priority,
+    /// Which job goes first at the queue of a server of RackBlox
+    Order,
+    /// Which replica serves a read in RackBlox
+    Replica,
+    /// When the flash of RackBlox collects garbage
+    Collect,
 }
 
 /// Kinds of experiments.

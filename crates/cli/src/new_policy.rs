@@ -1,14 +1,24 @@
-//! `rackweave new-policy`: a program with a priority of one's own, to start from.
+//! `rackweave new-policy`: a program with a policy of one's own, to start from.
 
-use crate::arguments::NewPolicyArguments;
+use crate::VERSION;
+use crate::arguments::{Decision, NewPolicyArguments};
 use crate::failure::{Failure, bad_input, failed_at, print};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const MANIFEST: &str = include_str!("../starters/policy/manifest.toml");
-const PROGRAM: &str = include_str!("../starters/policy/main.rs");
 /// The sources that this program was built from.
 const BUILT_FROM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// The program and the crate that has the decision.
+fn program(decision: Decision) -> (&'static str, &'static str) {
+    match decision {
+        Decision::Priority => (include_str!("../starters/policy/priority.rs"), "edm"),
+        Decision::Order => (include_str!("../starters/policy/order.rs"), "blox"),
+        Decision::Replica => (include_str!("../starters/policy/replica.rs"), "blox"),
+        Decision::Collect => (include_str!("../starters/policy/collect.rs"), "blox"),
+    }
+}
 
 /// Writes the crate, and prints how to go on.
 pub fn new_policy(arguments: &NewPolicyArguments) -> Result<(), Failure> {
@@ -22,11 +32,13 @@ pub fn new_policy(arguments: &NewPolicyArguments) -> Result<(), Failure> {
         return Err(bad_input(format!("{place} exists; give another name")));
     }
     let source = source(arguments.source.as_deref())?;
-    let filled = |text: &str| text.replace("NAME", &name).replace("SOURCE", &source.to_string_lossy());
+    let (text, room) = program(arguments.decision);
+    let manifest = MANIFEST.replace("NAME", &name).replace("CRATE", room).replace("VERSION", VERSION);
+    let manifest = manifest.replace("SOURCE", &source.to_string_lossy());
     let program = folder.join("src");
     fs::create_dir_all(&program).map_err(failed_at(&program))?;
-    write(&folder.join("Cargo.toml"), &filled(MANIFEST))?;
-    write(&program.join("main.rs"), &filled(PROGRAM))?;
+    write(&folder.join("Cargo.toml"), &manifest)?;
+    write(&program.join("main.rs"), &text.replace("NAME", &name))?;
     // The versions that rackweave was tested with.
     let (lock, own) = (source.join("Cargo.lock"), folder.join("Cargo.lock"));
     fs::copy(&lock, &own).map_err(failed_at(&lock))?;

@@ -30,7 +30,7 @@ mod switch;
 pub use config::{Config, Matching, Ordering, Place, Policy};
 pub use host::{Access, Host, HostIn, HostOut, Transmission, Wire};
 pub use message::{Body, Grant, Message, MessageId, Modify, Notification};
-pub use priority::{Competitor, Priority};
+pub use priority::Competitor;
 pub use switch::{Switch, SwitchIn, SwitchOut};
 
 /// The caller's name for a request, carried through the programs for its answer and for traces;

@@ -1,9 +1,10 @@
 //! A priority of one's own, in place of the policy of the configuration.
 
-use base::NodeId;
-use std::fmt::Debug;
+use base::{Decision, NodeId};
 
-/// A demand that competes for its ports.
+/// A demand that competes for its ports: the decision is its priority. The least value goes first;
+/// of equal ones, the demand that has come first. It is asked for when a demand begins to compete,
+/// and after each of its grants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Competitor {
     /// The sender of the data.
@@ -20,9 +21,8 @@ pub struct Competitor {
     pub order: u64,
 }
 
-/// Decides which demand wins. It is asked when a demand begins to compete and after each of its
-/// grants. Equal input must give equal output, or runs do not repeat.
-pub trait Priority: Debug + Send + Sync {
-    /// The least value goes first; of equal ones, the demand that has come first.
-    fn of(&self, competitor: &Competitor) -> u32;
+impl Decision for Competitor {
+    type Answer = u32;
+    const NAME: &'static str = "priority";
+    const NEUTRAL: u32 = 0;
 }

@@ -29,10 +29,10 @@
 use crate::config::{Config, Place, Policy};
 use crate::message::{Body, Message, MessageId};
 use crate::pcs::memory as encoded;
-use crate::priority::{Competitor, Priority};
+use crate::priority::Competitor;
 use crate::sparse::Sparse;
 use crate::{Ordering, Tag};
-use base::{NodeId, Span, Time};
+use base::{Decide, NodeId, Span, Time};
 use prefetch_index::prefetch_index;
 use std::sync::Arc;
 
@@ -252,7 +252,7 @@ struct Asked(Message);
 pub struct Scheduler {
     config: Config,
     place: Place,
-    priority: Option<Arc<dyn Priority>>,
+    priority: Option<Arc<dyn Decide<Competitor>>>,
     round: Span,
     /// From the start of a slotted round to the next; zero without slots.
     slot: Span,
@@ -379,7 +379,7 @@ impl Scheduler {
     }
 
     /// Takes a priority of one's own in place of the policy. Nothing may wait yet.
-    pub fn set_priority(&mut self, priority: Arc<dyn Priority>) {
+    pub fn set_priority(&mut self, priority: Arc<dyn Decide<Competitor>>) {
         debug_assert!(self.waiting.iter().all(|waiting| *waiting == 0), "keys of two kinds in one list");
         self.priority = Some(priority);
     }
@@ -620,7 +620,7 @@ impl Scheduler {
         // served.
         let key = |urgency: u32| (u64::from(urgency) << 32) | (entry.sequence & 0xffff_ffff);
         match (&self.priority, self.config.policy) {
-            (Some(priority), _) => key(priority.of(&entry.competitor())),
+            (Some(priority), _) => key(priority.decide(&entry.competitor())),
             (None, Policy::Srpt) => key(entry.remaining),
             (None, Policy::Fcfs) => entry.sequence,
         }

@@ -6,10 +6,10 @@
 
 use crate::config::{Config, Place};
 use crate::message::{Body, Grant, Message, MessageId, Notification};
-use crate::priority::Priority;
+use crate::priority::Competitor;
 use crate::scheduler::{Demand, DemandKind, Match, Refused, Scheduler};
 use crate::{Tag, pcs::memory as encoded};
-use base::{NodeId, Program, Span, Time};
+use base::{Decide, NodeId, Program, Span, Time};
 use prefetch_index::prefetch_index;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -132,7 +132,7 @@ impl Switch {
         }
     }
     /// Takes a priority of one's own in place of the policy, before anything waits.
-    pub fn set_priority(&mut self, priority: Arc<dyn Priority>) {
+    pub fn set_priority(&mut self, priority: Arc<dyn Decide<Competitor>>) {
         self.scheduler.set_priority(priority);
     }
     /// Takes the longest queue of the scheduler from now on.

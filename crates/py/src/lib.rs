@@ -5,9 +5,10 @@
 mod console;
 mod errors;
 mod frame;
-mod priority;
+mod policy;
 mod source;
 mod verbs;
+mod views;
 
 use pyo3::prelude::*;
 
@@ -16,11 +17,11 @@ mod _native {
     #[pymodule_export]
     use super::frame::{Stream, records, summaries};
     #[pymodule_export]
-    use super::priority::Demand;
-    #[pymodule_export]
-    use super::source::points;
+    use super::source::{files, points};
     #[pymodule_export]
     use super::verbs::{compare, drawings, explain, reproduce, run, sweep};
+    #[pymodule_export]
+    use super::views::{Demand, Job, Read, Unit};
 
     #[pymodule_export]
     const VERSION: &str = campaign::VERSION;

@@ -38,6 +38,13 @@ pub fn seeds_of(py: Python<'_>, seeds: Option<Vec<u64>>) -> PyResult<SeedArgumen
     Ok(SeedArguments { seed: None, seeds })
 }
 
+/// The names of the files that an experiment reads, relative to its folder.
+#[pyfunction]
+pub fn files(py: Python<'_>, source: Source) -> PyResult<Vec<String>> {
+    let source = source.arguments(py)?;
+    py.detach(|| load::files(&source)).map_err(|failure| raised(py, &failure))
+}
+
 /// The points of an experiment, each a dict with `labels`, `seeds`, `text`, `hash`, `warnings` and
 /// `estimate`.
 #[pyfunction]

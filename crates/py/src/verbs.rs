@@ -2,22 +2,23 @@
 
 use crate::console::{is_interrupt, play};
 use crate::errors::{bad_input, policy_error, raised};
-use crate::priority::Called;
+use crate::policy::{Cause, choose};
 use crate::source::{Source, scale_of, seeds_of};
+use blox::{CollectionCheck, QueuedJob, ReadPath};
 use campaign::arguments::{
     CompareArguments, ExplainArguments, ExplainForm, Form, OutputArguments, ReproduceArguments, RunArguments,
     SeedArguments, Share, SweepArguments, jobs as checked_jobs, number_within, rows_per_part as checked_rows,
 };
 use campaign::experiments::Library;
-use campaign::own::OwnPriority;
+use campaign::own::Own;
 use campaign::{Done, Failure};
+use edm::Competitor;
 use plan::Scale;
 use pyo3::prelude::*;
 use record::{Keep, Summary};
 use report::export::SPECIFICATION;
 use report::page::PageFile;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// What a verb leaves: its folder, its results in words, and why it ended early, if it did.
 type Left = (PathBuf, String, Option<String>);
@@ -43,7 +44,7 @@ fn checked(
 
 /// `Experiment.run`
 #[pyfunction]
-#[pyo3(signature = (source, listener, *, seeds, out, force, long, wire, history, spans, rows_per_part, priority))]
+#[pyo3(signature = (source, listener, *, seeds, out, force, long, wire, history, spans, rows_per_part, policies))]
 #[allow(clippy::too_many_arguments, reason = "the keywords of a Python method")]
 pub fn run(
     py: Python<'_>,
@@ -57,9 +58,11 @@ pub fn run(
     history: bool,
     spans: &str,
     rows_per_part: i64,
-    priority: Option<(String, Bound<'_, PyAny>)>,
+    policies: Vec<(String, String, Bound<'_, PyAny>)>,
 ) -> PyResult<Left> {
-    let priority = priority.map(|(name, function)| Arc::new(Called::new(name, function)));
+    let cause = Cause::default();
+    let own = own_of(py, policies, &cause)?;
+    let failed = own.failed().clone();
     let arguments = RunArguments {
         source: source.arguments(py)?,
         seeds: seeds_of(py, seeds)?,
@@ -67,19 +70,36 @@ pub fn run(
         long,
         wire,
         history,
-        priority: priority.clone().map(|priority| priority as Arc<dyn OwnPriority>),
+        own,
         spans: spans.parse::<Keep>().map_err(|error| bad_input(py, format!("spans: {error}")))?,
         rows_per_part: checked(py, "rows_per_part", Some(rows_per_part), checked_rows)?.unwrap_or_default(),
         format: Form::Table,
         export: None,
     };
     let played = play(listener, |console| campaign::run::run(&arguments, console).and_then(left));
-    let failed = priority.and_then(|priority| Some((priority.failure()?, priority.take_cause())));
-    match (played, failed) {
+    match (played, failed.reason()) {
         (Ok(left), _) => Ok(left),
-        (Err(error), Some((reason, cause))) if !is_interrupt(py, &error) => Err(policy_error(py, &reason, cause)),
+        (Err(error), Some(reason)) if !is_interrupt(py, &error) => {
+            let raised = cause.lock().expect("nothing panics while it holds the cause").take();
+            Err(policy_error(py, &reason, raised))
+        }
         (Err(error), _) => Err(error),
     }
+}
+
+/// The policies of decisions, each with its name.
+fn own_of(py: Python<'_>, policies: Vec<(String, String, Bound<'_, PyAny>)>, cause: &Cause) -> PyResult<Own> {
+    let mut own = Own::default();
+    for (decision, name, function) in policies {
+        match decision.as_str() {
+            "priority" => choose::<Competitor>(&mut own, name, function, cause),
+            "order" => choose::<QueuedJob>(&mut own, name, function, cause),
+            "replica" => choose::<ReadPath>(&mut own, name, function, cause),
+            "collect" => choose::<CollectionCheck>(&mut own, name, function, cause),
+            _ => return Err(bad_input(py, format!("{decision}: nothing that a policy decides"))),
+        }
+    }
+    Ok(own)
 }
 
 /// `Experiment.sweep`

@@ -2,6 +2,7 @@
 
 pub mod drive;
 mod nested;
+pub mod policies;
 pub mod rigs;
 mod run;
 pub mod sampler;

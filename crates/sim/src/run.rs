@@ -1,15 +1,14 @@
 //! The one door of the simulator: plays a plan's scene and finishes its summary.
 
 use crate::drive::{Observer, Outcomes};
+use crate::policies::Policies;
 use crate::rigs::blox::BuildError;
 use crate::rigs::san::SanBuildError;
 use crate::scene::{Scene, Stage};
 use base::{Span, Time};
-use edm::Priority;
 use plan::Plan;
 use record::{Discard, Keep, Sink, SinkError, Transient};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Options of a run beside its plan.
 #[derive(Clone, Debug, Default)]
@@ -24,9 +23,8 @@ pub struct RunOptions {
     pub keep_history: bool,
     /// Requests whose spans are kept in their order, for the sink.
     pub spans: Keep,
-    /// Which demand wins in EDM's scheduler, in place of the plan's policy. Other designs pass it
-    /// over.
-    pub edm_priority: Option<Arc<dyn Priority>>,
+    /// Policies of a user's own. Designs without their decisions pass them over.
+    pub policies: Policies,
 }
 
 /// Reasons why a run ends early.

@@ -10,7 +10,7 @@ and seed give the same bytes.
 """
 
 from ._native import VERSION as __version__
-from ._native import Demand
+from ._native import Demand, Job, Read, Unit
 from .errors import (
     ExperimentError,
     InputError,
@@ -36,6 +36,7 @@ __all__ = [
     "Frame",
     "InputError",
     "Interrupted",
+    "Job",
     "PartialWarning",
     "PolicyError",
     "Plan",
@@ -43,10 +44,12 @@ __all__ = [
     "Progress",
     "RackweaveError",
     "RackweaveWarning",
+    "Read",
     "Reproduction",
     "Run",
     "RunError",
     "Sweep",
+    "Unit",
     "__version__",
     "compare",
     "explain",

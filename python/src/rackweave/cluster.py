@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import re
 import shutil
 import socket
 import tempfile
 import uuid
 import warnings
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from . import _native, liveness
 from ._native import VERSION
 from .errors import InputError, Interrupted, PartialWarning, RunError
 from .progress import Listener
@@ -26,10 +29,18 @@ _BETWEEN_LOOKS = 0.2
 _CONNECT_SECONDS_MAX = 10
 # How often a point is played again when its worker dies.
 _RETRIES_MAX = 3
+# The line of a plan that names the folder of the files that it reads, and the folder.
+_FILES = re.compile(r'^files = (".*")$', re.MULTILINE)
 
 
 def play(
-    experiment: Experiment, store: Store, options: dict[str, Any], listener: Listener, address: str | None, jobs: int | None
+    experiment: Experiment,
+    store: Store,
+    options: dict[str, Any],
+    listener: Listener,
+    address: str | None,
+    jobs: int | None,
+    silence_max: float | None,
 ) -> None:
     """Plays the points of a sweep that `store` does not have yet."""
     try:
@@ -38,9 +49,10 @@ def play(
     except ImportError as error:
         raise InputError("engine='ray' needs the Python package ray: pip install ray") from error
     _connect(address)
-    # Workers have other folders: they are given the text.
-    source = experiment.as_text()
+    # Workers have other folders: they are given the text, and the files that it reads.
+    source, files = experiment.as_text(), files_of(experiment)
     plans = experiment.plans()
+    store.read_from(files.folder, next(iter(files.contents), None))
     store.begin(experiment, len(plans), options)
     left = [place for place in range(len(plans)) if not store.has(place)]
     remote = ray.remote(max_retries=_RETRIES_MAX, num_cpus=1)(_play_point)
@@ -51,11 +63,14 @@ def play(
     if cores < 1:
         raise InputError(f"address: {address!r}: the cluster has no core, and a point takes one")
     most = jobs or cores
+    watch = liveness.Watch(silence_max)
     try:
+        watch.begin()
+        given = (ray.put(files.contents), source, len(plans), VERSION, options, store.sender(), watch.signs)
         while True:
             while len(running) < most and (place := next(waiting, None)) is not None:
                 task = remote.options(name=f"rackweave point {place}")
-                running[task.remote(source, place, len(plans), VERSION, options, store.sender())] = place
+                running[task.remote(place, *given)] = place
             if not running:
                 break
             ready, _ = ray.wait(list(running), timeout=_BETWEEN_LOOKS)
@@ -64,15 +79,18 @@ def play(
                 try:
                     store.take(place, ray.get(task))
                 except (RayError, OSError) as error:
-                    failures.append((place, error))
+                    failures.append((place, watch.explained(place, error)))
                     continue
                 done += 1
                 name = " ".join(f"{axis}={label}" for axis, label in plans[place].labels.items())
                 listener.event(json.dumps({"event": "point", "point": name, "done": done, "of": len(plans)}))
+            failures += watch.look(running)
     except KeyboardInterrupt:
         for task in running:
             ray.cancel(task, force=True)
         raise Interrupted(store.name) from None
+    finally:
+        watch.end()
     if failures:
         raise _failure(failures, len(plans), store.name)
 
@@ -121,21 +139,24 @@ def _failure(failures: list[tuple[int, Exception]], count: int, name: str) -> Ru
 
 
 def _play_point(
-    source: tuple[str, str, list[tuple[str, str]], str | None],
     place: int,
+    files: dict[str, bytes],
+    source: tuple[str, str, list[tuple[str, str]], str | None],
     count: int,
     version: str,
     options: dict[str, Any],
     sender: Sender,
+    signs: Any,
 ) -> Any:
     """Plays one point on a worker, and hands its folder to the store."""
     from .experiment import Experiment
 
     if version != VERSION:
         raise RuntimeError(f"this worker has rackweave {VERSION}, the driver has {version}: install the same on all")
-    with tempfile.TemporaryDirectory(prefix="rackweave-") as folder:
+    with liveness.Beating(signs, place), tempfile.TemporaryDirectory(prefix="rackweave-") as folder:
         file, text, settings, scale = source
-        experiment = Experiment._made(Path(file), text, settings, scale)
+        name = _unpack(Path(folder), Path(file).name, files) if files else Path(file)
+        experiment = Experiment._made(name, text, settings, scale)
         here = Path(folder) / "out"
         # The share of this point alone.
         sweep = experiment.sweep(out=here, index=f"{place}/{count}", jobs=1, progress=False, **options)
@@ -143,6 +164,44 @@ def _play_point(
             raise RuntimeError(f"the point ended early: {sweep.partial}")
         (point,) = (here / "points").iterdir()
         return sender.send(point)
+
+
+class Files(NamedTuple):
+    """The files that an experiment reads."""
+
+    folder: str | None
+    """The folder that plans name, which is that of the experiment; ``None`` where nothing is read."""
+    contents: dict[str, bytes]
+    """By name, relative to that folder."""
+
+
+def files_of(experiment: Experiment) -> Files:
+    """Reads the files that an experiment reads."""
+    contents = {}
+    for name in _native.files(experiment):
+        if PurePath(name).is_absolute():
+            raise InputError(
+                f"{experiment.file}: it reads {name!r}: a file goes to workers by a path relative to the experiment"
+            )
+        try:
+            contents[name] = (experiment.file.parent / name).read_bytes()
+        except OSError as error:
+            raise InputError(f"{experiment.file}: it reads {name!r}: {error}") from error
+    folders = {json.loads(line) for plan in experiment.plans() for line in _FILES.findall(plan.text)}
+    return Files(folders.pop() if folders else None, contents)
+
+
+def _unpack(root: Path, name: str, files: dict[str, bytes]) -> Path:
+    """Writes files beside an experiment below `root`; returns the experiment's path."""
+    # So deep that no file lies above.
+    depth = max(PurePath(path).parts.count("..") for path in files)
+    folder = root.joinpath("files", *["below"] * depth)
+    for path, content in files.items():
+        target = Path(os.path.normpath(folder / path))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / name
 
 
 class Sender:
@@ -157,11 +216,12 @@ class Sender:
 class SharedFolder(Sender):
     """Copies the folder of a point into a folder that all workers see."""
 
-    def __init__(self, points: Path) -> None:
+    def __init__(self, points: Path, files: str | None) -> None:
         self._points = points
+        self._files = files
 
     def send(self, point: Path) -> Any:
-        _publish(self._points, point.name, lambda folder: shutil.copytree(point, folder))
+        _publish(self._points, point.name, self._files, lambda folder: shutil.copytree(point, folder))
         return point.name, None
 
 
@@ -181,12 +241,17 @@ class Bucket(Sender):
         return point.name, None
 
 
-def _publish(points: Path, name: str, fill: Any) -> None:
-    """A folder appears whole, or not at all."""
+def _publish(points: Path, name: str, files: str | None, fill: Any) -> None:
+    """A folder appears whole, or not at all. Its plan names the folder `files` as it is reached from
+    there."""
     points.mkdir(parents=True, exist_ok=True)
     unfinished = points / f".{name}.{uuid.uuid4().hex}.unfinished"
     try:
         fill(unfinished)
+        if files is not None:
+            plan = unfinished / "plan.toml"
+            line = f"files = {json.dumps(os.path.relpath(files, (points / name).resolve()), ensure_ascii=False)}"
+            plan.write_text(_FILES.sub(lambda _: line, plan.read_text(encoding="utf-8"), count=1), encoding="utf-8")
         if (points / name).exists():
             shutil.rmtree(points / name)
         unfinished.rename(points / name)
@@ -214,10 +279,15 @@ class Store:
         self.name: str = str(folder)
         self.folder = folder
         self._is_shared = is_shared
+        self._files: str | None = None
+
+    def read_from(self, files: str | None, name: str | None) -> None:
+        """Says which folder the plans read files from, and one of the files, if they read any."""
+        self._files = files
 
     def sender(self) -> Sender:
         """What workers hand their points to."""
-        return SharedFolder(self.folder.resolve() / "points") if self._is_shared else Sender()
+        return SharedFolder(self.folder.resolve() / "points", self._files) if self._is_shared else Sender()
 
     def begin(self, experiment: Experiment, count: int, options: dict[str, Any]) -> None:
         """Makes the folder, or checks that it holds this very sweep: by a share without points."""
@@ -245,7 +315,7 @@ class Store:
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
                 (folder / path).write_bytes(content)
 
-        _publish(self.folder / "points", name, fill)
+        _publish(self.folder / "points", name, self._files, fill)
 
     def finish(self) -> None:
         """Called when the table and the page are written."""
@@ -259,6 +329,12 @@ class BucketStore(Store):
         self.name = url.rstrip("/")
         self._options = options
         self._system, self._root = _filesystem(self.name, options)
+
+    def read_from(self, files: str | None, name: str | None) -> None:
+        if name is not None:
+            raise InputError(
+                f"out={self.name!r}: the experiment reads {name!r}, which plans in a store cannot reach; a folder can"
+            )
 
     def sender(self) -> Sender:
         return Bucket(self.name, self._options)

@@ -77,7 +77,7 @@ class RunError(RackweaveError, RuntimeError):
 
 
 class PolicyError(RackweaveError, RuntimeError):
-    """A policy of yours raised an exception, took too long, or gave what is none. There are no
+    """A policy of yours raised an exception, took too long, or gave what is no answer. There are no
     results. `__cause__` is what it raised."""
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from . import _native, toml
-from ._native import Demand
+from ._native import Demand, Job, Read, Unit
 from .arguments import StrPath, path as path_of, optional, typed, unicode
 from .errors import InputError, warn_partial
-from .policy import Policy
+from .policy import Policies
 from .progress import Listener, Progress
 from .results import Folder, Reproduction, Run, Sweep, seeds_of
 
@@ -120,7 +120,10 @@ class Experiment:
         wire: bool = False,
         history: bool = False,
         priority: Callable[[Demand], int] | None = None,
-        priority_timeout: float = 10.0,
+        order: Callable[[Job], int] | None = None,
+        replica: Callable[[Read], bool] | None = None,
+        collect: Callable[[Unit], Literal["background", "soft", "regular"] | None] | None = None,
+        policy_timeout: float = 10.0,
         long: bool = False,
         rows_per_part: int = 65_536,
         progress: Progress = None,
@@ -134,11 +137,18 @@ class Experiment:
             ``slowest:K``.
         wire: encode and decode every message on its way, which changes no result.
         history: keep the operations of a key-value store.
-        priority: a function for study that decides which demand wins in EDM's scheduler, in place of
-            the plan's policy: it is given a `Demand` and returns an int from 0 to 4294967295, of
-            which the least goes first. It is asked when a demand begins to compete and after each
-            of its grants. Equal demands must get equal values, or the run does not repeat. A call
-            that takes longer than `priority_timeout` seconds is ended with `PolicyError`.
+        priority, order, replica, collect: functions for study that decide in place of the design.
+            Equal arguments must get equal answers, or the run does not repeat. A call that takes
+            longer than `policy_timeout` seconds is ended with `PolicyError`.
+        priority: which demand wins in EDM's scheduler. It is given a `Demand` and returns an int
+            from 0 to 4294967295, of which the least goes first. It is asked when a demand begins to
+            compete and after each of its grants.
+        order: which job goes first at the queue of a vSSD in RackBlox. It is given a `Job` and
+            returns an int of 64 bits, of which the least goes first.
+        replica: whether the replica serves a read in RackBlox. It is given a `Read`.
+        collect: whether vSSDs of RackBlox want to collect garbage, when their free blocks are
+            checked. It is given a `Unit` and returns ``None``, ``"background"``, ``"soft"`` or
+            ``"regular"``.
         long: begin even where there are more requests than can be played in days.
         rows_per_part: rows in a file of the records.
         progress: see `rackweave.Progress`.
@@ -149,10 +159,11 @@ class Experiment:
         typed(str, spans=spans)
         typed(int, rows_per_part=rows_per_part)
         folder = Folder(out, force)
-        policy = None if priority is None else Policy(priority, priority_timeout)
+        functions = {"priority": priority, "order": order, "replica": replica, "collect": collect}
+        policies = Policies(functions, policy_timeout)
         _, text, partial = _native.run(
             self,
-            Listener(progress, policy),
+            Listener(progress, policies),
             seeds=seeds_of(seeds),
             out=folder.path,
             force=force,
@@ -161,7 +172,7 @@ class Experiment:
             history=history,
             spans=spans,
             rows_per_part=rows_per_part,
-            priority=None if policy is None else (policy.name, policy),
+            policies=policies.calls,
         )
         run = Run(folder, text, partial)
         warn_partial(run.partial, stacklevel=2)
@@ -183,6 +194,7 @@ class Experiment:
         address: str | None = None,
         shared: bool = True,
         storage_options: Mapping[str, Any] | None = None,
+        silence_max: float | None = 60.0,
         progress: Progress = None,
     ) -> Sweep:
         """Plays every point of the sweep on all cores; goes on where it was stopped.
@@ -197,6 +209,9 @@ class Experiment:
         shared: all workers see the folder `out`; without it they send their points back.
         storage_options: for `out` as a URL that fsspec knows, ``s3://bucket/folder``. With ``"ray"``
             only. The `Sweep` is a temporary copy.
+        silence_max: seconds without a sign of life after which a worker of ``"ray"`` is killed, and
+            its point played again; ``None``: it is waited for. A worker gives a sign every second,
+            however long its point takes.
         """
         typed(bool, resume=resume, records=records, wire=wire, long=long, shared=shared)
         optional(int, jobs=jobs)
@@ -204,8 +219,9 @@ class Experiment:
         optional(Mapping, storage_options=storage_options)
         if engine is not None or address is not None or _is_url(out):
             options = {"seeds": seeds_of(seeds), "records": records, "wire": wire, "long": long}
+            others = (force, resume, index)
             return self._sweep_on(
-                engine, address, out, shared, storage_options, options, jobs, progress, (force, resume, index)
+                engine, address, out, shared, storage_options, options, jobs, silence_max, progress, others
             )
         folder = Folder(out, force)
         _, text, partial = _native.sweep(
@@ -234,6 +250,7 @@ class Experiment:
         storage_options: Mapping[str, Any] | None,
         options: dict[str, Any],
         jobs: int | None,
+        silence_max: float | None,
         progress: Progress,
         others: tuple[bool, bool, str | None],
     ) -> Sweep:
@@ -246,6 +263,9 @@ class Experiment:
             raise InputError("force, resume and index do not go with engine='ray': a sweep that is there is gone on with")
         if jobs is not None and jobs < 1:
             raise InputError(f"jobs: {jobs!r}; needed is an int from 1")
+        is_number = isinstance(silence_max, (int, float)) and not isinstance(silence_max, bool)
+        if silence_max is not None and not (is_number and 2 <= silence_max < float("inf")):
+            raise InputError(f"silence_max: {silence_max!r}; needed is a number of seconds from 2, or None")
         url = str(out) if _is_url(out) else None
         folder = Folder(None if url else out)
         store = (
@@ -253,7 +273,7 @@ class Experiment:
             if url
             else cluster.Store(folder.path, shared and out is not None)
         )
-        cluster.play(self, store, options, Listener(progress), address, jobs)
+        cluster.play(self, store, options, Listener(progress), address, jobs, silence_max)
         # All points are there: the table and the page remain.
         _, text, partial = _native.sweep(
             self,
@@ -274,16 +294,12 @@ class Experiment:
         return sweep
 
     def as_text(self) -> tuple[str, str, list[tuple[str, str]], str | None]:
-        """Name, text, settings and scale: what another machine needs to have the experiment.
-
-        An experiment that names files is refused, as they are not part of its text.
-        """
+        """Name, text, settings and scale: what another machine needs to have the experiment, beside
+        the files that it reads."""
         try:
             text = self.file.read_text(encoding="utf-8") if self.text is None else self.text
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{self.file}: {error}") from error
-        if any("\nfiles = " in plan.text for plan in self.plans()):
-            raise InputError(f"{self.file}: it names files, which other machines do not have; `index=` plays its shares")
         return str(self.file), text, self.settings, self.scale
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Union
 
 from .errors import InputError, RackweaveWarning
-from .policy import Policy
+from .policy import Policies
 
 Progress = Union[bool, Callable[[dict[str, Any]], object], None]
 """``None``: a bar on a terminal and in a notebook, nothing elsewhere. ``False``: nothing.
@@ -20,13 +20,13 @@ A function: it is called with each event, a dict with ``event`` as ``point`` or 
 class Listener:
     """Takes lines and events of the native part. `bar`: the native part draws a bar itself."""
 
-    def __init__(self, progress: Progress, policy: Policy | None = None) -> None:
+    def __init__(self, progress: Progress, policies: Policies | None = None) -> None:
         if not (progress is None or isinstance(progress, bool) or callable(progress)):
             raise InputError(f"progress: a {type(progress).__name__}; allowed are None, a bool and a function")
         self._is_quiet = progress is False
         self._call = progress if callable(progress) else None
         self._display: Any = None
-        self._policy = policy
+        self._policies = policies
         wants_bar = not self._is_quiet and self._call is None
         if wants_bar and _is_notebook():
             self._call = self._draw
@@ -45,9 +45,9 @@ class Listener:
             self._call(json.loads(text))
 
     def look(self, is_ending: bool) -> None:
-        """Ends calls of a policy that take too long, or that hold up the end."""
-        if self._policy is not None:
-            self._policy.look(is_ending)
+        """Ends calls of policies that take too long, or that hold up the end."""
+        if self._policies is not None:
+            self._policies.look(is_ending)
 
     def _draw(self, event: dict[str, Any]) -> None:
         from IPython.display import HTML, display

@@ -44,7 +44,8 @@ impl StorageNode {
     pub(super) fn join_unit(&mut self, config: &VssdConfig) -> usize {
         let known = self.units.iter().position(|unit| unit.number == config.unit);
         let index = known.unwrap_or_else(|| {
-            let collector = Collector::new(self.config.collection);
+            let mut collector = Collector::new(self.config.collection);
+            collector.set_policy(self.config.id, self.own.collect.clone());
             let ledger = self.config.borrow.map(Ledger::new);
             self.units.push(Unit {
                 number: config.unit,

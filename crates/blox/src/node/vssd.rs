@@ -9,10 +9,12 @@ use super::interface::{NodeConfig, VssdConfig};
 use crate::hermes::{Contents, Membership, Replica, ReplicaConfig};
 use crate::id::earlier;
 use crate::isolate::TokenBucket;
+use crate::own::QueuedJob;
 use crate::predict::{AlphaError, IdlePredictor, ReturnPredictor};
 use crate::schedule::{Job, JobId, JobKind, Scheduler};
-use base::{Span, Time};
+use base::{Decide, Span, Time};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Purpose of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +58,7 @@ pub(super) struct Vssd {
     pub idle: IdlePredictor,
     /// The device takes no new writes from clients.
     pub is_worn_out: bool,
+    order: Option<Arc<dyn Decide<QueuedJob>>>,
     lanes: Lanes,
 }
 
@@ -104,8 +107,15 @@ impl Vssd {
             returns: ReturnPredictor::new(node.return_window),
             idle: IdlePredictor::new(node.idle)?,
             is_worn_out: false,
+            order: None,
             lanes: Lanes::new(node, &config),
         })
+    }
+
+    /// Takes a policy of a user's own in place of the scheduler. Nothing may wait yet.
+    pub fn set_order(&mut self, node: &NodeConfig, order: Option<Arc<dyn Decide<QueuedJob>>>) {
+        self.order = order;
+        self.empty_lanes(node);
     }
 
     /// The group as configured.
@@ -115,8 +125,15 @@ impl Vssd {
 
     /// Power was lost: nothing waits or is out any more, and the data may be old.
     pub fn restart(&mut self, node: &NodeConfig) {
-        self.lanes = Lanes::new(node, &self.config);
+        self.empty_lanes(node);
         self.replica = Replica::new(replica_config(node, &self.config), Contents::Lost);
+    }
+
+    fn empty_lanes(&mut self, node: &NodeConfig) {
+        self.lanes = Lanes::new(node, &self.config);
+        if let Some(order) = &self.order {
+            self.lanes.scheduler = Scheduler::own(order.clone(), node.id, self.config.id);
+        }
     }
 
     /// A job joins the queue of the storage stack.

@@ -23,6 +23,7 @@
 use super::DropReason;
 use super::tables::{Phase, Register, Tables};
 use crate::VssdId;
+use crate::own::{Candidate, ReadPath};
 use crate::packet::{CollectionNote, Packet, REPLICAS_MAX};
 use base::NodeId;
 
@@ -219,13 +220,25 @@ fn write_row(tables: &mut Tables, vssd: VssdId, row: Option<Row>, phase: Phase) 
     Verdict::Consumed
 }
 
-/// A read, in its only pass. `is_up` knows the state of the link to a server, which the hardware
-/// keeps beside the tables.
+/// Whether a read is redirected, by the paper.
 ///
-/// It is redirected while its vSSD collects and the replica does not (Lines 4 to 9). Regardless of
+/// It is while its vSSD collects and the replica does not (Lines 4 to 9). Regardless of
 /// collection, it is also redirected when its server is unreachable and the replica's is reachable
 /// (3.7: "On link failure, it redirects requests to replicas in the rack").
-pub(super) fn read(tables: &mut Tables, packet: &Packet, is_up: impl Fn(NodeId) -> bool) -> Verdict {
+pub(super) fn redirects(path: &ReadPath) -> bool {
+    let ReadPath { own, replica, .. } = path;
+    replica.is_reachable && (own.is_collecting && !replica.is_collecting || !own.is_reachable)
+}
+
+/// A read, in its only pass: `decide` says whether the replica serves it. `is_up` and
+/// `waiting_bytes` know of the link to a server, which the hardware keeps beside the tables.
+pub(super) fn read(
+    tables: &mut Tables,
+    packet: &Packet,
+    is_up: impl Fn(NodeId) -> bool,
+    waiting_bytes: impl Fn(NodeId) -> u64,
+    decide: impl FnOnce(ReadPath) -> bool,
+) -> Verdict {
     if !tables.holds(packet.vssd) {
         return Verdict::Forward;
     }
@@ -233,11 +246,20 @@ pub(super) fn read(tables: &mut Tables, packet: &Packet, is_up: impl Fn(NodeId) 
     let Some(replica) = pass.replica.replica_of(packet.vssd) else {
         return Verdict::Forward;
     };
-    let server = pass.server.server_of(replica).filter(|server| is_up(*server));
-    let is_free = !pass.collecting.read(replica);
-    let collects = pass.phase.read(packet.vssd) == Phase::Granted;
-    match server {
-        Some(server) if collects && is_free || !is_up(packet.target) => Verdict::Redirect { server, replica },
-        _ => Verdict::Forward,
+    let Some(server) = pass.server.server_of(replica) else {
+        return Verdict::Forward;
+    };
+    let candidate = |vssd, server, is_collecting| Candidate {
+        vssd,
+        server,
+        is_collecting,
+        is_reachable: is_up(server),
+        waiting_bytes: waiting_bytes(server),
+    };
+    let replica = candidate(replica, server, pass.collecting.read(replica));
+    let own = candidate(packet.vssd, packet.target, pass.phase.read(packet.vssd) == Phase::Granted);
+    match decide(ReadPath { own, replica, order: 0 }) {
+        true => Verdict::Redirect { server, replica: replica.vssd },
+        false => Verdict::Forward,
     }
 }

@@ -38,10 +38,10 @@ pub use ports::{Direction, LinkId};
 use super::seat::Alarm;
 use crate::drive::{Context, Ended, Rig, Ticket};
 use crate::sampler::Probe;
-use base::{Bytes, NodeId, Operation, Program, Request, Span, Time};
+use base::{Bytes, Decide, NodeId, Operation, Program, Request, Span, Time};
 use edm::budget::Delays;
 use edm::mirror::Mirror;
-use edm::{Access, Host, HostIn, HostOut, Place, Priority, SwitchIn, SwitchOut, Tag, cost};
+use edm::{Access, Competitor, Host, HostIn, HostOut, Place, SwitchIn, SwitchOut, Tag, cost};
 use encoder::Encoder;
 use flight::{Flight, Kind};
 use flights::Flights;
@@ -140,7 +140,7 @@ impl EdmRig {
     }
 
     /// The same whose switches follow this priority, if there is one.
-    pub fn with_priority(mut self, priority: Option<Arc<dyn Priority>>) -> EdmRig {
+    pub fn with_priority(mut self, priority: Option<Arc<dyn Decide<Competitor>>>) -> EdmRig {
         for plane in self.planes.iter_mut() {
             priority.iter().for_each(|priority| plane.switch.set_priority(priority.clone()));
         }

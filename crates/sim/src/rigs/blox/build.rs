@@ -70,6 +70,13 @@ impl BloxRig {
         })
     }
 
+    /// The same whose programs follow these policies of a user's own.
+    pub fn with_policies(mut self, policies: &blox::Policies) -> BloxRig {
+        self.programs.switch.set_policy(policies.replica.clone());
+        self.programs.servers.iter_mut().for_each(|server| server.set_policies(policies.clone()));
+        self
+    }
+
     /// Servers register their vSSDs with the switch (RackBlox, 3.3).
     pub(super) fn announce(&mut self, context: Now<'_, '_>) {
         let layout = Layout::new(&self.plan);

@@ -12,7 +12,7 @@ use workload::storage::Generator;
 impl Scene for Blox {
     fn play(&self, stage: Stage<'_>) -> Result<Played, RunError> {
         let (seed, limits) = (stage.seed(), stage.limits(self.run));
-        let mut rig = BloxRig::new(self, seed, stage.options.wire_check)?;
+        let mut rig = BloxRig::new(self, seed, stage.options.wire_check)?.with_policies(&stage.options.policies.blox);
         let mut source: Box<dyn Source> = match &self.replay {
             Some(replay) => Box::new(Replay::new(replay.config.clone(), (*replay.trace).clone())),
             None => Box::new(Generator::new(&self.io, seed)),

@@ -13,7 +13,7 @@ use record::metric::{self, Meter};
 pub(crate) fn play(plan: &Messages, edm: &plan::Edm, stage: Stage<'_>) -> Result<Played, RunError> {
     let (seed, wire_check) = (stage.seed(), stage.options.wire_check);
     let rig = EdmRig::new(EdmRigConfig::of(plan, edm, seed, wire_check));
-    let mut rig = rig.with_remote_access(plan.memory.remote).with_priority(stage.options.edm_priority.clone());
+    let mut rig = rig.with_remote_access(plan.memory.remote).with_priority(stage.options.policies.edm.clone());
     let mut played = stage.play_messages(plan, &mut rig)?;
     measure_matching(plan, edm, seed, &mut played.meter);
     Ok(played)
