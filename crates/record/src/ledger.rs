@@ -348,7 +348,7 @@ mod tests {
             together.claim_parts(begin, Place::Link(7), parts);
             alone.claim_each(begin, Place::Link(7), &parts);
         }
-        // A link between two hops, one with an end, and one with a part that is too long for a word.
+        // A link between two hops, two with an end, and one with a part too long for a word.
         for (first, last, long) in [(0, 0, 0), (1, 0, 0), (0, 2, 0), (0, 0, 1_000_000)] {
             let ends = [(SpanKind::Stack, Span::ns(first)), (SpanKind::Stack, Span::ns(last))];
             let parts = [ends[0], parts[0], parts[1], (SpanKind::Wait, Span::ns(long)), parts[2], ends[1]];

@@ -15,6 +15,9 @@ from .policy import Policies
 from .progress import Listener, Progress
 from .results import Folder, Reproduction, Run, Sweep, seeds_of
 
+# Seconds after which a silent worker of a cluster is killed.
+_SILENCE_MAX = 60.0
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -194,7 +197,7 @@ class Experiment:
         address: str | None = None,
         shared: bool = True,
         storage_options: Mapping[str, Any] | None = None,
-        silence_max: float | None = 60.0,
+        silence_max: float | None = _SILENCE_MAX,
         progress: Progress = None,
     ) -> Sweep:
         """Plays every point of the sweep on all cores; goes on where it was stopped.
@@ -217,7 +220,8 @@ class Experiment:
         optional(int, jobs=jobs)
         optional(str, index=index)
         optional(Mapping, storage_options=storage_options)
-        if engine is not None or address is not None or _is_url(out):
+        for_ray = address, _is_url(out) or None, storage_options, shared or None, silence_max
+        if engine is not None or for_ray != (None, None, None, True, _SILENCE_MAX):
             options = {"seeds": seeds_of(seeds), "records": records, "wire": wire, "long": long}
             others = (force, resume, index)
             return self._sweep_on(
@@ -257,7 +261,8 @@ class Experiment:
         from . import cluster
 
         if engine != "ray":
-            what = "an address and a URL as `out` go with engine='ray'" if engine is None else "allowed is 'ray'"
+            with_ray = "address, shared, storage_options, silence_max and a URL as `out` go with engine='ray'"
+            what = with_ray if engine is None else "allowed is 'ray'"
             raise InputError(f"engine: {engine!r}; {what}")
         if any(others):
             raise InputError("force, resume and index do not go with engine='ray': a sweep that is there is gone on with")
