@@ -120,10 +120,14 @@ impl Entries {
 
     #[inline(always)]
     fn keep_run<const COUNT: usize>(&mut self, mark: Time, place: Place, parts: &[(SpanKind, Span); COUNT]) {
+        const { assert!(COUNT > 0 && COUNT <= PARTS as usize, "they fit into a run") }
         let words = parts.map(|(kind, span)| (kind as u32) << SPAN_BITS | span.as_ps() as u32);
         let all = parts.iter().fold(0, |all, (_, span)| all | span.as_ps());
         if all > u64::from(SPAN_MASK) {
             return self.keep_each(mark, place, parts);
+        }
+        if all == 0 {
+            return;
         }
         // Pieces of fixed lengths are faster to copy.
         self.words.reserve(HEAD + COUNT);
@@ -301,7 +305,8 @@ mod tests {
         none.keep(Time::ZERO, claim);
         assert!(none.is_empty() && none.iter().count() == 0 && none.words.capacity() == 0);
         let mut some = Entries::open(Time::ZERO, true);
-        assert!(some.is_empty());
+        some.keep_parts(Time::ZERO, claim.place, &[(claim.kind, Span::ZERO); 3]);
+        assert!(some.is_empty(), "parts without a span are none");
         some.keep(Time::ZERO, claim);
         some.keep(Time::ns(2), Entry { end: claim.begin, ..claim });
         assert_eq!(some.iter().collect::<Vec<_>>(), [claim], "an empty span is none");

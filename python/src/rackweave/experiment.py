@@ -220,8 +220,9 @@ class Experiment:
         optional(int, jobs=jobs)
         optional(str, index=index)
         optional(Mapping, storage_options=storage_options)
-        for_ray = address, _is_url(out) or None, storage_options, shared or None, silence_max
-        if engine is not None or for_ray != (None, None, None, True, _SILENCE_MAX):
+        is_for_ray = address is not None or _is_url(out) or storage_options is not None
+        is_for_ray = is_for_ray or not shared or silence_max != _SILENCE_MAX
+        if engine is not None or is_for_ray:
             options = {"seeds": seeds_of(seeds), "records": records, "wire": wire, "long": long}
             others = (force, resume, index)
             return self._sweep_on(
