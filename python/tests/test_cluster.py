@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import rackweave
 from conftest import SWEEP
-from rackweave import Experiment, InputError, Interrupted, RunError
+from rackweave import Experiment, InputError, Interrupted, RackweaveWarning, RunError
 from test_results import PROGRAM, files
 
 SLURM = Path(__file__).parents[2] / "docs/guide/examples/sweep.slurm"
@@ -327,6 +327,15 @@ def test_a_point_whose_workers_all_freeze_fails_and_says_so(cluster, tmp_path, s
         ended.set()
         thread.join()
     assert len(frozen) == 4 and not any(Path(f"/proc/{process}").exists() for process in frozen)
+
+
+def test_points_that_no_worker_begins_are_warned_of_and_waited_for(cluster, tmp_path, swept):
+    others = [ray.remote(time.sleep).remote(8) for _ in range(2)]
+    time.sleep(1)
+    with pytest.warns(RackweaveWarning, match="point 0 has not begun for [0-9]+ s: the cluster has no free core"):
+        sweep = swept.sweep(engine="ray", out=tmp_path / "out", jobs=1, silence_max=2)
+    assert len(sweep) == 4
+    ray.get(others)
 
 
 @pytest.fixture(scope="module")

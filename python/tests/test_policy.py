@@ -184,6 +184,8 @@ def test_policies_of_rackblox_decide():
     built_in = latencies(experiment.run())
     assert latencies(experiment.run(order=lambda job: -job.order)) != built_in
     assert latencies(experiment.run(replica=lambda read: read.order % 2 == 0)) != built_in
+    never = experiment.set("collection.check_period", "30s").run(collect=lambda unit: None)
+    assert any("`collect` by `<lambda>` was never asked" in warning for warning in never.warnings)
     early = experiment.run(collect=lambda unit: "regular" if unit.free * 10 < unit.owned * 3 else None)
     assert latencies(early) != built_in
 

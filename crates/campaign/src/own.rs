@@ -6,7 +6,7 @@ use crate::arguments::RunArguments;
 use crate::failure::{Failure, bad_input};
 use crate::output;
 use crate::terminal::{Terminal, tell};
-use base::Decide;
+use base::{Decide, Decision};
 use clap::{Parser, Subcommand};
 use compiled::{Compiled, Watched};
 use plan::{DesignName, Point};
@@ -14,6 +14,7 @@ use sim::policies::{Place, Policies};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -32,6 +33,24 @@ struct Chosen {
     decision: &'static str,
     designs: &'static [DesignName],
     name: String,
+    is_asked: Arc<AtomicBool>,
+}
+
+/// A policy, and whether it was ever asked.
+#[derive(Debug)]
+struct Asked<D> {
+    policy: Arc<dyn Decide<D>>,
+    is_asked: Arc<AtomicBool>,
+}
+
+impl<D: Decision> Decide<D> for Asked<D> {
+    fn decide(&self, situation: &D) -> D::Answer {
+        // Many threads ask: one of them writes, the others read.
+        if !self.is_asked.load(Ordering::Relaxed) {
+            self.is_asked.store(true, Ordering::Relaxed);
+        }
+        self.policy.decide(situation)
+    }
 }
 
 /// Why an answer of a policy is none, if one was not: the run ends, and has no results. Copies
@@ -72,8 +91,9 @@ impl Own {
 
     /// Takes a policy that reports a failure to [`failed`](Own::failed) and does not panic.
     pub fn choose<D: Place>(&mut self, name: String, policy: Arc<dyn Decide<D>>) {
-        self.chosen.push(Chosen { decision: D::NAME, designs: D::DESIGNS, name });
-        *D::of(&mut self.policies) = Some(policy);
+        let is_asked = Arc::new(AtomicBool::new(false));
+        self.chosen.push(Chosen { decision: D::NAME, designs: D::DESIGNS, name, is_asked: is_asked.clone() });
+        *D::of(&mut self.policies) = Some(Arc::new(Asked { policy, is_asked }));
     }
 
     /// Where policies report that they failed.
@@ -93,7 +113,7 @@ impl Own {
     /// When the design has no place for one of them.
     pub fn mark(&self, point: &mut Point) -> Result<(), Failure> {
         let design = point.plan.design();
-        for Chosen { decision, designs, name } in &self.chosen {
+        for Chosen { decision, designs, name, .. } in &self.chosen {
             if !designs.contains(&design) {
                 let takes: Vec<_> = designs.iter().map(|design| design.word()).collect();
                 let (word, takes) = (design.word(), takes.join(", "));
@@ -105,6 +125,15 @@ impl Own {
             point.labels.insert((*decision).into(), name.clone());
         }
         Ok(())
+    }
+
+    /// A warning for each policy that no run has asked: the results are as without it.
+    pub fn unasked(&self) -> Vec<String> {
+        let unasked = self.chosen.iter().filter(|chosen| !chosen.is_asked.load(Ordering::Relaxed));
+        let warning = |Chosen { decision, name, .. }: &Chosen| {
+            format!("`{decision}` by `{name}` was never asked: nothing that it decides came up in this run")
+        };
+        unasked.map(warning).collect()
     }
 
     /// Ends the program when a call goes on for more looks than these, one a second. The folder

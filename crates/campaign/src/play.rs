@@ -126,7 +126,8 @@ pub fn play(task: &Task, folder: &Path, playing: &Playing, meter: &Meter<'_>) ->
     let seed = |seed: &u64| play_seed(task, *seed, folder, playing, meter, &pool).inspect_err(|_| meter.stop().halt());
     let played: Vec<Option<Summary>> = task.seeds.par_iter().map(seed).collect::<Result<_, _>>()?;
     let pool = pool.into_inner().expect("no thread panics while it adds");
-    let Some(played) = over_seeds(played, &pool)? else { return Ok(None) };
+    let Some(mut played) = over_seeds(played, &pool)? else { return Ok(None) };
+    played.summary.warnings.extend(playing.own.unasked());
     write(&folder.join("summary.json"), summary_json(&played.summary))?;
     Ok(Some(played))
 }

@@ -267,6 +267,21 @@ fn policies_for_several_decisions_play_together_and_the_same_again() {
 }
 
 #[test]
+fn a_policy_that_nothing_asks_is_warned_of() {
+    let home = tempfile::tempdir().unwrap();
+    let warned = |name, text| {
+        let never = Own::of("never", By(|_: &CollectionCheck| None::<Urgency>));
+        played(home.path(), name, text, never.and("each", By(|_: &ReadPath| false))).unwrap().end.unwrap();
+        let Summary { warnings, .. } = summary(&home.path().join(name));
+        warnings.into_iter().filter(|warning| warning.contains("was never asked")).collect::<Vec<_>>()
+    };
+    assert_eq!(warned("often", RACK), Vec::<String>::new());
+    let late = RACK.replace("check_period = \"4ms\"", "check_period = \"30s\"");
+    let warning = "`collect` by `never` was never asked: nothing that it decides came up in this run";
+    assert_eq!(warned("late", &late), [warning]);
+}
+
+#[test]
 fn a_policy_of_another_design_is_refused() {
     let home = tempfile::tempdir().unwrap();
     let vdc = RACK.replace("rackblox", "vdc");

@@ -6,10 +6,11 @@ import os
 import signal
 import threading
 import time
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .errors import RunError
+from .errors import RackweaveWarning, RunError
 
 # Seconds between two signs of a worker, and between two looks for silent ones.
 _BETWEEN_SIGNS = 1.0
@@ -40,19 +41,16 @@ class Signs:
     """Takes signs of life, in a process of its own on the cluster."""
 
     def __init__(self) -> None:
-        self._last: dict[int, tuple[Worker, float]] = {}
+        self._last: dict[int, tuple[Worker | None, float]] = {}
 
     def take(self, place: int, worker: Worker | None) -> None:
         """A worker plays a point; ``None``: it has ended it."""
-        if worker is None:
-            self._last.pop(place, None)
-        else:
-            self._last[place] = worker, time.monotonic()
+        self._last[place] = worker, time.monotonic()
 
-    def silent(self, seconds: float) -> dict[int, Worker]:
-        """The workers without a sign for so long, by the points that they play."""
+    def silence(self) -> dict[int, tuple[Worker | None, float]]:
+        """The worker of each point that was begun, and for how many seconds it has given no sign."""
         now = time.monotonic()
-        return {place: worker for place, (worker, last) in self._last.items() if now - last > seconds}
+        return {place: (worker, now - last) for place, (worker, last) in self._last.items()}
 
 
 class Beating:
@@ -100,6 +98,9 @@ class Watch:
     def __init__(self, silence_max: float | None) -> None:
         self._silence_max = silence_max
         self._killed: dict[int, set[Worker]] = {}
+        # When a point without a worker was first seen, and those of which a warning says so.
+        self._waiting: dict[int, float] = {}
+        self._warned: set[int] = set()
         self._next = time.monotonic()
         self.signs: Any = None
         """Where workers send their signs."""
@@ -112,7 +113,7 @@ class Watch:
 
         self.signs = ray.remote(num_cpus=0, max_restarts=-1)(Signs).remote()
         # A worker keeps its signs until they can be taken: one that freezes before has given none.
-        ray.get(self.signs.silent.remote(self._silence_max))
+        ray.get(self.signs.silence.remote())
 
     def look(self, running: dict[Any, int]) -> list[tuple[int, Exception]]:
         """Kills the silent workers of points that are played. Those that could not be killed fail,
@@ -125,13 +126,17 @@ class Watch:
 
         self._next = time.monotonic() + _BETWEEN_SIGNS
         try:
-            silent = ray.get(self.signs.silent.remote(self._silence_max), timeout=_KILL_SECONDS_MAX)
+            silence = ray.get(self.signs.silence.remote(), timeout=_KILL_SECONDS_MAX)
         except RayError:
             # It begins anew, and nothing is silent.
             return failures
         for task, place in list(running.items()):
-            worker = silent.get(place)
+            worker, seconds = silence.get(place, (None, float("inf")))
+            if seconds <= self._silence_max:
+                self._waiting.pop(place, None)
+                continue
             if worker is None or worker in self._killed.setdefault(place, set()):
+                self._wait(place)
                 continue
             self._killed[place].add(worker)
             try:
@@ -141,6 +146,19 @@ class Watch:
                 del running[task]
                 failures.append((place, self._error(place, f"and could not be killed: {error}", error)))
         return failures
+
+    def _wait(self, place: int) -> None:
+        """Warns of a point that no worker has begun. Nothing tells a cluster without a free core from a
+        worker that froze before its first sign, so the point is waited for."""
+        seconds = time.monotonic() - self._waiting.setdefault(place, time.monotonic())
+        if self._silence_max is not None and seconds > self._silence_max and place not in self._warned:
+            self._warned.add(place)
+            warnings.warn(
+                f"point {place} has not begun for {seconds:.0f} s: the cluster has no free core for it, or its worker "
+                "froze before it began; Ctrl-C ends the sweep, and the same call goes on",
+                RackweaveWarning,
+                stacklevel=2,
+            )
 
     def _kill(self, worker: Worker) -> None:
         """Has the worker killed on its node."""
