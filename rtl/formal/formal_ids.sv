@@ -12,7 +12,7 @@ module formal_ids
     parameter int unsigned Nodes = 2,
     parameter int unsigned Active = 2,
     parameter bit Induct = 1'b0,  // with the invariants of the induction
-    parameter bit Calm = 1'b0,    // to find a counterexample sooner: no grants, a port with room
+    parameter int unsigned Calm = 0,  // to find a counterexample sooner: 1 writes alone, 2 reads alone
     localparam int unsigned SlotW = Active > 1 ? $clog2(Active) : 1,
     localparam int unsigned Slots = 2 ** SlotW,
     localparam int unsigned NodesW = $clog2(Nodes)
@@ -167,7 +167,11 @@ module formal_ids
       assume (!message_left_i || port_q != 0);
       assume (message_ready_i == (port_q < 7'd64));
       assume (!down_i);
-      if (Calm) assume (!permit_valid_i && control_ready_i && own_i == '0);
+      if (Calm != 0) begin
+        assume (!permit_valid_i && control_ready_i && own_i == '0 && access_valid_i);
+        assume (access_i.kind == (Calm == 1 ? AccessWrite : AccessRead));
+        assume (access_i.target == NodeW'(1) && access_i.bytes == DemandW'(9));
+      end
       port_q <= port_q + 7'(message_valid && message_ready_i) - 7'(message_left_i);
     end
   end

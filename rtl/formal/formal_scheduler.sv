@@ -17,7 +17,9 @@ module formal_scheduler
     parameter int unsigned LookAhead = 0,
     parameter int unsigned BytesMax = 127,
     parameter bit Induct = 1'b0,         // with the invariants of the induction
-    parameter bit Calm = 1'b0,           // to find a counterexample sooner: demands in three cycles
+    // To find a counterexample sooner, demands in three cycles alone: 1 any, 2 writes from one source
+    // to two targets, 3 writes from two sources to one target.
+    parameter int unsigned Calm = 0,
     localparam int unsigned PortW = $clog2(Ports)
 ) (
     input logic clk_i,
@@ -91,6 +93,7 @@ module formal_scheduler
   always_comb begin
     rest_t start;
     logic [PortW-1:0] t;
+    start = '0;
     for (int unsigned p = 0; p < Ports; p++) begin
       source_rest_d[p] = source_rest_q[p] == 0 ? '0 : source_rest_q[p] - 1'b1;
       target_rest_d[p] = target_rest_q[p] == 0 ? '0 : target_rest_q[p] - 1'b1;
@@ -177,9 +180,19 @@ module formal_scheduler
     demand_q <= {demand_q[0], demand_i[asker]};
     assume (32'(watch_source_i) < Ports && 32'(watch_target_i) < Ports);
     assume (watch_source_i != watch_target_i);
-    if (Calm) begin
+    if (Calm != 0) begin
       assume (uplink_valid_i == 0);
-      assume (rst_ni && cycle_q < 3'd3 || (demand_valid_i == 0 && down_i == 0));
+      assume ((rst_ni && cycle_q < 3'd3) || (demand_valid_i == 0 && down_i == 0));
+    end
+    if (Calm > 1) begin
+      for (int unsigned p = 0; p < Ports; p++) begin
+        assume (demand_valid_i[p] == (rst_ni && (Calm == 2 ? p == 1 && cycle_q < 3'd2 :
+            p != 0 && cycle_q == 0)));
+        assume (demand_i[p].class_id == ClassWrite && demand_i[p].extra == '0);
+        assume (demand_i[p].peer == NodeW'(Calm == 2 && cycle_q != 0 ? 2 : 0));
+        assume (demand_i[p].id == '0 && demand_i[p].bytes == DemandW'(BytesMax));
+        assume (!down_i[p]);
+      end
     end
     // The solver sees three chunks and a bit more.
     for (int unsigned p = 0; p < Ports; p++) assume (demand_i[p].bytes <= DemandW'(BytesMax));
