@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks the gates: lint, then hosts, switch, scheduler and line against crates/edm. `run.sh small` takes less
-# than a minute of CPU once all is compiled; `run.sh all` plays ten million cycles of each file of tests, and
-# compiles the larger scheduler too.
+# Checks the gates: lint, proofs, then hosts, switch, scheduler and line against crates/edm. `run.sh small` takes
+# less than two minutes of CPU once all is compiled; `run.sh all` proves all, plays ten million cycles of each file
+# of tests, and compiles the larger schedulers too.
 set -euo pipefail
 cd "$(dirname "$0")"
 steps=${1:-all}
@@ -36,6 +36,10 @@ top=edm_host
 lint -GNodes=20 -GActive=4
 refuses -GTimeout=0
 echo "rtl: lint is clean, and parameters out of range are refused"
+
+case $steps in
+  small | all) PATH=$PWD/../target/rtl/bin:$PATH formal/prove.py "$steps" ;;
+esac
 
 case $steps in
   small) cargo test --locked --quiet --manifest-path harness/Cargo.toml -- --nocapture ;;

@@ -46,6 +46,7 @@ module edm_crossing #(
   // --- In ---
 
   pointer_t in_q, in_gray_q, out_seen_q, out_meta_q;
+  pointer_t out_q, out_gray_q, in_seen_q, in_meta_q;
   logic push;
 
   assign room_o = pointer_t'(Depth) - (in_q - binary_of(out_seen_q));
@@ -74,7 +75,6 @@ module edm_crossing #(
 
   // --- Out: the word that is next is in a register. ---
 
-  pointer_t out_q, out_gray_q, in_seen_q, in_meta_q;
   logic valid_q;
   logic [Width-1:0] word_q;
   logic load;

@@ -250,7 +250,7 @@ module edm_host
 
   logic taken_valid, permit_valid, permit_take, grant_unexpected;
   permit_t taken;
-    logic [RoomW-1:0] room;
+  logic [RoomW-1:0] room;
 
   edm_crossing #(
       .Width($bits(permit_t)),

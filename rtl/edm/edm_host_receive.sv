@@ -310,6 +310,20 @@ module edm_host_receive
   logic [63:0] changed;
   logic swaps;
 
+  // Grants that have overtaken their request; more below.
+  typedef struct packed {
+    logic [IdW-1:0] id;
+    logic [DemandW-1:0] bytes;
+    logic old;                        // older than a lapse
+  } early_t;
+
+  logic [2**PlaceW-1:0] early_valid_q, early_valid_d;
+  early_t early_q[2**PlaceW];
+  early_t early_d;
+  logic [PlaceW-1:0] early_place, answer_place, lapse_place_q;
+  logic [LapseW-1:0] lapse_q;
+  logic grant_early, early_put, early_lapses;
+
   assign answer_node_o = front.peer;
   assign answer_id_o = front.id;
 
@@ -371,19 +385,6 @@ module edm_host_receive
   end
 
   // --- Grants that have overtaken their request, which is longer: kept until it comes. ---
-
-  typedef struct packed {
-    logic [IdW-1:0] id;
-    logic [DemandW-1:0] bytes;
-    logic old;                        // older than a lapse
-  } early_t;
-
-  logic [2**PlaceW-1:0] early_valid_q, early_valid_d;
-  early_t early_q[2**PlaceW];
-  early_t early_d;
-  logic [PlaceW-1:0] early_place, answer_place, lapse_place_q;
-  logic [LapseW-1:0] lapse_q;
-  logic grant_early, early_put, early_lapses;
 
   assign early_node_o = grant_front.target;
   assign early_id_o = grant_front.id;

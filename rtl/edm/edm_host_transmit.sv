@@ -105,6 +105,7 @@ module edm_host_transmit
   logic [2:0] request_index_q, request_index_d;
   logic [IdW-1:0] request_id_q, request_id;
   logic request_wants, request_goes, request_done;
+  logic requests_gone;                // no request is between here and the line
 
   edm_fifo #(
       .Width($bits(access_t)),
@@ -376,8 +377,6 @@ module edm_host_transmit
 
   // Blocks between here and the line; of these, those up to the last of a request.
   logic [PlacesW-1:0] queued_q, queued_d, ahead_q, ahead_d;
-  logic requests_gone;
-
   assign requests_gone = ahead_q == 0;
   always_comb begin
     queued_d = queued_q + PlacesW'(request_goes || chunk_goes) - PlacesW'(message_left_i);

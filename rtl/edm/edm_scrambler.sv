@@ -24,14 +24,19 @@ module edm_scrambler
   // The last bits on the line, then this block's; bit `StateW` of it is the block's first.
   logic [StateW+63:0] line;
 
+  // The first bits of a scrambled block depend on the register alone, the last ones on these too.
   always_comb begin
-    line = '0;
     line[StateW-1:0] = state_q;
-    block_o.sync = block_i.sync;
-    for (int unsigned i = 0; i < 64; i++) begin
-      block_o.payload[i] = block_i.payload[i] ^ line[StateW+i-Tap] ^ line[i];
-      line[StateW+i] = Descramble ? block_i.payload[i] : block_o.payload[i];
+    if (Descramble) begin
+      line[StateW+63:StateW] = block_i.payload;
+    end else begin
+      line[StateW+:Tap] = block_i.payload[Tap-1:0] ^ line[StateW-Tap+:Tap] ^ line[0+:Tap];
+      line[StateW+63:StateW+Tap] =
+          block_i.payload[63:Tap] ^ line[StateW+63-Tap:StateW] ^ line[63:Tap];
     end
+    block_o.sync = block_i.sync;
+    block_o.payload = Descramble ?
+        block_i.payload ^ line[StateW-Tap+:64] ^ line[63:0] : line[StateW+63:StateW];
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

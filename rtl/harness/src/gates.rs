@@ -61,6 +61,8 @@ pub struct Gates {
     handle: *mut c_void,
     ports: Vec<Storage>,
     cycles: u64,
+    /// The clock is low since the last evaluation, and the gates have not seen it.
+    falls: bool,
 }
 
 const CLOCK: usize = 0;
@@ -80,7 +82,7 @@ impl Gates {
                 Storage { bytes: bytes.cast(), size: size as usize }
             })
             .collect();
-        let mut gates = Gates { functions, handle, ports, cycles: 0 };
+        let mut gates = Gates { functions, handle, ports, cycles: 0, falls: false };
         gates.reset();
         gates
     }
@@ -105,12 +107,13 @@ impl Gates {
         let storage = self.storage_mut(port);
         debug_assert!(width <= 64 && (width == 64 || value >> width == 0), "{width} bits hold {value:#x}");
         let (first, shift) = (low / 8, low % 8);
-        let end = (low + width).div_ceil(8).min(storage.len());
         let mask = (u128::MAX >> (128 - width)) << shift;
-        let mut window = [0; 16];
-        window[..end - first].copy_from_slice(&storage[first..end]);
-        let word = u128::from_le_bytes(window) & !mask | u128::from(value) << shift;
-        storage[first..end].copy_from_slice(&word.to_le_bytes()[..end - first]);
+        let end = (low + width).div_ceil(8).min(storage.len());
+        let word = window(storage, first, end) & !mask | u128::from(value) << shift;
+        match storage.get_mut(first..first + 16) {
+            Some(whole) => whole.copy_from_slice(&word.to_le_bytes()),
+            None => storage[first..end].copy_from_slice(&word.to_le_bytes()[..end - first]),
+        }
     }
 
     /// Clears an input.
@@ -123,24 +126,27 @@ impl Gates {
         let storage = self.storage(port);
         let (first, shift) = (low / 8, low % 8);
         let end = (low + width).div_ceil(8).min(storage.len());
-        let mut window = [0; 16];
-        window[..end - first].copy_from_slice(&storage[first..end]);
-        (u128::from_le_bytes(window) >> shift & (u128::MAX >> (128 - width))) as u64
+        (window(storage, first, end) >> shift & (u128::MAX >> (128 - width))) as u64
     }
 
     /// Computes outputs that depend on inputs of this cycle.
     pub fn eval(&mut self) {
+        self.falls = false;
         // SAFETY: the handle is that of `new`, and not freed before `drop`.
         unsafe { (self.functions.eval)(self.handle) };
     }
 
-    /// One cycle: the registers take their next values.
+    /// One cycle: the registers take their next values. The clock falls with the next evaluation,
+    /// which has the inputs of the next cycle: one of its own would find nothing new.
     pub fn tick(&mut self) {
         self.cycles += 1;
+        if self.falls {
+            self.eval();
+        }
         self.set(CLOCK, 0, 1, 1);
         self.eval();
         self.set(CLOCK, 0, 1, 0);
-        self.eval();
+        self.falls = true;
     }
 
     /// How many assertions of this thread's gates have failed since the last call.
@@ -159,6 +165,18 @@ impl Gates {
         let Storage { bytes, size } = self.ports[port];
         // SAFETY: as above; `self` is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(bytes, size) }
+    }
+}
+
+/// The bytes from `first` on: sixteen where there are so many, otherwise those up to `end`.
+fn window(storage: &[u8], first: usize, end: usize) -> u128 {
+    match storage.get(first..first + 16) {
+        Some(whole) => u128::from_le_bytes(whole.try_into().expect("sixteen bytes")),
+        None => {
+            let mut some = [0; 16];
+            some[..end - first].copy_from_slice(&storage[first..end]);
+            u128::from_le_bytes(some)
+        }
     }
 }
 

@@ -468,29 +468,29 @@ fn get_block(gates: &Gates, port: usize, node: usize) -> u128 {
     u128::from(low) | u128::from(high) << 64
 }
 
-/// Takes the scrambler off a line (IEEE 802.3, 49.2.6), bit by bit.
+/// Takes the scrambler off a line (IEEE 802.3, 49.2.6), a block at a time.
 #[derive(Clone, Debug)]
 pub struct Descrambler {
-    /// The last 58 bits on the line; the latest is bit 0.
-    state: u64,
+    /// The last 58 bits on the line; the oldest is bit 0.
+    before: u128,
 }
 
 impl Default for Descrambler {
     fn default() -> Descrambler {
-        Descrambler { state: u64::MAX }
+        Descrambler { before: Descrambler::KEPT }
     }
 }
 
 impl Descrambler {
+    const KEPT: u128 = (1 << 58) - 1;
+    const PAYLOAD: u128 = u64::MAX as u128;
+
     /// The block behind 66 bits of the line.
     pub fn push(&mut self, line: u128) -> u128 {
-        let mut bits = line & 3;
-        for place in 2..66 {
-            let bit = line >> place & 1;
-            let clear = bit ^ u128::from(self.state >> 38 & 1) ^ u128::from(self.state >> 57 & 1);
-            bits |= clear << place;
-            self.state = self.state << 1 | bit as u64;
-        }
-        bits
+        let payload = line >> 2 & Descrambler::PAYLOAD;
+        // Each bit is added to those 39 and 58 places before it.
+        let bits = self.before | payload << 58;
+        self.before = bits >> 64 & Descrambler::KEPT;
+        line & 3 | ((payload ^ bits >> 19 ^ bits) & Descrambler::PAYLOAD) << 2
     }
 }

