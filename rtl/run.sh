@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks the gates: lint, proofs, then hosts, switch, scheduler and line against crates/edm. `run.sh small` takes
 # less than two minutes of CPU once all is compiled; `run.sh all` proves all, plays ten million cycles of each file
-# of tests, and compiles the larger schedulers too.
+# of tests, and compiles the larger scheduler too.
 set -euo pipefail
 cd "$(dirname "$0")"
 steps=${1:-all}
