@@ -41,14 +41,17 @@ class Signs:
     """Takes signs of life, in a process of its own on the cluster."""
 
     def __init__(self) -> None:
-        self._last: dict[int, tuple[Worker | None, float]] = {}
+        self._last: dict[int, tuple[Worker, float]] = {}
 
     def take(self, place: int, worker: Worker | None) -> None:
         """A worker plays a point; ``None``: it has ended it."""
-        self._last[place] = worker, time.monotonic()
+        if worker is None:
+            self._last.pop(place, None)
+        else:
+            self._last[place] = worker, time.monotonic()
 
-    def silence(self) -> dict[int, tuple[Worker | None, float]]:
-        """The worker of each point that was begun, and for how many seconds it has given no sign."""
+    def silence(self) -> dict[int, tuple[Worker, float]]:
+        """The worker of each point that is played, and for how many seconds it has given no sign."""
         now = time.monotonic()
         return {place: (worker, now - last) for place, (worker, last) in self._last.items()}
 
