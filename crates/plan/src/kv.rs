@@ -5,7 +5,7 @@
 use crate::document::Node;
 use crate::error::{PlanErrors, Problem, Problems};
 use crate::file::words;
-use crate::quantity::{Limit, Quantity};
+use crate::quantity::Quantity;
 use crate::table::table;
 use crate::target::resolve::Resolver;
 use crate::target::{LogFormatName, LogLevelName, SecretSource};
