@@ -30,6 +30,8 @@ fn main() -> std::io::Result<()> {
     for (name, page) in pages() {
         write("structures", name, &page)?;
     }
+    write("resp", "array", b"\0*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\nb\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\n")?;
+    write("resp", "words", b"\x0bHELLO 3 AUTH default p SETNAME n\r\nMGET a b c\r\nSET k v EX 5 NX\r\nDBSIZE\r\nQUIT\r\n")?;
     write("target", "greeting", &[&[0, 7], greeting().as_slice()].concat())?;
     write("initiator", "working", &[&[1, 255], answers().as_slice()].concat())
 }

@@ -3,8 +3,8 @@
 mod live;
 
 pub use live::{
-    AttackArguments, BenchArguments, BenchLoad, ConnectionArguments, DiskArguments, DiskVerb, ProofArguments,
-    TargetArguments, TargetFlags,
+    AttackArguments, BenchArguments, BenchLoad, ConnectionArguments, DiskArguments, DiskVerb, KvArguments,
+    ProofArguments, TargetArguments, TargetFlags,
 };
 
 pub use campaign::arguments::{
@@ -70,10 +70,12 @@ pub enum Command {
     Fabric(FabricArguments),
     /// Explain every column of the records and every field of a summary, with its unit
     Describe(DescribeArguments),
-    /// Print the JSON Schema of the experiment file, or of the file of a live target
+    /// Print the JSON Schema of the experiment file, of the file of a live target, or of a key-value store
     Schema(SchemaArguments),
     /// Serve disks to real hosts over NVMe/TCP
     Target(TargetArguments),
+    /// Serve a key-value store on flash to Redis clients
+    Kv(KvArguments),
     /// Use a disk of an NVMe/TCP target: identify, read, write, verify, bench
     Disk(DiskArguments),
     /// Try known faults on an NVMe/TCP target of yours, with a verdict on each
@@ -311,7 +313,7 @@ pub struct TraceArguments {
 #[derive(Debug, Args)]
 pub struct DescribeArguments {
     /// A page in place of the columns: metrics, series, keys, keys-messages, keys-volumes,
-    /// keys-san, keys-wear, keys-devices, keys-key-value, target-keys
+    /// keys-san, keys-wear, keys-devices, keys-key-value, target-keys, kv-keys
     #[arg(conflicts_with = "json")]
     pub page: Option<String>,
     /// Print a list of objects for programs
@@ -334,6 +336,8 @@ pub enum SchemaKind {
     Experiment,
     /// Input of `target --config`.
     Target,
+    /// Input of `kv --config`.
+    Kv,
 }
 
 fn shown(text: &str) -> Result<usize, String> {

@@ -48,6 +48,7 @@ pub fn schema(of: SchemaKind) -> Result<(), Failure> {
     print_json(&match of {
         SchemaKind::Experiment => plan::schema(),
         SchemaKind::Target => plan::target::schema(),
+        SchemaKind::Kv => plan::kv::schema(),
     })
 }
 

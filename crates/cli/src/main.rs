@@ -11,6 +11,7 @@ mod fabric;
 mod failure;
 mod fit;
 mod init;
+mod kv;
 mod new_policy;
 mod precondition;
 mod settle;
@@ -57,6 +58,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Describe(arguments) => describe::describe(&arguments),
         Command::Schema(arguments) => describe::schema(arguments.of),
         Command::Target(arguments) => target::target(&arguments),
+        Command::Kv(arguments) => kv::kv(&arguments),
         Command::Disk(arguments) => disk::disk(&arguments),
         Command::Attack(arguments) => attack::attack(&arguments),
     }

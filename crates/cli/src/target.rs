@@ -17,7 +17,7 @@ pub fn target(arguments: &TargetArguments) -> Result<(), Failure> {
         Some(file) => plan_in(file).map_err(bad_input)?,
         None => plan_of_flags(&arguments.flags)?,
     };
-    log_as(&plan);
+    log_as(plan.log, plan.log_format);
     if arguments.check {
         let in_use = Server::check(&plan).map_err(refused)?;
         return print(&verdict(&in_use));
@@ -93,8 +93,8 @@ fn plan_of_flags(flags: &TargetFlags) -> Result<TargetPlan, Failure> {
 }
 
 /// Logs go to the standard error, so that the standard output has the results alone.
-fn log_as(plan: &TargetPlan) {
-    let level = match plan.log {
+pub fn log_as(level: LogLevelName, format: LogFormatName) {
+    let level = match level {
         LogLevelName::Error => Level::ERROR,
         LogLevelName::Warn => Level::WARN,
         LogLevelName::Info => Level::INFO,
@@ -102,14 +102,14 @@ fn log_as(plan: &TargetPlan) {
         LogLevelName::Trace => Level::TRACE,
     };
     let subscriber = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
-    match plan.log_format {
+    match format {
         LogFormatName::Text => subscriber.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
         LogFormatName::Json => subscriber.json().init(),
     }
 }
 
 /// Errors that the user can correct are bad input; the rest are failures.
-fn refused(error: StartError) -> Failure {
+pub fn refused(error: StartError) -> Failure {
     match error {
         StartError::System { .. } => Failure::Failed(error.to_string()),
         _ => bad_input(error),

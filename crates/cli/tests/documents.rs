@@ -121,17 +121,19 @@ fn every_command_exists_with_its_options() {
 
 /// README.md calls OpenSSL's headers optional: then no build of `make test` may ask for them.
 #[test]
-fn systemd_reads_the_unit_without_a_complaint() {
-    let unit = fs::read_to_string(document("examples/systemd/rackweave-target.service")).expect("it is there");
-    let unit = unit.replace("/usr/local/bin/rackweave", env!("CARGO_BIN_EXE_rackweave"));
-    let home = Home::new().with("rackweave-target.service", &unit.replace("#LoadCredential", "LoadCredential"));
-    let mut analyze = std::process::Command::new("systemd-analyze");
-    match analyze.args(["verify", "--man=no"]).arg(home.path("rackweave-target.service")).output() {
-        Err(error) => println!("SKIPPED: there is no systemd-analyze: {error}"),
-        Ok(verified) => {
-            let told = String::from_utf8_lossy(&verified.stderr);
-            // It may complain of other units of this machine.
-            assert!(verified.status.success() && !told.contains("rackweave-target.service"), "{told}");
+fn systemd_reads_the_units_without_a_complaint() {
+    for name in ["rackweave-target.service", "rackweave-kv.service"] {
+        let unit = fs::read_to_string(document("examples/systemd").join(name)).expect("it is there");
+        let unit = unit.replace("/usr/local/bin/rackweave", env!("CARGO_BIN_EXE_rackweave"));
+        let home = Home::new().with(name, &unit.replace("#LoadCredential", "LoadCredential"));
+        let mut analyze = std::process::Command::new("systemd-analyze");
+        match analyze.args(["verify", "--man=no"]).arg(home.path(name)).output() {
+            Err(error) => println!("SKIPPED: there is no systemd-analyze: {error}"),
+            Ok(verified) => {
+                let told = String::from_utf8_lossy(&verified.stderr);
+                // It may complain of other units of this machine.
+                assert!(verified.status.success() && !told.contains(name), "{told}");
+            }
         }
     }
 }

@@ -13,7 +13,6 @@ mod flash;
 mod memory;
 mod pool;
 mod ring;
-pub mod storage;
 mod watched;
 mod work;
 
@@ -30,6 +29,7 @@ use plan::target::IoName;
 pub(crate) use pool::Done;
 use pool::{Job, Pool};
 use ring::Ring;
+pub use runtime::storage;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::io;

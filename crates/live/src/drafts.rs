@@ -41,8 +41,7 @@ impl Drop for Draft {
     }
 }
 
-/// Read and write for the owner alone.
-pub(crate) const PRIVATE: u32 = 0o600;
+pub(crate) use runtime::storage::PRIVATE;
 
 /// A folder, with those above it that were created for it.
 #[derive(Debug, Default)]

@@ -16,16 +16,11 @@
 mod attacker;
 mod backend;
 mod busy_poll;
-mod clock;
 mod doors;
 mod drafts;
 mod engine;
-mod error;
 mod host;
-mod http;
 mod identity;
-mod in_use;
-mod listen;
 mod machine;
 mod manage;
 mod metrics;
@@ -40,18 +35,19 @@ mod socket;
 mod state;
 mod stream;
 mod throttle;
-mod timer;
 #[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]
 mod tls;
 
+use runtime::{clock, error, http, in_use, listen, timer};
+
 pub use attacker::play;
 pub use backend::storage;
-pub use clock::Clock;
-pub use error::{RunError, StartError};
 pub use host::{Completed, Host, HostError, Proof};
 pub use machine::JournalSink;
 pub use parts::FileParts;
 pub use remote::{Extent, RemoteDisk, discover, namespaces};
+pub use runtime::clock::Clock;
+pub use runtime::error::{RunError, StartError};
 pub use secrets::{entropy, secret_in};
 pub use server::{Reload, Server, ServerOptions, Stopper};
 pub use setup::OpenStorage;

@@ -6,16 +6,10 @@ use nvme::auth::{Entropy, GroupId, HashId, Secret};
 use nvme::target::{AuthenticationConfig, Channel, HostSecrets};
 use nvme::tls::{Derivation, TlsKey};
 use plan::target::{Dhchap, GroupName, HashName, HostKeys, SecretSource, Subsystem, TargetPlan, TlsDerivationName};
+pub(crate) use runtime::secret::random;
+pub use runtime::secret::secret_in;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-
-/// Longest file of a secret: one line of some hundred letters is expected.
-const FILE_MAX: u64 = 64 << 10;
-/// Read permission for all users.
-const FOR_ALL: u32 = 0o004;
 
 /// Returns unpredictable bytes from the system.
 ///
@@ -23,33 +17,6 @@ const FOR_ALL: u32 = 0o004;
 /// When the system has none.
 pub fn entropy() -> io::Result<Entropy> {
     random().map(Entropy::new)
-}
-
-/// Unpredictable bytes for challenges.
-pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())?;
-    }
-    Ok(bytes)
-}
-
-/// Reads the secret that a file holds: its first line.
-///
-/// # Errors
-/// When it cannot be read or holds none. The reason does not show the content.
-pub fn secret_in<T, E: std::fmt::Display>(path: &Path, parse: impl Fn(&str) -> Result<T, E>) -> Result<T, StartError> {
-    let wrong = |reason: String| StartError::file(path, reason);
-    let facts = fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
-    if facts.len() > FILE_MAX {
-        return Err(wrong("it is too long for a secret".into()));
-    }
-    if facts.permissions().mode() & FOR_ALL != 0 {
-        tracing::warn!(path = %path.display(), "all users of this machine can read this secret");
-    }
-    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    parse(text.lines().next().unwrap_or_default()).map_err(|error| wrong(error.to_string()))
 }
 
 /// All secrets and keys of hosts.

@@ -24,6 +24,7 @@ mod experiment;
 mod file;
 mod ground;
 mod idle;
+pub mod kv;
 mod load;
 mod plan;
 mod print;

@@ -1,5 +1,5 @@
 //! The pages of docs/reference with every key of a file, generated from the schema: a page for each
-//! scene, one for what all experiments have, one for targets.
+//! scene, one for what all experiments have, one for targets, one for key-value stores.
 
 use crate::check::follow;
 use crate::design_file::DesignName;
@@ -39,6 +39,12 @@ pub fn pages() -> Vec<Page> {
         format!("# Every key of the live target\n\n{MADE}\nWhat the keys do together: [the live target](target.md).\n");
     Section { root: &target, scene: None }.write("", &target, &mut text);
     pages.push(Page { name: "target-keys".into(), text });
+    let kv = crate::kv::schema();
+    let mut text = format!(
+        "# Every key of the key-value store\n\n{MADE}\nWhat the keys do together: [the key-value store](kv.md).\n"
+    );
+    Section { root: &kv, scene: None }.write("", &kv, &mut text);
+    pages.push(Page { name: "kv-keys".into(), text });
     pages
 }
 

@@ -5,7 +5,7 @@
 //! 127.0.0.1:4420.
 
 mod file;
-mod resolve;
+pub(crate) mod resolve;
 
 use crate::document::Node;
 use crate::error::{PlanErrors, Problems};
@@ -69,11 +69,11 @@ pub enum SecretSource {
 
 impl SecretSource {
     /// From the key of the text and that of the file.
-    fn of(text: Option<String>, file: Option<String>) -> Option<SecretSource> {
+    pub(crate) fn of(text: Option<String>, file: Option<String>) -> Option<SecretSource> {
         text.map(SecretSource::Text).or(file.map(SecretSource::File))
     }
     /// The inverse of [`of`](SecretSource::of).
-    fn keys(source: Option<SecretSource>) -> (Option<String>, Option<String>) {
+    pub(crate) fn keys(source: Option<SecretSource>) -> (Option<String>, Option<String>) {
         match source {
             None => (None, None),
             Some(SecretSource::Text(text)) => (Some(text), None),

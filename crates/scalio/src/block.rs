@@ -9,9 +9,10 @@ use base::Time;
 pub struct Expiry(pub u32);
 
 impl Expiry {
-    /// Returns whether it is forgotten at `now`.
-    pub fn is_past(self, now: Time) -> bool {
-        self.0 != 0 && now.as_ps() / 1_000_000_000_000 >= u64::from(self.0)
+    /// Returns whether it is forgotten at `now`, for a program whose time zero is `start_second` of
+    /// the store's clock.
+    pub fn is_past(self, now: Time, start_second: u32) -> bool {
+        self.0 != 0 && now.as_ps() / 1_000_000_000_000 + u64::from(start_second) >= u64::from(self.0)
     }
 }
 

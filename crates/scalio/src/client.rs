@@ -71,6 +71,8 @@ pub struct ClientConfig {
     /// Whether a hit writes down when it was. Without, slots leave in the order in which they were
     /// filled.
     pub touch: bool,
+    /// Second of the store's clock at the client's time zero.
+    pub start_second: u32,
 }
 
 /// Request of an application.
@@ -92,6 +94,8 @@ pub enum Outcome<V> {
     Value(Option<V>),
     /// A PUT, or a compare-and-swap that swapped.
     Stored,
+    /// The condition of a PUT did not hold.
+    Unmet,
     /// A DELETE.
     Deleted {
         /// Whether there was something.
@@ -114,6 +118,7 @@ impl<V> From<RequestResult<V>> for Outcome<V> {
     fn from(result: RequestResult<V>) -> Outcome<V> {
         match result {
             RequestResult::Stored => Outcome::Stored,
+            RequestResult::Unmet => Outcome::Unmet,
             RequestResult::Deleted { found } => Outcome::Deleted { found },
             RequestResult::Differs { found } => Outcome::Differs { found },
             RequestResult::Refused(refusal) => Outcome::Refused(refusal),
@@ -252,6 +257,13 @@ impl<V: Value> Client<V> {
             next_number: 0,
             epochs,
             counters: ClientCounters::default(),
+        }
+    }
+    /// The server of a device is in this epoch, as its host says when a client connects: without,
+    /// the first update after a restart is refused, and whether it was done is unknown.
+    pub fn learn_epoch(&mut self, device: u32, epoch: u32) {
+        if let Some(known) = self.epochs.get_mut(device as usize) {
+            *known = epoch.max(*known);
         }
     }
     /// What it has counted.

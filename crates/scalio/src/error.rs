@@ -1,6 +1,6 @@
 //! What is refused, and bytes that are not what they should be.
 
-use crate::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::KEY_BYTES_MAX;
 use base::Span;
 
 /// An argument beyond what the store can hold.
@@ -13,10 +13,12 @@ pub enum LimitError {
         got: usize,
     },
     /// A value that is too long.
-    #[error("a value of {got} bytes, allowed are at most {VALUE_BYTES_MAX}")]
+    #[error("a value of {got} bytes, allowed are at most {most}")]
     Value {
         /// Its length.
         got: u32,
+        /// The longest allowed.
+        most: u32,
     },
     /// A time to live beyond the clock of the store, which counts 2^32 seconds.
     #[error("a time to live of {} s ends beyond the store's clock", got.as_secs_f64())]

@@ -8,15 +8,16 @@
 //! | [`BucketBytes`], [`ItemBytes`] | [`Segment`](crate::Segment) | 512 a bucket: 32 and 15 times 32 |
 //! | [`PageBytes`], [`RecordBytes`] | [`Page`](crate::Page) | 16, then records of 40 and their values, each up to the next 16 |
 //!
-//! All are little endian, and all words of 8 B are aligned. Checksums are CRC-32C. Bytes with a
-//! wrong checksum have no meaning: they are [`Corrupt`](crate::Corrupt), or a slot without payload.
+//! All are little endian, and all words of 8 B are aligned. Checksums are CRC-32C,
+//! those on flash begun with the store's [`Seal`]. Bytes with a wrong checksum have no meaning: they are [`Corrupt`](crate::Corrupt), or a slot without payload.
 
 mod flash;
 mod memory;
 mod message;
 
 pub use flash::{
-    BucketBytes, ItemBytes, PageBytes, RecordBytes, decode_page, decode_record, decode_segment, encode_content, scan,
+    BucketBytes, ItemBytes, PageBytes, RecordBytes, Seal, decode_page, decode_record, decode_segment, encode_content,
+    scan,
 };
 pub use memory::{
     HeaderBytes, SLOT_BYTES, SlotBytes, block_bytes, decode_block, decode_block_unchecked, decode_header, decode_slot,

@@ -22,6 +22,29 @@ pub struct Request<V> {
     pub body: RequestBody<V>,
 }
 
+/// What has to be under a key for a put to store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Condition {
+    /// Anything, or nothing.
+    #[default]
+    Always,
+    /// Nothing.
+    Absent,
+    /// Something.
+    Present,
+}
+
+impl Condition {
+    /// Whether a put stores, where the key is there or not.
+    pub fn holds(self, is_there: bool) -> bool {
+        match self {
+            Condition::Always => true,
+            Condition::Absent => !is_there,
+            Condition::Present => is_there,
+        }
+    }
+}
+
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestBody<V> {
@@ -33,6 +56,8 @@ pub enum RequestBody<V> {
         value: V,
         /// For so long; `None` is for ever.
         time_to_live: Option<Span>,
+        /// If this is so.
+        condition: Condition,
     },
     /// Forgets.
     Delete {
@@ -77,6 +102,8 @@ pub struct Reply<V> {
 pub enum RequestResult<V> {
     /// It is stored, durably, and nobody reads an older value any more.
     Stored,
+    /// The condition of a put did not hold: nothing has changed.
+    Unmet,
     /// It is forgotten, likewise.
     Deleted {
         /// Whether there was something.

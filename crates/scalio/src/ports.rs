@@ -182,7 +182,7 @@ impl<V> FlashOperation<V> {
     pub fn extent(&self) -> Option<Extent> {
         match self {
             FlashOperation::ReadSegment { pointer, .. } => Some(pointer.extent),
-            FlashOperation::ReadRecord { item } => Some(item.record.extent(item.value_bytes.into())),
+            FlashOperation::ReadRecord { item } => Some(item.record.extent(item.value_bytes)),
             FlashOperation::Write { extent, .. }
             | FlashOperation::Scan { extent }
             | FlashOperation::Trim { extent } => Some(*extent),

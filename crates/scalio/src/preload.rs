@@ -160,7 +160,7 @@ impl<C: Contents> Preload<C> {
             key: self.contents.key(*number),
             record,
             sequence: Sequence(0),
-            value_bytes: self.contents.value_bytes() as u16,
+            value_bytes: self.contents.value_bytes(),
             expiry: Expiry::default(),
             is_fresh: false,
         }

@@ -71,8 +71,8 @@ pub struct Item {
     pub record: RecordPlace,
     /// The record's sequence: one with another is not meant.
     pub sequence: Sequence,
-    /// Length of the value.
-    pub value_bytes: u16,
+    /// Length of the value as items list it: [`listed_bytes`].
+    pub value_bytes: u32,
     /// When it is forgotten.
     pub expiry: Expiry,
     /// Its record was written together with this segment: if it is not there after a crash, the
@@ -163,9 +163,37 @@ pub const PAGE_HEADER_BYTES: u32 = 16;
 /// Bytes in front of a record's value, its key among them.
 pub const RECORD_HEADER_BYTES: u32 = 40;
 
+/// Bytes of the longest value that a record can have: 255 units of 64 KiB.
+pub const RECORD_VALUE_BYTES_MAX: u32 = 255 << 16;
+
+/// Binary logarithms of the units in which an item counts the length of its value.
+pub(crate) const LENGTH_UNITS: [u32; 4] = [0, 8, 12, 16];
+
+/// The unit for a length, as an index of [`LENGTH_UNITS`], and how many of them.
+pub(crate) const fn length_units(value_bytes: u32) -> (usize, u32) {
+    let mut unit = 0;
+    while unit + 1 < LENGTH_UNITS.len() && value_bytes.div_ceil(1 << LENGTH_UNITS[unit]) > 255 {
+        unit += 1;
+    }
+    (unit, value_bytes.div_ceil(1 << LENGTH_UNITS[unit]))
+}
+
+/// The length of a value as its item lists it: a byte counts up to 255 units, so the length of a
+/// longer value is rounded up to 256 B, 4 KiB or 64 KiB. Its record takes that room and knows the
+/// exact length.
+pub const fn listed_bytes(value_bytes: u32) -> u32 {
+    let (unit, count) = length_units(value_bytes);
+    count << LENGTH_UNITS[unit]
+}
+
 /// Bytes of a record with a value of `value_bytes`, up to the next.
 pub const fn record_bytes(value_bytes: u32) -> u32 {
-    (RECORD_HEADER_BYTES + value_bytes).next_multiple_of(GRANULE_BYTES)
+    (RECORD_HEADER_BYTES + listed_bytes(value_bytes)).next_multiple_of(GRANULE_BYTES)
+}
+
+/// Sectors of a page with one record.
+pub const fn page_sectors(value_bytes: u32) -> u32 {
+    (PAGE_HEADER_BYTES + record_bytes(value_bytes)).div_ceil(SECTOR_BYTES)
 }
 
 impl<V: crate::Value> Page<V> {

@@ -53,6 +53,12 @@ pub struct ServerConfig {
     pub compact_below: u32,
     /// Whether the device may lose what it acknowledged: a flush comes before publishing.
     pub volatile_cache: bool,
+    /// Bytes of the longest value. Beyond [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX) no slot
+    /// holds it; a page with one such record ([`page_sectors`](crate::page_sectors)) may be an eighth of a
+    /// zone at most.
+    pub value_bytes_max: u32,
+    /// Second of the store's clock at the server's time zero.
+    pub start_second: u32,
     /// Whether a segment for which an update waits stays in memory for it; otherwise each group
     /// reads the device.
     pub hand_over: bool,
@@ -148,6 +154,13 @@ struct Update<V> {
 }
 
 impl<V> Update<V> {
+    /// What it stores.
+    fn value(&self) -> Option<&V> {
+        match &self.body {
+            RequestBody::Put { value, .. } | RequestBody::CompareAndSwap { new: value, .. } => Some(value),
+            RequestBody::Delete { .. } => None,
+        }
+    }
     /// Whether it stores its value whatever is there.
     fn is_put(&self) -> bool {
         matches!(self.body, RequestBody::Put { .. })
@@ -222,7 +235,7 @@ impl<V: Value> Server<V> {
             sequence: Sequence(0),
             failed_after: None,
             pointers: vec![None; blocks as usize],
-            log: log::Log::new(config.zones, config.zone_sectors, config.reserve_zones),
+            log: log::Log::new(config.zones, config.zone_sectors, config.reserve_zones, group::tail_sectors(&config)),
             ring: VecDeque::new(),
             locked: BTreeSet::new(),
             kept: BTreeMap::new(),
@@ -251,6 +264,17 @@ impl<V: Value> Server<V> {
     /// Bytes that these may be at most.
     pub fn capacity_bytes(&self) -> u64 {
         self.log.capacity()
+    }
+    /// Keys that are listed on flash; some may have expired.
+    pub fn keys(&self) -> u64 {
+        self.log.records()
+    }
+    /// Whether a restart has succeeded; [`None`] while it reads the log.
+    pub fn recovered(&self) -> Option<bool> {
+        match &self.recovery {
+            None => Some(true),
+            Some(recovery) => recovery.has_failed().then_some(false),
+        }
     }
     /// Updates that have come and are in no group yet.
     pub fn waiting(&self) -> usize {
@@ -303,10 +327,11 @@ impl<V: Value> Server<V> {
         let mut expiry = Expiry::default();
         match &request.body {
             RequestBody::Put { value, time_to_live, .. } => {
-                check_value(value)?;
-                expiry = time_to_live.map_or(Ok(expiry), |span| expiry_of(now, span))?;
+                check_value(value, self.config.value_bytes_max)?;
+                let start = self.config.start_second;
+                expiry = time_to_live.map_or(Ok(expiry), |span| expiry_of(now, span, start))?;
             }
-            RequestBody::CompareAndSwap { new, .. } => check_value(new)?,
+            RequestBody::CompareAndSwap { new, .. } => check_value(new, self.config.value_bytes_max)?,
             RequestBody::Delete { .. } => {}
         }
         let block = request.body.key().place(self.config.blocks).block;
@@ -358,9 +383,10 @@ impl<V: Value> Server<V> {
 }
 
 /// Rounded up to a whole second, so that nothing is forgotten too early.
-fn expiry_of(now: Time, time_to_live: Span) -> Result<Expiry, LimitError> {
+fn expiry_of(now: Time, time_to_live: Span, start_second: u32) -> Result<Expiry, LimitError> {
     let end = now.as_ps().checked_add(time_to_live.as_ps()).map(|ps| ps.div_ceil(Span::secs(1).as_ps()));
-    let second = end.and_then(|second| u32::try_from(second).ok()).filter(|second| *second > 0);
+    let second =
+        end.and_then(|second| u32::try_from(second + u64::from(start_second)).ok()).filter(|second| *second > 0);
     second.map(Expiry).ok_or(LimitError::TimeToLive { got: time_to_live })
 }
 

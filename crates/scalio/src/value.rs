@@ -3,7 +3,8 @@
 use crate::LimitError;
 use std::fmt::Debug;
 
-/// Bytes of the longest value: the paper's (6.1). A slot has room for it.
+/// Bytes of the longest value that a slot has room for: the paper's (6.1). Longer values are read
+/// from flash each time.
 pub const VALUE_BYTES_MAX: u32 = 64;
 
 /// What is kept under a key. The default is what a slot holds before it was ever written.
@@ -16,12 +17,24 @@ pub trait Value: Clone + Default + PartialEq + Debug {
     fn decode(bytes: &[u8]) -> Option<Self>;
 }
 
-/// Fails on a value that no slot has room for.
-pub fn check_value(value: &impl Value) -> Result<(), LimitError> {
-    if value.bytes() > VALUE_BYTES_MAX {
-        return Err(LimitError::Value { got: value.bytes() });
+/// Fails on a value of more than `most` bytes.
+pub fn check_value(value: &impl Value, most: u32) -> Result<(), LimitError> {
+    if value.bytes() > most {
+        return Err(LimitError::Value { got: value.bytes(), most });
     }
     Ok(())
+}
+
+impl Value for bytes::Bytes {
+    fn bytes(&self) -> u32 {
+        self.len() as u32
+    }
+    fn encode(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(self);
+    }
+    fn decode(bytes: &[u8]) -> Option<bytes::Bytes> {
+        Some(bytes::Bytes::copy_from_slice(bytes))
+    }
 }
 
 impl Value for Vec<u8> {
@@ -84,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_value_of_64_bytes_fits_and_one_of_65_does_not() {
-        assert_eq!(check_value(&vec![0; 64]), Ok(()));
-        assert_eq!(check_value(&vec![0; 65]), Err(LimitError::Value { got: 65 }));
+        assert_eq!(check_value(&vec![0; 64], VALUE_BYTES_MAX), Ok(()));
+        assert_eq!(check_value(&vec![0; 65], VALUE_BYTES_MAX), Err(LimitError::Value { got: 65, most: 64 }));
     }
 }

@@ -6,8 +6,8 @@ mod device;
 use base::{Program, Span, Time};
 use device::Flash;
 use scalio::{
-    ClientId, Content, Corrupt, FlashAnswer, FlashOperation, Index, Key, Protocol, Refusal, Reply, Request,
-    RequestBody, RequestId, RequestResult, Server, ServerConfig, ServerIn, ServerOut, Token,
+    ClientId, Condition, Content, Corrupt, FlashAnswer, FlashOperation, Index, Key, Protocol, Refusal, Reply, Request,
+    RequestBody, RequestId, RequestResult, Server, ServerConfig, ServerIn, ServerOut, Token, VALUE_BYTES_MAX,
 };
 
 /// A block for all keys, and updates one by one.
@@ -24,6 +24,8 @@ const CONFIG: ServerConfig = ServerConfig {
     reserve_zones: 4,
     compact_below: 6,
     volatile_cache: true,
+    value_bytes_max: VALUE_BYTES_MAX,
+    start_second: 0,
     hand_over: true,
 };
 
@@ -68,7 +70,12 @@ impl Bench {
         self.input(ServerIn::Request(Request { client: ClientId(1), number, settled: 0, epoch, body }));
     }
     fn put(&mut self, number: u32, id: u64) {
-        self.request(RequestBody::Put { key: key(number), value: value(id), time_to_live: None });
+        self.request(RequestBody::Put {
+            key: key(number),
+            value: value(id),
+            time_to_live: None,
+            condition: Condition::Always,
+        });
     }
 
     /// Ends the first operation of a kind, well or not.

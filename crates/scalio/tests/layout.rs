@@ -5,13 +5,13 @@ use base::{Span, Time};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use scalio::layout::{
-    HeaderBytes, SlotBytes, decode_block, decode_page, decode_record, decode_reply, decode_request, decode_segment,
-    decode_slot, encode_content, encode_header, encode_reply, encode_request, encode_slot, scan,
+    HeaderBytes, Seal, SlotBytes, decode_block, decode_page, decode_record, decode_reply, decode_request,
+    decode_segment, decode_slot, encode_content, encode_header, encode_reply, encode_request, encode_slot, scan,
 };
 use scalio::{
-    Block, BlockHeader, ClientId, Content, Expiry, Extent, Item, Key, LimitError, Page, Payload, Record, RecordPlace,
-    Refusal, Reply, Request, RequestBody, RequestResult, SEGMENT_ITEMS_MAX, Segment, SegmentPointer, Sequence, Slot,
-    SlotWord, Version,
+    Block, BlockHeader, ClientId, Condition, Content, Expiry, Extent, Item, Key, LimitError, Page, Payload, Record,
+    RecordPlace, Refusal, Reply, Request, RequestBody, RequestResult, SEGMENT_ITEMS_MAX, Segment, SegmentPointer,
+    Sequence, Slot, SlotWord, Version, listed_bytes,
 };
 use std::sync::Arc;
 use zerocopy::{FromBytes, IntoBytes};
@@ -41,6 +41,17 @@ fn slots() -> impl Strategy<Value = Slot<Bytes>> {
     })
 }
 
+/// What a slot has room for, and longer.
+fn lengthy() -> impl Strategy<Value = Bytes> {
+    prop_oneof![4 => values(), 1 => vec(any::<u8>(), 0..2000)]
+}
+
+fn conditions() -> impl Strategy<Value = Condition> {
+    prop_oneof![Just(Condition::Always), Just(Condition::Absent), Just(Condition::Present)]
+}
+
+const SEAL: Seal = Seal(0x1234_5678);
+
 fn headers() -> impl Strategy<Value = BlockHeader> {
     let pointer = (0..1u64 << 34, 1..64u32, 0..1u32 << 24);
     let pointer = pointer.prop_map(|(sector, sectors, tag)| SegmentPointer { extent: Extent { sector, sectors }, tag });
@@ -48,7 +59,7 @@ fn headers() -> impl Strategy<Value = BlockHeader> {
 }
 
 fn segments() -> impl Strategy<Value = Segment> {
-    let item = (0..1u64 << 40, 0..1u64 << 40, 0..=64u16, any::<u32>(), any::<bool>());
+    let item = (0..1u64 << 40, 0..1u64 << 40, prop_oneof![0..=64u32, 0..1u32 << 23], any::<u32>(), any::<bool>());
     let sequences = (0..1u64 << 40, 0..1u64 << 40);
     (any::<u32>(), any::<u32>(), sequences, btree_map(keys(), item, 0..50)).prop_map(
         |(block, epoch, (sequence, settled), items)| {
@@ -56,7 +67,7 @@ fn segments() -> impl Strategy<Value = Segment> {
                 key,
                 record: RecordPlace(place),
                 sequence: Sequence(sequence),
-                value_bytes,
+                value_bytes: listed_bytes(value_bytes),
                 expiry: Expiry(expiry),
                 is_fresh,
             });
@@ -67,7 +78,7 @@ fn segments() -> impl Strategy<Value = Segment> {
 }
 
 fn pages() -> impl Strategy<Value = Page<Bytes>> {
-    let record = (keys(), 0..1u64 << 40, any::<u32>(), values());
+    let record = (keys(), 0..1u64 << 40, any::<u32>(), lengthy());
     let record = record.prop_map(|(key, sequence, expiry, value)| Record {
         key,
         sequence: Sequence(sequence),
@@ -80,7 +91,12 @@ fn pages() -> impl Strategy<Value = Page<Bytes>> {
 fn bodies() -> impl Strategy<Value = RequestBody<Bytes>> {
     let span = proptest::option::of((1..u64::MAX).prop_map(Span::ps));
     prop_oneof![
-        (keys(), values(), span).prop_map(|(key, value, time_to_live)| RequestBody::Put { key, value, time_to_live }),
+        (keys(), lengthy(), span, conditions()).prop_map(|(key, value, time_to_live, condition)| RequestBody::Put {
+            key,
+            value,
+            time_to_live,
+            condition,
+        }),
         keys().prop_map(|key| RequestBody::Delete { key }),
         (keys(), proptest::option::of(values()), values())
             .prop_map(|(key, expected, new)| RequestBody::CompareAndSwap { key, expected, new }),
@@ -90,7 +106,7 @@ fn bodies() -> impl Strategy<Value = RequestBody<Bytes>> {
 fn results() -> impl Strategy<Value = RequestResult<Bytes>> {
     let refusals = prop_oneof![
         any::<u16>().prop_map(|got| Refusal::Limit(LimitError::Key { got: got.into() })),
-        any::<u32>().prop_map(|got| Refusal::Limit(LimitError::Value { got })),
+        (any::<u32>(), any::<u32>()).prop_map(|(got, most)| Refusal::Limit(LimitError::Value { got, most })),
         any::<u64>().prop_map(|got| Refusal::Limit(LimitError::TimeToLive { got: Span::ps(got) })),
         (any::<u64>(), any::<u64>()).prop_map(|(live, capacity)| Refusal::Full { live, capacity }),
         Just(Refusal::SegmentFull { most: SEGMENT_ITEMS_MAX }),
@@ -101,6 +117,7 @@ fn results() -> impl Strategy<Value = RequestResult<Bytes>> {
     ];
     prop_oneof![
         Just(RequestResult::Stored),
+        Just(RequestResult::Unmet),
         any::<bool>().prop_map(|found| RequestResult::Deleted { found }),
         proptest::option::of(values()).prop_map(|found| RequestResult::Differs { found }),
         refusals.prop_map(RequestResult::Refused),
@@ -126,28 +143,40 @@ proptest! {
     }
 
     #[test]
+    fn with_another_seal_nothing_is_found(segment in segments(), page in pages()) {
+        prop_assume!(!page.records.is_empty());
+        let parts = [Content::Segment(Arc::new(segment)), Content::Page(Arc::new(page))];
+        for part in &parts {
+            let bytes = encode_content::<Bytes>(part, SEAL);
+            let extent = Extent { sector: 0, sectors: part.sectors() };
+            prop_assert_eq!(scan::<Bytes>(extent, &bytes, SEAL).len(), 1);
+            prop_assert_eq!(scan::<Bytes>(extent, &bytes, Seal::default()).len(), 0);
+        }
+    }
+
+    #[test]
     fn a_segment_survives_its_bytes(segment in segments()) {
-        let bytes = encode_content::<Bytes>(&Content::Segment(Arc::new(segment.clone())));
+        let bytes = encode_content::<Bytes>(&Content::Segment(Arc::new(segment.clone())), SEAL);
         prop_assert_eq!(bytes.len() as u32, segment.sectors() * 512);
-        prop_assert_eq!(decode_segment(&bytes), Ok(segment));
+        prop_assert_eq!(decode_segment(&bytes, SEAL), Ok(segment));
     }
 
     #[test]
     fn a_segment_with_a_changed_bit_is_corrupt(segment in segments(), at in any::<prop::sample::Index>(), bit in 0..8u8) {
-        let mut bytes = encode_content::<Bytes>(&Content::Segment(Arc::new(segment)));
+        let mut bytes = encode_content::<Bytes>(&Content::Segment(Arc::new(segment)), SEAL);
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
-        prop_assert!(decode_segment(&bytes).is_err());
+        prop_assert!(decode_segment(&bytes, SEAL).is_err());
     }
 
     #[test]
     fn a_record_with_a_changed_bit_is_corrupt(page in pages(), at in any::<prop::sample::Index>(), bit in 0..8u8) {
         prop_assume!(!page.records.is_empty());
-        let mut bytes = encode_content(&Content::Page(Arc::new(page.clone())));
+        let mut bytes = encode_content(&Content::Page(Arc::new(page.clone())), SEAL);
         let length = 40 + page.records[0].value.len();
-        prop_assert_eq!(decode_record::<Bytes>(&bytes[16..]), Ok(page.records[0].clone()));
+        prop_assert_eq!(decode_record::<Bytes>(&bytes[16..], SEAL), Ok(page.records[0].clone()));
         bytes[16 + at.index(length)] ^= 1 << bit;
-        prop_assert!(decode_record::<Bytes>(&bytes[16..]).is_err());
+        prop_assert!(decode_record::<Bytes>(&bytes[16..], SEAL).is_err());
     }
 
     #[test]
@@ -159,17 +188,17 @@ proptest! {
         let mut written = Vec::new();
         for part in parts {
             written.push((first + bytes.len() as u64 / 512, part.clone()));
-            bytes.extend(encode_content::<Bytes>(&part));
+            bytes.extend(encode_content::<Bytes>(&part, SEAL));
         }
         let extent = Extent { sector: first, sectors: bytes.len() as u32 / 512 };
-        prop_assert_eq!(scan::<Bytes>(extent, &bytes), written);
+        prop_assert_eq!(scan::<Bytes>(extent, &bytes, SEAL), written);
     }
 
     #[test]
     fn a_page_that_was_cut_off_has_the_records_before_the_cut(page in pages(), cut in any::<prop::sample::Index>()) {
-        let bytes = encode_content(&Content::Page(Arc::new(page.clone())));
+        let bytes = encode_content(&Content::Page(Arc::new(page.clone())), SEAL);
         let cut = 16 + cut.index(bytes.len() - 15);
-        if let Ok(left) = decode_page::<Bytes>(&bytes[..cut]) {
+        if let Ok(left) = decode_page::<Bytes>(&bytes[..cut], SEAL) {
             prop_assert_eq!(&left.records[..], &page.records[..left.records.len()]);
         }
     }
@@ -197,9 +226,10 @@ proptest! {
     #[test]
     fn any_bytes_are_read_without_a_panic(bytes in vec(any::<u8>(), 0..1600)) {
         let _ = decode_block::<Bytes>(&bytes);
-        let _ = (decode_segment(&bytes), decode_page::<Bytes>(&bytes), decode_record::<Bytes>(&bytes));
+        let _ = (decode_segment(&bytes, SEAL), decode_page::<Bytes>(&bytes, SEAL));
+        let _ = decode_record::<Bytes>(&bytes, SEAL);
         let _ = (decode_request::<Bytes>(&bytes), decode_reply::<Bytes>(&bytes));
-        let _ = scan::<Bytes>(Extent { sector: 0, sectors: 4 }, &bytes);
+        let _ = scan::<Bytes>(Extent { sector: 0, sectors: 4 }, &bytes, SEAL);
         let _ = HeaderBytes::read_from_prefix(&bytes);
     }
 }

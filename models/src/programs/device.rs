@@ -2,7 +2,7 @@
 
 use super::world::Input;
 use base::Stream;
-use scalio::layout::{decode_record, decode_segment, encode_content, scan};
+use scalio::layout::{Seal, decode_record, decode_segment, encode_content, scan};
 use scalio::{
     ClientIn, Corrupt, Extent, FlashAnswer, FlashOperation, RequestId, SegmentPointer, ServerIn, Token, record_bytes,
 };
@@ -39,7 +39,7 @@ impl Device {
         let extent = operation.extent().filter(|_| !matches!(operation, FlashOperation::Trim { .. }));
         let left = (0..extent.map_or(0, |extent| extent.sectors)).collect();
         let bytes = match &operation {
-            FlashOperation::Write { content, .. } => encode_content(content),
+            FlashOperation::Write { content, .. } => encode_content(content, Seal::default()),
             _ => vec![0; extent.map_or(0, |extent| extent.sectors as usize * SECTOR)],
         };
         self.jobs.push(Job { place, request, operation, left, bytes });
@@ -83,14 +83,19 @@ impl Device {
 
     fn answer(&mut self, job: &Job) -> FlashAnswer<Token> {
         match &job.operation {
-            FlashOperation::ReadSegment { .. } => FlashAnswer::Segment(decode_segment(&job.bytes).map(Into::into)),
+            FlashOperation::ReadSegment { .. } => {
+                FlashAnswer::Segment(decode_segment(&job.bytes, Seal::default()).map(Into::into))
+            }
             FlashOperation::ReadRecord { item } => {
                 let within = (item.record.0 * 16 % SECTOR as u64) as usize;
                 FlashAnswer::Record(
-                    job.bytes.get(within..).ok_or(Corrupt::Foreign { what: "sector" }).and_then(decode_record),
+                    job.bytes
+                        .get(within..)
+                        .ok_or(Corrupt::Foreign { what: "sector" })
+                        .and_then(|bytes| decode_record(bytes, Seal::default())),
                 )
             }
-            FlashOperation::Scan { extent } => FlashAnswer::Scanned(scan(*extent, &job.bytes)),
+            FlashOperation::Scan { extent } => FlashAnswer::Scanned(scan(*extent, &job.bytes, Seal::default())),
             FlashOperation::Flush => {
                 self.flush(|_| true);
                 FlashAnswer::Done
@@ -119,8 +124,8 @@ impl Device {
         let bytes: Vec<u8> = (0..u64::from(sectors))
             .flat_map(|at| sector_of(&self.durable, &self.cached, sector + at).to_vec())
             .collect();
-        let segment = decode_segment(&bytes).expect("a published segment is whole");
-        let records: u32 = segment.items.iter().map(|item| record_bytes(item.value_bytes.into())).sum();
+        let segment = decode_segment(&bytes, Seal::default()).expect("a published segment is whole");
+        let records: u32 = segment.items.iter().map(|item| record_bytes(item.value_bytes)).sum();
         u64::from(segment.sectors() * SECTOR as u32 + records)
     }
 }

@@ -9,8 +9,8 @@ use super::{Faults, Kind};
 use base::{Program, Seed, Span, Stream, Time};
 use scalio::layout::{decode_reply, decode_request, encode_reply, encode_request};
 use scalio::{
-    Client, ClientConfig, ClientId, ClientIn, ClientOut, Key, Operation, Outcome, Reply, Request, RequestBody, Server,
-    ServerConfig, ServerIn, ServerOut, Token,
+    Client, ClientConfig, ClientId, ClientIn, ClientOut, Condition, Key, Operation, Outcome, Reply, Request,
+    RequestBody, Server, ServerConfig, ServerIn, ServerOut, Token, VALUE_BYTES_MAX,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -68,6 +68,8 @@ fn server_config(kind: &Kind, device: u32) -> ServerConfig {
         reserve_zones: 4,
         compact_below: 11,
         volatile_cache: kind.volatile_cache,
+        value_bytes_max: VALUE_BYTES_MAX,
+        start_second: 0,
         hand_over: true,
     }
 }
@@ -84,6 +86,7 @@ fn client_config(kind: &Kind, client: u16) -> ClientConfig {
         reply_timeout: Span::us(60),
         sends_max: 4,
         touch: true,
+        start_second: 0,
     }
 }
 
@@ -233,7 +236,12 @@ impl World {
         let name = key_of(key);
         let operation = match wanted {
             Wanted::Get => Operation::Get { key: name },
-            Wanted::Put { value } => Operation::Update(RequestBody::Put { key: name, value, time_to_live: None }),
+            Wanted::Put { value } => Operation::Update(RequestBody::Put {
+                key: name,
+                value,
+                time_to_live: None,
+                condition: Condition::Always,
+            }),
             Wanted::Delete => Operation::Update(RequestBody::Delete { key: name }),
             Wanted::CompareAndSwap { expected, new } => {
                 Operation::Update(RequestBody::CompareAndSwap { key: name, expected, new })

@@ -18,6 +18,17 @@ pub struct TargetArguments {
     pub flags: TargetFlags,
 }
 
+/// `rackweave kv`
+#[derive(Debug, Args)]
+pub struct KvArguments {
+    /// The configuration (TOML; `rackweave schema kv` explains every key)
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Say whether the file is right, and leave no trace
+    #[arg(long)]
+    pub check: bool,
+}
+
 /// One disk, without a file. What is not given is as in an empty file.
 #[derive(Debug, Args)]
 #[group(multiple = true)]

@@ -13,37 +13,58 @@ use crate::soundness::Soundness;
 use base::Bytes;
 use hardware::ssd::presets::PRESETS;
 use nvme::{Nqn, Text};
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
 use std::collections::BTreeSet;
 
 /// Turns a document into a plan.
 pub(super) fn resolve(name: &str, document: &Node) -> Result<TargetPlan, PlanErrors> {
-    let (mut problems, mut soundness) = (Problems::new(name, None), Soundness::default());
-    check(&super::schema(), document, Completeness::Whole, &mut problems);
-    let mut document = document.clone();
-    soundness.take_out(&mut document, problems.errors());
-    let file: TargetFile = match serde_json::from_value(document.to_json()) {
-        Ok(file) => file,
-        Err(error) => {
-            if problems.is_empty() {
-                problems.add(document.place, "", Problem::Conflict(error.to_string()));
-            }
-            return Err(PlanErrors::new(problems.into_errors()));
-        }
-    };
-    let mut resolver = Resolver { document: &document, problems, soundness };
+    let (file, mut resolver): (TargetFile, _) = Resolver::begin(name, document, &super::schema())?;
     let plan = resolver.target(&file);
-    resolver.problems.finish().map(|()| plan)
+    resolver.finish().map(|()| plan)
 }
 
-struct Resolver<'a> {
+/// Collects what is wrong in a file of a live host.
+pub(crate) struct Resolver<'a> {
     document: &'a Node,
     problems: Problems,
     soundness: Soundness,
 }
 
-impl Resolver<'_> {
+impl<'a> Resolver<'a> {
+    /// Checks a document against the schema, and reads it.
+    pub(crate) fn begin<T: DeserializeOwned>(
+        name: &str,
+        document: &'a Node,
+        schema: &Json,
+    ) -> Result<(T, Resolver<'a>), PlanErrors> {
+        let (mut problems, mut soundness) = (Problems::new(name, None), Soundness::default());
+        check(schema, document, Completeness::Whole, &mut problems);
+        let mut sound = document.clone();
+        soundness.take_out(&mut sound, problems.errors());
+        let file = match serde_json::from_value(sound.to_json()) {
+            Ok(file) => file,
+            Err(error) => {
+                if problems.is_empty() {
+                    problems.add(document.place, "", Problem::Conflict(error.to_string()));
+                }
+                return Err(PlanErrors::new(problems.into_errors()));
+            }
+        };
+        let mut resolver = Resolver { document, problems, soundness };
+        for (key, problem) in idle_keys(schema, &sound.to_json(), None) {
+            resolver.report(&key, problem);
+        }
+        Ok((file, resolver))
+    }
+
+    /// Fails with everything that was reported.
+    pub(crate) fn finish(self) -> Result<(), PlanErrors> {
+        self.problems.finish()
+    }
+
     /// Reports nothing of a table in which the schema has refused a key: it may follow from that.
-    fn report(&mut self, key: &str, problem: Problem) {
+    pub(crate) fn report(&mut self, key: &str, problem: Problem) {
         if self.soundness.is_broken(key) {
             return;
         }
@@ -52,17 +73,13 @@ impl Resolver<'_> {
     }
 
     /// Reports unless `is_right`.
-    fn expect(&mut self, key: &str, is_right: bool, got: impl std::fmt::Display, allowed: &str) {
+    pub(crate) fn expect(&mut self, key: &str, is_right: bool, got: impl std::fmt::Display, allowed: &str) {
         if !is_right {
             self.report(key, Problem::out_of_range(got, allowed));
         }
     }
 
     fn target(&mut self, file: &TargetFile) -> TargetPlan {
-        let schema = super::schema();
-        for (key, problem) in idle_keys(&schema, &self.document.to_json(), None) {
-            self.report(&key, problem);
-        }
         let plan = file.resolve();
         for (index, port) in plan.ports.iter().enumerate() {
             self.address(&format!("port.{index}.address"), &port.address);
@@ -77,7 +94,7 @@ impl Resolver<'_> {
     }
 
     /// Whether the address itself means anything is for the live host to say.
-    fn address(&mut self, key: &str, address: &str) {
+    pub(crate) fn address(&mut self, key: &str, address: &str) {
         let number = address.rsplit_once(':').filter(|(host, _)| !host.is_empty());
         let is_right = number.is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         self.expect(key, is_right, format!("`{address}`"), "ADDRESS:PORT, such as 127.0.0.1:4420 or [::1]:4420");

@@ -12,7 +12,7 @@
 use super::{Client, ClientOut, Outcome, Source};
 use crate::{
     Block, Corrupt, FlashAnswer, FlashOperation, Item, Key, MemoryAnswer, MemoryOperation, Payload, Place, Record,
-    RecordPlace, Refusal, Segment, SegmentPointer, Slot, SlotState, SlotWord, Value,
+    RecordPlace, Refusal, Segment, SegmentPointer, Slot, SlotState, SlotWord, VALUE_BYTES_MAX, Value,
 };
 use base::Time;
 
@@ -270,7 +270,7 @@ impl<V: Value> Client<V> {
             let touch = slot.map(|slot| MemoryOperation::Touch { slot: slot as u8, at: now });
             self.tell_memory(get.place.block, touch, out);
         }
-        let value = (!payload.expiry.is_past(now)).then_some(payload.value);
+        let value = (!payload.expiry.is_past(now, self.config.start_second)).then_some(payload.value);
         self.finish(index, Outcome::Value(value), Source::Cache, out);
     }
 
@@ -299,7 +299,11 @@ impl<V: Value> Client<V> {
         out: &mut Vec<ClientOut<V>>,
     ) {
         match segment.find(&get.key) {
-            Some(item) if !item.expiry.is_past(now) => {
+            Some(item) if !item.expiry.is_past(now, self.config.start_second) => {
+                // The answer is of the moment at which the pointer was read: from here on the slot
+                // is for the filling alone, and no slot has room for a longer value.
+                let (held, idle) = if item.value_bytes > VALUE_BYTES_MAX { (None, held) } else { (held, None) };
+                self.release(get, idle, out);
                 get.step = Step::Record { held, item: *item };
                 self.ask_flash(index, get.place.block, FlashOperation::ReadRecord { item: *item }, out);
             }

@@ -188,7 +188,7 @@ impl<V: Value> Client<V> {
         if self.config.touch {
             self.tell_memory(get.block, [MemoryOperation::Touch { slot, at: now }], out);
         }
-        let payload = found.payload.as_ref().filter(|payload| !payload.expiry.is_past(now));
+        let payload = found.payload.as_ref().filter(|payload| !payload.expiry.is_past(now, self.config.start_second));
         self.finish(index, Outcome::Value(payload.map(|payload| payload.value.clone())), Source::Cache, out);
     }
 
@@ -265,7 +265,7 @@ impl<V: Value> Client<V> {
         out: &mut Vec<ClientOut<V>>,
     ) {
         match segment.find(&get.key) {
-            Some(item) if !item.expiry.is_past(now) => {
+            Some(item) if !item.expiry.is_past(now, self.config.start_second) => {
                 get.step = Step::Record { slot };
                 self.ask_flash(index, get.block, FlashOperation::ReadRecord { item: *item }, out);
             }

@@ -1,9 +1,10 @@
 //! The log on a device.
 
+use crate::segment::{LENGTH_UNITS, length_units};
 use crate::{
-    BUCKET_ITEMS, BUCKETS_MAX, Content, Corrupt, Expiry, Extent, GRANULE_BYTES, Item, KEY_BYTES_MAX, Key,
-    PAGE_HEADER_BYTES, Page, RECORD_HEADER_BYTES, Record, RecordPlace, SECTOR_BYTES, Segment, Sequence,
-    VALUE_BYTES_MAX, Value, record_bytes,
+    BUCKET_ITEMS, BUCKETS_MAX, Content, Corrupt, Expiry, Extent, Item, KEY_BYTES_MAX, Key, PAGE_HEADER_BYTES, Page,
+    RECORD_HEADER_BYTES, RECORD_VALUE_BYTES_MAX, Record, RecordPlace, SECTOR_BYTES, Segment, Sequence, Value,
+    record_bytes,
 };
 use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -53,9 +54,10 @@ pub struct ItemBytes {
     pub place_high: u8,
     /// High 8 bits of the sequence.
     pub sequence_high: u8,
-    /// Length of the key; the high bit says that the record was written together with the segment.
+    /// Length of the key (5 bits), unit of the value's length (2: bytes, 256 B, 4 KiB, 64 KiB), and
+    /// whether the record was written together with the segment.
     pub key_bytes: u8,
-    /// Length of the value.
+    /// Length of the value in that unit.
     pub value_bytes: u8,
 }
 
@@ -81,7 +83,7 @@ pub struct PageBytes {
 pub struct RecordBytes {
     /// Of all that follows, the value too.
     pub checksum: U32,
-    /// Length of the value.
+    /// Length of the value, low 16 bits.
     pub value_bytes: U16,
     /// Length of the key.
     pub key_bytes: u8,
@@ -91,30 +93,53 @@ pub struct RecordBytes {
     pub sequence: U64,
     /// When it is forgotten.
     pub expiry: U32,
-    /// 0.
-    pub reserved: U32,
+    /// Length of the value, high 16 bits.
+    pub value_bytes_high: U32,
     /// The key, the rest 0.
     pub key: [u8; KEY_BYTES_MAX],
 }
 
 const FORMAT: u8 = 1;
 const FRESH: u8 = 0x80;
+const UNIT_SHIFT: u8 = 5;
+const KEY_LENGTH: u8 = (1 << UNIT_SHIFT) - 1;
 const BUCKET_HEADER_BYTES: usize = size_of::<BucketBytes>();
 const _: () = assert!(BUCKET_HEADER_BYTES + BUCKET_ITEMS as usize * size_of::<ItemBytes>() == SECTOR_BYTES as usize);
 const _: () = assert!(
     size_of::<PageBytes>() == PAGE_HEADER_BYTES as usize && size_of::<RecordBytes>() == RECORD_HEADER_BYTES as usize
 );
-const _: () = assert!(VALUE_BYTES_MAX <= u8::MAX as u32);
+const _: () = assert!(KEY_BYTES_MAX <= KEY_LENGTH as usize);
 
-/// What is written, in whole sectors.
-pub fn encode_content<V: Value>(content: &Content<V>) -> Vec<u8> {
-    match content {
-        Content::Segment(segment) => encode_segment(segment),
-        Content::Page(page) => encode_page(page),
+/// Value with which the checksums of a store on flash begin. A store chooses it at random and keeps
+/// it to itself: nobody can then store a value whose bytes pass for a page or a segment, should a
+/// restart find them where a page was torn or a zone is in use again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seal(pub u32);
+
+impl Seal {
+    fn sum(self, bytes: &[u8]) -> u32 {
+        crc32c::crc32c_append(self.0, bytes)
+    }
+    /// Writes the checksum of all that follows it.
+    fn write(self, bytes: &mut [u8], at: usize) {
+        let sum = self.sum(&bytes[at + 4..]);
+        bytes[at..at + 4].copy_from_slice(&sum.to_le_bytes());
+    }
+    fn check(self, bytes: &[u8], expected: u32) -> Result<(), Corrupt> {
+        let got = self.sum(bytes);
+        if got == expected { Ok(()) } else { Err(Corrupt::Checksum { got, expected }) }
     }
 }
 
-fn encode_segment(segment: &Segment) -> Vec<u8> {
+/// What is written, in whole sectors.
+pub fn encode_content<V: Value>(content: &Content<V>, seal: Seal) -> Vec<u8> {
+    match content {
+        Content::Segment(segment) => encode_segment(segment, seal),
+        Content::Page(page) => encode_page(page, seal),
+    }
+}
+
+fn encode_segment(segment: &Segment, seal: Seal) -> Vec<u8> {
     let chain = segment.sectors() as u8;
     let items =
         |index: u8| segment.items.iter().skip(usize::from(index) * BUCKET_ITEMS as usize).take(BUCKET_ITEMS as usize);
@@ -135,18 +160,14 @@ fn encode_segment(segment: &Segment) -> Vec<u8> {
         bytes.extend_from_slice(header.as_bytes());
         items(index).for_each(|item| bytes.extend_from_slice(encode_item(item).as_bytes()));
         bytes.resize(start + SECTOR_BYTES as usize, 0);
-        seal(&mut bytes[start..], 4);
+        seal.write(&mut bytes[start..], 4);
     }
     bytes
 }
 
-/// Writes the checksum of all that follows it.
-fn seal(bytes: &mut [u8], at: usize) {
-    let sum = crc32c::crc32c(&bytes[at + 4..]);
-    bytes[at..at + 4].copy_from_slice(&sum.to_le_bytes());
-}
-
 fn encode_item(item: &Item) -> ItemBytes {
+    let (unit, count) = length_units(item.value_bytes);
+    let fresh = if item.is_fresh { FRESH } else { 0 };
     ItemBytes {
         key: *item.key.padded(),
         place: (item.record.0 as u32).into(),
@@ -154,12 +175,12 @@ fn encode_item(item: &Item) -> ItemBytes {
         expiry: item.expiry.0.into(),
         place_high: (item.record.0 >> 32) as u8,
         sequence_high: (item.sequence.0 >> 32) as u8,
-        key_bytes: item.key.as_bytes().len() as u8 | if item.is_fresh { FRESH } else { 0 },
-        value_bytes: item.value_bytes as u8,
+        key_bytes: item.key.as_bytes().len() as u8 | (unit as u8) << UNIT_SHIFT | fresh,
+        value_bytes: count as u8,
     }
 }
 
-fn encode_page<V: Value>(page: &Page<V>) -> Vec<u8> {
+fn encode_page<V: Value>(page: &Page<V>, seal: Seal) -> Vec<u8> {
     let header = PageBytes {
         magic: PAGE_MAGIC.into(),
         checksum: U32::ZERO,
@@ -168,13 +189,13 @@ fn encode_page<V: Value>(page: &Page<V>) -> Vec<u8> {
         sectors: (page.sectors() as u16).into(),
     };
     let mut bytes = header.as_bytes().to_vec();
-    seal(&mut bytes, 4);
-    page.records.iter().for_each(|record| encode_record(record, &mut bytes));
+    seal.write(&mut bytes, 4);
+    page.records.iter().for_each(|record| encode_record(record, seal, &mut bytes));
     bytes.resize((page.sectors() * SECTOR_BYTES) as usize, 0);
     bytes
 }
 
-fn encode_record<V: Value>(record: &Record<V>, bytes: &mut Vec<u8>) {
+fn encode_record<V: Value>(record: &Record<V>, seal: Seal, bytes: &mut Vec<u8>) {
     let start = bytes.len();
     let header = RecordBytes {
         checksum: U32::ZERO,
@@ -183,18 +204,18 @@ fn encode_record<V: Value>(record: &Record<V>, bytes: &mut Vec<u8>) {
         format: FORMAT,
         sequence: record.sequence.0.into(),
         expiry: record.expiry.0.into(),
-        reserved: U32::ZERO,
+        value_bytes_high: (record.value.bytes() >> 16).into(),
         key: *record.key.padded(),
     };
     bytes.extend_from_slice(header.as_bytes());
     record.value.encode(bytes);
-    seal(&mut bytes[start..], 0);
-    bytes.resize(bytes.len().next_multiple_of(GRANULE_BYTES as usize), 0);
+    seal.write(&mut bytes[start..], 0);
+    bytes.resize(start + record_bytes(record.value.bytes()) as usize, 0);
 }
 
 /// A segment that begins with these bytes.
-pub fn decode_segment(bytes: &[u8]) -> Result<Segment, Corrupt> {
-    let first = bucket(bytes)?;
+pub fn decode_segment(bytes: &[u8], seal: Seal) -> Result<Segment, Corrupt> {
+    let first = bucket(bytes, seal)?;
     let chain = first.chain;
     if chain == 0 || u32::from(chain) > BUCKETS_MAX {
         return Err(field("chain", chain));
@@ -208,7 +229,7 @@ pub fn decode_segment(bytes: &[u8]) -> Result<Segment, Corrupt> {
     };
     for index in 0..chain {
         let sector = bytes.get(usize::from(index) * SECTOR_BYTES as usize..).unwrap_or(&[]);
-        let header = bucket(sector)?;
+        let header = bucket(sector, seal)?;
         let same = (header.sequence, header.block, header.chain) == (first.sequence, first.block, chain);
         if !same || header.index != index {
             return Err(Corrupt::Foreign { what: "bucket" });
@@ -222,12 +243,12 @@ pub fn decode_segment(bytes: &[u8]) -> Result<Segment, Corrupt> {
     }
 }
 
-fn bucket(bytes: &[u8]) -> Result<&BucketBytes, Corrupt> {
+fn bucket(bytes: &[u8], seal: Seal) -> Result<&BucketBytes, Corrupt> {
     let sector =
         bytes.get(..SECTOR_BYTES as usize).ok_or(Corrupt::Short { got: bytes.len(), needed: SECTOR_BYTES as usize })?;
     let (header, _) = BucketBytes::ref_from_prefix(sector).map_err(|_| short(sector, BUCKET_HEADER_BYTES))?;
     magic(header.magic.get(), SEGMENT_MAGIC)?;
-    checksum(crc32c::crc32c(&sector[8..]), header.checksum.get())?;
+    seal.check(&sector[8..], header.checksum.get())?;
     Ok(header)
 }
 
@@ -239,11 +260,12 @@ fn decode_items(header: &BucketBytes, sector: &[u8], items: &mut Vec<Item>) -> R
     let (views, _) = <[ItemBytes]>::ref_from_prefix_with_elems(rest, header.items.into())
         .map_err(|_| short(sector, SECTOR_BYTES as usize))?;
     for view in views {
+        let unit = LENGTH_UNITS[usize::from((view.key_bytes & !FRESH) >> UNIT_SHIFT)];
         items.push(Item {
-            key: key(&view.key, view.key_bytes & !FRESH)?,
+            key: key(&view.key, view.key_bytes & KEY_LENGTH)?,
             record: RecordPlace(u64::from(view.place.get()) | u64::from(view.place_high) << 32),
             sequence: Sequence(u64::from(view.sequence.get()) | u64::from(view.sequence_high) << 32),
-            value_bytes: view.value_bytes.into(),
+            value_bytes: u32::from(view.value_bytes) << unit,
             expiry: Expiry(view.expiry.get()),
             is_fresh: view.key_bytes & FRESH != 0,
         });
@@ -252,14 +274,15 @@ fn decode_items(header: &BucketBytes, sector: &[u8], items: &mut Vec<Item>) -> R
 }
 
 /// A record that begins with these bytes.
-pub fn decode_record<V: Value>(bytes: &[u8]) -> Result<Record<V>, Corrupt> {
+pub fn decode_record<V: Value>(bytes: &[u8], seal: Seal) -> Result<Record<V>, Corrupt> {
     let (view, rest) = RecordBytes::ref_from_prefix(bytes).map_err(|_| short(bytes, RECORD_HEADER_BYTES as usize))?;
-    let length = usize::from(view.value_bytes.get());
-    if length > VALUE_BYTES_MAX as usize {
-        return Err(field("value_bytes", view.value_bytes.get()));
+    let length = u64::from(view.value_bytes_high.get()) << 16 | u64::from(view.value_bytes.get());
+    if length > u64::from(RECORD_VALUE_BYTES_MAX) {
+        return Err(field("value_bytes", length));
     }
+    let length = length as usize;
     let value = rest.get(..length).ok_or_else(|| short(bytes, RECORD_HEADER_BYTES as usize + length))?;
-    checksum(crc32c::crc32c(&bytes[4..RECORD_HEADER_BYTES as usize + length]), view.checksum.get())?;
+    seal.check(&bytes[4..RECORD_HEADER_BYTES as usize + length], view.checksum.get())?;
     if view.format != FORMAT {
         return Err(field("format", view.format));
     }
@@ -273,14 +296,14 @@ pub fn decode_record<V: Value>(bytes: &[u8]) -> Result<Record<V>, Corrupt> {
 }
 
 /// A page that begins with these bytes; of its records those before the first that is not whole.
-pub fn decode_page<V: Value>(bytes: &[u8]) -> Result<Page<V>, Corrupt> {
+pub fn decode_page<V: Value>(bytes: &[u8], seal: Seal) -> Result<Page<V>, Corrupt> {
     let (view, _) = PageBytes::ref_from_prefix(bytes).map_err(|_| short(bytes, PAGE_HEADER_BYTES as usize))?;
     magic(view.magic.get(), PAGE_MAGIC)?;
-    checksum(crc32c::crc32c(&bytes[8..PAGE_HEADER_BYTES as usize]), view.checksum.get())?;
+    seal.check(&bytes[8..PAGE_HEADER_BYTES as usize], view.checksum.get())?;
     let mut page = Page { epoch: view.epoch.get(), records: Vec::new() };
     let mut at = PAGE_HEADER_BYTES as usize;
     for _ in 0..view.records.get() {
-        let Some(Ok(record)) = bytes.get(at..).map(decode_record::<V>) else { break };
+        let Some(Ok(record)) = bytes.get(at..).map(|rest| decode_record::<V>(rest, seal)) else { break };
         at += record_bytes(record.value.bytes()) as usize;
         page.records.push(record);
     }
@@ -288,12 +311,12 @@ pub fn decode_page<V: Value>(bytes: &[u8]) -> Result<Page<V>, Corrupt> {
 }
 
 /// All that is whole in a row of sectors, with its first sector, in order.
-pub fn scan<V: Value>(extent: Extent, bytes: &[u8]) -> Vec<(u64, Content<V>)> {
+pub fn scan<V: Value>(extent: Extent, bytes: &[u8], seal: Seal) -> Vec<(u64, Content<V>)> {
     let mut found = Vec::new();
     let mut sector = 0;
     while let Some(rest) = bytes.get(sector * SECTOR_BYTES as usize..).filter(|rest| !rest.is_empty()) {
-        let content = decode_segment(rest).map(|segment| Content::Segment(Arc::new(segment)));
-        let content = content.or_else(|_| decode_page(rest).map(|page| Content::Page(Arc::new(page))));
+        let content = decode_segment(rest, seal).map(|segment| Content::Segment(Arc::new(segment)));
+        let content = content.or_else(|_| decode_page(rest, seal).map(|page| Content::Page(Arc::new(page))));
         sector += match content {
             Ok(content) => {
                 let sectors = content.sectors();
@@ -321,10 +344,6 @@ fn short(bytes: &[u8], needed: usize) -> Corrupt {
 
 fn magic(got: u32, expected: u32) -> Result<(), Corrupt> {
     if got == expected { Ok(()) } else { Err(Corrupt::Magic { got, expected }) }
-}
-
-fn checksum(got: u32, expected: u32) -> Result<(), Corrupt> {
-    if got == expected { Ok(()) } else { Err(Corrupt::Checksum { got, expected }) }
 }
 
 fn field(field: &'static str, got: impl Into<u64>) -> Corrupt {

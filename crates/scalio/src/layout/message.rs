@@ -3,20 +3,21 @@
 //! | bytes of the header | request | reply |
 //! | --- | --- | --- |
 //! | 0 | version, 1 | the same |
-//! | 1 | kind: 1 put, 2 delete, 3 compare-and-swap | 16 stored, 17 deleted, 18 differs, 19 and above refused |
+//! | 1 | kind: 1 put, 2 delete, 3 compare-and-swap | 15 condition not met, 16 stored, 17 deleted, 18 differs, 19 and above refused |
 //! | 2..4 | client | client |
 //! | 4..8 | CRC-32C of everything else | the same |
 //! | 8..16 | number | number |
 //! | 16..24 | numbers below are settled | what a refusal says first |
 //! | 24..28 | epoch | epoch |
-//! | 28..32 | whether it has a time to live | what a refusal says second, or whether something was found |
+//! | 28..32 | 1: it has a time to live; 2: only if absent; 4: only if present | what a refusal says second, or whether something was found |
 //!
 //! Behind it a request has its key (a byte of length, then bytes), its time to live (8 bytes,
-//! picoseconds), and its values (a byte that says whether there is one, a byte of length, bytes).
+//! picoseconds), and its values: a byte (0: none; 1: a byte of length follows; 2: four bytes of
+//! length), the length, bytes.
 
 use crate::{
-    ClientId, KEY_BYTES_MAX, Key, LimitError, Refusal, Reply, Request, RequestBody, RequestResult, SEGMENT_ITEMS_MAX,
-    VALUE_BYTES_MAX, Value,
+    ClientId, Condition, KEY_BYTES_MAX, Key, LimitError, RECORD_VALUE_BYTES_MAX, Refusal, Reply, Request, RequestBody,
+    RequestResult, SEGMENT_ITEMS_MAX, VALUE_BYTES_MAX, Value,
 };
 use base::Span;
 
@@ -69,8 +70,8 @@ pub fn encode_request<V: Value>(request: &Request<V>) -> Vec<u8> {
     let mut second = 0;
     put_key(request.body.key(), &mut body);
     let kind = match &request.body {
-        RequestBody::Put { value, time_to_live, .. } => {
-            second = time_to_live.is_some().into();
+        RequestBody::Put { value, time_to_live, condition, .. } => {
+            second = u32::from(time_to_live.is_some()) | condition_bits(*condition);
             time_to_live.iter().for_each(|span| body.extend(span.as_ps().to_le_bytes()));
             put_value(Some(value), &mut body);
             1
@@ -115,10 +116,11 @@ pub fn decode_request<V: Value>(bytes: &[u8]) -> Result<Request<V>, MessageError
     let key = reader.key()?;
     let body = match header.kind {
         1 => {
+            let condition = condition_of(header.second)?;
             let time_to_live =
-                if header.second > 0 { Some(Span::ps(u64::from_le_bytes(reader.array()?))) } else { None };
+                if header.second & 1 > 0 { Some(Span::ps(u64::from_le_bytes(reader.array()?))) } else { None };
             let value = reader.value()?.ok_or(MessageError::Field { field: "value", got: 0 })?;
-            RequestBody::Put { key, value, time_to_live }
+            RequestBody::Put { key, value, time_to_live, condition }
         }
         2 => RequestBody::Delete { key },
         3 => {
@@ -136,6 +138,7 @@ pub fn decode_request<V: Value>(bytes: &[u8]) -> Result<Request<V>, MessageError
 pub fn encode_reply<V: Value>(reply: &Reply<V>) -> Vec<u8> {
     let mut body = Vec::new();
     let (kind, first, second) = match &reply.result {
+        RequestResult::Unmet => (15, 0, 0),
         RequestResult::Stored => (16, 0, 0),
         RequestResult::Deleted { found } => (17, 0, u32::from(*found)),
         RequestResult::Differs { found } => {
@@ -152,19 +155,20 @@ pub fn reply_bytes<V: Value>(result: &RequestResult<V>) -> usize {
     let rest = match result {
         RequestResult::Differs { found } => value_bytes(found.as_ref()),
         RequestResult::Refused(Refusal::Full { .. }) => size_of::<u64>(),
-        RequestResult::Stored | RequestResult::Deleted { .. } | RequestResult::Refused(_) => 0,
+        RequestResult::Stored | RequestResult::Unmet | RequestResult::Deleted { .. } | RequestResult::Refused(_) => 0,
     };
     HEADER_BYTES + rest
 }
 
 fn value_bytes<V: Value>(value: Option<&V>) -> usize {
-    1 + value.map_or(0, |value| 1 + value.bytes() as usize)
+    let length = |bytes: u32| if bytes <= VALUE_BYTES_MAX { 1 } else { size_of::<u32>() };
+    1 + value.map_or(0, |value| length(value.bytes()) + value.bytes() as usize)
 }
 
 fn refusal_fields(refusal: &Refusal, body: &mut Vec<u8>) -> (u8, u64, u32) {
     match refusal {
         Refusal::Limit(LimitError::Key { got }) => (19, *got as u64, 0),
-        Refusal::Limit(LimitError::Value { got }) => (20, (*got).into(), 0),
+        Refusal::Limit(LimitError::Value { got, most }) => (20, (*got).into(), *most),
         Refusal::Limit(LimitError::TimeToLive { got }) => (21, got.as_ps(), 0),
         Refusal::Full { live, capacity } => {
             body.extend(capacity.to_le_bytes());
@@ -185,6 +189,7 @@ fn refusal_fields(refusal: &Refusal, body: &mut Vec<u8>) -> (u8, u64, u32) {
 pub fn decode_reply<V: Value>(bytes: &[u8]) -> Result<Reply<V>, MessageError> {
     let (header, mut reader) = open(bytes)?;
     let result = match header.kind {
+        15 => RequestResult::Unmet,
         16 => RequestResult::Stored,
         17 => RequestResult::Deleted { found: header.second != 0 },
         18 => RequestResult::Differs { found: reader.value()? },
@@ -198,7 +203,7 @@ fn refusal(header: &Header, reader: &mut Reader) -> Result<Refusal, MessageError
     let low = header.first as u32;
     Ok(match header.kind {
         19 => LimitError::Key { got: header.first as usize }.into(),
-        20 => LimitError::Value { got: low }.into(),
+        20 => LimitError::Value { got: low, most: header.second }.into(),
         21 => LimitError::TimeToLive { got: Span::ps(header.first) }.into(),
         22 => Refusal::Full { live: header.first, capacity: u64::from_le_bytes(reader.array()?) },
         23 if low == SEGMENT_ITEMS_MAX => Refusal::SegmentFull { most: low },
@@ -255,10 +260,30 @@ fn put_key(key: &Key, bytes: &mut Vec<u8>) {
 }
 
 fn put_value<V: Value>(value: Option<&V>, bytes: &mut Vec<u8>) {
-    bytes.push(value.is_some().into());
-    if let Some(value) = value {
-        bytes.push(value.bytes() as u8);
-        value.encode(bytes);
+    let Some(value) = value else { return bytes.push(0) };
+    if value.bytes() <= VALUE_BYTES_MAX {
+        bytes.extend([1, value.bytes() as u8]);
+    } else {
+        bytes.push(2);
+        bytes.extend(value.bytes().to_le_bytes());
+    }
+    value.encode(bytes);
+}
+
+fn condition_bits(condition: Condition) -> u32 {
+    match condition {
+        Condition::Always => 0,
+        Condition::Absent => 2,
+        Condition::Present => 4,
+    }
+}
+
+fn condition_of(bits: u32) -> Result<Condition, MessageError> {
+    match bits & !1 {
+        0 => Ok(Condition::Always),
+        2 => Ok(Condition::Absent),
+        4 => Ok(Condition::Present),
+        _ => Err(MessageError::Field { field: "condition", got: bits.into() }),
     }
 }
 
@@ -290,12 +315,20 @@ impl<'a> Reader<'a> {
         if there == 0 {
             return Ok(None);
         }
-        let [length] = self.array()?;
-        let too_long = MessageError::Field { field: "length of a value", got: length.into() };
-        if u32::from(length) > VALUE_BYTES_MAX || there != 1 {
-            return Err(too_long);
+        let length = match there {
+            1 => u32::from(self.array::<1>()?[0]),
+            _ => u32::from_le_bytes(self.array()?),
+        };
+        let wrong = MessageError::Field { field: "length of a value", got: length.into() };
+        let allowed = match there {
+            1 => 0..=VALUE_BYTES_MAX,
+            2 => VALUE_BYTES_MAX + 1..=RECORD_VALUE_BYTES_MAX,
+            _ => return Err(wrong),
+        };
+        if !allowed.contains(&length) {
+            return Err(wrong);
         }
-        V::decode(self.take(length.into())?).map(Some).ok_or(too_long)
+        V::decode(self.take(length as usize)?).map(Some).ok_or(wrong)
     }
     fn end(&self) -> Result<(), MessageError> {
         if self.bytes.is_empty() { Ok(()) } else { Err(MessageError::Length { got: self.length }) }

@@ -3,7 +3,8 @@
 use super::group::Member;
 use super::{Pending, Server, Update};
 use crate::{
-    Expiry, Item, Key, Record, RecordPlace, Refusal, RequestBody, RequestResult, SEGMENT_ITEMS_MAX, Value, record_bytes,
+    Expiry, Item, Key, Record, RecordPlace, Refusal, RequestBody, RequestResult, SEGMENT_ITEMS_MAX, Value,
+    listed_bytes, record_bytes,
 };
 use base::Time;
 
@@ -14,7 +15,7 @@ const UNPLACED: RecordPlace = RecordPlace(u64::MAX);
 impl<V: Value> Server<V> {
     /// Carries out all that is pending for a segment, in the order in which it came.
     pub(super) fn apply(&mut self, now: Time, member: &mut Member<V>) {
-        forget_expired(now, member);
+        forget_expired(now, self.config.start_second, member);
         for pending in std::mem::take(&mut member.pending) {
             match &pending {
                 Pending::Update(update) => {
@@ -32,22 +33,29 @@ impl<V: Value> Server<V> {
             return RequestResult::Refused(refusal);
         }
         match &update.body {
-            RequestBody::Put { .. } => {
+            RequestBody::Put { key, condition, .. } => {
                 let (place, record) = member.early.pop_front().expect("the record of a put is written first");
+                // What has expired was forgotten before.
+                let segment = member.segment.as_ref().expect("a member without a segment is refused");
+                if !condition.holds(segment.find(key).is_some()) {
+                    return RequestResult::Unmet;
+                }
                 self.apply_put(member, record, Some(place))
             }
             RequestBody::Delete { key } => {
                 let found = self.take_out(member, key);
                 RequestResult::Deleted { found }
             }
-            RequestBody::CompareAndSwap { key, expected, new } => match current(now, member, key) {
-                Err(refusal) => RequestResult::Refused(refusal),
-                Ok(found) if found == *expected => {
-                    let (sequence, expiry) = (self.next_sequence(), Expiry::default());
-                    self.apply_put(member, Record { key: *key, sequence, expiry, value: new.clone() }, None)
+            RequestBody::CompareAndSwap { key, expected, new } => {
+                match current(now, self.config.start_second, member, key) {
+                    Err(refusal) => RequestResult::Refused(refusal),
+                    Ok(found) if found == *expected => {
+                        let (sequence, expiry) = (self.next_sequence(), Expiry::default());
+                        self.apply_put(member, Record { key: *key, sequence, expiry, value: new.clone() }, None)
+                    }
+                    Ok(found) => RequestResult::Differs { found },
                 }
-                Ok(found) => RequestResult::Differs { found },
-            },
+            }
         }
     }
 
@@ -55,7 +63,7 @@ impl<V: Value> Server<V> {
     fn apply_put(&mut self, member: &mut Member<V>, record: Record<V>, place: Option<RecordPlace>) -> RequestResult<V> {
         let key = record.key;
         let segment = member.segment.as_ref().expect("a member without a segment is refused");
-        let listed = segment.find(&key).map(|item| record_bytes(item.value_bytes.into()));
+        let listed = segment.find(&key).map(|item| record_bytes(item.value_bytes));
         if listed.is_none() && segment.items.len() >= SEGMENT_ITEMS_MAX as usize {
             return RequestResult::Refused(Refusal::SegmentFull { most: SEGMENT_ITEMS_MAX });
         }
@@ -81,7 +89,7 @@ impl<V: Value> Server<V> {
             key: record.key,
             record: place.unwrap_or(UNPLACED),
             sequence: record.sequence,
-            value_bytes: record.value.bytes() as u16,
+            value_bytes: listed_bytes(record.value.bytes()),
             expiry: record.expiry,
             is_fresh: true,
         };
@@ -126,9 +134,9 @@ impl<V: Value> Server<V> {
 }
 
 /// What is under a key before the next update.
-fn current<V: Value>(now: Time, member: &Member<V>, key: &Key) -> Result<Option<V>, Refusal> {
+fn current<V: Value>(now: Time, start_second: u32, member: &Member<V>, key: &Key) -> Result<Option<V>, Refusal> {
     let segment = member.segment.as_ref().expect("a member without a segment is refused");
-    let Some(item) = segment.find(key).filter(|item| !item.expiry.is_past(now)) else { return Ok(None) };
+    let Some(item) = segment.find(key).filter(|item| !item.expiry.is_past(now, start_second)) else { return Ok(None) };
     if let Some(fresh) = member.fresh.iter().find(|record| record.key == *key) {
         return Ok(Some(fresh.value.clone()));
     }
@@ -144,13 +152,14 @@ fn drop_record<V>(member: &mut Member<V>, item: &Item) {
     if item.record == UNPLACED {
         member.fresh.retain(|record| record.key != item.key);
     } else {
-        member.dead.push((item.record, record_bytes(item.value_bytes.into())));
+        member.dead.push((item.record, record_bytes(item.value_bytes)));
     }
 }
 
-fn forget_expired<V>(now: Time, member: &mut Member<V>) {
+fn forget_expired<V>(now: Time, start_second: u32, member: &mut Member<V>) {
     let Some(segment) = member.segment.as_mut() else { return };
-    let (expired, kept): (Vec<Item>, Vec<Item>) = segment.items.drain(..).partition(|item| item.expiry.is_past(now));
+    let is_past = |item: &Item| item.expiry.is_past(now, start_second);
+    let (expired, kept): (Vec<Item>, Vec<Item>) = segment.items.drain(..).partition(is_past);
     segment.items = kept;
     member.dirty |= !expired.is_empty();
     expired.iter().for_each(|item| drop_record(member, item));

@@ -1,6 +1,6 @@
 //! The second half of a group: written, durable, published, invalidated, answered.
 
-use super::group::{Group, Member, PAGE_RECORDS_MAX, Step};
+use super::group::{Group, Member, Step, pages_of};
 use super::log::{Kind, Rows};
 use super::{Part, Pending, Purpose, Server, ServerOut, Update};
 use crate::{
@@ -32,11 +32,9 @@ impl<V: Value> Server<V> {
                 records.push((at, Record { key: *key, sequence, expiry, value: value.clone() }));
             }
         }
-        for records in records.chunks(PAGE_RECORDS_MAX) {
-            let places = self.write_page(group, records.iter().map(|(_, record)| record.clone()).collect(), out);
-            for ((at, record), place) in records.iter().zip(places) {
-                members[*at].early.push_back((place, record.clone()));
-            }
+        let places = self.write_records(group, records.iter().map(|(_, record)| record), out);
+        for ((at, record), place) in records.into_iter().zip(places) {
+            members[at].early.push_back((place, record));
         }
         self.groups[group].members = members;
         self.groups[group].early_open = std::mem::take(&mut self.groups[group].open);
@@ -63,16 +61,34 @@ impl<V: Value> Server<V> {
     /// The other records of all members together, packed into pages.
     fn write_pages(&mut self, group: usize, members: &mut [Member<V>], out: &mut Vec<ServerOut<V>>) {
         let fresh: Vec<Record<V>> = members.iter_mut().flat_map(|member| member.fresh.drain(..)).collect();
-        for records in fresh.chunks(PAGE_RECORDS_MAX) {
-            let places = self.write_page(group, records.to_vec(), out);
-            for (record, place) in records.iter().zip(places) {
-                self.log.count_records(place.sector(), record_bytes(record.value.bytes()), 1, true);
-                let block = record.key.place(self.config.blocks).block;
-                let member =
-                    members.iter_mut().find(|member| member.block == block).expect("a fresh record is of a member");
-                member.place(record, place);
-            }
+        let places = self.write_records(group, fresh.iter(), out);
+        for (record, place) in fresh.iter().zip(places) {
+            self.log.count_records(place.sector(), record_bytes(record.value.bytes()), 1, true);
+            let block = record.key.place(self.config.blocks).block;
+            let member =
+                members.iter_mut().find(|member| member.block == block).expect("a fresh record is of a member");
+            member.place(record, place);
         }
+    }
+
+    /// Packs records into pages. Returns their places, in their order.
+    fn write_records<'a>(
+        &mut self,
+        group: usize,
+        records: impl Iterator<Item = &'a Record<V>>,
+        out: &mut Vec<ServerOut<V>>,
+    ) -> Vec<RecordPlace>
+    where
+        V: 'a,
+    {
+        let records: Vec<&Record<V>> = records.collect();
+        let lengths: Vec<u32> = records.iter().map(|record| record.value.bytes()).collect();
+        let mut all = vec![RecordPlace(u64::MAX); records.len()];
+        for page in pages_of(&lengths) {
+            let places = self.write_page(group, page.iter().map(|at| records[*at].clone()).collect(), out);
+            page.into_iter().zip(places).for_each(|(at, place)| all[at] = place);
+        }
+        all
     }
 
     /// Returns the places of the records.

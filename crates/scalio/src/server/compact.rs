@@ -1,8 +1,8 @@
 //! Compaction: what is of use in the emptiest zone moves to the head of the log, then the zone is
 //! forgotten.
 
-use super::group::{PAGE_RECORDS_MAX, PAGE_SECTORS_MAX};
-use super::log::{Purpose as Room, Rows};
+use super::group::{PAGE_RECORDS_MAX, PAGE_SECTORS_MAX, longest_page, tail_sectors};
+use super::log::{Purpose as Room, Row, Rows};
 use super::{Pending, Purpose, Server, ServerOut};
 use crate::{BUCKET_ITEMS, Content, FlashAnswer, FlashOperation, Value};
 use base::Time;
@@ -53,9 +53,13 @@ impl<V: Value> Server<V> {
     fn rows_to_move(&self, blocks: &[u32]) -> Rows {
         let segments = blocks.iter().filter_map(|block| self.pointer(*block)).map(|pointer| pointer.extent.sectors);
         let records = segments.clone().map(|sectors| sectors * BUCKET_ITEMS).sum::<u32>();
-        let pages =
-            records.div_ceil(PAGE_RECORDS_MAX as u32).min(self.config.zone_sectors.div_ceil(PAGE_SECTORS_MAX - 1));
-        Rows::new(segments, pages, PAGE_SECTORS_MAX)
+        let whole = self.config.zone_sectors.div_ceil(PAGE_SECTORS_MAX - 1);
+        if tail_sectors(&self.config) == 0 {
+            return Rows::new(segments, records.div_ceil(PAGE_RECORDS_MAX as u32).min(whole), PAGE_SECTORS_MAX);
+        }
+        // Of longer values at most the zone with the padding of its pages.
+        let pages = Row { count: records, sectors: whole * PAGE_SECTORS_MAX, longest: longest_page(&self.config) };
+        Rows { segments: Row::of(segments), pages }
     }
 
     /// A zone for each quarter of a zone that updates wrote, and more when they wait for room: a

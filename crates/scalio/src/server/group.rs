@@ -1,10 +1,10 @@
 //! Group commit: from updates in the ring to answers.
 
-use super::log::{Purpose as Room, Rows};
+use super::log::{Purpose as Room, Row, Rows};
 use super::{Part, Pending, Purpose, Server, ServerOut, Update};
 use crate::{
-    Extent, FlashAnswer, FlashOperation, Item, Key, Record, RecordPlace, Refusal, RequestBody, RequestResult, Segment,
-    SegmentPointer, Sequence, Value,
+    Extent, FlashAnswer, FlashOperation, Item, Key, Record, RecordPlace, Refusal, RequestBody, RequestResult,
+    SECTOR_BYTES, Segment, SegmentPointer, Sequence, VALUE_BYTES_MAX, Value, page_sectors, record_bytes,
 };
 use base::Time;
 use std::collections::{BTreeMap, VecDeque};
@@ -14,6 +14,65 @@ use std::sync::Arc;
 pub(super) const PAGE_RECORDS_MAX: usize = 36;
 /// Sectors of such a page.
 pub(super) const PAGE_SECTORS_MAX: u32 = 8;
+
+/// Sectors of a page of longer values at most, unless it has one record alone. When they move, each
+/// page but the last is half full, so the padding of its last sector is little.
+const LONG_PAGE_SECTORS_MAX: u32 = 32;
+
+/// Sectors of the record's own page, if it does not share one with short values.
+fn long_sectors(value_bytes: u32) -> u32 {
+    if value_bytes > VALUE_BYTES_MAX { page_sectors(value_bytes) } else { 0 }
+}
+
+/// Sectors that may stay empty at the end of a zone because the next page is longer. Pages of short
+/// values do not count: a zone has room for many.
+pub(super) fn tail_sectors(config: &super::ServerConfig) -> u32 {
+    long_sectors(config.value_bytes_max)
+}
+
+/// The longest page of a store.
+pub(super) fn longest_page(config: &super::ServerConfig) -> u32 {
+    match tail_sectors(config) {
+        0 => PAGE_SECTORS_MAX,
+        tail => tail.max(LONG_PAGE_SECTORS_MAX),
+    }
+}
+
+/// Pages of records of these lengths, in the worst case.
+fn pages_at_worst(values: impl Iterator<Item = u32>) -> Row {
+    let mut short = 0usize;
+    let mut long = Row::default();
+    for bytes in values {
+        match long_sectors(bytes) {
+            0 => short += 1,
+            sectors => long = long.and(Row::of([sectors].into_iter())),
+        }
+    }
+    let short = Row::of((0..short.div_ceil(PAGE_RECORDS_MAX)).map(|_| PAGE_SECTORS_MAX));
+    // Long records share pages, which take no more than one page for each, but are longer.
+    let longest = if long.count > 1 { LONG_PAGE_SECTORS_MAX.max(long.longest) } else { long.longest };
+    short.and(Row { longest, ..long })
+}
+
+/// Which records, of these lengths, share a page: short values with short ones.
+pub(super) fn pages_of(values: &[u32]) -> Vec<Vec<usize>> {
+    let mut pages: Vec<Vec<usize>> = Vec::new();
+    for is_long in [false, true] {
+        let most = if is_long { LONG_PAGE_SECTORS_MAX } else { PAGE_SECTORS_MAX } * SECTOR_BYTES;
+        let mut bytes = most;
+        let mut records = PAGE_RECORDS_MAX;
+        for (at, value) in values.iter().enumerate().filter(|(_, value)| (long_sectors(**value) > 0) == is_long) {
+            bytes += record_bytes(*value);
+            records += 1;
+            if bytes > most || records > PAGE_RECORDS_MAX {
+                pages.push(Vec::new());
+                (bytes, records) = (crate::PAGE_HEADER_BYTES + record_bytes(*value), 1);
+            }
+            pages.last_mut().expect("a page was begun").push(at);
+        }
+    }
+    pages
+}
 
 /// One segment of a group.
 #[derive(Clone, Debug)]
@@ -99,7 +158,7 @@ impl<V: Value> Server<V> {
         };
         if is_due {
             let (_, later) = self.rows_of_updates();
-            let taken = self.take_updates(most);
+            let taken = self.take_updates(self.next_updates().count());
             self.begin_group(now, taken, later, Room::Update, out);
         }
         is_due
@@ -108,18 +167,25 @@ impl<V: Value> Server<V> {
     /// Returns the updates of the next group.
     fn next_updates(&self) -> impl Iterator<Item = &Update<V>> {
         let free = self.ring.iter().filter(|update| !self.locked.contains(&update.block));
-        free.take(self.config.group_updates as usize)
+        let mut sectors = 0;
+        let fits = move |update: &&Update<V>| {
+            let is_first = sectors == 0;
+            sectors += update.value().map_or(0, |value| long_sectors(value.bytes()));
+            is_first || sectors <= self.config.zone_sectors / 2
+        };
+        free.take(self.config.group_updates as usize).take_while(fits)
     }
 
     /// What a group writes at once and what later: each update in a segment of its own that grows,
     /// and records of the longest kind.
     fn rows_of_updates(&self) -> (Rows, Rows) {
         let grown = |update: &Update<V>| self.pointer(update.block).map_or(1, |pointer| pointer.extent.sectors + 1);
-        let puts = self.next_updates().filter(|update| update.is_put()).count();
-        let others = self.next_updates().count() - puts;
-        let pages = |records: usize| records.div_ceil(PAGE_RECORDS_MAX) as u32;
-        let at_once = Rows::new(std::iter::empty(), pages(puts), PAGE_SECTORS_MAX);
-        (at_once, Rows::new(self.next_updates().map(grown), pages(others), PAGE_SECTORS_MAX))
+        let bytes = |is_put: bool| {
+            let of_kind = self.next_updates().filter(move |update| update.is_put() == is_put);
+            pages_at_worst(of_kind.filter_map(|update| update.value()).map(Value::bytes))
+        };
+        let at_once = Rows { pages: bytes(true), ..Rows::default() };
+        (at_once, Rows { segments: Row::of(self.next_updates().map(grown)), pages: bytes(false) })
     }
 
     fn has_room_for_updates(&self) -> bool {

@@ -48,10 +48,10 @@ pub(super) struct Row {
 }
 
 impl Row {
-    fn of(rows: impl Iterator<Item = u32>) -> Row {
+    pub fn of(rows: impl Iterator<Item = u32>) -> Row {
         rows.fold(Row::default(), |row, sectors| row.and(Row { count: 1, sectors, longest: sectors }))
     }
-    fn and(self, other: Row) -> Row {
+    pub fn and(self, other: Row) -> Row {
         Row {
             count: self.count + other.count,
             sectors: self.sectors + other.sectors,
@@ -94,6 +94,8 @@ pub(super) struct Log {
     free: BTreeSet<u32>,
     zone_sectors: u32,
     reserve: u32,
+    /// Sectors that may stay empty at the end of a zone, before a long page.
+    tail: u32,
     /// The open zone of each kind and its first unused sector.
     open: [Option<(u32, u32)>; 2],
     live: u64,
@@ -104,13 +106,14 @@ pub(super) struct Log {
 
 impl Log {
     /// A log in which nothing is stored.
-    pub fn new(zones: u32, zone_sectors: u32, reserve: u32) -> Log {
+    pub fn new(zones: u32, zone_sectors: u32, reserve: u32, tail: u32) -> Log {
         let zone = Zone { state: ZoneState::Free, live: 0, records: 0, writing: 0 };
         Log {
             zones: vec![zone; zones as usize],
             free: (0..zones).collect(),
             zone_sectors,
             reserve,
+            tail,
             open: [None; 2],
             live: 0,
             segments: 0,
@@ -132,6 +135,10 @@ impl Log {
     pub fn free_zones(&self) -> u32 {
         self.free.len() as u32
     }
+    /// Records of use.
+    pub fn records(&self) -> u64 {
+        self.zones.iter().map(|zone| u64::from(zone.records)).sum()
+    }
     /// Bytes of use.
     pub fn live(&self) -> u64 {
         self.live
@@ -141,8 +148,9 @@ impl Log {
     /// moved (records of a few segments fill their last sector in part): compaction always gains.
     pub fn capacity(&self) -> u64 {
         let zones = (self.zones.len() as u64).saturating_sub(u64::from(self.reserve) + 2);
-        // The end of a zone is left empty where the next segment does not fit.
-        let zone = (u64::from(self.zone_sectors) * u64::from(SECTOR_BYTES)).saturating_sub(self.mean_segment());
+        // The end of a zone is left empty where the next segment or long page does not fit.
+        let sectors = u64::from(self.zone_sectors.saturating_sub(self.tail));
+        let zone = (sectors * u64::from(SECTOR_BYTES)).saturating_sub(self.mean_segment());
         zones * zone / 4 * 3
     }
 
@@ -244,7 +252,8 @@ impl Log {
     pub fn victim(&self, is_urgent: bool) -> Option<u32> {
         let bytes = u64::from(self.zone_sectors) * u64::from(SECTOR_BYTES);
         let segment = self.mean_segment();
-        let least = (bytes / if is_urgent { 8 } else { 4 }).max(2 * segment);
+        let tail = u64::from(self.tail) * u64::from(SECTOR_BYTES);
+        let least = (bytes / if is_urgent { 8 } else { 4 }).max(2 * segment).max(tail);
         let most = bytes.saturating_sub(least);
         let closed = |zone: &Zone| zone.state == ZoneState::Closed && zone.writing == 0 && zone.live <= most;
         let cost = |zone: &Zone| {
@@ -282,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_row_of_sectors_lies_in_one_zone_of_its_kind() {
-        let mut log = Log::new(4, 10, 1);
+        let mut log = Log::new(4, 10, 1, 0);
         let mut allocate = |sectors, kind| log.allocate(sectors, kind, Purpose::Update).map(|extent| extent.sector);
         assert_eq!(allocate(6, Kind::Segments), Some(0));
         assert_eq!(allocate(6, Kind::Segments), Some(10));
@@ -293,7 +302,7 @@ mod tests {
 
     #[test]
     fn updates_leave_the_reserve_to_compaction() {
-        let mut log = Log::new(2, 10, 1);
+        let mut log = Log::new(2, 10, 1, 0);
         let rows = |segments: &[u32], pages| Rows::new(segments.iter().copied(), pages, 1);
         assert!(log.has_room(rows(&[10], 0), Purpose::Update) && !log.has_room(rows(&[10], 1), Purpose::Update));
         assert!(
@@ -306,7 +315,7 @@ mod tests {
 
     #[test]
     fn room_for_rows_is_room_in_any_order() {
-        let log = Log::new(4, 10, 0);
+        let log = Log::new(4, 10, 0, 0);
         // Six and six do not share a zone of ten.
         assert!(log.has_room(Rows::new([6, 4, 6, 4].into_iter(), 0, 1), Purpose::Update));
         assert!(log.has_room(Rows::new([6; 4].into_iter(), 0, 1), Purpose::Update));
@@ -315,7 +324,7 @@ mod tests {
 
     #[test]
     fn the_victim_is_closed_without_writes_on_their_way_and_has_enough_to_win() {
-        let mut log = Log::new(5, 16, 1);
+        let mut log = Log::new(5, 16, 1, 0);
         let rows: Vec<Extent> = (0..3).filter_map(|_| log.allocate(16, Kind::Records, Purpose::Update)).collect();
         // Zones of 8192 bytes: over three quarters, little, little.
         for (row, live) in rows.iter().zip([7000, 700, 300]) {
@@ -333,7 +342,7 @@ mod tests {
 
     #[test]
     fn records_are_dearer_to_move_than_segments_of_as_many_bytes() {
-        let mut log = Log::new(6, 16, 1);
+        let mut log = Log::new(6, 16, 1, 0);
         let records = log.allocate(16, Kind::Records, Purpose::Update).expect("room");
         let segments: Vec<Extent> = (0..3).filter_map(|_| log.allocate(1, Kind::Segments, Purpose::Update)).collect();
         log.allocate(16, Kind::Records, Purpose::Update).expect("room");

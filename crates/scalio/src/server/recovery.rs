@@ -48,6 +48,12 @@ enum Step {
     Failed,
 }
 
+impl<V> Recovery<V> {
+    pub fn has_failed(&self) -> bool {
+        self.step == Step::Failed
+    }
+}
+
 impl<V: Value> Server<V> {
     /// A server that begins with what an earlier one left on the device.
     pub fn recover(config: ServerConfig, out: &mut Vec<ServerOut<V>>) -> Server<V> {
@@ -164,7 +170,7 @@ impl<V: Value> Server<V> {
         for item in &segment.items {
             // Where nothing could be read there may be records all the same.
             self.log.found_used(self.log.zone_of(item.record.sector()));
-            self.log.count_records(item.record.sector(), record_bytes(item.value_bytes.into()), 1, true);
+            self.log.count_records(item.record.sector(), record_bytes(item.value_bytes), 1, true);
         }
     }
 

@@ -293,7 +293,12 @@ impl ScalioRig {
             Operation::Read => scalio::Operation::Get { key },
             _ => {
                 let value = Token { id: value, bytes: self.store.keys.value_bytes };
-                scalio::Operation::Update(scalio::RequestBody::Put { key, value, time_to_live: None })
+                scalio::Operation::Update(scalio::RequestBody::Put {
+                    key,
+                    value,
+                    time_to_live: None,
+                    condition: scalio::Condition::Always,
+                })
             }
         };
         let input = ToClient::Issue { ticket: u64::from(ticket.0), operation };
@@ -321,6 +326,7 @@ impl ScalioRig {
         let outcome = match outcome {
             scalio::Outcome::Value(_)
             | scalio::Outcome::Stored
+            | scalio::Outcome::Unmet
             | scalio::Outcome::Deleted { .. }
             | scalio::Outcome::Differs { .. } => Outcome::Finished,
             scalio::Outcome::Refused(_) => Outcome::Rejected,

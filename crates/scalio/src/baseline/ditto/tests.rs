@@ -2,7 +2,7 @@
 
 use super::leed::{Answer, Call, CallResult};
 use super::*;
-use crate::{Key, LimitError, RequestBody, RequestResult};
+use crate::{Condition, Key, LimitError, RequestBody, RequestResult};
 use base::{Program, Seed, Span, Stream, Time};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -205,7 +205,12 @@ fn get(name: &str) -> Operation<Bytes> {
 }
 
 fn put(name: &str, value: &str) -> Operation<Bytes> {
-    Operation::Update(RequestBody::Put { key: key(name), value: value.into(), time_to_live: None })
+    Operation::Update(RequestBody::Put {
+        key: key(name),
+        value: value.into(),
+        time_to_live: None,
+        condition: Condition::Always,
+    })
 }
 
 fn delete(name: &str) -> Operation<Bytes> {
@@ -394,8 +399,13 @@ fn a_value_that_fits_a_block_exactly_is_cached_and_a_longer_one_is_not() {
 #[test]
 fn what_the_store_cannot_take_is_refused_by_name() {
     let mut rack = Rack::new(1, POOL);
-    let operation = Operation::Update(RequestBody::Put { key: key("a"), value: vec![0; 65], time_to_live: None });
-    let refused = Outcome::Refused(LimitError::Value { got: 65 }.into());
+    let operation = Operation::Update(RequestBody::Put {
+        key: key("a"),
+        value: vec![0; 65],
+        time_to_live: None,
+        condition: Condition::Always,
+    });
+    let refused = Outcome::Refused(LimitError::Value { got: 65, most: 64 }.into());
     assert_eq!(rack.play(0, operation), (refused, Source::Server, 0, 0));
 }
 

@@ -94,14 +94,19 @@ fn unknown(first: u8) -> MessageError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ClientId, Key, Refusal};
+    use crate::{ClientId, Condition, Key, Refusal};
     use base::Span;
 
     fn calls() -> Vec<Operation<Vec<u8>>> {
         let key = Key::new(b"key").expect("short");
         let value = b"value".to_vec();
         let bodies = [
-            RequestBody::Put { key, value: value.clone(), time_to_live: Some(Span::secs(3)) },
+            RequestBody::Put {
+                key,
+                value: value.clone(),
+                time_to_live: Some(Span::secs(3)),
+                condition: Condition::Always,
+            },
             RequestBody::Delete { key },
             RequestBody::CompareAndSwap { key, expected: None, new: value },
         ];

@@ -237,7 +237,7 @@ impl<V: Value> Server<V> {
         let mut loaded = Vec::new();
         let mut items = Vec::with_capacity(values.len());
         for (key, value) in values {
-            crate::check_value(&value)?;
+            crate::check_value(&value, VALUE_BYTES_MAX)?;
             let record = Record { key, sequence: self.next_sequence(), expiry: Expiry(0), value };
             let page = Page { epoch: 0, records: vec![record] };
             let extent = load_into(&mut self.records, page.sectors(), 0)?;
@@ -404,7 +404,7 @@ impl<V: Value> Server<V> {
             Err(refusal) => return self.restart(work, refusal, out),
         };
         let key = key_of(&self.works[work].call.operation);
-        let Some(item) = segment.find(key).filter(|item| !item.expiry.is_past(now)).copied() else {
+        let Some(item) = segment.find(key).filter(|item| !item.expiry.is_past(now, 0)).copied() else {
             return self.answer(work, CallResult::Value(None), out);
         };
         let position = self.records.log.begin_read(item.record.sector());
@@ -541,7 +541,7 @@ fn item_of<V: Value>(page: &Page<V>, sector: u64) -> Item {
         key: record.key,
         record: place,
         sequence: record.sequence,
-        value_bytes: record.value.bytes() as u16,
+        value_bytes: crate::listed_bytes(record.value.bytes()),
         expiry: record.expiry,
         is_fresh: true,
     }

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::{
-    BUCKETS_MAX, ClientId, Corrupt, Item, Key, LimitError, Outcome, Page, Refusal, RequestBody, RequestResult,
-    SEGMENT_ITEMS_MAX, Segment, SegmentPointer, Source,
+    BUCKETS_MAX, ClientId, Condition, Corrupt, Item, Key, LimitError, Outcome, Page, Refusal, RequestBody,
+    RequestResult, SEGMENT_ITEMS_MAX, Segment, SegmentPointer, Source,
 };
 use base::{Program, Seed, Span, Stream, Time};
 use proptest::prelude::*;
@@ -152,12 +152,22 @@ fn get(name: &str) -> Operation<Vec<u8>> {
 }
 
 fn put(name: &str, value: &str) -> Operation<Vec<u8>> {
-    Operation::Update(RequestBody::Put { key: key(name), value: value.into(), time_to_live: None })
+    Operation::Update(RequestBody::Put {
+        key: key(name),
+        value: value.into(),
+        time_to_live: None,
+        condition: Condition::Always,
+    })
 }
 
 fn put_for(name: &str, value: &str, time_to_live: Span) -> Operation<Vec<u8>> {
     let time_to_live = Some(time_to_live);
-    Operation::Update(RequestBody::Put { key: key(name), value: value.into(), time_to_live })
+    Operation::Update(RequestBody::Put {
+        key: key(name),
+        value: value.into(),
+        time_to_live,
+        condition: Condition::Always,
+    })
 }
 
 fn delete(name: &str) -> Operation<Vec<u8>> {
@@ -525,9 +535,14 @@ fn a_client_calls_the_server_of_its_key_and_refuses_what_no_server_takes() {
     let call = Call { client: ClientId(3), number: 0, operation: get("a") };
     assert_eq!(out, [ClientOut::Send { device: key("a").place(64).block % 4, call }]);
     out.clear();
-    let operation = Operation::Update(RequestBody::Put { key: key("a"), value: vec![0; 65], time_to_live: None });
+    let operation = Operation::Update(RequestBody::Put {
+        key: key("a"),
+        value: vec![0; 65],
+        time_to_live: None,
+        condition: Condition::Always,
+    });
     client.on(Time::ZERO, ClientIn::Issue { ticket: 71, operation }, &mut out);
-    let outcome = Outcome::Refused(LimitError::Value { got: 65 }.into());
+    let outcome = Outcome::Refused(LimitError::Value { got: 65, most: 64 }.into());
     assert_eq!(out, [ClientOut::Done { ticket: 71, outcome, source: Source::Server }]);
     out.clear();
     for (client_of_answer, number) in [(3, 0), (3, 0), (4, 0), (3, 9)] {

@@ -29,7 +29,7 @@ use plan::scalio::{Ditto, Options, ProtocolName, Scalio};
 use scalio::baseline::{ditto, leed, nvme_of};
 use scalio::{
     Client, ClientConfig, ClientId, Extent, Index, MemoryOperation, Preload, Protocol, SECTOR_BYTES, Server,
-    ServerConfig, Token,
+    ServerConfig, Token, VALUE_BYTES_MAX,
 };
 
 /// The rack of a plan. With `wire_check` every message is encoded and decoded, with `keep_history`
@@ -168,6 +168,7 @@ fn client_config(plan: &Scalio, options: &Options, blocks: u32, client: u32) -> 
         reply_timeout: options.timeout,
         sends_max: options.attempts,
         touch: true,
+        start_second: 0,
     }
 }
 
@@ -193,6 +194,8 @@ pub fn server_config(plan: &Scalio, blocks: u32, device: u32, preloaded: &Preloa
         reserve_zones: RESERVE_ZONES,
         compact_below: COMPACT_BELOW,
         volatile_cache: options.volatile_cache,
+        value_bytes_max: VALUE_BYTES_MAX,
+        start_second: 0,
         hand_over: options.hand_over,
     }
 }

@@ -79,7 +79,7 @@ impl LeedPreload {
             key: self.contents.key(*number),
             record: self.place(before + at),
             sequence: Sequence(sequence + u64::from(at) + 1),
-            value_bytes: self.contents.value_bytes() as u16,
+            value_bytes: self.contents.value_bytes(),
             expiry: Expiry(0),
             is_fresh: false,
         };

@@ -6,8 +6,8 @@ use hardware::Verb;
 use scalio::baseline::ditto::{PoolGeometry, PoolRequest};
 use scalio::baseline::leed;
 use scalio::layout::{
-    MessageError, block_bytes, decode_block, decode_page, decode_reply, decode_request, decode_segment, encode_block,
-    encode_content, encode_reply, encode_request, reply_bytes, request_bytes,
+    MessageError, Seal, block_bytes, decode_block, decode_page, decode_reply, decode_request, decode_segment,
+    encode_block, encode_content, encode_reply, encode_request, reply_bytes, request_bytes,
 };
 use scalio::{
     Content, Extent, FlashOperation, MemoryAnswer, MemoryOperation, Reply, Request, SECTOR_BYTES, Token, Value,
@@ -141,17 +141,21 @@ pub fn check_memory(operation: &MemoryOperation<Token>) {
 /// What is written to a device comes out of its bytes as it went in.
 pub fn check_flash(work: &IoWork) {
     if let IoWork::Operation(FlashOperation::Write { content, .. }) = work {
-        let bytes = encode_content(content);
+        let bytes = encode_content(content, Seal::default());
         match content {
             Content::Segment(segment) => {
                 assert_eq!(
-                    decode_segment(&bytes).as_ref(),
+                    decode_segment(&bytes, Seal::default()).as_ref(),
                     Ok(segment.as_ref()),
                     "a segment is read as it was written"
                 );
             }
             Content::Page(page) => {
-                assert_eq!(decode_page(&bytes).as_ref(), Ok(page.as_ref()), "a page is read as it was written");
+                assert_eq!(
+                    decode_page(&bytes, Seal::default()).as_ref(),
+                    Ok(page.as_ref()),
+                    "a page is read as it was written"
+                );
             }
         }
     }

@@ -9,8 +9,8 @@
 use super::{Holder, Operated, Server, check_length, item_of, record_in, segment_in};
 use crate::baseline::leed::{CallResult, ServerOut};
 use crate::{
-    BUCKETS_MAX, Content, Expiry, FlashAnswer, FlashOperation, Item, Key, LimitError, Operation, Page, Record, Refusal,
-    RequestBody, RequestResult, Segment, SegmentPointer, Value, check_value,
+    BUCKETS_MAX, Condition, Content, Expiry, FlashAnswer, FlashOperation, Item, Key, LimitError, Operation, Page,
+    Record, Refusal, RequestBody, RequestResult, Segment, SegmentPointer, VALUE_BYTES_MAX, Value, check_value,
 };
 use base::{Span, Time};
 use std::sync::Arc;
@@ -68,11 +68,13 @@ impl<V: Value> Server<V> {
     /// found.
     fn claim_record(&mut self, now: Time, work: usize) -> Result<Option<NewRecord<V>>, Refusal> {
         let (key, value, time_to_live) = match &self.works[work].call.operation {
-            Operation::Update(RequestBody::Put { key, value, time_to_live }) => (*key, value.clone(), *time_to_live),
+            Operation::Update(RequestBody::Put { key, value, time_to_live, .. }) => {
+                (*key, value.clone(), *time_to_live)
+            }
             Operation::Update(RequestBody::CompareAndSwap { key, new, .. }) => (*key, new.clone(), None),
             Operation::Update(RequestBody::Delete { .. }) | Operation::Get { .. } => return Ok(None),
         };
-        check_value(&value)?;
+        check_value(&value, VALUE_BYTES_MAX)?;
         let expiry = expiry_at(now, time_to_live)?;
         let record = Record { key, sequence: self.next_sequence(), expiry, value };
         let page = Page { epoch: 0, records: vec![record] };
@@ -86,8 +88,9 @@ impl<V: Value> Server<V> {
         let sectors = record.page.sectors();
         let Some(position) = self.records.log.append(sectors.into(), false) else { return false };
         self.update(work).record.as_mut().expect("it had one").position = Some(position);
-        // A compare-and-swap does not know yet whether it will write.
-        if matches!(self.works[work].call.operation, Operation::Update(RequestBody::Put { .. })) {
+        // What has a condition does not know yet whether it will write.
+        let operation = &self.works[work].call.operation;
+        if matches!(operation, Operation::Update(RequestBody::Put { condition: Condition::Always, .. })) {
             self.write_record(work, out);
         }
         self.lock(self.works[work].segment, Holder::Work(work));
@@ -143,9 +146,14 @@ impl<V: Value> Server<V> {
         self.update(work).listed = Some(Arc::clone(&listed));
         let Operation::Update(body) = &self.works[work].call.operation else { return };
         let key = *body.key();
-        let found = listed.find(&key).filter(|item| !item.expiry.is_past(now)).copied();
+        let found = listed.find(&key).filter(|item| !item.expiry.is_past(now, 0)).copied();
         match body {
-            RequestBody::Put { .. } => self.list(work, &listed, out),
+            RequestBody::Put { condition: Condition::Always, .. } => self.list(work, &listed, out),
+            RequestBody::Put { condition, .. } if condition.holds(found.is_some()) => {
+                self.write_record(work, out);
+                self.list(work, &listed, out);
+            }
+            RequestBody::Put { .. } => self.end_update(work, CallResult::Update(RequestResult::Unmet), out),
             RequestBody::Delete { .. } => self.unlist(work, &listed, key, found.is_some(), out),
             RequestBody::CompareAndSwap { .. } => self.compare(work, found, out),
         }
@@ -289,7 +297,7 @@ impl<V: Value> Server<V> {
         }
         self.publish(self.works[work].segment, &new.segment, new.position.expect("it was written"));
         if let Some(item) = new.replaced {
-            self.records.live -= u64::from(item.record.extent(item.value_bytes.into()).sectors);
+            self.records.live -= u64::from(item.record.extent(item.value_bytes).sectors);
         }
         match &self.works[work].call.operation {
             Operation::Update(RequestBody::Delete { .. }) => {

@@ -1,6 +1,5 @@
 //! The bytes of a namespace: in memory, nowhere, in a file or block device.
 
-use crate::drafts::PRIVATE;
 use crate::error::StartError;
 use crate::in_use::InUse;
 use memmap2::{Advice, MmapMut};
@@ -57,7 +56,7 @@ pub enum Lender<'a> {
 
 impl Lender<'_> {
     /// Writes `data` at `at`; `None`: the storage itself has to.
-    pub(crate) fn write(&mut self, at: u64, data: &[u8]) -> Option<io::Result<()>> {
+    pub fn write(&mut self, at: u64, data: &[u8]) -> Option<io::Result<()>> {
         match self {
             Lender::Memory(LentMemory(pieces)) => Some(write_to(pieces, at, data)),
             Lender::Zeros(_) => None,
@@ -297,8 +296,10 @@ enum Undo {
 }
 
 /// The lock of a file.
-pub(crate) enum Hold {
+pub enum Hold {
+    /// Nobody else may open it.
     Alone,
+    /// Others who share it may open it, too.
     Shared,
     /// By a lock that this process has already.
     As(Arc<File>),
@@ -331,6 +332,9 @@ impl Luck {
     }
 }
 
+/// Read and write for the owner alone.
+pub const PRIVATE: u32 = 0o600;
+
 /// Alignment of direct transfers in memory and, on every drive of today, in the file.
 const ALIGNMENT: usize = 4096;
 
@@ -343,7 +347,7 @@ impl DiskFile {
 
     /// As [`Self::open`], but until [`Self::keep`], dropping it undoes that the file was created or
     /// has grown. If another process holds it, and that is only noted, it does not grow.
-    pub(crate) fn try_open(
+    pub fn try_open(
         path: &Path,
         size: Option<u64>,
         direct: bool,
@@ -427,12 +431,12 @@ impl DiskFile {
     }
 
     /// Keeps a file that was created or has grown.
-    pub(crate) fn keep(&self) {
+    pub fn keep(&self) {
         *self.undo.lock().unwrap_or_else(PoisonError::into_inner) = Undo::Nothing;
     }
 
     /// Undoes that it was created or has grown when it was opened.
-    pub(crate) fn undo(&self) {
+    pub fn undo(&self) {
         let mut undo = self.undo.lock().unwrap_or_else(PoisonError::into_inner);
         let undone = match std::mem::replace(&mut *undo, Undo::Nothing) {
             Undo::Nothing => Ok(()),
@@ -445,28 +449,28 @@ impl DiskFile {
     }
 
     /// The length of the file.
-    pub(crate) fn length(&self) -> io::Result<u64> {
+    pub fn length(&self) -> io::Result<u64> {
         (&self.file).seek(SeekFrom::End(0))
     }
 
     /// Truncates a regular file to its former length.
-    pub(crate) fn shorten(&self, length: u64) -> io::Result<()> {
+    pub fn shorten(&self, length: u64) -> io::Result<()> {
         if self.is_regular { self.file.set_len(length) } else { Ok(()) }
     }
 
     /// Returns the lock, for another opening of the same file in this process.
-    pub(crate) fn lock(&self) -> Arc<File> {
+    pub fn lock(&self) -> Arc<File> {
         self.lock.clone()
     }
 
     /// Makes the lock exclusive or shared.
-    pub(crate) fn share(&self, is_shared: bool) -> Result<(), StartError> {
+    pub fn share(&self, is_shared: bool) -> Result<(), StartError> {
         let changed = if is_shared { self.lock.try_lock_shared() } else { self.lock.try_lock() };
         changed.map_err(|_| StartError::file(&self.path, "another process serves it too, so that it stays shared"))
     }
 
     /// Returns the system's metadata.
-    pub(crate) fn metadata(&self) -> io::Result<std::fs::Metadata> {
+    pub fn metadata(&self) -> io::Result<std::fs::Metadata> {
         self.file.metadata()
     }
 
@@ -482,22 +486,22 @@ impl DiskFile {
     }
 
     /// Returns its path.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns another descriptor of the same file, with the same lock.
-    pub(crate) fn another(&self) -> io::Result<File> {
+    pub fn another(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
     /// Whether transfers have to be aligned.
-    pub(crate) fn is_direct(&self) -> bool {
+    pub fn is_direct(&self) -> bool {
         self.is_direct
     }
 
     /// Checks that `bytes` at `at` may be read or written.
-    pub(crate) fn check_access(&self, at: u64, bytes: u64, is_read: bool) -> io::Result<()> {
+    pub fn check_access(&self, at: u64, bytes: u64, is_read: bool) -> io::Result<()> {
         if !is_read {
             self.check_whole()?;
         }
@@ -505,7 +509,7 @@ impl DiskFile {
     }
 
     /// Notes the outcome of a sync. After a failure nothing more is promised.
-    pub(crate) fn note_sync(&self, result: io::Result<()>) -> io::Result<()> {
+    pub fn note_sync(&self, result: io::Result<()>) -> io::Result<()> {
         result.inspect_err(|error| {
             self.is_broken.store(true, Ordering::Release);
             tracing::error!(path = %self.path.display(), %error, "sync failed: no more writes are taken until a restart");
@@ -560,14 +564,14 @@ fn explained(path: &Path, error: io::Error, direct: bool) -> StartError {
 }
 
 /// A new name survives a power loss once its folder is synced.
-pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
+pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
 }
 
 /// A buffer for `bytes` whose address is a multiple of [`ALIGNMENT`]: the buffer, and where to
 /// begin in it.
-pub(super) fn aligned(bytes: usize) -> (Vec<u8>, usize) {
+pub fn aligned(bytes: usize) -> (Vec<u8>, usize) {
     let room = vec![0u8; bytes + ALIGNMENT];
     let start = room.as_ptr().align_offset(ALIGNMENT);
     (room, start)

@@ -11,12 +11,16 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 /// One alarm at a time.
-pub(crate) struct Timer {
+pub struct Timer {
     alarm: OwnedFd,
 }
 
 impl Timer {
-    pub(crate) fn new(registry: &Registry, token: Token) -> Result<Timer, StartError> {
+    /// A timer without an alarm, whose expiry is an event of `token`.
+    ///
+    /// # Errors
+    /// When the system has none.
+    pub fn new(registry: &Registry, token: Token) -> Result<Timer, StartError> {
         let fail = StartError::system("a timer");
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let alarm = timerfd_create(TimerfdClockId::Monotonic, flags).map_err(|error| fail(error.into()))?;
@@ -25,7 +29,10 @@ impl Timer {
     }
 
     /// Expires after `wait`, in place of an earlier setting.
-    pub(crate) fn set(&self, wait: Duration) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// When the system refuses it.
+    pub fn set(&self, wait: Duration) -> io::Result<()> {
         // Zero would disarm it.
         let wait = wait.max(Duration::from_nanos(1));
         let at = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };

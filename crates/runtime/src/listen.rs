@@ -8,7 +8,7 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
 /// Opens a listener at `text`, `ADDRESS:PORT`; port 0 takes a free one.
-pub(crate) fn listen(text: &str) -> Result<TcpListener, StartError> {
+pub fn listen(text: &str) -> Result<TcpListener, StartError> {
     let address = resolve(text).map_err(|reason| StartError::Address { text: text.into(), reason })?;
     TcpListener::bind(address).map_err(|reason| match reason.kind() {
         io::ErrorKind::AddrInUse => StartError::InUse { address: text.into(), by: holder_of(address.port()) },
@@ -18,7 +18,7 @@ pub(crate) fn listen(text: &str) -> Result<TcpListener, StartError> {
 
 /// As [`listen`], but a check continues with a free port if another process holds this one.
 /// `others` are addresses of the same file: a conflict among them is an error of the file.
-pub(crate) fn listen_unless_in_use<'a>(
+pub fn listen_unless_in_use<'a>(
     text: &str,
     mut others: impl Iterator<Item = &'a str>,
     in_use: &InUse,
@@ -44,7 +44,7 @@ fn is_in_the_way(one: SocketAddr, other: SocketAddr) -> bool {
 }
 
 /// The first address of a text.
-pub(crate) fn resolve(text: &str) -> io::Result<SocketAddr> {
+pub fn resolve(text: &str) -> io::Result<SocketAddr> {
     let nothing = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     text.to_socket_addrs()?.next().ok_or_else(nothing)
 }

@@ -5,7 +5,7 @@ use crate::error::StartError;
 use std::cell::RefCell;
 
 /// How a resource in use is handled.
-pub(crate) enum InUse {
+pub enum InUse {
     /// It is refused.
     Refused,
     /// It is noted, and the caller continues without it.
@@ -13,17 +13,21 @@ pub(crate) enum InUse {
 }
 
 impl InUse {
-    pub(crate) fn noted() -> InUse {
+    /// Nothing was noted yet.
+    pub fn noted() -> InUse {
         InUse::Noted(RefCell::default())
     }
 
     /// Whether opened resources are kept.
-    pub(crate) fn is_refused(&self) -> bool {
+    pub fn is_refused(&self) -> bool {
         matches!(self, InUse::Refused)
     }
 
     /// Notes the error, or returns it.
-    pub(crate) fn meet(&self, error: StartError) -> Result<(), StartError> {
+    ///
+    /// # Errors
+    /// Where it is refused.
+    pub fn meet(&self, error: StartError) -> Result<(), StartError> {
         match self {
             InUse::Refused => Err(error),
             InUse::Noted(all) => {
@@ -34,7 +38,7 @@ impl InUse {
     }
 
     /// Returns all notes.
-    pub(crate) fn into_all(self) -> Vec<StartError> {
+    pub fn into_all(self) -> Vec<StartError> {
         match self {
             InUse::Refused => Vec::new(),
             InUse::Noted(all) => all.into_inner(),

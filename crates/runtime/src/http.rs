@@ -39,7 +39,7 @@ enum Request {
 }
 
 /// Serves metrics and health.
-pub(crate) struct Http {
+pub struct Http {
     listener: TcpListener,
     connections: BTreeMap<Token, Connection>,
     tokens: std::ops::Range<usize>,
@@ -47,12 +47,12 @@ pub(crate) struct Http {
 
 impl Http {
     /// Serves connections of `listener`, which is registered; they get tokens of `tokens`.
-    pub(crate) fn new(listener: TcpListener, tokens: std::ops::Range<usize>) -> Http {
+    pub fn new(listener: TcpListener, tokens: std::ops::Range<usize>) -> Http {
         Http { listener, connections: BTreeMap::new(), tokens }
     }
 
     /// Accepts all waiting connections.
-    pub(crate) fn accept(&mut self, now: Time, registry: &Registry) {
+    pub fn accept(&mut self, now: Time, registry: &Registry) {
         while let Ok((mut stream, _)) = self.listener.accept() {
             let free = self.tokens.clone().map(Token).find(|token| !self.connections.contains_key(token));
             let Some(token) = free.filter(|_| self.connections.len() < CONNECTIONS_MAX) else { continue };
@@ -65,7 +65,7 @@ impl Http {
     }
 
     /// Handles an event of a connection. `metrics` makes the text on request.
-    pub(crate) fn on_event(&mut self, token: Token, metrics: impl FnOnce() -> String) {
+    pub fn on_event(&mut self, token: Token, metrics: impl FnOnce() -> String) {
         let Some(connection) = self.connections.get_mut(&token) else { return };
         if connection.serve(metrics) == Life::Over {
             self.connections.remove(&token);
@@ -73,12 +73,12 @@ impl Http {
     }
 
     /// Time at which the next connection is closed for slowness.
-    pub(crate) fn next_wakeup(&self) -> Option<Time> {
+    pub fn next_wakeup(&self) -> Option<Time> {
         self.connections.values().map(|connection| connection.until).min()
     }
 
     /// Closes connections that are too slow.
-    pub(crate) fn on_wakeup(&mut self, now: Time) {
+    pub fn on_wakeup(&mut self, now: Time) {
         self.connections.retain(|_, connection| connection.until > now);
     }
 }

@@ -70,14 +70,16 @@ pub enum StartError {
 
 impl StartError {
     /// What the plan asks for cannot be.
-    pub(crate) fn plan(reason: impl std::fmt::Display) -> StartError {
+    pub fn plan(reason: impl std::fmt::Display) -> StartError {
         StartError::Plan(reason.to_string())
     }
 
-    pub(crate) fn system(what: &'static str) -> impl Fn(io::Error) -> StartError {
+    /// The system refuses `what`.
+    pub fn system(what: &'static str) -> impl Fn(io::Error) -> StartError {
         move |reason| StartError::System { what, reason }
     }
-    pub(crate) fn file(path: impl Into<PathBuf>, reason: impl ToString) -> StartError {
+    /// A file cannot be used.
+    pub fn file(path: impl Into<PathBuf>, reason: impl ToString) -> StartError {
         StartError::File { path: path.into(), reason: reason.to_string() }
     }
 }
@@ -108,7 +110,8 @@ pub struct RunError {
 }
 
 impl RunError {
-    pub(crate) fn in_(what: &'static str) -> impl Fn(io::Error) -> RunError {
+    /// `what` failed.
+    pub fn in_(what: &'static str) -> impl Fn(io::Error) -> RunError {
         move |reason| RunError { what, reason }
     }
 }

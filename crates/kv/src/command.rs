@@ -1,0 +1,355 @@
+//! Commands of Redis: from arguments to what they ask of the store.
+
+use crate::protocol::{Reply, Version};
+use base::Span;
+use bytes::Bytes;
+use scalio::{Condition, Name};
+
+/// Longest text of a client that is kept or repeated.
+const TEXT_MAX: usize = 128;
+/// Seconds that a time to live may be at most: a [`Span`] ends after 213 days.
+const SECONDS_MAX: u64 = u64::MAX / 1_000_000_000_000;
+
+/// A command.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Known at once.
+    Reply(Reply),
+    /// Known when all commands before it are done.
+    Late(Late),
+    /// A value, or several as a list.
+    Get {
+        /// Of these keys.
+        names: Vec<Name>,
+        /// Whether the reply is a list.
+        is_list: bool,
+    },
+    /// How many are there.
+    Exists(Vec<Name>),
+    /// Forgets, and says how many there were.
+    Delete(Vec<Name>),
+    /// Stores.
+    Put {
+        /// Keys and values.
+        pairs: Vec<(Name, Bytes)>,
+        /// For so long.
+        time_to_live: Option<Span>,
+        /// If this is so.
+        condition: Condition,
+        /// Whether the reply is 1 or 0 in place of OK or nothing.
+        is_number: bool,
+    },
+    /// Proves itself, chooses a version, and takes a name.
+    Greet {
+        /// The version, if the reply describes the server.
+        hello: Option<Option<Version>>,
+        /// User and password.
+        proof: Option<(Bytes, Bytes)>,
+        /// The name.
+        name: Option<Bytes>,
+    },
+    /// The name of this connection.
+    MyName,
+    /// The number of this connection.
+    MyNumber,
+    /// Ends the connection after the reply.
+    Quit,
+}
+
+/// What only the host knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Late {
+    /// DBSIZE.
+    Keys,
+    /// INFO.
+    Info,
+}
+
+/// A command that there is: name, arguments (with the name; negative: at least), first key, last
+/// key and step as COMMAND reports them.
+struct Known(&'static str, i64, i64, i64, i64);
+
+const KNOWN: [Known; 22] = [
+    Known("auth", -2, 0, 0, 0),
+    Known("client", -2, 0, 0, 0),
+    Known("command", -1, 0, 0, 0),
+    Known("config", -2, 0, 0, 0),
+    Known("dbsize", 1, 0, 0, 0),
+    Known("del", -2, 1, -1, 1),
+    Known("echo", 2, 0, 0, 0),
+    Known("exists", -2, 1, -1, 1),
+    Known("get", 2, 1, 1, 1),
+    Known("hello", -1, 0, 0, 0),
+    Known("info", -1, 0, 0, 0),
+    Known("mget", -2, 1, -1, 1),
+    Known("mset", -3, 1, -1, 2),
+    Known("ping", -1, 0, 0, 0),
+    Known("psetex", 4, 1, 1, 1),
+    Known("quit", -1, 0, 0, 0),
+    Known("reset", 1, 0, 0, 0),
+    Known("select", 2, 0, 0, 0),
+    Known("set", -3, 1, 1, 1),
+    Known("setex", 4, 1, 1, 1),
+    Known("setnx", 3, 1, 1, 1),
+    Known("unlink", -2, 1, -1, 1),
+];
+
+type Parsed = Result<Command, Reply>;
+
+fn error(text: impl Into<String>) -> Reply {
+    Reply::Error(text.into())
+}
+fn syntax() -> Reply {
+    error("ERR syntax error")
+}
+fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(TEXT_MAX)]).into_owned()
+}
+fn name_of(bytes: &Bytes) -> Result<Name, Reply> {
+    Name::new(bytes.clone()).map_err(|wrong| error(format!("ERR {wrong}")))
+}
+fn names_of(bytes: &[Bytes]) -> Result<Vec<Name>, Reply> {
+    bytes.iter().map(name_of).collect()
+}
+fn lower(bytes: &[u8]) -> String {
+    shown(bytes).to_ascii_lowercase()
+}
+fn ok() -> Command {
+    Command::Reply(Reply::Status("OK"))
+}
+
+/// What arguments, the name of the command first, ask for.
+pub fn parse(arguments: &[Bytes]) -> Command {
+    let Some((name, rest)) = arguments.split_first() else { return ok() };
+    let lowered = lower(name);
+    let Some(known) = KNOWN.iter().find(|known| known.0 == lowered) else {
+        return Command::Reply(unknown(name, rest));
+    };
+    let count = arguments.len() as i64;
+    let fits = if known.1 < 0 { count >= -known.1 } else { count == known.1 };
+    let parsed = if fits { of_name(known.0, rest) } else { Err(wrong_count(known.0)) };
+    parsed.unwrap_or_else(Command::Reply)
+}
+
+fn wrong_count(name: &str) -> Reply {
+    error(format!("ERR wrong number of arguments for '{name}' command"))
+}
+
+fn unknown(name: &[u8], rest: &[Bytes]) -> Reply {
+    let mut text = format!("ERR unknown command '{}', with args beginning with: ", shown(name));
+    for argument in rest {
+        if text.len() >= 2 * TEXT_MAX {
+            break;
+        }
+        text += &format!("'{}' ", shown(argument));
+    }
+    error(text)
+}
+
+fn of_name(name: &'static str, rest: &[Bytes]) -> Parsed {
+    match name {
+        "auth" => auth(rest),
+        "client" => client(rest),
+        "command" => Ok(command(rest)),
+        "config" => config(rest),
+        "dbsize" => Ok(Command::Late(Late::Keys)),
+        "del" | "unlink" => Ok(Command::Delete(names_of(rest)?)),
+        "echo" => Ok(Command::Reply(Reply::Bulk(rest[0].clone()))),
+        "exists" => Ok(Command::Exists(names_of(rest)?)),
+        "get" => Ok(Command::Get { names: names_of(rest)?, is_list: false }),
+        "hello" => hello(rest),
+        "info" => Ok(Command::Late(Late::Info)),
+        "mget" => Ok(Command::Get { names: names_of(rest)?, is_list: true }),
+        "mset" => mset(rest),
+        "ping" => ping(rest),
+        "quit" => Ok(Command::Quit),
+        "select" if rest[0] == b"0"[..] => Ok(ok()),
+        "select" if number(&rest[0]).is_ok() => Err(error("ERR DB index is out of range")),
+        "set" => set(rest),
+        "setex" => {
+            put(rest[0].clone(), rest[2].clone(), Some(lifetime(&rest[1], 1_000, name)?), Condition::Always, false)
+        }
+        "psetex" => put(rest[0].clone(), rest[2].clone(), Some(lifetime(&rest[1], 1, name)?), Condition::Always, false),
+        "setnx" => put(rest[0].clone(), rest[1].clone(), None, Condition::Absent, true),
+        "reset" => Err(error("ERR RESET is not supported: connect anew")),
+        _ => Err(error("ERR value is not an integer or out of range")),
+    }
+}
+
+fn number(bytes: &[u8]) -> Result<i64, Reply> {
+    let parsed = str::from_utf8(bytes).ok().and_then(|text| text.parse().ok());
+    parsed.ok_or_else(|| error("ERR value is not an integer or out of range"))
+}
+
+/// A time to live in units of so many milliseconds.
+fn lifetime(bytes: &[u8], milliseconds: u64, command: &str) -> Result<Span, Reply> {
+    let wrong = || error(format!("ERR invalid expire time in '{command}' command: 1 ms to {SECONDS_MAX} s"));
+    let count = u64::try_from(number(bytes)?).ok().filter(|count| *count > 0).ok_or_else(wrong)?;
+    let total = count.checked_mul(milliseconds).filter(|total| *total / 1_000 < SECONDS_MAX).ok_or_else(wrong)?;
+    Ok(Span::ms(total))
+}
+
+fn put(name: Bytes, value: Bytes, time_to_live: Option<Span>, condition: Condition, is_number: bool) -> Parsed {
+    Ok(Command::Put { pairs: vec![(name_of(&name)?, value)], time_to_live, condition, is_number })
+}
+
+fn set(rest: &[Bytes]) -> Parsed {
+    let (mut time_to_live, mut condition) = (None, Condition::Always);
+    let mut options = rest[2..].iter();
+    while let Some(option) = options.next() {
+        match lower(option).as_str() {
+            "nx" if condition == Condition::Always => condition = Condition::Absent,
+            "xx" if condition == Condition::Always => condition = Condition::Present,
+            unit @ ("ex" | "px") if time_to_live.is_none() => {
+                let count = options.next().ok_or_else(syntax)?;
+                time_to_live = Some(lifetime(count, if unit == "ex" { 1_000 } else { 1 }, "set")?);
+            }
+            other @ ("get" | "keepttl" | "exat" | "pxat") => {
+                return Err(error(format!("ERR the option {} of SET is not supported", other.to_uppercase())));
+            }
+            _ => return Err(syntax()),
+        }
+    }
+    put(rest[0].clone(), rest[1].clone(), time_to_live, condition, false)
+}
+
+fn mset(rest: &[Bytes]) -> Parsed {
+    if rest.len() % 2 == 1 {
+        return Err(wrong_count("mset"));
+    }
+    let pairs = rest.chunks_exact(2).map(|pair| Ok((name_of(&pair[0])?, pair[1].clone())));
+    let pairs = pairs.collect::<Result<_, Reply>>()?;
+    Ok(Command::Put { pairs, time_to_live: None, condition: Condition::Always, is_number: false })
+}
+
+fn ping(rest: &[Bytes]) -> Parsed {
+    match rest {
+        [] => Ok(Command::Reply(Reply::Status("PONG"))),
+        [text] => Ok(Command::Reply(Reply::Bulk(text.clone()))),
+        _ => Err(wrong_count("ping")),
+    }
+}
+
+fn auth(rest: &[Bytes]) -> Parsed {
+    let proof = match rest {
+        [password] => (Bytes::from_static(b"default"), password.clone()),
+        [user, password] => (user.clone(), password.clone()),
+        _ => return Err(syntax()),
+    };
+    Ok(Command::Greet { hello: None, proof: Some(proof), name: None })
+}
+
+fn hello(rest: &[Bytes]) -> Parsed {
+    let (mut version, mut proof, mut name) = (None, None, None);
+    let mut words = rest.iter();
+    if let Some(word) = words.next() {
+        version = match &word[..] {
+            b"2" => Some(Version::Two),
+            b"3" => Some(Version::Three),
+            _ => return Err(error("NOPROTO unsupported protocol version")),
+        };
+    }
+    while let Some(word) = words.next() {
+        match lower(word).as_str() {
+            "auth" => match (words.next(), words.next()) {
+                (Some(user), Some(password)) => proof = Some((user.clone(), password.clone())),
+                _ => return Err(syntax()),
+            },
+            "setname" => name = Some(client_name(words.next().ok_or_else(syntax)?)?),
+            _ => return Err(syntax()),
+        }
+    }
+    Ok(Command::Greet { hello: Some(version), proof, name })
+}
+
+fn client_name(bytes: &Bytes) -> Result<Bytes, Reply> {
+    if bytes.len() > TEXT_MAX || !bytes.iter().all(u8::is_ascii_graphic) {
+        return Err(error("ERR Client names cannot contain spaces, newlines or special characters."));
+    }
+    // The request that it is a part of may be long.
+    Ok(Bytes::copy_from_slice(bytes))
+}
+
+fn client(rest: &[Bytes]) -> Parsed {
+    match (lower(&rest[0]).as_str(), &rest[1..]) {
+        ("id", []) => Ok(Command::MyNumber),
+        ("getname", []) => Ok(Command::MyName),
+        ("setname", [name]) => Ok(Command::Greet { hello: None, proof: None, name: Some(client_name(name)?) }),
+        ("setinfo", [_, _]) => Ok(ok()),
+        _ => Err(error(format!("ERR unknown subcommand or wrong number of arguments for '{}'", shown(&rest[0])))),
+    }
+}
+
+fn config(rest: &[Bytes]) -> Parsed {
+    let [get, patterns @ ..] = rest else { return Err(syntax()) };
+    if lower(get) != "get" || patterns.is_empty() {
+        return Err(error(format!("ERR unknown subcommand or wrong number of arguments for '{}'", shown(get))));
+    }
+    let known = [("appendonly", "yes"), ("databases", "1"), ("save", ""), ("timeout", "0")];
+    let wanted = |name: &str| patterns.iter().any(|pattern| lower(pattern) == name || pattern == &b"*"[..]);
+    let found = known.into_iter().filter(|(name, _)| wanted(name)).map(|(name, value)| (name, Reply::text(value)));
+    Ok(Command::Reply(Reply::Map(found.collect())))
+}
+
+fn command(rest: &[Bytes]) -> Command {
+    let entry = |known: &Known| {
+        let Known(name, count, first, last, step) = *known;
+        let numbers = [first, last, step].map(Reply::Number);
+        let mut entry = vec![Reply::text(name), Reply::Number(count), Reply::List(Vec::new())];
+        entry.extend(numbers);
+        Reply::List(entry)
+    };
+    Command::Reply(match rest.first().map(|word| lower(word)).as_deref() {
+        None => Reply::List(KNOWN.iter().map(entry).collect()),
+        Some("count") => Reply::Number(KNOWN.len() as i64),
+        Some("docs") => Reply::Map(Vec::new()),
+        Some(other) => error(format!("ERR unknown subcommand '{other}'")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Command {
+        parse(&line.split(' ').map(|word| Bytes::copy_from_slice(word.as_bytes())).collect::<Vec<_>>())
+    }
+    fn refused(line: &str) -> String {
+        match parsed(line) {
+            Command::Reply(Reply::Error(text)) => text,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_set_with_options() {
+        let Command::Put { pairs, time_to_live, condition, is_number } = parsed("sEt k v NX Ex 5") else { panic!() };
+        assert_eq!(pairs[0].1, "v");
+        assert_eq!((time_to_live, condition, is_number), (Some(Span::secs(5)), Condition::Absent, false));
+        for line in ["set k v NX XX", "set k v EX", "set k v EX 1 PX 1", "set k v what"] {
+            assert_eq!(refused(line), "ERR syntax error", "{line}");
+        }
+        assert!(refused("set k v EX 0").starts_with("ERR invalid expire time in 'set' command"));
+        assert!(refused("set k v EX 18446744").starts_with("ERR invalid expire time"));
+        assert!(matches!(parsed("set k v EX 18446743"), Command::Put { .. }));
+        assert!(refused("set k v EX x").starts_with("ERR value is not an integer"));
+        assert!(refused("set k v KEEPTTL").contains("KEEPTTL"));
+    }
+
+    #[test]
+    fn what_is_not_there_is_told_as_redis_does() {
+        assert_eq!(refused("foo a b"), "ERR unknown command 'foo', with args beginning with: 'a' 'b' ");
+        assert_eq!(refused("get"), "ERR wrong number of arguments for 'get' command");
+        assert_eq!(refused("mset a b c"), "ERR wrong number of arguments for 'mset' command");
+        assert_eq!(refused("select 1"), "ERR DB index is out of range");
+        assert_eq!(refused("hello 4"), "NOPROTO unsupported protocol version");
+        assert!(refused(&format!("x{} {}", "y".repeat(1000), "z".repeat(1000))).len() < 500);
+    }
+
+    #[test]
+    fn commands_are_in_order_so_that_their_list_is_the_same_always() {
+        assert!(KNOWN.is_sorted_by(|one, next| one.0 < next.0));
+        let Command::Reply(Reply::List(all)) = parsed("command") else { panic!() };
+        assert_eq!(all.len(), KNOWN.len());
+    }
+}

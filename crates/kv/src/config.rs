@@ -1,0 +1,62 @@
+//! Configuration of a store.
+
+use base::Span;
+use bytes::Bytes;
+use std::path::PathBuf;
+
+/// A store with its door.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where clients come in, `ADDRESS:PORT`; port 0 takes a free one.
+    pub listen: String,
+    /// What clients prove themselves by; without, everybody is let in.
+    pub password: Option<Bytes>,
+    /// Where metrics and health are served over HTTP, `ADDRESS:PORT`.
+    pub metrics: Option<String>,
+    /// The file of the flash.
+    pub path: PathBuf,
+    /// Zones of the flash, at least 12.
+    pub zones: u32,
+    /// Sectors of 512 B of a zone.
+    pub zone_sectors: u32,
+    /// Blocks of the index.
+    pub blocks: u32,
+    /// Slots of a block.
+    pub slots: u8,
+    /// Bytes of the longest value.
+    pub value_bytes_max: u32,
+    /// Whether an update is answered after a flush of the file.
+    pub flush: bool,
+    /// What clients may use.
+    pub limits: Limits,
+}
+
+/// What clients may use.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections at a time.
+    pub connections: usize,
+    /// Arguments of a command, its name among them.
+    pub arguments: usize,
+    /// Bytes of a command.
+    pub request: usize,
+    /// Bytes of answers that wait for a client before nothing more is read from it.
+    pub backlog: usize,
+    /// How long a client may take to prove itself.
+    pub handshake: Span,
+    /// How long a client may take over the rest of a command, or leave answers unread.
+    pub stall: Span,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections: 1_000,
+            arguments: 4_096,
+            request: 16 << 20,
+            backlog: 1 << 20,
+            handshake: Span::secs(10),
+            stall: Span::secs(60),
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The flash in a file, read and written by threads.
+
+use crate::superblock::SUPERBLOCK_BYTES;
+use bytes::Bytes;
+use mio::Waker;
+use runtime::storage::{DiskFile, Storage};
+use scalio::layout::{Seal, decode_record, decode_segment, encode_content, scan};
+use scalio::{Extent, FlashAnswer, FlashOperation, GRANULE_BYTES, RequestId, SECTOR_BYTES};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+/// Threads: enough to write the pages of a group at once while a flush is under way.
+const THREADS: usize = 4;
+
+/// Work for a thread.
+#[derive(Debug)]
+pub enum Job {
+    /// The helper's.
+    Helper {
+        /// For the answer.
+        request: RequestId,
+        /// The operation.
+        operation: FlashOperation<Bytes>,
+    },
+    /// A client's.
+    Read {
+        /// For the answer.
+        request: RequestId,
+        /// The sectors.
+        extent: Extent,
+    },
+}
+
+/// Work that is done.
+#[derive(Debug)]
+pub enum Ended {
+    /// The helper's.
+    Helper {
+        /// Its request.
+        request: RequestId,
+        /// The answer.
+        answer: FlashAnswer<Bytes>,
+    },
+    /// A client's.
+    Read {
+        /// Its request.
+        request: RequestId,
+        /// What is there; `None` where the device failed.
+        bytes: Option<Vec<u8>>,
+    },
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    is_closed: bool,
+}
+
+struct Shared {
+    file: DiskFile,
+    seal: Seal,
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    ended: Mutex<Vec<Ended>>,
+    waker: Arc<Waker>,
+}
+
+/// The device. Jobs that wait when it is dropped are done first.
+pub struct Flash {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// First byte and bytes of sectors in the file.
+fn place(extent: Extent) -> (u64, usize) {
+    (SUPERBLOCK_BYTES + extent.sector * u64::from(SECTOR_BYTES), extent.sectors as usize * SECTOR_BYTES as usize)
+}
+
+/// Decodes what a client has read of a segment or a record.
+pub fn decode(operation: &FlashOperation<Bytes>, bytes: &[u8], seal: Seal) -> FlashAnswer<Bytes> {
+    match operation {
+        FlashOperation::ReadSegment { .. } => FlashAnswer::Segment(decode_segment(bytes, seal).map(Arc::new)),
+        FlashOperation::ReadRecord { item } => {
+            let within = item.record.0 * u64::from(GRANULE_BYTES) % u64::from(SECTOR_BYTES);
+            FlashAnswer::Record(decode_record(bytes.get(within as usize..).unwrap_or(&[]), seal))
+        }
+        _ => FlashAnswer::Failed,
+    }
+}
+
+impl Flash {
+    /// Starts the threads. `waker` wakes the loop when work is done.
+    ///
+    /// # Errors
+    /// When the system has no more threads.
+    pub fn start(file: DiskFile, seal: Seal, waker: Arc<Waker>) -> io::Result<Flash> {
+        let shared = Arc::new(Shared {
+            file,
+            seal,
+            queue: Mutex::default(),
+            changed: Condvar::new(),
+            ended: Mutex::default(),
+            waker,
+        });
+        let mut workers = Vec::new();
+        for number in 0..THREADS {
+            let shared = shared.clone();
+            let builder = thread::Builder::new().name(format!("flash-{number}"));
+            workers.push(builder.spawn(move || shared.work())?);
+        }
+        Ok(Flash { shared, workers })
+    }
+
+    /// The seal of what is written.
+    pub fn seal(&self) -> Seal {
+        self.shared.seal
+    }
+
+    /// Has a thread do it.
+    pub fn submit(&self, job: Job) {
+        lock(&self.shared.queue).jobs.push_back(job);
+        self.shared.changed.notify_one();
+    }
+
+    /// Reads from the page cache, if it is there: waking a thread costs several times as much.
+    pub fn read_cached(&self, extent: Extent) -> Option<Vec<u8>> {
+        let (at, length) = place(extent);
+        let mut bytes = vec![0; length];
+        self.shared.file.read_cached(at, &mut bytes).then_some(bytes)
+    }
+
+    /// Moves all that is done to the end of `out`.
+    pub fn take(&self, out: &mut Vec<Ended>) {
+        out.append(&mut lock(&self.shared.ended));
+    }
+}
+
+impl Drop for Flash {
+    fn drop(&mut self) {
+        lock(&self.shared.queue).is_closed = true;
+        self.shared.changed.notify_all();
+        for worker in self.workers.drain(..) {
+            // A thread that panicked has reported it.
+            let _ = worker.join();
+        }
+    }
+}
+
+impl Shared {
+    fn work(&self) {
+        while let Some((job, flushes)) = self.next() {
+            let ended = match job {
+                Job::Helper { request, operation } => {
+                    let answer = self.carry_out(operation);
+                    let also = flushes.into_iter().map(|request| Ended::Helper { request, answer: answer.clone() });
+                    self.end(also);
+                    Ended::Helper { request, answer }
+                }
+                Job::Read { request, extent } => Ended::Read { request, bytes: self.read(extent).ok() },
+            };
+            self.end([ended]);
+        }
+    }
+
+    /// The next job; with a flush all that wait, since one does for all.
+    fn next(&self) -> Option<(Job, Vec<RequestId>)> {
+        let mut queue = lock(&self.queue);
+        loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                let mut others = Vec::new();
+                if flush_of(&job).is_some() {
+                    others = queue.jobs.iter().filter_map(flush_of).collect();
+                    queue.jobs.retain(|job| flush_of(job).is_none());
+                }
+                return Some((job, others));
+            }
+            if queue.is_closed {
+                return None;
+            }
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn end(&self, ended: impl IntoIterator<Item = Ended>) {
+        let mut all = lock(&self.ended);
+        let was_empty = all.is_empty();
+        all.extend(ended);
+        if was_empty && !all.is_empty() {
+            // It fails only when the loop is gone, and nobody waits for the result.
+            let _ = self.waker.wake();
+        }
+    }
+
+    fn carry_out(&self, operation: FlashOperation<Bytes>) -> FlashAnswer<Bytes> {
+        let done = match &operation {
+            FlashOperation::ReadSegment { .. } | FlashOperation::ReadRecord { .. } => {
+                let read = operation.extent().map(|extent| self.read(extent));
+                return match read {
+                    Some(Ok(bytes)) => decode(&operation, &bytes, self.seal),
+                    _ => failed(&operation, io::ErrorKind::UnexpectedEof.into()),
+                };
+            }
+            FlashOperation::Scan { extent } => {
+                return match self.read(*extent) {
+                    Ok(bytes) => FlashAnswer::Scanned(scan(*extent, &bytes, self.seal)),
+                    Err(error) => failed(&operation, error),
+                };
+            }
+            FlashOperation::Write { extent, content } => {
+                self.file.write(place(*extent).0, &encode_content(content, self.seal))
+            }
+            FlashOperation::Flush => self.file.sync(),
+            FlashOperation::Trim { extent } => {
+                let (at, bytes) = place(*extent);
+                self.file.zero(at, bytes as u64, true)
+            }
+        };
+        done.map_or_else(|error| failed(&operation, error), |()| FlashAnswer::Done)
+    }
+
+    fn read(&self, extent: Extent) -> io::Result<Vec<u8>> {
+        let (at, length) = place(extent);
+        let mut bytes = vec![0; length];
+        self.file.read(at, &mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+fn flush_of(job: &Job) -> Option<RequestId> {
+    match job {
+        Job::Helper { request, operation: FlashOperation::Flush } => Some(*request),
+        _ => None,
+    }
+}
+
+fn failed(operation: &FlashOperation<Bytes>, error: io::Error) -> FlashAnswer<Bytes> {
+    tracing::error!(%error, extent = ?operation.extent(), "the flash failed");
+    FlashAnswer::Failed
+}

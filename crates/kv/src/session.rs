@@ -1,0 +1,514 @@
+//! One connection without its socket: commands are taken in their order, and answered in it.
+//!
+//! Commands of a pipeline run at the same time unless one of two that name the same key reads what
+//! the other writes. Then the later one waits.
+
+use crate::command::{Command, Late, parse};
+use crate::protocol::{ProtocolError, Reply, RequestLimits, Version, take_request};
+use bytes::{Bytes, BytesMut};
+use scalio::{Name, Operation, Outcome, Refusal, RequestBody};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Commands under way at most.
+const COMMANDS_MAX: usize = 1_024;
+/// Operations on the store under way at most, before the next command is taken.
+const OPERATIONS_MAX: usize = 256;
+/// Bytes of values that one command may answer with.
+pub const REPLY_BYTES_MAX: usize = 64 << 20;
+/// Limits before a client has proved itself.
+const STRANGER: RequestLimits = RequestLimits { arguments: 10, bytes: 16 << 10 };
+
+/// An operation that a command wants of the store.
+#[derive(Debug, PartialEq)]
+pub struct Ask {
+    /// The command.
+    pub command: u64,
+    /// Which of its operations.
+    pub part: usize,
+    /// The operation.
+    pub operation: Operation<Bytes>,
+}
+
+/// Rules for all sessions.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// What clients prove themselves by.
+    pub password: Option<Bytes>,
+    /// Limits of a request.
+    pub limits: RequestLimits,
+}
+
+/// How the reply of a command is made of the outcomes of its operations.
+#[derive(Clone, Debug)]
+enum Shape {
+    Ready(Reply),
+    Late(Late),
+    Get { is_list: bool },
+    Count,
+    Put { is_number: bool },
+}
+
+/// A command under way.
+struct Open {
+    names: Vec<Name>,
+    is_write: bool,
+    outcomes: Vec<Option<Outcome<Bytes>>>,
+    left: usize,
+    /// Bytes of the values that it holds.
+    bytes: usize,
+    shape: Shape,
+    version: Version,
+}
+
+/// Readers and writers of a key under way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Uses {
+    reads: u32,
+    writes: u32,
+}
+
+/// One connection.
+pub struct Session {
+    number: u64,
+    version: Version,
+    is_known: bool,
+    name: Bytes,
+    open: VecDeque<Open>,
+    /// The number of the first open command.
+    first: u64,
+    operations: usize,
+    uses: BTreeMap<Name, Uses>,
+    waiting: Option<Command>,
+    is_over: bool,
+    failed_proofs: u32,
+}
+
+impl Session {
+    /// A connection that has said nothing yet.
+    pub fn new(number: u64, rules: &Rules) -> Session {
+        Session {
+            number,
+            version: Version::default(),
+            is_known: rules.password.is_none(),
+            name: Bytes::new(),
+            open: VecDeque::new(),
+            first: 0,
+            operations: 0,
+            uses: BTreeMap::new(),
+            waiting: None,
+            is_over: false,
+            failed_proofs: 0,
+        }
+    }
+
+    /// Whether the client has proved itself, or needs not.
+    pub fn is_known(&self) -> bool {
+        self.is_known
+    }
+    /// Whether nothing more is read from the client.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+    /// Whether every command is answered.
+    pub fn is_idle(&self) -> bool {
+        self.open.is_empty() && self.waiting.is_none()
+    }
+    /// Whether it takes no command before one under way is done.
+    pub fn is_full(&self) -> bool {
+        self.waiting.is_some() || self.open.len() >= COMMANDS_MAX || self.operations >= OPERATIONS_MAX
+    }
+    /// Nothing more comes from the client; what has come is still answered.
+    pub fn end(&mut self) {
+        self.is_over = true;
+    }
+
+    /// Takes commands from the front of `input`, and adds what they ask for to `asks`. Returns how
+    /// many it has taken.
+    pub fn take(&mut self, input: &mut BytesMut, rules: &Rules, asks: &mut Vec<Ask>) -> usize {
+        let mut taken = 0;
+        if let Some(command) = self.waiting.take() {
+            self.begin(command, rules, asks);
+        }
+        while !self.is_over && !self.is_full() {
+            let limits = if self.is_known { rules.limits } else { STRANGER };
+            match take_request(input, limits) {
+                Ok(None) => break,
+                Ok(Some(arguments)) => {
+                    taken += 1;
+                    // An empty line is answered by nothing.
+                    if !arguments.is_empty() {
+                        self.begin(parse(&arguments), rules, asks);
+                    }
+                }
+                Err(error) => self.break_off(error),
+            }
+        }
+        taken
+    }
+
+    fn break_off(&mut self, error: ProtocolError) {
+        self.ready(Reply::Error(format!("ERR {error}")));
+        self.is_over = true;
+    }
+
+    fn ready(&mut self, reply: Reply) {
+        self.push(Vec::new(), false, 0, Shape::Ready(reply));
+    }
+
+    fn push(&mut self, names: Vec<Name>, is_write: bool, parts: usize, shape: Shape) {
+        let (outcomes, version) = (vec![None; parts], self.version);
+        self.operations += parts;
+        self.open.push_back(Open { names, is_write, outcomes, left: parts, bytes: 0, shape, version });
+    }
+
+    fn begin(&mut self, command: Command, rules: &Rules, asks: &mut Vec<Ask>) {
+        if !self.is_known && !matches!(command, Command::Greet { .. } | Command::Quit) {
+            return self.ready(Reply::Error("NOAUTH Authentication required.".into()));
+        }
+        let (names, is_write) = match &command {
+            Command::Get { names, .. } | Command::Exists(names) => (names.clone(), false),
+            Command::Delete(names) => (names.clone(), true),
+            Command::Put { pairs, .. } => (pairs.iter().map(|(name, _)| name.clone()).collect(), true),
+            _ => return self.at_once(command, rules),
+        };
+        if names.iter().any(|name| self.is_in_the_way(name, is_write)) {
+            self.waiting = Some(command);
+            return;
+        }
+        for name in &names {
+            let uses = self.uses.entry(name.clone()).or_default();
+            *if is_write { &mut uses.writes } else { &mut uses.reads } += 1;
+        }
+        let number = self.first + self.open.len() as u64;
+        let (shape, operations) = operations_of(command);
+        self.push(names, is_write, operations.len(), shape);
+        let ask = |(part, operation)| Ask { command: number, part, operation };
+        asks.extend(operations.into_iter().enumerate().map(ask));
+    }
+
+    fn is_in_the_way(&self, name: &Name, is_write: bool) -> bool {
+        let uses = self.uses.get(name).copied().unwrap_or_default();
+        if is_write { uses.reads > 0 } else { uses.writes > 0 }
+    }
+
+    fn at_once(&mut self, command: Command, rules: &Rules) {
+        match command {
+            Command::Late(late) => self.push(Vec::new(), false, 0, Shape::Late(late)),
+            Command::Greet { hello, proof, name } => self.greet(hello, proof, name, rules),
+            Command::MyName => self.ready(Reply::Bulk(self.name.clone())),
+            Command::MyNumber => self.ready(Reply::Number(self.number as i64)),
+            Command::Quit => {
+                self.ready(Reply::Status("OK"));
+                self.is_over = true;
+            }
+            Command::Reply(reply) => self.ready(reply),
+            Command::Get { .. } | Command::Exists(_) | Command::Delete(_) | Command::Put { .. } => {}
+        }
+    }
+
+    fn greet(
+        &mut self,
+        hello: Option<Option<Version>>,
+        proof: Option<(Bytes, Bytes)>,
+        name: Option<Bytes>,
+        rules: &Rules,
+    ) {
+        if let Some(refusal) = proof.and_then(|proof| self.prove(&proof, rules)) {
+            return self.ready(Reply::Error(refusal.into()));
+        }
+        if !self.is_known {
+            let text = "NOAUTH HELLO must be called with AUTH, or after it: a password is required";
+            return self.ready(Reply::Error(text.into()));
+        }
+        self.name = name.unwrap_or_else(|| self.name.clone());
+        let Some(version) = hello else { return self.ready(Reply::Status("OK")) };
+        self.version = version.unwrap_or(self.version);
+        let number = if self.version == Version::Three { 3 } else { 2 };
+        self.ready(Reply::Map(vec![
+            ("server", Reply::text("rackweave")),
+            ("version", Reply::text(env!("CARGO_PKG_VERSION"))),
+            ("proto", Reply::Number(number)),
+            ("id", Reply::Number(self.number as i64)),
+            ("mode", Reply::text("standalone")),
+            ("role", Reply::text("master")),
+            ("modules", Reply::List(Vec::new())),
+        ]));
+    }
+
+    /// Checks a password; the reason of a refusal.
+    fn prove(&mut self, (user, password): &(Bytes, Bytes), rules: &Rules) -> Option<&'static str> {
+        /// Wrong passwords until the connection ends.
+        const TRIES_MAX: u32 = 8;
+        let Some(right) = &rules.password else {
+            return Some("ERR AUTH without a password being configured: this store lets everybody in");
+        };
+        if user == &b"default"[..] && is_same(password, right) {
+            self.is_known = true;
+            return None;
+        }
+        self.failed_proofs += 1;
+        self.is_over |= self.failed_proofs >= TRIES_MAX;
+        Some("WRONGPASS invalid username-password pair or user is disabled.")
+    }
+
+    /// An operation of a command has ended.
+    pub fn done(&mut self, command: u64, part: usize, outcome: Outcome<Bytes>) {
+        let at = command.checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
+        let Some(open) = at.and_then(|at| self.open.get_mut(at)) else { return };
+        let Some(slot @ None) = open.outcomes.get_mut(part) else { return };
+        open.bytes += match &outcome {
+            Outcome::Value(Some(value)) => value.len(),
+            _ => 0,
+        };
+        *slot = Some(outcome);
+        open.left -= 1;
+        self.operations -= 1;
+        if open.bytes > REPLY_BYTES_MAX {
+            // The reply will be an error: what it has of values is of no use.
+            open.outcomes.iter_mut().flatten().for_each(|outcome| *outcome = Outcome::Value(None));
+        }
+        if open.left == 0 {
+            let (names, is_write) = (std::mem::take(&mut open.names), open.is_write);
+            names.iter().for_each(|name| self.release(name, is_write));
+            let open = &mut self.open[at.unwrap_or(0)];
+            open.names = names;
+        }
+    }
+
+    fn release(&mut self, name: &Name, is_write: bool) {
+        let Some(uses) = self.uses.get_mut(name) else { return };
+        *if is_write { &mut uses.writes } else { &mut uses.reads } -= 1;
+        if uses.reads + uses.writes == 0 {
+            self.uses.remove(name);
+        }
+    }
+
+    /// Appends the replies of commands that are done, up to `most` bytes and what the last one has.
+    /// `late` knows what the host knows.
+    pub fn write(&mut self, output: &mut BytesMut, most: usize, late: impl Fn(&Late) -> Reply) {
+        while output.len() < most && self.open.front().is_some_and(|open| open.left == 0) {
+            let Some(open) = self.open.pop_front() else { return };
+            self.first += 1;
+            let version = open.version;
+            let reply = match open.shape {
+                Shape::Ready(reply) => reply,
+                Shape::Late(ref wanted) => late(wanted),
+                _ => reply_of(open),
+            };
+            reply.write(version, output);
+        }
+    }
+}
+
+/// Without a hint in the time that it takes at which byte the two differ.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let differ = one.iter().zip(other).fold(0, |differ, (one, other)| differ | (one ^ other));
+    one.len() == other.len() && differ == 0
+}
+
+fn operations_of(command: Command) -> (Shape, Vec<Operation<Bytes>>) {
+    let get = |name: Name| Operation::Get { key: name.key() };
+    match command {
+        Command::Get { names, is_list } => (Shape::Get { is_list }, names.into_iter().map(get).collect()),
+        Command::Exists(names) => (Shape::Count, names.into_iter().map(get).collect()),
+        Command::Delete(names) => {
+            let delete = |name: Name| Operation::Update(RequestBody::Delete { key: name.key() });
+            (Shape::Count, names.into_iter().map(delete).collect())
+        }
+        Command::Put { pairs, time_to_live, condition, is_number } => {
+            let put = |(name, value): (Name, Bytes)| {
+                let (key, value) = (name.key(), name.record(value));
+                Operation::Update(RequestBody::Put { key, value, time_to_live, condition })
+            };
+            (Shape::Put { is_number }, pairs.into_iter().map(put).collect())
+        }
+        _ => (Shape::Count, Vec::new()),
+    }
+}
+
+fn reply_of(open: Open) -> Reply {
+    if open.bytes > REPLY_BYTES_MAX {
+        return Reply::Error(format!("ERR the values of the reply have more than {REPLY_BYTES_MAX} bytes"));
+    }
+    let outcomes: Vec<Outcome<Bytes>> = open.outcomes.into_iter().flatten().collect();
+    if let Some(error) = outcomes.iter().find_map(error_of) {
+        return Reply::Error(error);
+    }
+    let value = |(name, outcome): (&Name, Outcome<Bytes>)| match outcome {
+        Outcome::Value(Some(record)) => name.value(record),
+        _ => None,
+    };
+    let is_unmet = outcomes.contains(&Outcome::Unmet);
+    match open.shape {
+        Shape::Get { is_list } => {
+            let values = open.names.iter().zip(outcomes).map(value);
+            let mut replies = values.map(|value| value.map_or(Reply::Nothing, Reply::Bulk));
+            if is_list { Reply::List(replies.collect()) } else { replies.next().unwrap_or(Reply::Nothing) }
+        }
+        Shape::Put { is_number: true } => Reply::Number((!is_unmet).into()),
+        Shape::Put { is_number: false } if is_unmet => Reply::Nothing,
+        Shape::Put { is_number: false } => Reply::Status("OK"),
+        _ => {
+            let counts = open.names.iter().zip(outcomes).filter(|(name, outcome)| match outcome {
+                Outcome::Deleted { found } => *found,
+                Outcome::Value(Some(record)) => name.value(record.clone()).is_some(),
+                _ => false,
+            });
+            Reply::Number(counts.count() as i64)
+        }
+    }
+}
+
+/// What went wrong, if something did.
+fn error_of(outcome: &Outcome<Bytes>) -> Option<String> {
+    match outcome {
+        Outcome::Value(_) | Outcome::Stored | Outcome::Unmet | Outcome::Deleted { .. } | Outcome::Differs { .. } => {
+            None
+        }
+        Outcome::Refused(refusal @ (Refusal::Full { .. } | Refusal::SegmentFull { .. })) => {
+            Some(format!("OOM command not allowed: {refusal}"))
+        }
+        Outcome::Refused(Refusal::Recovering) => Some("LOADING the store is recovering".into()),
+        Outcome::Refused(refusal) => Some(format!("ERR {refusal}")),
+        Outcome::Unknown => Some("ERR the outcome is unknown: the update may have been made, or may yet be".into()),
+        Outcome::Unavailable => Some("ERR the value could not be read now".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(password: Option<&'static str>) -> Rules {
+        Rules {
+            password: password.map(|text| Bytes::from_static(text.as_bytes())),
+            limits: RequestLimits { arguments: 100, bytes: 1 << 20 },
+        }
+    }
+
+    struct Desk {
+        session: Session,
+        rules: Rules,
+        asks: Vec<Ask>,
+        input: BytesMut,
+    }
+
+    impl Desk {
+        fn new(password: Option<&'static str>) -> Desk {
+            let rules = rules(password);
+            Desk { session: Session::new(7, &rules), rules, asks: Vec::new(), input: BytesMut::new() }
+        }
+        fn say(&mut self, text: &str) -> usize {
+            self.input.extend_from_slice(text.as_bytes());
+            self.session.take(&mut self.input, &self.rules, &mut self.asks)
+        }
+        fn done(&mut self, at: usize, outcome: Outcome<Bytes>) {
+            let Ask { command, part, .. } = self.asks[at];
+            self.session.done(command, part, outcome);
+            self.say("");
+        }
+        fn told(&mut self) -> String {
+            let mut out = BytesMut::new();
+            self.session.write(&mut out, usize::MAX, |_| Reply::Number(42));
+            String::from_utf8_lossy(&out).into_owned()
+        }
+    }
+
+    fn value(text: &'static str) -> Outcome<Bytes> {
+        Outcome::Value(Some(Bytes::from_static(text.as_bytes())))
+    }
+
+    #[test]
+    fn replies_come_in_the_order_of_commands() {
+        let mut desk = Desk::new(None);
+        assert_eq!(desk.say("GET a\r\nGET b\r\nPING\r\nDBSIZE\r\n"), 4);
+        desk.done(1, value("2"));
+        assert_eq!(desk.told(), "");
+        desk.done(0, value("1"));
+        assert_eq!(desk.told(), "$1\r\n1\r\n$1\r\n2\r\n+PONG\r\n:42\r\n");
+        assert!(desk.session.is_idle());
+    }
+
+    #[test]
+    fn a_command_waits_for_one_that_reads_what_it_writes_or_writes_what_it_reads() {
+        for (text, first) in [("SET a 1\r\nGET a\r\n", Outcome::Stored), ("GET a\r\nDEL a\r\n", value("1"))] {
+            let mut desk = Desk::new(None);
+            desk.say(text);
+            assert_eq!(desk.asks.len(), 1, "{text}");
+            desk.say("PING\r\n");
+            desk.done(0, first);
+            assert_eq!(desk.asks.len(), 2, "{text}");
+        }
+        for text in ["SET a 1\r\nSET a 2\r\n", "GET a\r\nGET a\r\n", "SET a 1\r\nGET b\r\n", "MGET a a\r\n"] {
+            let mut desk = Desk::new(None);
+            desk.say(text);
+            assert_eq!(desk.asks.len(), 2, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_stranger_learns_nothing_before_the_password() {
+        let mut desk = Desk::new(Some("secret"));
+        desk.say("GET a\r\nPING\r\nAUTH wrong\r\nHELLO 3\r\nAUTH other secret\r\n");
+        assert!(desk.asks.is_empty() && !desk.session.is_known());
+        assert_eq!(desk.told().matches("NOAUTH").count(), 3);
+        desk.say("HELLO 3 AUTH default secret SETNAME me\r\nCLIENT GETNAME\r\nGET a\r\n");
+        assert_eq!(desk.asks.len(), 1);
+        let told = desk.told();
+        assert!(told.starts_with("%7\r\n") && told.ends_with("$2\r\nme\r\n"), "{told}");
+        let mut desk = Desk::new(Some("secret"));
+        desk.say(&"AUTH secrets\r\n".repeat(20));
+        assert_eq!(desk.told().matches("WRONGPASS").count(), 8);
+        assert!(desk.session.is_over());
+    }
+
+    #[test]
+    fn replies_are_made_of_outcomes() {
+        for (text, outcomes, reply) in [
+            ("SET a 1 NX", vec![Outcome::Unmet], "$-1\r\n"),
+            ("SETNX a 1", vec![Outcome::Unmet], ":0\r\n"),
+            ("SETNX a 1", vec![Outcome::Stored], ":1\r\n"),
+            (
+                "DEL a b c",
+                vec![
+                    Outcome::Deleted { found: true },
+                    Outcome::Deleted { found: false },
+                    Outcome::Deleted { found: true },
+                ],
+                ":2\r\n",
+            ),
+            ("EXISTS a b", vec![value("1"), Outcome::Value(None)], ":1\r\n"),
+            ("MGET a b", vec![value("1"), Outcome::Value(None)], "*2\r\n$1\r\n1\r\n$-1\r\n"),
+            ("MSET a 1 b 2", vec![Outcome::Stored, Outcome::Stored], "+OK\r\n"),
+        ] {
+            let mut desk = Desk::new(None);
+            desk.say(&format!("{text}\r\n"));
+            (0..).zip(outcomes).for_each(|(at, outcome)| desk.done(at, outcome));
+            assert_eq!(desk.told(), reply, "{text}");
+        }
+        let mut desk = Desk::new(None);
+        desk.say("SET a 1\r\nSET b 1\r\n");
+        desk.done(0, Outcome::Refused(Refusal::Full { live: 1, capacity: 2 }));
+        desk.done(1, Outcome::Unknown);
+        let told = desk.told();
+        assert!(told.starts_with("-OOM ") && told.contains("\r\n-ERR the outcome is unknown"), "{told}");
+    }
+
+    #[test]
+    fn a_reply_that_would_be_too_long_is_an_error_and_holds_nothing() {
+        let mut desk = Desk::new(None);
+        desk.say("MGET a b c\r\n");
+        let long = Bytes::from(vec![0; REPLY_BYTES_MAX / 2 + 1]);
+        (0..3).for_each(|at| desk.done(at, Outcome::Value(Some(long.clone()))));
+        assert!(desk.session.open[0].outcomes.iter().flatten().all(|outcome| *outcome == Outcome::Value(None)));
+        assert!(desk.told().starts_with("-ERR the values of the reply"));
+    }
+
+    #[test]
+    fn broken_bytes_end_the_session_behind_what_came_before() {
+        let mut desk = Desk::new(None);
+        desk.say("PING\r\n*1\r\n:1\r\nPING\r\n");
+        assert_eq!(desk.told(), "+PONG\r\n-ERR Protocol error: expected '$'\r\n");
+        assert!(desk.session.is_over());
+    }
+}

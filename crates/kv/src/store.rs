@@ -1,0 +1,498 @@
+//! The event loop: it waits for sockets, threads and timers, and moves bytes between them and the
+//! programs.
+
+use crate::command::Late;
+use crate::config::Config;
+use crate::connection::{Connection, Life};
+use crate::flash;
+use crate::jbof::Jbof;
+use crate::metrics::{Counts, Snapshot};
+use crate::protocol::{Reply, RequestLimits};
+use crate::session::{Ask, Rules};
+use crate::transport::{Arrival, Transport};
+use base::{Program, Span, Time};
+use bytes::Bytes;
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token, Waker};
+use runtime::clock::Clock;
+use runtime::error::{RunError, StartError};
+use runtime::http::Http;
+use runtime::listen::listen;
+use runtime::timer::Timer;
+use scalio::layout::Seal;
+use scalio::{
+    Client, ClientConfig, ClientId, ClientIn, ClientOut, FlashAnswer, FlashOperation, Outcome, Protocol, RequestId,
+    answer, verbs,
+};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook_mio::v1_0::Signals;
+use slab::Slab;
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const WAKER: Token = Token(0);
+const TIMER: Token = Token(1);
+const SIGNALS: Token = Token(2);
+const METRICS: Token = Token(3);
+const DOOR: Token = Token(4);
+const METRICS_CONNECTIONS: std::ops::Range<usize> = 16..32;
+/// First token of clients.
+const CLIENTS: usize = 64;
+const EVENTS: usize = 1_024;
+/// Clients accepted in one turn.
+const ACCEPTS_MAX: usize = 64;
+/// Interval between looks for clients that are too slow.
+const SWEEP: Span = Span::ms(50);
+/// A filler that takes longer loses its slot. Within one process none does but by a stalled device.
+const LEASE: Span = Span::secs(1);
+/// Interval between polls of a slot that another request fills.
+const RETRY: Span = Span::us(50);
+/// Polls and restarts of one read before it gives up: 5 s at least.
+const ATTEMPTS_MAX: u32 = 100_000;
+/// An update without an answer is sent again after so long...
+const REPLY_TIMEOUT: Span = Span::secs(60);
+/// ...and so often at most.
+const SENDS_MAX: u32 = 2;
+/// Interval at which a silent connection is probed, so that a peer that is gone is found.
+const KEEP_ALIVE: Duration = Duration::from_secs(60);
+
+/// Ends a store from another thread.
+#[derive(Clone)]
+pub struct Stopper {
+    asked: Arc<AtomicBool>,
+    waker: Arc<Waker>,
+}
+
+impl Stopper {
+    /// Requests an orderly end.
+    pub fn stop(&self) {
+        self.asked.store(true, Ordering::Release);
+        // It fails only when the store is gone.
+        let _ = self.waker.wake();
+    }
+}
+
+/// Who waits for an operation.
+struct Ticket {
+    client: usize,
+    /// The connection: the place may be another's by then.
+    number: u64,
+    command: u64,
+    part: usize,
+}
+
+/// A running store.
+pub struct Store {
+    poll: Poll,
+    clock: Clock,
+    stopper: Stopper,
+    config: Config,
+    rules: Rules,
+    listener: TcpListener,
+    /// Whether clients wait that were not accepted yet.
+    has_waiting: bool,
+    http: Option<Http>,
+    signals: Option<Signals>,
+    timer: Timer,
+    alarm: Option<Time>,
+    jbof: Jbof,
+    seal: Seal,
+    client: Client<Bytes>,
+    out: Vec<ClientOut<Bytes>>,
+    /// Reads of flash on their way.
+    reads: BTreeMap<RequestId, FlashOperation<Bytes>>,
+    tickets: Slab<Ticket>,
+    clients: Slab<Connection>,
+    /// Clients that may have something to do.
+    listed: VecDeque<usize>,
+    asks: Vec<Ask>,
+    next_number: u64,
+    swept: Time,
+    counts: Counts,
+}
+
+/// The store's clock counts seconds since 1970, so that it goes on over restarts.
+fn start_second() -> u32 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u32::try_from(since.as_secs()).unwrap_or(u32::MAX / 2)
+}
+
+fn client_config(config: &Config, start_second: u32) -> ClientConfig {
+    ClientConfig {
+        client: ClientId(0),
+        blocks: config.blocks,
+        devices: 1,
+        protocol: Protocol::Linearizable,
+        lease: LEASE,
+        retry_wait: RETRY,
+        attempts_max: ATTEMPTS_MAX,
+        reply_timeout: REPLY_TIMEOUT,
+        sends_max: SENDS_MAX,
+        touch: true,
+        start_second,
+    }
+}
+
+impl Store {
+    /// Opens everything that `config` names, recovers what the file holds, and listens. With
+    /// `signals`, SIGTERM and SIGINT end [`Self::run`]; a process has one such store.
+    ///
+    /// # Errors
+    /// When something cannot be opened, or the file is no store as the configuration says.
+    pub fn start(config: Config, signals: bool) -> Result<Store, StartError> {
+        let system = StartError::system("the event queue");
+        let poll = Poll::new().map_err(&system)?;
+        let registry = poll.registry();
+        let waker = Arc::new(Waker::new(registry, WAKER).map_err(&system)?);
+        let clock = Clock::start();
+        let start_second = start_second();
+        let mut listener = listen(&config.listen)?;
+        let mut http = config.metrics.as_deref().map(listen).transpose()?;
+        let jbof = recovered(Jbof::start(&config, start_second, waker.clone())?, clock, &config)?;
+        let mut client = Client::new(client_config(&config, start_second));
+        client.learn_epoch(0, jbof.helper().epoch());
+        registry.register(&mut listener, DOOR, Interest::READABLE).map_err(&system)?;
+        if let Some(listener) = &mut http {
+            registry.register(listener, METRICS, Interest::READABLE).map_err(&system)?;
+        }
+        let signals = signals.then(|| signals_of(&poll)).transpose().map_err(&system)?;
+        let limits = RequestLimits { arguments: config.limits.arguments, bytes: config.limits.request };
+        Ok(Store {
+            timer: Timer::new(registry, TIMER)?,
+            rules: Rules { password: config.password.clone(), limits },
+            poll,
+            clock,
+            stopper: Stopper { asked: Arc::default(), waker },
+            config,
+            listener,
+            has_waiting: true,
+            http: http.map(|listener| Http::new(listener, METRICS_CONNECTIONS)),
+            signals,
+            alarm: None,
+            seal: jbof.seal(),
+            jbof,
+            client,
+            out: Vec::new(),
+            reads: BTreeMap::new(),
+            tickets: Slab::new(),
+            clients: Slab::new(),
+            listed: VecDeque::new(),
+            asks: Vec::new(),
+            next_number: 1,
+            swept: Time::ZERO,
+            counts: Counts::default(),
+        })
+    }
+
+    /// Where clients come in.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Keys that it has.
+    pub fn keys(&self) -> u64 {
+        self.jbof.helper().keys()
+    }
+
+    /// Returns a handle that ends [`Self::run`].
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    /// Serves until an end is requested. What was acknowledged is on the flash already.
+    ///
+    /// # Errors
+    /// When the event queue fails.
+    pub fn run(&mut self) -> Result<(), RunError> {
+        let mut events = Events::with_capacity(EVENTS);
+        while !self.stopper.asked.load(Ordering::Acquire) {
+            let timeout = self.timeout()?;
+            match self.poll.poll(&mut events, timeout) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                    return Err(RunError::in_("waiting for events")(error));
+                }
+                _ => {}
+            }
+            for event in &events {
+                self.on_event(event);
+            }
+            self.turn();
+        }
+        Ok(())
+    }
+
+    fn timeout(&mut self) -> Result<Option<Duration>, RunError> {
+        if !self.listed.is_empty() || self.has_waiting {
+            return Ok(Some(Duration::ZERO));
+        }
+        let now = self.clock.now();
+        let fine = [self.client.next_wakeup(), self.jbof.next_wakeup()].into_iter().flatten().min();
+        if let Some(due) = fine.filter(|due| self.alarm.is_none_or(|alarm| alarm > *due || alarm <= now)) {
+            self.timer.set(Clock::wait(now, due)).map_err(RunError::in_("setting a timer"))?;
+            self.alarm = Some(due);
+        }
+        let http = self.http.as_ref().and_then(Http::next_wakeup);
+        let sweep = (!self.clients.is_empty()).then_some(self.swept + SWEEP);
+        Ok([http, sweep].into_iter().flatten().min().map(|until| Clock::wait(now, until)))
+    }
+
+    fn on_event(&mut self, event: &mio::event::Event) {
+        match event.token() {
+            WAKER => {}
+            TIMER => self.alarm = None,
+            SIGNALS => {
+                if self.signals.iter_mut().flat_map(|signals| signals.pending()).count() > 0 {
+                    tracing::info!("shutting down");
+                    self.stopper.stop();
+                }
+            }
+            METRICS => {
+                if let Some(http) = &mut self.http {
+                    http.accept(self.clock.now(), self.poll.registry());
+                }
+            }
+            DOOR => self.has_waiting = true,
+            token if METRICS_CONNECTIONS.contains(&token.0) => {
+                let Store { http, jbof, client, counts, clients, .. } = self;
+                if let Some(http) = http {
+                    http.on_event(token, || snapshot(jbof, client, *counts, clients.len() as u64).text());
+                }
+            }
+            Token(token) => {
+                let client = token.wrapping_sub(CLIENTS);
+                if let Some(connection) = self.clients.get_mut(client) {
+                    let is_closing = event.is_read_closed() || event.is_error();
+                    connection.is_ready(event.is_readable() || is_closing, is_closing);
+                    self.list(client);
+                }
+            }
+        }
+    }
+
+    fn turn(&mut self) {
+        let now = self.clock.now();
+        self.accept(now);
+        self.jbof.turn(now);
+        self.client.on_wakeup(now, &mut self.out);
+        self.settle(now);
+        for _ in 0..self.listed.len() {
+            let Some(client) = self.listed.pop_front() else { break };
+            if let Some(connection) = self.clients.get_mut(client) {
+                connection.is_listed = false;
+                self.serve(now, client);
+            }
+        }
+        if now.saturating_since(self.swept) >= SWEEP {
+            self.swept = now;
+            self.sweep(now);
+        }
+        if let Some(http) = &mut self.http {
+            http.on_wakeup(now);
+        }
+    }
+
+    fn accept(&mut self, now: Time) {
+        self.has_waiting = false;
+        for _ in 0..ACCEPTS_MAX {
+            match self.listener.accept() {
+                Ok((stream, peer)) => self.admit(now, stream, peer),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => {
+                }
+                Err(error) => {
+                    // Most likely out of file descriptors. The next client is an event again.
+                    tracing::error!(%error, "cannot accept connections for now");
+                    return;
+                }
+            }
+        }
+        self.has_waiting = true;
+    }
+
+    fn admit(&mut self, now: Time, mut stream: TcpStream, peer: SocketAddr) {
+        if self.clients.len() >= self.config.limits.connections {
+            self.counts.refused += 1;
+            // It is told if that takes no waiting.
+            let _ = stream.write(b"-ERR max number of clients reached\r\n");
+            return;
+        }
+        let entry = self.clients.vacant_entry();
+        let (client, token) = (entry.key(), Token(CLIENTS + entry.key()));
+        let registered = self.poll.registry().register(&mut stream, token, Interest::READABLE | Interest::WRITABLE);
+        let probed = registered.and_then(|()| stream.set_nodelay(true)).and_then(|()| keep_alive(&stream));
+        if let Err(error) = probed {
+            tracing::warn!(%peer, %error, "connection lost");
+            return;
+        }
+        tracing::debug!(%peer, number = self.next_number, "connection accepted");
+        entry.insert(Connection::new(now, self.next_number, peer, stream, &self.rules));
+        self.next_number += 1;
+        self.counts.accepted += 1;
+        self.list(client);
+    }
+
+    /// Has the client served in this turn or the next.
+    fn list(&mut self, client: usize) {
+        let Some(connection) = self.clients.get_mut(client) else { return };
+        if !std::mem::replace(&mut connection.is_listed, true) {
+            self.listed.push_back(client);
+        }
+    }
+
+    /// Takes commands of a client, and gives it what is ready.
+    fn serve(&mut self, now: Time, client: usize) {
+        let Some(connection) = self.clients.get_mut(client) else { return };
+        let mut asks = std::mem::take(&mut self.asks);
+        let taken = connection.take(now, &self.rules, &self.config.limits, &mut asks);
+        let number = connection.number;
+        self.counts.commands += taken as u64;
+        for Ask { command, part, operation } in asks.drain(..) {
+            let ticket = self.tickets.insert(Ticket { client, number, command, part }) as u64;
+            self.client.on(now, ClientIn::Issue { ticket, operation }, &mut self.out);
+        }
+        self.asks = asks;
+        self.settle(now);
+        self.give(now, client, taken > 0);
+    }
+
+    fn give(&mut self, now: Time, client: usize, has_taken: bool) {
+        let limits = self.config.limits;
+        let connections = self.clients.len() as u64;
+        let Store { jbof, client: program, counts, clients, .. } = self;
+        let Some(connection) = clients.get_mut(client) else { return };
+        let late = |late: &Late| match late {
+            Late::Keys => Reply::Number(jbof.helper().keys() as i64),
+            Late::Info => Reply::text(snapshot(jbof, program, *counts, connections).info()),
+        };
+        let life = connection.give(now, &limits, |session, output| session.write(output, limits.backlog, &late));
+        match life {
+            Life::Over => self.close(client, None),
+            // Commands may wait in the buffer, or in the socket.
+            Life::HasMore => self.list(client),
+            Life::Waits if has_taken => self.list(client),
+            Life::Waits => {}
+        }
+    }
+
+    /// Carries everything out that the client has decided, and what follows from it.
+    fn settle(&mut self, now: Time) {
+        loop {
+            for out in std::mem::take(&mut self.out) {
+                self.carry(now, out);
+            }
+            let Some(arrival) = self.jbof.next() else {
+                if self.out.is_empty() {
+                    return;
+                }
+                continue;
+            };
+            let input = self.input_of(arrival);
+            self.client.on(now, input, &mut self.out);
+        }
+    }
+
+    fn carry(&mut self, now: Time, out: ClientOut<Bytes>) {
+        match out {
+            ClientOut::Memory { request, block, operation } => {
+                self.jbof.post(request, verbs(block, self.config.slots, &operation));
+            }
+            ClientOut::Flash { request, device, operation } => {
+                if let Some(extent) = operation.extent() {
+                    self.reads.insert(request, operation);
+                    self.jbof.read(request, device, extent);
+                }
+            }
+            ClientOut::Send { device, request } => self.jbof.send(now, device, request),
+            ClientOut::Done { ticket, outcome, .. } => self.done(ticket, outcome),
+        }
+    }
+
+    fn input_of(&mut self, arrival: Arrival) -> ClientIn<Bytes> {
+        match arrival {
+            Arrival::Verbs { request, results } => ClientIn::Memory { request, answer: answer(&results) },
+            Arrival::Reply(reply) => ClientIn::Reply(reply),
+            Arrival::Read { request, bytes } => {
+                let operation = self.reads.remove(&request);
+                let answer =
+                    operation.zip(bytes).map(|(operation, bytes)| flash::decode(&operation, &bytes, self.seal));
+                ClientIn::Flash { request, answer: answer.unwrap_or(FlashAnswer::Failed) }
+            }
+        }
+    }
+
+    fn done(&mut self, ticket: u64, outcome: Outcome<Bytes>) {
+        let Some(Ticket { client, number, command, part }) = self.tickets.try_remove(ticket as usize) else { return };
+        let connection = self.clients.get_mut(client).filter(|connection| connection.number == number);
+        if let Some(connection) = connection {
+            connection.session.done(command, part, outcome);
+            self.list(client);
+        }
+    }
+
+    /// Ends clients that are too slow.
+    fn sweep(&mut self, now: Time) {
+        let limits = &self.config.limits;
+        let overdue = |(at, client): (usize, &Connection)| client.overdue(now, limits).map(|why| (at, why));
+        let all: Vec<(usize, &'static str)> = self.clients.iter().filter_map(overdue).collect();
+        for (client, why) in all {
+            self.counts.too_slow += 1;
+            self.close(client, Some(why));
+        }
+    }
+
+    fn close(&mut self, client: usize, why: Option<&'static str>) {
+        let Some(mut connection) = self.clients.try_remove(client) else { return };
+        // The socket closes in any case.
+        let _ = self.poll.registry().deregister(connection.stream());
+        match why {
+            Some(why) => tracing::warn!(peer = %connection.peer, why, "connection closed"),
+            None => tracing::debug!(peer = %connection.peer, "connection closed"),
+        }
+    }
+}
+
+fn snapshot(jbof: &Jbof, client: &Client<Bytes>, counts: Counts, connections: u64) -> Snapshot {
+    let helper = jbof.helper();
+    Snapshot {
+        counts,
+        connections,
+        client: client.counters(),
+        helper: helper.counters(),
+        keys: helper.keys(),
+        live_bytes: helper.live_bytes(),
+        capacity_bytes: helper.capacity_bytes(),
+        memory_bytes: jbof.memory_bytes(),
+    }
+}
+
+fn signals_of(poll: &Poll) -> io::Result<Signals> {
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    poll.registry().register(&mut signals, SIGNALS, Interest::READABLE)?;
+    Ok(signals)
+}
+
+/// Waits until the helper has read its log.
+fn recovered(mut jbof: Jbof, clock: Clock, config: &Config) -> Result<Jbof, StartError> {
+    loop {
+        match jbof.recovered() {
+            Some(true) => return Ok(jbof),
+            Some(false) => {
+                return Err(StartError::file(&config.path, "the device fails: the store cannot be recovered"));
+            }
+            None => {
+                std::thread::sleep(Duration::from_millis(1));
+                jbof.turn(clock.now());
+            }
+        }
+    }
+}
+
+fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    rustix::net::sockopt::set_socket_keepalive(stream, true)?;
+    rustix::net::sockopt::set_tcp_keepidle(stream, KEEP_ALIVE)?;
+    Ok(())
+}

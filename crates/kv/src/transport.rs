@@ -1,0 +1,41 @@
+//! What carries a client's operations to the JBOF and brings the answers.
+
+use base::Time;
+use bytes::Bytes;
+use scalio::{Done, Extent, Reply, Request, RequestId, Verb};
+
+/// A connection of one client to the JBOFs of a store. Reads, writes and compare-and-swaps of
+/// memory, and reads of flash, are one-sided: what serves them knows nothing of the store. Requests
+/// go to the helper, [`scalio::Server`].
+pub trait Transport {
+    /// Posts verbs, which are executed in their order, and after those posted before. `request` is
+    /// for the answer; without, nobody waits for one.
+    fn post(&mut self, request: Option<RequestId>, verbs: Vec<Verb>);
+    /// Reads sectors of a device.
+    fn read(&mut self, request: RequestId, device: u32, extent: Extent);
+    /// Sends a request to the helper of a device. Requests arrive in their order.
+    fn send(&mut self, now: Time, device: u32, request: Request<Bytes>);
+    /// The next answer that is there.
+    fn next(&mut self) -> Option<Arrival>;
+}
+
+/// An answer.
+#[derive(Debug)]
+pub enum Arrival {
+    /// Of verbs, one result each.
+    Verbs {
+        /// The request.
+        request: RequestId,
+        /// The results.
+        results: Vec<Done>,
+    },
+    /// Of a read of flash.
+    Read {
+        /// The request.
+        request: RequestId,
+        /// What is there; `None` where the device failed.
+        bytes: Option<Vec<u8>>,
+    },
+    /// Of the helper.
+    Reply(Reply<Bytes>),
+}

@@ -1,0 +1,130 @@
+//! Unmodified clients of Redis. Each is skipped with a sentence where it is not installed.
+
+mod common;
+
+use bytes::Bytes;
+use common::{Running, config};
+use kv::Config;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A client that takes longer hangs.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// Runs a program that may not be there.
+fn run(program: &str, arguments: &[&str]) -> Option<Output> {
+    let mut command = Command::new(program);
+    let started = command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let Ok(mut process) = started else {
+        eprintln!("skipped: {program} is not installed");
+        return None;
+    };
+    let start = Instant::now();
+    while process.try_wait().expect("it was started").is_none() {
+        if start.elapsed() > LONGEST {
+            process.kill().expect("it runs");
+            panic!("{program} hangs: {}", text(&process.wait_with_output().expect("it was started")));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    process.wait_with_output().ok()
+}
+
+fn text(output: &Output) -> String {
+    let all = [&output.stdout[..], &output.stderr[..]].concat();
+    String::from_utf8_lossy(&all).into_owned()
+}
+
+#[test]
+fn redis_cli_works() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let secret = Some(Bytes::from_static(b"secret"));
+    let store = Running::start(Config { password: secret, ..config(folder.path()) });
+    let port = store.address.port().to_string();
+    for version in ["-2", "-3"] {
+        let ask = |words: &[&str]| {
+            let common = ["-p", &port, version, "-a", "secret", "--no-auth-warning"];
+            run("redis-cli", &[&common, words].concat()).map(|output| text(&output))
+        };
+        let Some(stored) = ask(&["SET", "a key", "a value"]) else { return };
+        assert_eq!(stored, "OK\n", "{version}");
+        assert_eq!(ask(&["GET", "a key"]).as_deref(), Some("a value\n"), "{version}");
+        assert_eq!(ask(&["GET", "none"]).as_deref(), Some("\n"), "{version}");
+        assert_eq!(ask(&["DEL", "a key"]).as_deref(), Some("1\n"), "{version}");
+        assert!(
+            ask(&["LPUSH", "a", "b"]).is_some_and(|told| told.contains("ERR unknown command 'LPUSH'")),
+            "{version}"
+        );
+    }
+    let refused = run("redis-cli", &["-p", &port, "GET", "a"]).map(|output| text(&output));
+    assert!(refused.is_none_or(|told| told.contains("NOAUTH")));
+}
+
+#[test]
+fn redis_benchmark_works() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Running::start(config(folder.path()));
+    let port = store.address.port().to_string();
+    for more in [
+        &["-t", "ping,set,get,mset"][..],
+        &["-t", "set,get", "-P", "16", "-r", "500", "-d", "200"],
+        &["-3", "-t", "get"],
+    ] {
+        let common = ["-p", &port, "-n", "500", "-c", "10", "--csv"];
+        let Some(output) = run("redis-benchmark", &[&common, more].concat()) else { return };
+        let told = text(&output);
+        assert!(output.status.success() && !told.to_lowercase().contains("err"), "{told}");
+        let rates: Vec<f64> = told.lines().filter_map(|line| line.split('"').nth(3)?.parse().ok()).collect();
+        assert!(!rates.is_empty() && rates.iter().all(|rate| *rate > 0.0), "{told}");
+    }
+}
+
+const PYTHON: &str = r#"
+import sys, redis
+for protocol in (2, 3):
+    r = redis.Redis(port=int(sys.argv[1]), password="secret", protocol=protocol, client_name="test")
+    assert r.ping() is True
+    assert r.set("k", b"\x00\xff" * 1000) is True
+    assert r.get("k") == b"\x00\xff" * 1000
+    assert r.set("k", "x", nx=True) is None
+    assert r.set("k", "x", xx=True, ex=100) is True
+    assert r.setnx("n%d" % protocol, "1") in (True, 1)
+    assert r.mset({"a": 1, "b": 2}) is True
+    assert r.mget("a", "none", "b") == [b"1", None, b"2"]
+    assert r.exists("a", "b", "none") == 2
+    assert r.delete("a", "none") == 1
+    assert r.echo("e") == b"e"
+    assert r.dbsize() == 2 + protocol - 1, r.dbsize()
+    assert r.client_getname() in ("test", b"test")
+    assert isinstance(r.client_id(), int)
+    assert "appendonly" in r.config_get("appendonly")
+    assert r.info()["keys"] == r.dbsize()
+    pipe = r.pipeline(transaction=False)
+    for i in range(100):
+        pipe.set("p", i).get("p")
+    assert pipe.execute()[1::2] == [str(i).encode() for i in range(100)]
+    r.delete("p")
+    try:
+        r.lpush("l", 1)
+        raise SystemExit("it is refused")
+    except redis.ResponseError as error:
+        assert "unknown command" in str(error), error
+try:
+    redis.Redis(port=int(sys.argv[1])).get("k")
+    raise SystemExit("it is refused")
+except redis.AuthenticationError:
+    pass
+"#;
+
+#[test]
+fn redis_py_works() {
+    let Some(there) = run("python3", &["-c", "import redis"]) else { return };
+    if !there.status.success() {
+        return eprintln!("skipped: redis-py (PyPI `redis`) is not installed for python3");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let secret = Some(Bytes::from_static(b"secret"));
+    let store = Running::start(Config { password: secret, ..config(folder.path()) });
+    let output = run("python3", &["-c", PYTHON, &store.address.port().to_string()]).expect("it was there");
+    assert!(output.status.success(), "{}", text(&output));
+}

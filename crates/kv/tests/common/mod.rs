@@ -1,0 +1,139 @@
+//! A store in this process, and a client of its door.
+#![allow(dead_code, reason = "not every test needs all of it")]
+
+use bytes::{Bytes, BytesMut};
+use kv::{Config, Limits, RunError, Stopper, Store};
+use redis_protocol::resp2;
+pub use redis_protocol::resp2::types::BytesFrame as Frame;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A small store without a flush, at a free port.
+pub fn config(folder: &Path) -> Config {
+    Config {
+        listen: "127.0.0.1:0".into(),
+        password: None,
+        metrics: None,
+        path: folder.join("flash"),
+        zones: 16,
+        zone_sectors: 2048,
+        blocks: 256,
+        slots: 4,
+        value_bytes_max: 64 << 10,
+        flush: false,
+        limits: Limits::default(),
+    }
+}
+
+/// A store on a thread; dropped, it ends.
+pub struct Running {
+    pub address: SocketAddr,
+    pub stopper: Stopper,
+    thread: Option<JoinHandle<Result<(), RunError>>>,
+}
+
+impl Running {
+    pub fn start(config: Config) -> Running {
+        let mut store = Store::start(config, false).unwrap_or_else(|error| panic!("{error}"));
+        let (address, stopper) = (store.address().expect("it is bound"), store.stopper());
+        Running { address, stopper, thread: Some(std::thread::spawn(move || store.run())) }
+    }
+    pub fn client(&self) -> Client {
+        Client::new(self.address)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stopper.stop();
+        let ended = self.thread.take().map(JoinHandle::join);
+        if !std::thread::panicking() {
+            ended.expect("it was started").expect("it does not panic").expect("it runs");
+        }
+    }
+}
+
+/// A client.
+pub struct Client {
+    pub stream: TcpStream,
+    input: BytesMut,
+}
+
+impl Client {
+    pub fn new(address: SocketAddr) -> Client {
+        let stream = TcpStream::connect(address).expect("it listens");
+        stream.set_nodelay(true).expect("it is a socket");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("it is a socket");
+        Client { stream, input: BytesMut::new() }
+    }
+
+    /// Sends a command without waiting.
+    pub fn send(&mut self, arguments: &[&[u8]]) {
+        self.try_send(arguments).expect("it is read");
+    }
+
+    /// Sends a command that may not be taken.
+    pub fn try_send(&mut self, arguments: &[&[u8]]) -> std::io::Result<()> {
+        let items = arguments.iter().map(|bytes| Frame::BulkString(Bytes::copy_from_slice(bytes)));
+        let mut bytes = BytesMut::new();
+        resp2::encode::extend_encode(&mut bytes, &Frame::Array(items.collect()), false).expect("it fits");
+        self.stream.write_all(&bytes)
+    }
+
+    /// Asks a store that may be gone.
+    pub fn try_ask(&mut self, arguments: &[&[u8]]) -> Option<Frame> {
+        self.try_send(arguments).ok().and_then(|()| self.reply())
+    }
+
+    /// The next reply; `None` when the store has closed the connection.
+    pub fn reply(&mut self) -> Option<Frame> {
+        loop {
+            if let Some((frame, ..)) = resp2::decode::decode_bytes_mut(&mut self.input).expect("a reply") {
+                return Some(frame);
+            }
+            let mut room = [0; 64 << 10];
+            match self.stream.read(&mut room) {
+                Ok(0) | Err(_) => return None,
+                Ok(count) => self.input.extend_from_slice(&room[..count]),
+            }
+        }
+    }
+
+    pub fn ask(&mut self, arguments: &[&[u8]]) -> Frame {
+        self.send(arguments);
+        self.reply().expect("the store answers")
+    }
+
+    /// A command of words.
+    pub fn say(&mut self, line: &str) -> Frame {
+        self.ask(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>())
+    }
+}
+
+/// Whether the store has closed a connection: it answers nothing more.
+pub fn is_closed(stream: &mut TcpStream) -> bool {
+    let mut room = [0; 4096];
+    loop {
+        match stream.read(&mut room) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(error) => return error.kind() == std::io::ErrorKind::ConnectionReset,
+        }
+    }
+}
+
+pub fn ok() -> Frame {
+    Frame::SimpleString(Bytes::from_static(b"OK"))
+}
+pub fn bulk(bytes: impl AsRef<[u8]>) -> Frame {
+    Frame::BulkString(Bytes::copy_from_slice(bytes.as_ref()))
+}
+pub fn error(frame: &Frame) -> String {
+    match frame {
+        Frame::Error(text) => text.to_string(),
+        other => panic!("{other:?}"),
+    }
+}

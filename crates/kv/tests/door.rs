@@ -1,0 +1,222 @@
+//! What clients see at the door, good ones and others.
+
+mod common;
+
+use base::Span;
+use bytes::Bytes;
+use common::{Frame, Running, bulk, config, error, is_closed, ok};
+use kv::{Config, Limits};
+use std::io::Write;
+use std::net::Shutdown;
+use std::time::Duration;
+
+#[test]
+fn commands_do_what_they_say() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Running::start(config(folder.path()));
+    let mut client = store.client();
+    assert_eq!(client.say("GET a"), Frame::Null);
+    assert_eq!(client.say("SET a 1"), ok());
+    assert_eq!(client.say("SET a 2 NX"), Frame::Null);
+    assert_eq!(client.say("SET b 2 XX"), Frame::Null);
+    assert_eq!(client.say("SET a 3 XX"), ok());
+    assert_eq!(client.say("SETNX b 4"), Frame::Integer(1));
+    assert_eq!(client.say("MGET a b c a"), Frame::Array(vec![bulk("3"), bulk("4"), Frame::Null, bulk("3")]));
+    assert_eq!(client.say("MSET c 5 d 6"), ok());
+    assert_eq!(client.say("EXISTS a b c d e a"), Frame::Integer(5));
+    assert_eq!(client.say("DBSIZE"), Frame::Integer(4));
+    assert_eq!(client.say("DEL a b e a"), Frame::Integer(2));
+    assert_eq!(client.say("GET a"), Frame::Null);
+    assert_eq!(client.say("SELECT 0"), ok());
+    assert_eq!(error(&client.say("FLUSHALL now")), "ERR unknown command 'FLUSHALL', with args beginning with: 'now' ");
+    assert_eq!(client.say("ECHO x"), bulk("x"));
+    let Frame::BulkString(info) = client.say("INFO") else { panic!() };
+    assert!(String::from_utf8_lossy(&info).contains("db0:keys=2"), "{info:?}");
+    assert_eq!(client.say("QUIT"), ok());
+    assert!(is_closed(&mut client.stream));
+}
+
+#[test]
+fn keys_and_values_of_every_length_come_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Running::start(config(folder.path()));
+    let mut client = store.client();
+    let names: Vec<Vec<u8>> = [0, 1, 15, 16, 17, 200, 8192].map(|length| vec![0xfe; length]).to_vec();
+    let lengths = [0, 1, 63, 64, 65, 255, 256, 257, 511, 512, 4096, 65280, 65281, 64 << 10];
+    for round in 0..2u8 {
+        for name in &names {
+            for length in lengths {
+                let value: Vec<u8> = (0..length).map(|at| at as u8 ^ round).collect();
+                assert_eq!(client.ask(&[b"SET", name, &value]), ok(), "{} {length}", name.len());
+                // From flash, then from a slot if there is room in one.
+                assert_eq!(client.ask(&[b"GET", name]), bulk(&value), "{} {length}", name.len());
+                assert_eq!(client.ask(&[b"GET", name]), bulk(&value), "{} {length}", name.len());
+            }
+        }
+    }
+    assert!(error(&client.ask(&[b"SET", b"k", &vec![0; (64 << 10) + 8193 + 2]])).contains("allowed are at most"));
+    assert!(error(&client.ask(&[b"SET", &[0; 8193], b"v"])).contains("a key of 8193 bytes"));
+    assert_eq!(client.say("DBSIZE"), Frame::Integer(names.len() as i64));
+}
+
+#[test]
+fn a_time_to_live_ends_and_is_forgotten() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Running::start(config(folder.path()));
+    let mut client = store.client();
+    assert_eq!(client.say("SET a 1 PX 10"), ok());
+    assert_eq!(client.say("SET b 1 EX 1000"), ok());
+    assert_eq!(client.say("EXISTS a"), Frame::Integer(1));
+    std::thread::sleep(Duration::from_millis(2_100));
+    assert_eq!(client.say("MGET a b"), Frame::Array(vec![Frame::Null, bulk("1")]));
+    assert_eq!(client.say("SET a 2 XX"), Frame::Null);
+    assert_eq!(client.say("SET a 2 NX"), ok());
+}
+
+#[test]
+fn a_pipeline_is_answered_in_order() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Running::start(config(folder.path()));
+    let mut client = store.client();
+    for number in 0..500u32 {
+        let (key, value) = (format!("k{}", number % 7), number.to_string());
+        client.send(&[b"SET", key.as_bytes(), value.as_bytes()]);
+        client.send(&[b"GET", key.as_bytes()]);
+    }
+    for number in 0..500u32 {
+        assert_eq!(client.reply(), Some(ok()));
+        assert_eq!(client.reply(), Some(bulk(number.to_string())));
+    }
+}
+
+#[test]
+fn a_password_is_demanded_and_versions_are_chosen() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Running::start(Config { password: Some(Bytes::from_static(b"secret")), ..config(folder.path()) });
+    let mut client = store.client();
+    assert!(error(&client.say("GET a")).starts_with("NOAUTH"));
+    assert!(error(&client.say("AUTH wrong")).starts_with("WRONGPASS"));
+    // Before the password a request may not be long.
+    let mut long = store.client();
+    long.send(&[b"SET", b"a", &vec![0; 20 << 10]]);
+    assert!(error(&long.reply().expect("it is told")).contains("invalid bulk length"));
+    assert!(is_closed(&mut long.stream));
+    assert_eq!(client.say("AUTH secret"), ok());
+    assert_eq!(client.say("GET a"), Frame::Null);
+}
+
+#[test]
+fn slow_clients_and_half_open_ones_are_ended_and_others_are_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let quick = Limits {
+        handshake: Span::ms(300),
+        stall: Span::ms(300),
+        backlog: 4 << 10,
+        connections: 5,
+        ..Limits::default()
+    };
+    let store = Running::start(Config { limits: quick, ..config(folder.path()) });
+    let mut good = store.client();
+    assert_eq!(good.ask(&[b"SET", b"a", &[7; 60_000]]), ok());
+    // One begins a command and drips the rest.
+    let mut dripping = store.client();
+    dripping.stream.write_all(b"*2\r\n$3\r\nGET\r\n$100\r\n").expect("it is read");
+    // One asks and never reads.
+    let mut deaf = store.client();
+    deaf.stream.set_write_timeout(Some(Duration::from_millis(100))).expect("it is a socket");
+    while deaf.try_send(&[b"ECHO", &[7; 60_000]]).is_ok() {}
+    // One reads what it asks for, though that is more than waits for it at a time.
+    (0..20).for_each(|_| good.send(&[b"GET", b"a"]));
+    (0..20).for_each(|_| assert_eq!(good.reply(), Some(bulk([7; 60_000]))));
+    // One is half open: it sends no more, and gets its answers.
+    let mut half = store.client();
+    half.send(&[b"PING"]);
+    half.stream.shutdown(Shutdown::Write).expect("it is open");
+    assert_eq!(half.reply(), Some(Frame::SimpleString(Bytes::from_static(b"PONG"))));
+    assert!(is_closed(&mut half.stream));
+    for _ in 0..10 {
+        let _ = dripping.stream.write_all(b"x");
+        std::thread::sleep(Duration::from_millis(60));
+        assert_eq!(good.say("EXISTS a"), Frame::Integer(1));
+    }
+    assert!(is_closed(&mut dripping.stream));
+    assert!(is_closed(&mut deaf.stream));
+    // Idle for longer than all of that, and still served.
+    assert_eq!(good.say("PING"), Frame::SimpleString(Bytes::from_static(b"PONG")));
+    let mut all: Vec<_> = (0..6).map(|_| store.client()).collect();
+    let refused = all.iter_mut().filter_map(|client| {
+        client.send(&[b"PING"]);
+        client.reply().filter(|frame| matches!(frame, Frame::Error(_)))
+    });
+    assert_eq!(refused.count(), 2, "five connections are the limit, one is `good`");
+}
+
+#[test]
+fn broken_bytes_end_one_connection_and_no_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Running::start(config(folder.path()));
+    let mut good = store.client();
+    for bytes in [
+        &b"*1\r\n*1\r\n*1\r\n"[..],
+        b"*999999999\r\n",
+        b"*1\r\n$99999999999\r\n",
+        b"*1\r\n$3\r\nabcdef",
+        b"*-5\r\n\xff",
+    ] {
+        let mut bad = store.client();
+        bad.stream.write_all(bytes).expect("it is read");
+        bad.stream.shutdown(Shutdown::Write).expect("it is open");
+        assert!(is_closed(&mut bad.stream), "{}", bytes.escape_ascii());
+        assert_eq!(good.say("PING"), Frame::SimpleString(Bytes::from_static(b"PONG")));
+    }
+}
+
+#[test]
+fn a_full_store_says_so_keeps_what_it_has_and_takes_again_after_deletes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Running::start(Config { zone_sectors: 1024, value_bytes_max: 32 << 10, ..config(folder.path()) });
+    let mut client = store.client();
+    let value = |number: u32| vec![number as u8; 20_000 + number as usize];
+    let mut stored = 0;
+    let full = loop {
+        match client.ask(&[b"SET", format!("key {stored}").as_bytes(), &value(stored)]) {
+            frame if frame == ok() => stored += 1,
+            other => break error(&other),
+        }
+        assert!(stored < 1_000, "8 MiB have no room for that");
+    };
+    assert!(full.starts_with("OOM ") && stored > 50, "{stored}: {full}");
+    for number in 0..stored {
+        assert_eq!(client.ask(&[b"GET", format!("key {number}").as_bytes()]), bulk(value(number)), "{number}");
+    }
+    // What is there can be replaced and deleted all the same.
+    for round in 0..5 * stored {
+        let number = round % stored;
+        assert_eq!(client.ask(&[b"SET", format!("key {number}").as_bytes(), &value(number)]), ok(), "{round}");
+    }
+    for number in 0..stored / 2 {
+        assert_eq!(client.ask(&[b"DEL", format!("key {number}").as_bytes()]), Frame::Integer(1));
+    }
+    for number in 0..stored / 4 {
+        assert_eq!(client.ask(&[b"SET", format!("new {number}").as_bytes(), &value(number)]), ok(), "{number}");
+    }
+    for number in stored / 2..stored {
+        assert_eq!(client.ask(&[b"GET", format!("key {number}").as_bytes()]), bulk(value(number)), "{number}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_store_or_another_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let refused = |config: Config| match kv::Store::start(config, false) {
+        Ok(_) => panic!("it is refused"),
+        Err(error) => error.to_string(),
+    };
+    let first = config(folder.path());
+    let running = Running::start(first.clone());
+    assert!(refused(first.clone()).contains("another process"));
+    drop(running);
+    assert!(refused(Config { blocks: 512, ..first.clone() }).contains("these cannot change"));
+    std::fs::write(folder.path().join("other"), vec![1; 8192]).expect("it is written");
+    assert!(refused(Config { path: folder.path().join("other"), ..first }).contains("it is no store"));
+}

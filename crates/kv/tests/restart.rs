@@ -1,0 +1,152 @@
+//! What was acknowledged survives the end of the process.
+
+mod common;
+
+use common::{Client, Frame, Running, bulk, config, ok};
+use kv::{Config, Store};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Names the folder of the store that the other process serves.
+const FOLDER: &str = "RACKWEAVE_KV_TEST_FOLDER";
+
+fn config_in(folder: &Path) -> Config {
+    Config { flush: true, value_bytes_max: 32 << 10, ..config(folder) }
+}
+
+/// No test of its own: the process that is killed.
+#[test]
+#[ignore = "the other process of the test below"]
+fn serve() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let mut store = Store::start(config_in(folder.as_ref()), false).unwrap_or_else(|error| panic!("{error}"));
+    println!("\nat {}", store.address().expect("it is bound"));
+    store.run().expect("it is killed before");
+}
+
+struct Process(Child);
+
+impl Process {
+    fn start(folder: &Path) -> (Process, SocketAddr) {
+        let mut command = Command::new(std::env::current_exe().expect("there is a program"));
+        let command = command.args(["--ignored", "--exact", "serve", "--nocapture"]).env(FOLDER, folder);
+        let mut process = Process(command.stdout(Stdio::piped()).spawn().expect("it starts"));
+        let output = BufReader::new(process.0.stdout.take().expect("it is piped"));
+        let mut lines = output.lines().map_while(Result::ok);
+        let address = lines.find_map(|line| line.strip_prefix("at ").map(str::to_owned)).expect("it says where");
+        (process, address.parse().expect("an address"))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // SIGKILL.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn value_of(key: u32, version: u32) -> Vec<u8> {
+    let length = [3, 60, 100, 5_000, 20_000][key as usize % 5];
+    let mut value = format!("{key}:{version}:").into_bytes();
+    value.resize(length.max(value.len()), b'.');
+    value
+}
+
+/// Writes until the store is gone. Returns the last acknowledged version of each key, and the one
+/// whose answer did not come.
+fn write_on(address: SocketAddr, client: u32, from: u32, is_over: &AtomicBool) -> BTreeMap<u32, (u32, u32)> {
+    let mut connection = Client::new(address);
+    let mut told = BTreeMap::new();
+    for version in from.. {
+        let key = client * 100 + version % 7;
+        let before = told.get(&key).map_or(0, |(acknowledged, _)| *acknowledged);
+        told.insert(key, (before, version));
+        if is_over.load(Ordering::Relaxed) {
+            break;
+        }
+        let name = format!("key {key}");
+        match connection.try_ask(&[b"SET", name.as_bytes(), &value_of(key, version)]) {
+            Some(frame) => {
+                assert_eq!(frame, ok());
+                told.insert(key, (version, version));
+            }
+            None => break,
+        }
+    }
+    told
+}
+
+#[test]
+fn kill_9_loses_nothing_that_was_acknowledged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut known: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
+    for round in 0..3u32 {
+        let (process, address) = Process::start(folder.path());
+        check(address, &known);
+        let is_over = AtomicBool::new(false);
+        let told: Vec<_> = std::thread::scope(|scope| {
+            let write = |client| {
+                scope.spawn({
+                    let is_over = &is_over;
+                    move || write_on(address, client, round * 1_000_000 + 1, is_over)
+                })
+            };
+            let writers: Vec<_> = (0..4).map(write).collect();
+            std::thread::sleep(Duration::from_millis(500));
+            drop(process);
+            is_over.store(true, Ordering::Relaxed);
+            writers.into_iter().map(|writer| writer.join().expect("it ends")).collect()
+        });
+        for (key, (acknowledged, tried)) in told.into_iter().flatten() {
+            let before = known.get(&key).map_or(0, |(acknowledged, _)| *acknowledged);
+            known.insert(key, (acknowledged.max(before), tried));
+        }
+        assert!(known.values().filter(|(acknowledged, _)| *acknowledged > round * 1_000_000).count() > 8, "{known:?}");
+    }
+    let (_process, address) = Process::start(folder.path());
+    check(address, &known);
+}
+
+/// Each key has the version that was acknowledged last, or the one whose answer did not come.
+fn check(address: SocketAddr, known: &BTreeMap<u32, (u32, u32)>) {
+    let mut client = Client::new(address);
+    for (key, (acknowledged, tried)) in known {
+        let found = client.ask(&[b"GET", format!("key {key}").as_bytes()]);
+        let allowed = [*acknowledged, *tried].map(|version| bulk(value_of(*key, version)));
+        let is_nothing = *acknowledged == 0 && found == Frame::Null;
+        assert!(allowed.contains(&found) || is_nothing, "key {key}: {acknowledged} or {tried}, not {found:?}");
+    }
+}
+
+#[test]
+fn an_orderly_end_keeps_everything_and_time_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    {
+        let store = Running::start(config_in(folder.path()));
+        let mut client = store.client();
+        for number in 0..300u32 {
+            assert_eq!(client.ask(&[b"SET", format!("k{number}").as_bytes(), &value_of(number, 1)]), ok());
+        }
+        assert_eq!(client.say("SET short 1 EX 1"), ok());
+        assert_eq!(client.say("SET long 1 EX 100"), ok());
+        assert_eq!(client.say("DEL k0 k1"), Frame::Integer(2));
+    }
+    std::thread::sleep(Duration::from_millis(2_100));
+    let store = Running::start(config_in(folder.path()));
+    let mut client = store.client();
+    assert_eq!(
+        client.say("MGET k0 k1 short long"),
+        Frame::Array(vec![Frame::Null, Frame::Null, Frame::Null, bulk("1")])
+    );
+    for number in 2..300u32 {
+        assert_eq!(client.ask(&[b"GET", format!("k{number}").as_bytes()]), bulk(value_of(number, 1)));
+    }
+    // The first update after a restart is answered like any other.
+    assert_eq!(client.say("SET k0 again"), ok());
+}

@@ -1,0 +1,228 @@
+//! Plans of the key-value store for Redis clients: its door, its flash and memory, and limits.
+//!
+//! A file of its own, as that of the [live target](crate::target).
+
+use crate::document::Node;
+use crate::error::{PlanErrors, Problem, Problems};
+use crate::file::words;
+use crate::quantity::Quantity;
+use crate::table::table;
+use crate::target::resolve::Resolver;
+use crate::target::{LogFormatName, LogLevelName, SecretSource};
+use base::{Bytes, Span};
+use serde_json::Value as Json;
+
+/// Sectors of a device are so long.
+const SECTOR: u64 = 512;
+/// Zones that a store needs at least: four in reserve, two in transit, and some for data.
+pub const ZONES_MIN: u64 = 12;
+/// Bytes of a key and of headers beside a value in its page, rounded up.
+const BESIDE_VALUE: u64 = 12 << 10;
+
+words! {
+    /// Where memory and flash of the store are.
+    JbofName {
+        /// In the process that clients connect to.
+        Inside,
+    }
+}
+
+/// The configuration of a key-value store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KvPlan {
+    /// Where clients come in, `ADDRESS:PORT`.
+    pub listen: String,
+    /// What clients prove themselves by; `None` where everybody is let in.
+    pub password: Option<SecretSource>,
+    /// Everybody is let in.
+    pub insecure: bool,
+    /// Where metrics and health are served over HTTP, `ADDRESS:PORT`.
+    pub metrics: Option<String>,
+    /// Which messages are logged.
+    pub log: LogLevelName,
+    /// How they are written.
+    pub log_format: LogFormatName,
+    /// Where memory and flash are.
+    pub jbof: JbofName,
+    /// The file of the flash.
+    pub path: String,
+    /// Size of the flash.
+    pub size: Bytes,
+    /// Size of a zone.
+    pub zone: Bytes,
+    /// Blocks of the index.
+    pub blocks: u32,
+    /// Slots of a block.
+    pub slots: u32,
+    /// Bytes of the longest value.
+    pub value: Bytes,
+    /// Whether an update is answered after a flush of the file.
+    pub flush: bool,
+    /// What clients may use.
+    pub limits: KvLimits,
+}
+
+/// What clients may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KvLimits {
+    /// Connections at a time.
+    pub connections: u32,
+    /// Arguments of a command, its name among them.
+    pub arguments: u32,
+    /// Bytes of a command.
+    pub request: Bytes,
+    /// Answers that wait for a client before nothing more is read from it.
+    pub backlog: Bytes,
+    /// How long a client may take to prove itself.
+    pub handshake: Span,
+    /// How long a client may take over the rest of a command, or leave answers unread.
+    pub stall: Span,
+}
+
+table! {
+    /// A key-value store for Redis clients, on flash.
+    #[schemars(title = "Rackweave key-value store")]
+    KvFile => KvPlan {
+        /// Where clients come in: an address and a TCP port. 6379 is the one of Redis.
+        listen: String = "127.0.0.1:6379".into(),
+        /// The password that clients give with AUTH or HELLO.
+        password: String [length from 1],
+        /// The file whose first line is the password.
+        password_file: String [length from 1] where [without password],
+        /// Let everybody in who can connect. Either this or a password has to be given.
+        insecure: bool where [without password | password_file] = false,
+        /// Serve `/metrics` (Prometheus) and `/healthz` at this address, such as "127.0.0.1:9430".
+        metrics: String,
+        /// Which messages are logged.
+        log: LogLevelName = LogLevelName::Info,
+        /// How they are written.
+        log_format: LogFormatName = LogFormatName::Text,
+        /// Where memory and flash of the store are.
+        jbof: JbofName = JbofName::Inside,
+        /// The file of the flash. It is made if it is not there. One that is there has to be a
+        /// store with the same `size`, `zone` and `blocks`.
+        path: String [length from 1] where [needed] => String::new(),
+        /// Size of the flash: at least 12 zones. A sixth to a third of it is needed for compaction.
+        size: Quantity<Bytes> = Bytes::new(1 << 30),
+        /// Size of a zone, the unit in which space is won back.
+        zone: Quantity<Bytes> ["64KiB" to "1GiB"] = Bytes::new(16 << 20),
+        /// Blocks of the index. A block lists up to 945 keys, and about 15 are best.
+        blocks: u32 [1 to 16_777_216] = 65_536,
+        /// Slots of a block, each of which caches a value of up to 64 bytes. A slot takes 112 bytes
+        /// of memory.
+        slots: u32 [0 to 64] = 8,
+        /// The longest value. With its key it may take an eighth of a zone at most.
+        value: Quantity<Bytes> = Bytes::new(1 << 20),
+        /// Answer an update only when it survives a loss of power. Without, it survives the end of
+        /// the process alone.
+        flush: bool = true,
+        /// What clients may use.
+        limits: KvLimitsFile => KvLimitsFile::default().resolve(),
+    } as {
+        listen, password: secret, insecure, metrics, log, log_format, jbof, path, size, zone, blocks, slots, value,
+        flush, limits,
+    } from {
+        let secret = SecretSource::of(password, password_file);
+    } to {
+        let (password, password_file) = SecretSource::keys(secret);
+    }
+}
+
+table! {
+    /// What clients may use.
+    KvLimitsFile => KvLimits {
+        /// Connections at a time; more are told so and closed.
+        connections: u32 [1 to 100_000] = 1_000,
+        /// Arguments of a command, its name among them.
+        arguments: u32 [8 to 1_048_576] = 4_096,
+        /// Bytes of a command.
+        request: Quantity<Bytes> ["16KiB" to "1GiB"] = Bytes::new(16 << 20),
+        /// Answers that wait for a client before nothing more is read from it. A single answer may
+        /// be longer, by the commands that were under way.
+        backlog: Quantity<Bytes> ["4KiB" to "1GiB"] = Bytes::new(1 << 20),
+        /// How long a client may take to give the password.
+        handshake: Quantity<Span> ["100ms" to "1h"] = Span::secs(10),
+        /// How long a client may take over the rest of a command that it has begun, or leave
+        /// answers unread.
+        stall: Quantity<Span> ["100ms" to "1h"] = Span::secs(60),
+    }
+}
+
+/// Reads and checks the file of a key-value store. `name` is for messages.
+///
+/// # Errors
+/// Everything that is wrong, with its line: unknown keys, wrong types and units, values out of
+/// range, impossible combinations.
+pub fn parse(name: &str, text: &str) -> Result<KvPlan, PlanErrors> {
+    let mut problems = Problems::new(name, None);
+    let document = Node::parse(text, &mut problems);
+    problems.finish()?;
+    let (file, mut resolver): (KvFile, _) = Resolver::begin(name, &document, &schema())?;
+    let plan = file.resolve();
+    check(&mut resolver, &plan);
+    resolver.finish().map(|()| plan)
+}
+
+fn check(resolver: &mut Resolver<'_>, plan: &KvPlan) {
+    resolver.address("listen", &plan.listen);
+    plan.metrics.iter().for_each(|address| resolver.address("metrics", address));
+    if plan.password.is_none() && !plan.insecure {
+        let why = "clients need a `password` (or `password_file`), or `insecure = true` lets everybody in";
+        resolver.report("", Problem::missing("password", why));
+    }
+    let (zone, size) = (plan.zone.count(), plan.size.count());
+    resolver.expect("zone", zone.is_multiple_of(4096), plan.zone, "a multiple of 4KiB");
+    let zones = size.checked_div(zone).unwrap_or(0);
+    let is_whole = zones >= ZONES_MIN && zones * zone == size && zones <= 1 << 20 && size / SECTOR <= 1 << 34;
+    resolver.expect("size", is_whole, plan.size, "whole zones, from 12 to 1048576 of them, up to 8TiB");
+    let is_short = plan.value.count() > 0 && (plan.value.count() + BESIDE_VALUE) * 9 <= zone;
+    resolver.expect("value", is_short, plan.value, "at least 1B, and at most a ninth of a zone less 12KiB");
+    let is_room = plan.limits.request.count() >= plan.value.count() + BESIDE_VALUE;
+    resolver.expect("limits.request", is_room, plan.limits.request, "at least `value` and 12KiB more");
+}
+
+/// The JSON Schema (draft 2020-12) of the file: every key with its description, allowed values,
+/// unit and default.
+pub fn schema() -> Json {
+    crate::schema::schema_of::<KvFile>()
+}
+
+impl KvPlan {
+    /// Zones of the flash.
+    pub fn zones(&self) -> u32 {
+        (self.size.count() / self.zone.count()) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        parse("kv.toml", text).expect_err("it is wrong").to_string()
+    }
+
+    #[test]
+    fn a_path_and_a_way_in_are_all_that_a_file_needs() {
+        let plan = parse("", "path = 'flash'\ninsecure = true\n").expect("it is right");
+        assert_eq!((plan.zones(), plan.flush, plan.limits.connections), (64, true, 1_000));
+        let plan = parse("", "path = 'flash'\npassword = 'p'\n").expect("it is right");
+        assert_eq!(plan.password, Some(SecretSource::Text("p".into())));
+    }
+
+    #[test]
+    fn nobody_is_let_in_by_default() {
+        let error = refused("path = 'flash'\n");
+        assert!(error.contains("insecure = true"), "{error}");
+        assert!(refused("path = 'flash'\ninsecure = true\npassword = 'p'\n").contains("insecure"));
+    }
+
+    #[test]
+    fn sizes_that_cannot_be_are_told_with_what_can() {
+        let with = |line: &str| refused(&format!("path = 'flash'\ninsecure = true\n{line}\n"));
+        assert!(with("size = '100MiB'").contains("whole zones"));
+        assert!(with("value = '16MiB'").contains("a ninth of a zone"));
+        assert!(with("blocks = 0").contains("1 to 16777216"), "{}", with("blocks = 0"));
+        assert!(with("pth = 1").contains("pth"));
+    }
+}

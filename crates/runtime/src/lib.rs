@@ -1,0 +1,19 @@
+//! What every live role stands on, whatever it serves.
+//!
+//! | to | look at |
+//! | --- | --- |
+//! | keep time | [`clock`], [`timer`] |
+//! | listen | [`listen`], [`in_use`] |
+//! | keep data | [`storage`]: memory, nothing, files |
+//! | serve metrics and health | [`http`] |
+//! | read secrets | [`secret`] |
+//! | say why it does not work | [`error`] |
+
+pub mod clock;
+pub mod error;
+pub mod http;
+pub mod in_use;
+pub mod listen;
+pub mod secret;
+pub mod storage;
+pub mod timer;

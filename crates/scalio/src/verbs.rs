@@ -1,0 +1,222 @@
+//! Operations on the index as one-sided verbs: reads, writes and compare-and-swaps of registered
+//! memory, which know nothing of a store.
+
+use crate::layout::{
+    HeaderBytes, block_bytes, decode_block, decode_header, encode_header, encode_payload, encode_slot, offset,
+};
+use crate::{BlockHeader, MemoryAnswer, MemoryOperation, Slot, SlotWord, Value};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Accesses registered memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Reads.
+    Read {
+        /// The first byte.
+        at: u64,
+        /// How many.
+        bytes: usize,
+    },
+    /// Writes.
+    Write {
+        /// The first byte.
+        at: u64,
+        /// What.
+        data: Vec<u8>,
+    },
+    /// Compares an aligned word of 8 B (little endian) and swaps it, atomically.
+    Swap {
+        /// Its first byte.
+        at: u64,
+        /// What should be there.
+        expected: u64,
+        /// The value to store instead.
+        new: u64,
+    },
+}
+
+/// Result of a verb.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// What was read.
+    Read(Vec<u8>),
+    /// It is written.
+    Written,
+    /// What a compare-and-swap found.
+    Found(u64),
+    /// It is outside of the memory, or the word is not aligned.
+    Refused,
+}
+
+/// The verbs of an operation, to be executed in their order; none for one of the paper's protocol.
+pub fn verbs<V: Value>(block: u32, slots: u8, operation: &MemoryOperation<V>) -> Vec<Verb> {
+    let base = offset::block(block, slots);
+    let at = |within: usize| base + within as u64;
+    let read_block = || Verb::Read { at: base, bytes: block_bytes(slots) };
+    match operation {
+        MemoryOperation::ReadBlock => vec![read_block()],
+        MemoryOperation::Check { slot } => vec![
+            read_block(),
+            Verb::Read { at: base, bytes: size_of::<HeaderBytes>() },
+            Verb::Read { at: at(offset::word(*slot)), bytes: size_of::<u64>() },
+        ],
+        MemoryOperation::Swap { slot, expected, new } => {
+            vec![Verb::Swap { at: at(offset::word(*slot)), expected: expected.0, new: new.0 }]
+        }
+        MemoryOperation::WritePayload { slot, payload } => {
+            let from = offset::payload(*slot) - offset::word(*slot);
+            let data = encode_payload(payload).as_bytes()[from..].to_vec();
+            vec![Verb::Write { at: at(offset::payload(*slot)), data }]
+        }
+        MemoryOperation::Touch { slot, at: time } => {
+            vec![Verb::Write { at: at(offset::last_use(*slot)), data: time.as_ps().to_le_bytes().to_vec() }]
+        }
+        MemoryOperation::Publish { segment } => {
+            let header = encode_header(&BlockHeader { epoch: 0, segment: Some(*segment) });
+            vec![Verb::Write { at: base, data: header.segment.get().to_le_bytes().to_vec() }]
+        }
+        MemoryOperation::Close => vec![Verb::Write { at: base, data: vec![0; size_of::<u64>()] }],
+        MemoryOperation::Reset { header } => {
+            let slot = encode_slot(&Slot::<V>::fresh(header.epoch));
+            let all = slot.as_bytes().repeat(slots.into());
+            let header = encode_header(header).as_bytes().to_vec();
+            vec![Verb::Write { at: base, data: header }, Verb::Write { at: at(offset::word(0)), data: all }]
+        }
+        MemoryOperation::StoreFlags { .. } => Vec::new(),
+    }
+}
+
+/// The answer of an operation whose verbs came to `results`, in their order.
+pub fn answer<V: Value>(results: &[Done]) -> MemoryAnswer<V> {
+    match results {
+        [Done::Read(block)] => MemoryAnswer::of_read(decode_block(block), None, None),
+        [Done::Read(block), Done::Read(header), Done::Read(word)] => {
+            let header = HeaderBytes::read_from_bytes(header).ok().and_then(|header| decode_header(&header));
+            let word = word.first_chunk().map(|word| SlotWord(u64::from_le_bytes(*word)));
+            match (header, word) {
+                (Some(header), Some(word)) => MemoryAnswer::of_read(decode_block(block), Some(header), Some(word)),
+                _ => MemoryAnswer::Unreachable,
+            }
+        }
+        [Done::Found(word)] => MemoryAnswer::Found(SlotWord(*word)),
+        [Done::Written] | [Done::Written, Done::Written] => MemoryAnswer::Done,
+        _ => MemoryAnswer::Unreachable,
+    }
+}
+
+/// Memory that verbs access.
+#[derive(Clone, Debug)]
+pub struct RegisteredMemory {
+    bytes: Vec<u8>,
+}
+
+impl RegisteredMemory {
+    /// Memory for so many blocks, all zeros: no server has made them its own.
+    pub fn new(blocks: u32, slots: u8) -> RegisteredMemory {
+        RegisteredMemory { bytes: vec![0; blocks as usize * block_bytes(slots)] }
+    }
+
+    /// Its size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// Executes a verb.
+    pub fn execute(&mut self, verb: &Verb) -> Done {
+        match verb {
+            Verb::Read { at, bytes } => {
+                self.place(*at, *bytes).map_or(Done::Refused, |place| Done::Read(place.to_vec()))
+            }
+            Verb::Write { at, data } => self.place(*at, data.len()).map_or(Done::Refused, |place| {
+                place.copy_from_slice(data);
+                Done::Written
+            }),
+            Verb::Swap { at, expected, new } => self.swap(*at, *expected, *new).map_or(Done::Refused, Done::Found),
+        }
+    }
+
+    fn swap(&mut self, at: u64, expected: u64, new: u64) -> Option<u64> {
+        if !at.is_multiple_of(size_of::<u64>() as u64) {
+            return None;
+        }
+        let word: &mut [u8; 8] = self.place(at, size_of::<u64>())?.first_chunk_mut()?;
+        let found = u64::from_le_bytes(*word);
+        if found == expected {
+            *word = new.to_le_bytes();
+        }
+        Some(found)
+    }
+
+    fn place(&mut self, at: u64, bytes: usize) -> Option<&mut [u8]> {
+        let at = usize::try_from(at).ok()?;
+        self.bytes.get_mut(at..at.checked_add(bytes)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Expiry, Extent, Index, Key, Payload, SegmentPointer, Sequence};
+    use base::Time;
+
+    const SLOTS: u8 = 4;
+
+    fn execute(memory: &mut RegisteredMemory, operation: &MemoryOperation<Vec<u8>>) -> MemoryAnswer<Vec<u8>> {
+        let done: Vec<Done> = verbs(1, SLOTS, operation).iter().map(|verb| memory.execute(verb)).collect();
+        answer(&done)
+    }
+
+    #[test]
+    fn bytes_answer_every_operation_as_the_index_without_bytes_does() {
+        let (mut memory, mut index) = (RegisteredMemory::new(3, SLOTS), Index::new(3, SLOTS));
+        let fresh = SlotWord::fresh(7);
+        let filling = fresh.fill(0x123, Time::ms(3));
+        let payload = Payload {
+            version: filling.version(),
+            key: Key::new(b"key").expect("short"),
+            value: vec![1, 2, 3],
+            expiry: Expiry(9),
+        };
+        let segment = SegmentPointer::new(Extent { sector: 77, sectors: 2 }, Sequence(5));
+        let operations = [
+            MemoryOperation::Close,
+            MemoryOperation::ReadBlock,
+            MemoryOperation::Reset { header: BlockHeader { epoch: 7, segment: None } },
+            MemoryOperation::ReadBlock,
+            MemoryOperation::Swap { slot: 2, expected: fresh, new: filling },
+            MemoryOperation::Swap { slot: 2, expected: fresh, new: SlotWord(0) },
+            MemoryOperation::WritePayload { slot: 2, payload },
+            MemoryOperation::Touch { slot: 2, at: Time::us(5) },
+            MemoryOperation::Publish { segment },
+            MemoryOperation::Check { slot: 2 },
+            MemoryOperation::Swap { slot: 2, expected: filling, new: filling.validate() },
+            MemoryOperation::ReadBlock,
+            MemoryOperation::Close,
+            MemoryOperation::Check { slot: 0 },
+        ];
+        for operation in operations {
+            let found = execute(&mut memory, &operation);
+            assert_eq!(found, index.carry_out(1, operation.clone()), "{operation:?}");
+        }
+        assert!(memory.bytes[..block_bytes(SLOTS)].iter().all(|byte| *byte == 0), "block 0 is untouched");
+    }
+
+    #[test]
+    fn what_is_outside_or_not_aligned_is_refused() {
+        let mut memory = RegisteredMemory::new(1, 1);
+        let end = memory.bytes();
+        let word = |at| Verb::Swap { at, expected: 0, new: 1 };
+        let outside = [
+            Verb::Read { at: end, bytes: 1 },
+            Verb::Read { at: u64::MAX, bytes: 2 },
+            Verb::Read { at: 0, bytes: usize::MAX },
+            Verb::Write { at: end - 1, data: vec![1, 2] },
+            word(end),
+            word(4),
+        ];
+        for verb in outside {
+            assert_eq!(memory.execute(&verb), Done::Refused, "{verb:?}");
+        }
+        assert_eq!(memory.execute(&word(8)), Done::Found(0));
+    }
+}

@@ -1,0 +1,29 @@
+//! A client of the key-value store sends anything, in pieces, and the store answers at any time.
+#![no_main]
+
+use bytes::{Bytes, BytesMut};
+use kv::protocol::{Reply, RequestLimits};
+use kv::session::{Rules, Session};
+use libfuzzer_sys::fuzz_target;
+use scalio::Outcome;
+
+const LIMITS: RequestLimits = RequestLimits { arguments: 64, bytes: 4096 };
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((first, rest)) = bytes.split_first() else { return };
+    let password = (first & 1 == 1).then(|| Bytes::from_static(b"p"));
+    let rules = Rules { password, limits: LIMITS };
+    let mut session = Session::new(1, &rules);
+    let (mut input, mut output, mut asks) = (BytesMut::new(), BytesMut::new(), Vec::new());
+    let piece = usize::from(first >> 1) + 1;
+    for piece in rest.chunks(piece) {
+        input.extend_from_slice(piece);
+        session.take(&mut input, &rules, &mut asks);
+        for ask in asks.drain(..) {
+            session.done(ask.command, ask.part, Outcome::Value(Some(Bytes::from_static(b"v"))));
+        }
+        session.write(&mut output, 1 << 16, |_| Reply::Nothing);
+        output.clear();
+        assert!(input.len() <= LIMITS.bytes + piece.len() || session.is_over() || session.is_full());
+    }
+});
