@@ -70,7 +70,8 @@ pub enum Command {
     Fabric(FabricArguments),
     /// Explain every column of the records and every field of a summary, with its unit
     Describe(DescribeArguments),
-    /// Print the JSON Schema of the experiment file, of the file of a live target, or of a key-value store
+    /// Print the JSON Schema of the experiment file, of the file of a live target, or of that of a
+    /// key-value store
     Schema(SchemaArguments),
     /// Serve disks to real hosts over NVMe/TCP
     Target(TargetArguments),

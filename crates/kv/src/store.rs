@@ -368,7 +368,7 @@ impl Store {
             Late::Keys => Reply::Number(jbof.helper().keys() as i64),
             Late::Info => Reply::text(snapshot(jbof, program, *counts, connections).info()),
         };
-        let life = connection.give(now, &limits, |session, output| session.write(output, limits.backlog, &late));
+        let life = connection.give(now, &limits, |session, output| session.write(output, limits.backlog, late));
         match life {
             Life::Over => self.close(client, None),
             // Commands may wait in the buffer, or in the socket.

@@ -6,10 +6,11 @@
 //! | [`HeaderBytes`] | [`BlockHeader`](crate::BlockHeader) | 16, at the start of a block |
 //! | [`SlotBytes`] | [`Slot`](crate::Slot) | 112 for each slot of a block |
 //! | [`BucketBytes`], [`ItemBytes`] | [`Segment`](crate::Segment) | 512 a bucket: 32 and 15 times 32 |
-//! | [`PageBytes`], [`RecordBytes`] | [`Page`](crate::Page) | 16, then records of 40 and their values, each up to the next 16 |
+//! | [`PageBytes`], [`RecordBytes`] | [`Page`](crate::Page) | 16, then the records |
 //!
-//! All are little endian, and all words of 8 B are aligned. Checksums are CRC-32C,
-//! those on flash begun with the store's [`Seal`]. Bytes with a wrong checksum have no meaning: they are [`Corrupt`](crate::Corrupt), or a slot without payload.
+//! A record is 40 B and its value, up to the next 16. All are little endian, and all words of 8 B
+//! are aligned. Checksums are CRC-32C, those on flash begun with the store's [`Seal`]. Bytes with a
+//! wrong checksum have no meaning: they are [`Corrupt`](crate::Corrupt), or a slot without payload.
 
 mod flash;
 mod memory;

@@ -54,8 +54,8 @@ pub struct ServerConfig {
     /// Whether the device may lose what it acknowledged: a flush comes before publishing.
     pub volatile_cache: bool,
     /// Bytes of the longest value. Beyond [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX) no slot
-    /// holds it; a page with one such record ([`page_sectors`](crate::page_sectors)) may be an eighth of a
-    /// zone at most.
+    /// holds it; a page with one such record ([`page_sectors`](crate::page_sectors)) may be an
+    /// eighth of a zone at most.
     pub value_bytes_max: u32,
     /// Second of the store's clock at the server's time zero.
     pub start_second: u32,

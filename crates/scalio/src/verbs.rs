@@ -14,14 +14,14 @@ pub enum Verb {
     Read {
         /// The first byte.
         at: u64,
-        /// How many.
+        /// Length of the answer in bytes.
         bytes: usize,
     },
     /// Writes.
     Write {
         /// The first byte.
         at: u64,
-        /// What.
+        /// The new bytes.
         data: Vec<u8>,
     },
     /// Compares an aligned word of 8 B (little endian) and swaps it, atomically.
