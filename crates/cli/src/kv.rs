@@ -47,6 +47,8 @@ fn config_of(plan: &KvPlan) -> Result<Config, Failure> {
             connections: limits.connections as usize,
             arguments: limits.arguments as usize,
             request: limits.request.count() as usize,
+            reply: limits.reply.count() as usize,
+            memory: limits.memory.count() as usize,
             backlog: limits.backlog.count() as usize,
             handshake: limits.handshake,
             stall: limits.stall,

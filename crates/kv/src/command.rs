@@ -3,7 +3,7 @@
 use crate::protocol::{Reply, Version};
 use base::Span;
 use bytes::Bytes;
-use scalio::{Condition, Name};
+use scalio::{Condition, Left, Name};
 
 /// Longest text of a client that is kept or repeated.
 const TEXT_MAX: usize = 128;
@@ -26,6 +26,13 @@ pub enum Command {
     },
     /// How many are there.
     Exists(Vec<Name>),
+    /// How long a key is there.
+    Left {
+        /// The key.
+        name: Name,
+        /// In which terms.
+        unit: Unit,
+    },
     /// Forgets, and says how many there were.
     Delete(Vec<Name>),
     /// Stores.
@@ -56,6 +63,30 @@ pub enum Command {
     Quit,
 }
 
+/// In which terms the life of a key is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Whole seconds, -1 for ever, -2 for a key that is not there.
+    Seconds,
+    /// The same in milliseconds.
+    Milliseconds,
+    /// "string" or "none".
+    Kind,
+}
+
+impl Unit {
+    /// What a client is told.
+    pub fn reply(self, left: Option<Left>) -> Reply {
+        let milliseconds = match left {
+            _ if self == Unit::Kind => return Reply::Status(if left.is_some() { "string" } else { "none" }),
+            None => return Reply::Number(-2),
+            Some(Left::Ever) => return Reply::Number(-1),
+            Some(Left::For(span)) => span / Span::ms(1),
+        };
+        Reply::Number((milliseconds / if self == Unit::Seconds { 1_000 } else { 1 }) as i64)
+    }
+}
+
 /// What only the host knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Late {
@@ -69,7 +100,7 @@ pub enum Late {
 /// key and step as COMMAND reports them.
 struct Known(&'static str, i64, i64, i64, i64);
 
-const KNOWN: [Known; 22] = [
+const KNOWN: [Known; 25] = [
     Known("auth", -2, 0, 0, 0),
     Known("client", -2, 0, 0, 0),
     Known("command", -1, 0, 0, 0),
@@ -85,12 +116,15 @@ const KNOWN: [Known; 22] = [
     Known("mset", -3, 1, -1, 2),
     Known("ping", -1, 0, 0, 0),
     Known("psetex", 4, 1, 1, 1),
+    Known("pttl", 2, 1, 1, 1),
     Known("quit", -1, 0, 0, 0),
     Known("reset", 1, 0, 0, 0),
     Known("select", 2, 0, 0, 0),
     Known("set", -3, 1, 1, 1),
     Known("setex", 4, 1, 1, 1),
     Known("setnx", 3, 1, 1, 1),
+    Known("ttl", 2, 1, 1, 1),
+    Known("type", 2, 1, 1, 1),
     Known("unlink", -2, 1, -1, 1),
 ];
 
@@ -162,6 +196,9 @@ fn of_name(name: &'static str, rest: &[Bytes]) -> Parsed {
         "mget" => Ok(Command::Get { names: names_of(rest)?, is_list: true }),
         "mset" => mset(rest),
         "ping" => ping(rest),
+        "pttl" => left(rest, Unit::Milliseconds),
+        "ttl" => left(rest, Unit::Seconds),
+        "type" => left(rest, Unit::Kind),
         "quit" => Ok(Command::Quit),
         "select" if rest[0] == b"0"[..] => Ok(ok()),
         "select" if number(&rest[0]).is_ok() => Err(error("ERR DB index is out of range")),
@@ -191,6 +228,10 @@ fn lifetime(bytes: &[u8], milliseconds: u64, command: &str) -> Result<Span, Repl
 
 fn put(name: Bytes, value: Bytes, time_to_live: Option<Span>, condition: Condition, is_number: bool) -> Parsed {
     Ok(Command::Put { pairs: vec![(name_of(&name)?, value)], time_to_live, condition, is_number })
+}
+
+fn left(rest: &[Bytes], unit: Unit) -> Parsed {
+    Ok(Command::Left { name: name_of(&rest[0])?, unit })
 }
 
 fn set(rest: &[Bytes]) -> Parsed {

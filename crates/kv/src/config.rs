@@ -5,7 +5,7 @@ use bytes::Bytes;
 use std::path::PathBuf;
 
 /// A store with its door.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Config {
     /// Where clients come in, `ADDRESS:PORT`; port 0 takes a free one.
     pub listen: String,
@@ -40,6 +40,10 @@ pub struct Limits {
     pub arguments: usize,
     /// Bytes of a command.
     pub request: usize,
+    /// Bytes of the values of one answer.
+    pub reply: usize,
+    /// Bytes that all clients together may hold of commands and answers.
+    pub memory: usize,
     /// Bytes of answers that wait for a client before nothing more is read from it.
     pub backlog: usize,
     /// How long a client may take to prove itself.
@@ -54,6 +58,8 @@ impl Default for Limits {
             connections: 1_000,
             arguments: 4_096,
             request: 16 << 20,
+            reply: 64 << 20,
+            memory: 1 << 30,
             backlog: 1 << 20,
             handshake: Span::secs(10),
             stall: Span::secs(60),

@@ -30,6 +30,8 @@ pub struct Connection {
     is_held: bool,
     /// Whether the loop has it on its list.
     pub is_listed: bool,
+    /// [`Self::held`] when the loop last counted it.
+    pub counted: usize,
     since: Time,
     /// Since when a command is there in part.
     partial_since: Option<Time>,
@@ -63,10 +65,16 @@ impl Connection {
             is_ended: false,
             is_held: false,
             is_listed: false,
+            counted: 0,
             since: now,
             partial_since: None,
             unread_since: None,
         }
+    }
+
+    /// Bytes of memory that it has of commands and answers.
+    pub fn held(&self) -> usize {
+        self.input.capacity() + self.output.capacity() + self.session.held()
     }
 
     /// Its socket.

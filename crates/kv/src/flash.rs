@@ -5,7 +5,10 @@ use bytes::Bytes;
 use mio::Waker;
 use runtime::storage::{DiskFile, Storage};
 use scalio::layout::{Seal, decode_record, decode_segment, encode_content, scan};
-use scalio::{Extent, FlashAnswer, FlashOperation, GRANULE_BYTES, RequestId, SECTOR_BYTES};
+use scalio::{
+    Content, Extent, FlashAnswer, FlashOperation, GRANULE_BYTES, Length, RECORD_HEADER_BYTES, RequestId, SECTOR_BYTES,
+    Value,
+};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,6 +16,8 @@ use std::thread::{self, JoinHandle};
 
 /// Threads: enough to write the pages of a group at once while a flush is under way.
 const THREADS: usize = 4;
+/// Bytes of a zone that a thread reads at once when it lists what is there.
+const PIECE_BYTES: usize = 8 << 20;
 
 /// Work for a thread.
 #[derive(Debug)]
@@ -77,18 +82,26 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+fn behind(row: Extent, sectors: u32) -> Extent {
+    Extent { sector: row.sector + u64::from(sectors), sectors: row.sectors - sectors }
+}
+
 /// First byte and bytes of sectors in the file.
 fn place(extent: Extent) -> (u64, usize) {
     (SUPERBLOCK_BYTES + extent.sector * u64::from(SECTOR_BYTES), extent.sectors as usize * SECTOR_BYTES as usize)
 }
 
-/// Decodes what a client has read of a segment or a record.
-pub fn decode(operation: &FlashOperation<Bytes>, bytes: &[u8], seal: Seal) -> FlashAnswer<Bytes> {
+/// Decodes what was read of a segment or a record. The record's value is a part of what was read.
+pub fn decode(operation: &FlashOperation<Bytes>, bytes: Bytes, seal: Seal) -> FlashAnswer<Bytes> {
     match operation {
-        FlashOperation::ReadSegment { .. } => FlashAnswer::Segment(decode_segment(bytes, seal).map(Arc::new)),
+        FlashOperation::ReadSegment { .. } => FlashAnswer::Segment(decode_segment(&bytes, seal).map(Arc::new)),
         FlashOperation::ReadRecord { item } => {
             let within = item.record.0 * u64::from(GRANULE_BYTES) % u64::from(SECTOR_BYTES);
-            FlashAnswer::Record(decode_record(bytes.get(within as usize..).unwrap_or(&[]), seal))
+            let bytes = bytes.slice(bytes.len().min(within as usize)..);
+            FlashAnswer::Record(decode_record::<Length>(&bytes, seal).map(|record| {
+                let value = bytes.slice(RECORD_HEADER_BYTES as usize..).split_to(record.value.0 as usize);
+                record.with(value)
+            }))
         }
         _ => FlashAnswer::Failed,
     }
@@ -202,15 +215,15 @@ impl Shared {
             FlashOperation::ReadSegment { .. } | FlashOperation::ReadRecord { .. } => {
                 let read = operation.extent().map(|extent| self.read(extent));
                 return match read {
-                    Some(Ok(bytes)) => decode(&operation, &bytes, self.seal),
+                    Some(Ok(bytes)) => decode(&operation, bytes.into(), self.seal),
                     _ => failed(&operation, io::ErrorKind::UnexpectedEof.into()),
                 };
             }
             FlashOperation::Scan { extent } => {
-                return match self.read(*extent) {
-                    Ok(bytes) => FlashAnswer::Scanned(scan(*extent, &bytes, self.seal)),
-                    Err(error) => failed(&operation, error),
-                };
+                return self.scan(*extent).map_or_else(|error| failed(&operation, error), FlashAnswer::Scanned);
+            }
+            FlashOperation::List { extent } => {
+                return self.scan(*extent).map_or_else(|error| failed(&operation, error), FlashAnswer::Listed);
             }
             FlashOperation::Write { extent, content } => {
                 self.file.write(place(*extent).0, &encode_content(content, self.seal))
@@ -222,6 +235,31 @@ impl Shared {
             }
         };
         done.map_or_else(|error| failed(&operation, error), |()| FlashAnswer::Done)
+    }
+
+    /// Reads a row of sectors piece by piece: it may be longer than memory has room for.
+    fn scan<V: Value>(&self, mut left: Extent) -> io::Result<Vec<(u64, Content<V>)>> {
+        let mut found = Vec::new();
+        let mut needs = 0;
+        loop {
+            left = self.behind_hole(left)?;
+            if left.sectors == 0 {
+                return Ok(found);
+            }
+            let sectors = PIECE_BYTES.max(needs).div_ceil(SECTOR_BYTES as usize) as u32;
+            let bytes = self.read(Extent { sectors: sectors.min(left.sectors), ..left })?;
+            let scanned = scan(left, &bytes, self.seal);
+            found.extend(scanned.found);
+            needs = scanned.needs;
+            left = behind(left, scanned.sectors);
+        }
+    }
+
+    /// The row without the hole of the file at its front: there is nothing in it.
+    fn behind_hole(&self, row: Extent) -> io::Result<Extent> {
+        let (at, length) = place(row);
+        let skipped = self.file.next_data(at)?.map_or(length as u64, |data| (data - at).min(length as u64));
+        Ok(behind(row, (skipped / u64::from(SECTOR_BYTES)) as u32))
     }
 
     fn read(&self, extent: Extent) -> io::Result<Vec<u8>> {

@@ -19,6 +19,8 @@ pub struct Counts {
     pub refused: u64,
     /// Connections ended because they were too slow.
     pub too_slow: u64,
+    /// Connections ended because all together held too much memory.
+    pub evicted: u64,
     /// Commands taken.
     pub commands: u64,
 }
@@ -30,6 +32,8 @@ pub struct Snapshot {
     pub counts: Counts,
     /// Open connections.
     pub connections: u64,
+    /// Bytes that they hold of commands and answers.
+    pub held_bytes: u64,
     /// Of the client.
     pub client: ClientCounters,
     /// Of the helper.
@@ -48,13 +52,14 @@ pub struct Snapshot {
 type Number = (MetricType, &'static str, &'static str, u64);
 
 impl Snapshot {
-    fn numbers(&self) -> [Number; 22] {
+    fn numbers(&self) -> [Number; 24] {
         use MetricType::{Counter, Gauge};
         let (counts, client, helper) = (&self.counts, &self.client, &self.helper);
         [
             (Counter, "connections_accepted", "Connections accepted.", counts.accepted),
             (Counter, "connections_refused", "Connections refused at the limit.", counts.refused),
             (Counter, "connections_too_slow", "Connections ended because they were too slow.", counts.too_slow),
+            (Counter, "connections_evicted", "Connections ended for want of memory.", counts.evicted),
             (Counter, "commands", "Commands taken.", counts.commands),
             (Counter, "hits", "Reads of a key that a slot of the index answered.", client.hits),
             (Counter, "misses", "Reads of a key that flash answered.", client.misses),
@@ -70,6 +75,7 @@ impl Snapshot {
             (Counter, "sectors_moved", "Sectors of 512 B written by compaction.", helper.sectors_moved),
             (Counter, "zones_reclaimed", "Zones won back by compaction.", helper.zones_reclaimed),
             (Gauge, "connections", "Open connections.", self.connections),
+            (Gauge, "held_bytes", "Commands and answers that connections hold.", self.held_bytes),
             (Gauge, "keys", "Keys that are listed; some may have expired.", self.keys),
             (Gauge, "live_bytes", "Bytes of use on flash.", self.live_bytes),
             (Gauge, "capacity_bytes", "Bytes of use that flash can have.", self.capacity_bytes),

@@ -3,30 +3,38 @@
 //! Commands of a pipeline run at the same time unless one of two that name the same key reads what
 //! the other writes. Then the later one waits.
 
-use crate::command::{Command, Late, parse};
+use crate::command::{Command, Late, Unit, parse};
+use crate::config::Config;
 use crate::protocol::{ProtocolError, Reply, RequestLimits, Version, take_request};
 use bytes::{Bytes, BytesMut};
-use scalio::{Name, Operation, Outcome, Refusal, RequestBody};
+use scalio::{Key, Name, Operation, Outcome, Refusal, RequestBody};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Commands under way at most.
 const COMMANDS_MAX: usize = 1_024;
 /// Operations on the store under way at most, before the next command is taken.
 const OPERATIONS_MAX: usize = 256;
-/// Bytes of values that one command may answer with.
-pub const REPLY_BYTES_MAX: usize = 64 << 20;
 /// Limits before a client has proved itself.
 const STRANGER: RequestLimits = RequestLimits { arguments: 10, bytes: 16 << 10 };
 
-/// An operation that a command wants of the store.
+/// What is asked of the store.
+#[derive(Debug, PartialEq)]
+pub enum Want {
+    /// An operation.
+    Operation(Operation<Bytes>),
+    /// Whether a key is there and for how long.
+    Describe(Key),
+}
+
+/// What a command wants of the store.
 #[derive(Debug, PartialEq)]
 pub struct Ask {
     /// The command.
     pub command: u64,
-    /// Which of its operations.
+    /// Which part of it.
     pub part: usize,
-    /// The operation.
-    pub operation: Operation<Bytes>,
+    /// What.
+    pub want: Want,
 }
 
 /// Rules for all sessions.
@@ -36,6 +44,24 @@ pub struct Rules {
     pub password: Option<Bytes>,
     /// Limits of a request.
     pub limits: RequestLimits,
+    /// Bytes of values that one command may answer with.
+    pub reply_bytes: usize,
+    /// Operations under way at most, before the next command is taken.
+    pub operations: usize,
+}
+
+impl Rules {
+    /// The rules of a store. As many operations are under way as values of the greatest length are
+    /// in the longest reply: what a client makes the store hold is bounded before it is there.
+    pub fn new(config: &Config) -> Rules {
+        let limits = &config.limits;
+        Rules {
+            password: config.password.clone(),
+            limits: RequestLimits { arguments: limits.arguments, bytes: limits.request },
+            reply_bytes: limits.reply,
+            operations: (limits.reply / config.value_bytes_max.max(1) as usize).clamp(1, OPERATIONS_MAX),
+        }
+    }
 }
 
 /// How the reply of a command is made of the outcomes of its operations.
@@ -45,6 +71,7 @@ enum Shape {
     Late(Late),
     Get { is_list: bool },
     Count,
+    Left { unit: Unit },
     Put { is_number: bool },
 }
 
@@ -54,7 +81,9 @@ struct Open {
     is_write: bool,
     outcomes: Vec<Option<Outcome<Bytes>>>,
     left: usize,
-    /// Bytes of the values that it holds.
+    /// Bytes of the values that it stores.
+    given: usize,
+    /// Bytes of the values that it answers with.
     bytes: usize,
     shape: Shape,
     version: Version,
@@ -77,6 +106,11 @@ pub struct Session {
     /// The number of the first open command.
     first: u64,
     operations: usize,
+    /// Of those at most, and of the bytes of a reply.
+    operations_max: usize,
+    reply_bytes_max: usize,
+    /// Bytes of values of open commands.
+    held: usize,
     uses: BTreeMap<Name, Uses>,
     waiting: Option<Command>,
     is_over: bool,
@@ -94,6 +128,9 @@ impl Session {
             open: VecDeque::new(),
             first: 0,
             operations: 0,
+            operations_max: rules.operations,
+            reply_bytes_max: rules.reply_bytes,
+            held: 0,
             uses: BTreeMap::new(),
             waiting: None,
             is_over: false,
@@ -115,7 +152,11 @@ impl Session {
     }
     /// Whether it takes no command before one under way is done.
     pub fn is_full(&self) -> bool {
-        self.waiting.is_some() || self.open.len() >= COMMANDS_MAX || self.operations >= OPERATIONS_MAX
+        self.waiting.is_some() || self.open.len() >= COMMANDS_MAX || self.operations >= self.operations_max
+    }
+    /// Bytes of values that its open commands store or answer with.
+    pub fn held(&self) -> usize {
+        self.held
     }
     /// Nothing more comes from the client; what has come is still answered.
     pub fn end(&mut self) {
@@ -152,13 +193,14 @@ impl Session {
     }
 
     fn ready(&mut self, reply: Reply) {
-        self.push(Vec::new(), false, 0, Shape::Ready(reply));
+        self.push((Vec::new(), false), 0, 0, Shape::Ready(reply));
     }
 
-    fn push(&mut self, names: Vec<Name>, is_write: bool, parts: usize, shape: Shape) {
+    fn push(&mut self, (names, is_write): (Vec<Name>, bool), parts: usize, given: usize, shape: Shape) {
         let (outcomes, version) = (vec![None; parts], self.version);
         self.operations += parts;
-        self.open.push_back(Open { names, is_write, outcomes, left: parts, bytes: 0, shape, version });
+        self.held += given;
+        self.open.push_back(Open { names, is_write, outcomes, left: parts, given, bytes: 0, shape, version });
     }
 
     fn begin(&mut self, command: Command, rules: &Rules, asks: &mut Vec<Ask>) {
@@ -167,6 +209,7 @@ impl Session {
         }
         let (names, is_write) = match &command {
             Command::Get { names, .. } | Command::Exists(names) => (names.clone(), false),
+            Command::Left { name, .. } => (vec![name.clone()], false),
             Command::Delete(names) => (names.clone(), true),
             Command::Put { pairs, .. } => (pairs.iter().map(|(name, _)| name.clone()).collect(), true),
             _ => return self.at_once(command, rules),
@@ -180,10 +223,14 @@ impl Session {
             *if is_write { &mut uses.writes } else { &mut uses.reads } += 1;
         }
         let number = self.first + self.open.len() as u64;
-        let (shape, operations) = operations_of(command);
-        self.push(names, is_write, operations.len(), shape);
-        let ask = |(part, operation)| Ask { command: number, part, operation };
-        asks.extend(operations.into_iter().enumerate().map(ask));
+        let given = match &command {
+            Command::Put { pairs, .. } => pairs.iter().map(|(_, value)| value.len()).sum(),
+            _ => 0,
+        };
+        let (shape, wants) = wants_of(command);
+        self.push((names, is_write), wants.len(), given, shape);
+        let ask = |(part, want)| Ask { command: number, part, want };
+        asks.extend(wants.into_iter().enumerate().map(ask));
     }
 
     fn is_in_the_way(&self, name: &Name, is_write: bool) -> bool {
@@ -193,7 +240,7 @@ impl Session {
 
     fn at_once(&mut self, command: Command, rules: &Rules) {
         match command {
-            Command::Late(late) => self.push(Vec::new(), false, 0, Shape::Late(late)),
+            Command::Late(late) => self.push((Vec::new(), false), 0, 0, Shape::Late(late)),
             Command::Greet { hello, proof, name } => self.greet(hello, proof, name, rules),
             Command::MyName => self.ready(Reply::Bulk(self.name.clone())),
             Command::MyNumber => self.ready(Reply::Number(self.number as i64)),
@@ -202,7 +249,11 @@ impl Session {
                 self.is_over = true;
             }
             Command::Reply(reply) => self.ready(reply),
-            Command::Get { .. } | Command::Exists(_) | Command::Delete(_) | Command::Put { .. } => {}
+            Command::Get { .. }
+            | Command::Exists(_)
+            | Command::Left { .. }
+            | Command::Delete(_)
+            | Command::Put { .. } => {}
         }
     }
 
@@ -256,16 +307,22 @@ impl Session {
         let at = command.checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
         let Some(open) = at.and_then(|at| self.open.get_mut(at)) else { return };
         let Some(slot @ None) = open.outcomes.get_mut(part) else { return };
-        open.bytes += match &outcome {
-            Outcome::Value(Some(value)) => value.len(),
+        let bytes = match &outcome {
+            // Its record may have the name, too.
+            Outcome::Value(Some(record)) => open.names[part].value(record.clone()).map_or(0, |value| value.len()),
             _ => 0,
         };
         *slot = Some(outcome);
+        let was_short = open.bytes <= self.reply_bytes_max;
+        open.bytes += bytes;
         open.left -= 1;
         self.operations -= 1;
-        if open.bytes > REPLY_BYTES_MAX {
+        if open.bytes <= self.reply_bytes_max {
+            self.held += bytes;
+        } else {
             // The reply will be an error: what it has of values is of no use.
             open.outcomes.iter_mut().flatten().for_each(|outcome| *outcome = Outcome::Value(None));
+            self.held -= if was_short { open.bytes - bytes } else { 0 };
         }
         if open.left == 0 {
             let (names, is_write) = (std::mem::take(&mut open.names), open.is_write);
@@ -289,11 +346,13 @@ impl Session {
         while output.len() < most && self.open.front().is_some_and(|open| open.left == 0) {
             let Some(open) = self.open.pop_front() else { return };
             self.first += 1;
+            let most = self.reply_bytes_max;
+            self.held -= open.given + if open.bytes <= most { open.bytes } else { 0 };
             let version = open.version;
             let reply = match open.shape {
                 Shape::Ready(reply) => reply,
                 Shape::Late(ref wanted) => late(wanted),
-                _ => reply_of(open),
+                _ => reply_of(open, most),
             };
             reply.write(version, output);
         }
@@ -306,19 +365,22 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && differ == 0
 }
 
-fn operations_of(command: Command) -> (Shape, Vec<Operation<Bytes>>) {
-    let get = |name: Name| Operation::Get { key: name.key() };
+fn wants_of(command: Command) -> (Shape, Vec<Want>) {
+    let get = |name: Name| Want::Operation(Operation::Get { key: name.key() });
+    let describe = |name: &Name| Want::Describe(name.key());
+    let update = |body| Want::Operation(Operation::Update(body));
     match command {
         Command::Get { names, is_list } => (Shape::Get { is_list }, names.into_iter().map(get).collect()),
-        Command::Exists(names) => (Shape::Count, names.into_iter().map(get).collect()),
+        Command::Exists(names) => (Shape::Count, names.iter().map(describe).collect()),
+        Command::Left { name, unit } => (Shape::Left { unit }, vec![describe(&name)]),
         Command::Delete(names) => {
-            let delete = |name: Name| Operation::Update(RequestBody::Delete { key: name.key() });
+            let delete = |name: Name| update(RequestBody::Delete { key: name.key() });
             (Shape::Count, names.into_iter().map(delete).collect())
         }
         Command::Put { pairs, time_to_live, condition, is_number } => {
             let put = |(name, value): (Name, Bytes)| {
                 let (key, value) = (name.key(), name.record(value));
-                Operation::Update(RequestBody::Put { key, value, time_to_live, condition })
+                update(RequestBody::Put { key, value, time_to_live, condition })
             };
             (Shape::Put { is_number }, pairs.into_iter().map(put).collect())
         }
@@ -326,9 +388,9 @@ fn operations_of(command: Command) -> (Shape, Vec<Operation<Bytes>>) {
     }
 }
 
-fn reply_of(open: Open) -> Reply {
-    if open.bytes > REPLY_BYTES_MAX {
-        return Reply::Error(format!("ERR the values of the reply have more than {REPLY_BYTES_MAX} bytes"));
+fn reply_of(open: Open, most: usize) -> Reply {
+    if open.bytes > most {
+        return Reply::Error(format!("ERR the values of the reply have more than {most} bytes: see `limits.reply`"));
     }
     let outcomes: Vec<Outcome<Bytes>> = open.outcomes.into_iter().flatten().collect();
     if let Some(error) = outcomes.iter().find_map(error_of) {
@@ -345,16 +407,18 @@ fn reply_of(open: Open) -> Reply {
             let mut replies = values.map(|value| value.map_or(Reply::Nothing, Reply::Bulk));
             if is_list { Reply::List(replies.collect()) } else { replies.next().unwrap_or(Reply::Nothing) }
         }
+        Shape::Left { unit } => match outcomes.first() {
+            Some(Outcome::Described(Some(left))) => unit.reply(Some(*left)),
+            _ => unit.reply(None),
+        },
         Shape::Put { is_number: true } => Reply::Number((!is_unmet).into()),
         Shape::Put { is_number: false } if is_unmet => Reply::Nothing,
         Shape::Put { is_number: false } => Reply::Status("OK"),
         _ => {
-            let counts = open.names.iter().zip(outcomes).filter(|(name, outcome)| match outcome {
-                Outcome::Deleted { found } => *found,
-                Outcome::Value(Some(record)) => name.value(record.clone()).is_some(),
-                _ => false,
-            });
-            Reply::Number(counts.count() as i64)
+            let counts = |outcome: &&Outcome<Bytes>| {
+                matches!(outcome, Outcome::Deleted { found: true } | Outcome::Described(Some(_)))
+            };
+            Reply::Number(outcomes.iter().filter(counts).count() as i64)
         }
     }
 }
@@ -362,9 +426,12 @@ fn reply_of(open: Open) -> Reply {
 /// What went wrong, if something did.
 fn error_of(outcome: &Outcome<Bytes>) -> Option<String> {
     match outcome {
-        Outcome::Value(_) | Outcome::Stored | Outcome::Unmet | Outcome::Deleted { .. } | Outcome::Differs { .. } => {
-            None
-        }
+        Outcome::Value(_)
+        | Outcome::Described(_)
+        | Outcome::Stored
+        | Outcome::Unmet
+        | Outcome::Deleted { .. }
+        | Outcome::Differs { .. } => None,
         Outcome::Refused(refusal @ (Refusal::Full { .. } | Refusal::SegmentFull { .. })) => {
             Some(format!("OOM command not allowed: {refusal}"))
         }
@@ -378,11 +445,18 @@ fn error_of(outcome: &Outcome<Bytes>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Limits;
+    use base::Span;
+    use scalio::Left;
+
+    const REPLY: usize = 1000;
 
     fn rules(password: Option<&'static str>) -> Rules {
         Rules {
             password: password.map(|text| Bytes::from_static(text.as_bytes())),
             limits: RequestLimits { arguments: 100, bytes: 1 << 20 },
+            reply_bytes: REPLY,
+            operations: 64,
         }
     }
 
@@ -477,7 +551,13 @@ mod tests {
                 ],
                 ":2\r\n",
             ),
-            ("EXISTS a b", vec![value("1"), Outcome::Value(None)], ":1\r\n"),
+            ("EXISTS a b", vec![Outcome::Described(Some(Left::Ever)), Outcome::Described(None)], ":1\r\n"),
+            ("TTL a", vec![Outcome::Described(None)], ":-2\r\n"),
+            ("TTL a", vec![Outcome::Described(Some(Left::Ever))], ":-1\r\n"),
+            ("TTL a", vec![Outcome::Described(Some(Left::For(Span::ms(1_999))))], ":1\r\n"),
+            ("PTTL a", vec![Outcome::Described(Some(Left::For(Span::ms(1_999))))], ":1999\r\n"),
+            ("TYPE a", vec![Outcome::Described(Some(Left::Ever))], "+string\r\n"),
+            ("TYPE a", vec![Outcome::Described(None)], "+none\r\n"),
             ("MGET a b", vec![value("1"), Outcome::Value(None)], "*2\r\n$1\r\n1\r\n$-1\r\n"),
             ("MSET a 1 b 2", vec![Outcome::Stored, Outcome::Stored], "+OK\r\n"),
         ] {
@@ -495,10 +575,42 @@ mod tests {
     }
 
     #[test]
+    fn what_it_holds_is_given_back_with_the_replies() {
+        let mut desk = Desk::new(None);
+        desk.say("SET a 12345\r\nMGET b c d\r\n");
+        assert_eq!(desk.session.held(), 5);
+        desk.done(0, Outcome::Stored);
+        desk.done(1, value("123"));
+        assert_eq!(desk.session.held(), 8);
+        // Over the limit it holds none of the values, whatever comes behind them.
+        desk.done(2, Outcome::Value(Some(Bytes::from(vec![0; REPLY]))));
+        assert_eq!(desk.session.held(), 5);
+        desk.done(3, value("1234"));
+        assert_eq!(desk.session.held(), 5);
+        assert!(desk.told().contains("-ERR the values"));
+        assert_eq!(desk.session.held(), 0);
+    }
+
+    #[test]
+    fn operations_under_way_are_bounded_by_the_longest_reply() {
+        let limits = Limits { reply: 6_000, ..Limits::default() };
+        let rules = |value_bytes_max| Rules::new(&Config { value_bytes_max, limits, ..Config::default() });
+        let counts = [1, 1_000, 3_000, 6_000, 9_000].map(|bytes| rules(bytes).operations);
+        assert_eq!(counts, [256, 6, 2, 1, 1]);
+        let mut desk = Desk::new(None);
+        desk.rules.operations = 2;
+        desk.session = Session::new(7, &desk.rules);
+        assert_eq!(desk.say("GET a\r\nGET b\r\nGET c\r\n"), 2);
+        assert!(desk.session.is_full());
+        desk.done(0, value("1"));
+        assert_eq!(desk.asks.len(), 3);
+    }
+
+    #[test]
     fn a_reply_that_would_be_too_long_is_an_error_and_holds_nothing() {
         let mut desk = Desk::new(None);
         desk.say("MGET a b c\r\n");
-        let long = Bytes::from(vec![0; REPLY_BYTES_MAX / 2 + 1]);
+        let long = Bytes::from(vec![0; REPLY / 2 + 1]);
         (0..3).for_each(|at| desk.done(at, Outcome::Value(Some(long.clone()))));
         assert!(desk.session.open[0].outcomes.iter().flatten().all(|outcome| *outcome == Outcome::Value(None)));
         assert!(desk.told().starts_with("-ERR the values of the reply"));

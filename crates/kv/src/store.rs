@@ -7,8 +7,8 @@ use crate::connection::{Connection, Life};
 use crate::flash;
 use crate::jbof::Jbof;
 use crate::metrics::{Counts, Snapshot};
-use crate::protocol::{Reply, RequestLimits};
-use crate::session::{Ask, Rules};
+use crate::protocol::Reply;
+use crate::session::{Ask, Rules, Want};
 use crate::transport::{Arrival, Transport};
 use base::{Program, Span, Time};
 use bytes::Bytes;
@@ -107,6 +107,8 @@ pub struct Store {
     reads: BTreeMap<RequestId, FlashOperation<Bytes>>,
     tickets: Slab<Ticket>,
     clients: Slab<Connection>,
+    /// Bytes that they hold together.
+    held: usize,
     /// Clients that may have something to do.
     listed: VecDeque<usize>,
     asks: Vec<Ask>,
@@ -160,10 +162,9 @@ impl Store {
             registry.register(listener, METRICS, Interest::READABLE).map_err(&system)?;
         }
         let signals = signals.then(|| signals_of(&poll)).transpose().map_err(&system)?;
-        let limits = RequestLimits { arguments: config.limits.arguments, bytes: config.limits.request };
         Ok(Store {
             timer: Timer::new(registry, TIMER)?,
-            rules: Rules { password: config.password.clone(), limits },
+            rules: Rules::new(&config),
             poll,
             clock,
             stopper: Stopper { asked: Arc::default(), waker },
@@ -180,6 +181,7 @@ impl Store {
             reads: BTreeMap::new(),
             tickets: Slab::new(),
             clients: Slab::new(),
+            held: 0,
             listed: VecDeque::new(),
             asks: Vec::new(),
             next_number: 1,
@@ -257,9 +259,9 @@ impl Store {
             }
             DOOR => self.has_waiting = true,
             token if METRICS_CONNECTIONS.contains(&token.0) => {
-                let Store { http, jbof, client, counts, clients, .. } = self;
+                let Store { http, jbof, client, counts, clients, held, .. } = self;
                 if let Some(http) = http {
-                    http.on_event(token, || snapshot(jbof, client, *counts, clients.len() as u64).text());
+                    http.on_event(token, || snapshot(jbof, client, *counts, (clients.len(), *held)).text());
                 }
             }
             Token(token) => {
@@ -284,6 +286,7 @@ impl Store {
             if let Some(connection) = self.clients.get_mut(client) {
                 connection.is_listed = false;
                 self.serve(now, client);
+                self.evict();
             }
         }
         if now.saturating_since(self.swept) >= SWEEP {
@@ -350,18 +353,40 @@ impl Store {
         let taken = connection.take(now, &self.rules, &self.config.limits, &mut asks);
         let number = connection.number;
         self.counts.commands += taken as u64;
-        for Ask { command, part, operation } in asks.drain(..) {
+        for Ask { command, part, want } in asks.drain(..) {
             let ticket = self.tickets.insert(Ticket { client, number, command, part }) as u64;
-            self.client.on(now, ClientIn::Issue { ticket, operation }, &mut self.out);
+            let input = match want {
+                Want::Operation(operation) => ClientIn::Issue { ticket, operation },
+                Want::Describe(key) => ClientIn::Describe { ticket, key },
+            };
+            self.client.on(now, input, &mut self.out);
         }
         self.asks = asks;
         self.settle(now);
         self.give(now, client, taken > 0);
+        self.count(client);
+    }
+
+    fn count(&mut self, client: usize) {
+        if let Some(connection) = self.clients.get_mut(client) {
+            let held = connection.held();
+            self.held = self.held + held - std::mem::replace(&mut connection.counted, held);
+        }
+    }
+
+    /// Ends the clients that hold the most until the others are within the limit.
+    fn evict(&mut self) {
+        while self.held > self.config.limits.memory {
+            let most = self.clients.iter().max_by_key(|(_, connection)| connection.counted);
+            let Some((client, _)) = most else { return };
+            self.counts.evicted += 1;
+            self.close(client, Some("all clients together hold more than `limits.memory`, and it holds the most"));
+        }
     }
 
     fn give(&mut self, now: Time, client: usize, has_taken: bool) {
         let limits = self.config.limits;
-        let connections = self.clients.len() as u64;
+        let connections = (self.clients.len(), self.held);
         let Store { jbof, client: program, counts, clients, .. } = self;
         let Some(connection) = clients.get_mut(client) else { return };
         let late = |late: &Late| match late {
@@ -418,7 +443,7 @@ impl Store {
             Arrival::Read { request, bytes } => {
                 let operation = self.reads.remove(&request);
                 let answer =
-                    operation.zip(bytes).map(|(operation, bytes)| flash::decode(&operation, &bytes, self.seal));
+                    operation.zip(bytes).map(|(operation, bytes)| flash::decode(&operation, bytes.into(), self.seal));
                 ClientIn::Flash { request, answer: answer.unwrap_or(FlashAnswer::Failed) }
             }
         }
@@ -429,6 +454,7 @@ impl Store {
         let connection = self.clients.get_mut(client).filter(|connection| connection.number == number);
         if let Some(connection) = connection {
             connection.session.done(command, part, outcome);
+            self.count(client);
             self.list(client);
         }
     }
@@ -446,6 +472,7 @@ impl Store {
 
     fn close(&mut self, client: usize, why: Option<&'static str>) {
         let Some(mut connection) = self.clients.try_remove(client) else { return };
+        self.held -= connection.counted;
         // The socket closes in any case.
         let _ = self.poll.registry().deregister(connection.stream());
         match why {
@@ -455,11 +482,13 @@ impl Store {
     }
 }
 
-fn snapshot(jbof: &Jbof, client: &Client<Bytes>, counts: Counts, connections: u64) -> Snapshot {
+/// `connections` are so many, and hold so many bytes.
+fn snapshot(jbof: &Jbof, client: &Client<Bytes>, counts: Counts, connections: (usize, usize)) -> Snapshot {
     let helper = jbof.helper();
     Snapshot {
         counts,
-        connections,
+        connections: connections.0 as u64,
+        held_bytes: connections.1 as u64,
         client: client.counters(),
         helper: helper.counters(),
         keys: helper.keys(),

@@ -27,6 +27,15 @@ fn commands_do_what_they_say() {
     assert_eq!(client.say("DBSIZE"), Frame::Integer(4));
     assert_eq!(client.say("DEL a b e a"), Frame::Integer(2));
     assert_eq!(client.say("GET a"), Frame::Null);
+    assert_eq!(client.say("SET t 1 EX 100"), ok());
+    assert_eq!(client.say("TTL t"), Frame::Integer(100));
+    assert!(matches!(client.say("PTTL t"), Frame::Integer(99_000..=101_000)));
+    // From a slot, too.
+    assert_eq!(client.say("GET t"), bulk("1"));
+    assert_eq!(client.say("TTL t"), Frame::Integer(100));
+    assert_eq!((client.say("TTL c"), client.say("TTL none")), (Frame::Integer(-1), Frame::Integer(-2)));
+    assert_eq!(client.say("TYPE c"), Frame::SimpleString(Bytes::from_static(b"string")));
+    assert_eq!(client.say("DEL t"), Frame::Integer(1));
     assert_eq!(client.say("SELECT 0"), ok());
     assert_eq!(error(&client.say("FLUSHALL now")), "ERR unknown command 'FLUSHALL', with args beginning with: 'now' ");
     assert_eq!(client.say("ECHO x"), bulk("x"));
@@ -149,6 +158,55 @@ fn slow_clients_and_half_open_ones_are_ended_and_others_are_not() {
         client.reply().filter(|frame| matches!(frame, Frame::Error(_)))
     });
     assert_eq!(refused.count(), 2, "five connections are the limit, one is `good`");
+}
+
+#[test]
+fn long_values_come_back_and_survive_a_restart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // Beyond 16 MiB, where a length of few bits and a page of 2^16 sectors would end.
+    let value_bytes_max = 40 << 20;
+    let config = Config { zone_sectors: 9 * (41 << 20) / 512, value_bytes_max, ..config(folder.path()) };
+    let limits = Limits { request: 41 << 20, reply: 40 << 20, ..config.limits };
+    let config = Config { limits, zones: 12, ..config };
+    let value = |length: usize| -> Vec<u8> { (0..length).map(|at| (at * 31 >> 7) as u8).collect() };
+    let lengths = [(16 << 20) - 64, (16 << 20) - 63, 16 << 20, (32 << 20) - 60, 32 << 20, 40 << 20];
+    let name = |length: usize| format!("a long name of {length}").into_bytes();
+    let store = Running::start(config.clone());
+    let mut client = store.client();
+    for length in lengths {
+        assert_eq!(client.ask(&[b"SET", &name(length), &value(length)]), ok());
+        assert!(client.ask(&[b"GET", &name(length)]) == bulk(value(length)), "{length}");
+    }
+    drop(store);
+    let store = Running::start(config);
+    let mut client = store.client();
+    for length in lengths {
+        assert!(client.ask(&[b"GET", &name(length)]) == bulk(value(length)), "{length} after a restart");
+    }
+}
+
+#[test]
+fn clients_that_hold_too_much_together_are_ended_the_greatest_first() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let limits = Limits { memory: 2 << 20, reply: 512 << 10, request: 512 << 10, ..Limits::default() };
+    let store = Running::start(Config { limits, ..config(folder.path()) });
+    let mut good = store.client();
+    assert_eq!(good.ask(&[b"SET", b"a", &[7; 60_000]]), ok());
+    // Each begins a request of 400 kB, and never ends it.
+    let mut greedy: Vec<_> = (0..8).map(|_| store.client()).collect();
+    for client in &mut greedy {
+        let _ = client.stream.write_all(b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$400000\r\n");
+        let _ = client.stream.write_all(&[0; 390_000]);
+        assert_eq!(good.ask(&[b"GET", b"a"]), bulk([7; 60_000]));
+    }
+    let Frame::BulkString(info) = good.say("INFO") else { panic!() };
+    let info = String::from_utf8_lossy(&info).into_owned();
+    let number = |name: &str| -> u64 {
+        let line = info.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{info}"));
+        line[1..].parse().expect("a number")
+    };
+    assert!(number("connections_evicted") > 0 && number("held_bytes") <= 2 << 20, "{info}");
+    drop(greedy);
 }
 
 #[test]

@@ -33,8 +33,15 @@ fn value_in(frame: &Frame) -> Option<u64> {
     }
 }
 
-fn operate(client: &mut Client, key: &[u8], action: StoreAction) -> StoreAnswer {
+/// The only value of a game in which it matters alone whether a key is there.
+const ONLY: u64 = 1;
+
+fn operate(client: &mut Client, key: &[u8], action: StoreAction, (asks, only): (bool, bool)) -> StoreAnswer {
     match action {
+        StoreAction::Get if only && asks => {
+            let is_there = client.ask(&[b"EXISTS", key]) == Frame::Integer(1);
+            StoreAnswer::Found(is_there.then_some(ONLY))
+        }
         StoreAction::Get => StoreAnswer::Found(value_in(&client.ask(&[b"GET", key]))),
         StoreAction::Put(value) => {
             assert_eq!(client.ask(&[b"SET", key, &bytes_of(value)]), ok());
@@ -48,23 +55,24 @@ fn operate(client: &mut Client, key: &[u8], action: StoreAction) -> StoreAnswer 
     }
 }
 
-fn play(address: SocketAddr, number: u64, start: Instant) -> Vec<StoreOperation> {
+fn play(address: SocketAddr, number: u64, start: Instant, only: bool) -> Vec<StoreOperation> {
     let mut random = Seed(7).stream(&format!("client {number}"));
     let mut client = Client::new(address);
     let mut done = Vec::new();
     let now = || Time::ps(start.elapsed().as_nanos() as u64 * 1_000);
     for at in 0..OPERATIONS {
         let (id, key) = (number * OPERATIONS + at, random.below(KEYS));
+        let value = if only { ONLY } else { id };
         let action = match random.below(10) {
             0..=4 => StoreAction::Get,
-            5..=6 => StoreAction::Put(id),
+            5..=6 => StoreAction::Put(value),
             7 => StoreAction::Delete,
-            _ => StoreAction::CompareAndSwap { expected: None, new: Some(id) },
+            _ => StoreAction::CompareAndSwap { expected: None, new: Some(value) },
         };
         // Half of the keys are their own names in the store, half are hashed.
         let name = if key % 2 == 0 { format!("k{key}") } else { format!("a longer name of a key: {key}") };
         let invoked = now();
-        let answer = operate(&mut client, name.as_bytes(), action);
+        let answer = operate(&mut client, name.as_bytes(), action, (at % 2 == 0, only));
         done.push(StoreOperation { id, client: number, key, action, invoked, answered: Some((now(), answer)) });
     }
     done
@@ -72,13 +80,23 @@ fn play(address: SocketAddr, number: u64, start: Instant) -> Vec<StoreOperation>
 
 #[test]
 fn a_history_of_concurrent_clients_is_linearizable() {
+    judge(false);
+}
+
+#[test]
+fn whether_a_key_is_there_is_linearizable_too() {
+    judge(true);
+}
+
+fn judge(only: bool) {
     let folder = tempfile::tempdir().expect("a folder");
     // One block of two slots: every key is in the way of every other.
     let store = Running::start(Config { blocks: 1, slots: 2, ..config(folder.path()) });
     let start = Instant::now();
     let all: Vec<StoreOperation> = std::thread::scope(|scope| {
         let address = store.address;
-        let clients: Vec<_> = (0..CLIENTS).map(|number| scope.spawn(move || play(address, number, start))).collect();
+        let clients: Vec<_> =
+            (0..CLIENTS).map(|number| scope.spawn(move || play(address, number, start, only))).collect();
         clients.into_iter().flat_map(|client| client.join().expect("it ends")).collect()
     });
     let mut history = StoreHistory::new(|_| None);

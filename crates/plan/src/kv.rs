@@ -16,6 +16,8 @@ use serde_json::Value as Json;
 const SECTOR: u64 = 512;
 /// Zones that a store needs at least: four in reserve, two in transit, and some for data.
 pub const ZONES_MIN: u64 = 12;
+/// Bytes of the longest value: that of Redis.
+const VALUE_MAX: u64 = 512 << 20;
 /// Bytes of a key and of headers beside a value in its page, rounded up.
 const BESIDE_VALUE: u64 = 12 << 10;
 
@@ -71,6 +73,10 @@ pub struct KvLimits {
     pub arguments: u32,
     /// Bytes of a command.
     pub request: Bytes,
+    /// Values of one answer.
+    pub reply: Bytes,
+    /// What all clients together may hold of commands and answers.
+    pub memory: Bytes,
     /// Answers that wait for a client before nothing more is read from it.
     pub backlog: Bytes,
     /// How long a client may take to prove itself.
@@ -105,13 +111,13 @@ table! {
         /// Size of the flash: at least 12 zones. A sixth to a third of it is needed for compaction.
         size: Quantity<Bytes> = Bytes::new(1 << 30),
         /// Size of a zone, the unit in which space is won back.
-        zone: Quantity<Bytes> ["64KiB" to "1GiB"] = Bytes::new(16 << 20),
+        zone: Quantity<Bytes> ["64KiB" to "8GiB"] = Bytes::new(16 << 20),
         /// Blocks of the index. A block lists up to 945 keys, and about 15 are best.
         blocks: u32 [1 to 16_777_216] = 65_536,
         /// Slots of a block, each of which caches a value of up to 64 bytes. A slot takes 112 bytes
         /// of memory.
         slots: u32 [0 to 64] = 8,
-        /// The longest value. With its key it may take an eighth of a zone at most.
+        /// The longest value, up to 512 MiB. With its key it may take a ninth of a zone at most.
         value: Quantity<Bytes> = Bytes::new(1 << 20),
         /// Answer an update only when it survives a loss of power. Without, it survives the end of
         /// the process alone.
@@ -137,6 +143,12 @@ table! {
         arguments: u32 [8 to 1_048_576] = 4_096,
         /// Bytes of a command.
         request: Quantity<Bytes> ["16KiB" to "1GiB"] = Bytes::new(16 << 20),
+        /// Values of one answer. A connection has as many operations under way as values of the
+        /// greatest length fit, 256 at most.
+        reply: Quantity<Bytes> ["16KiB" to "4GiB"] = Bytes::new(64 << 20),
+        /// What all clients together may hold of commands and answers. Beyond it the connection
+        /// that holds the most is closed.
+        memory: Quantity<Bytes> ["1MiB" to "1TiB"] = Bytes::new(1 << 30),
         /// Answers that wait for a client before nothing more is read from it. A single answer may
         /// be longer, by the commands that were under way.
         backlog: Quantity<Bytes> ["4KiB" to "1GiB"] = Bytes::new(1 << 20),
@@ -174,11 +186,24 @@ fn check(resolver: &mut Resolver<'_>, plan: &KvPlan) {
     resolver.expect("zone", zone.is_multiple_of(4096), plan.zone, "a multiple of 4KiB");
     let zones = size.checked_div(zone).unwrap_or(0);
     let is_whole = zones >= ZONES_MIN && zones * zone == size && zones <= 1 << 20 && size / SECTOR <= 1 << 34;
-    resolver.expect("size", is_whole, plan.size, "whole zones, from 12 to 1048576 of them, up to 8TiB");
-    let is_short = plan.value.count() > 0 && (plan.value.count() + BESIDE_VALUE) * 9 <= zone;
-    resolver.expect("value", is_short, plan.value, "at least 1B, and at most a ninth of a zone less 12KiB");
+    let allowed = format!("whole zones of {} (`zone`), from 12 to 1048576 of them, up to 8TiB", plan.zone);
+    resolver.expect("size", is_whole, plan.size, &allowed);
+    let value = plan.value.count();
+    let is_short = (1..=VALUE_MAX).contains(&value) && (value + BESIDE_VALUE) * 9 <= zone;
+    let allowed = "at least 1B, and at most 512MiB and a ninth of `zone` less 12KiB";
+    resolver.expect("value", is_short, plan.value, allowed);
     let is_room = plan.limits.request.count() >= plan.value.count() + BESIDE_VALUE;
     resolver.expect("limits.request", is_room, plan.limits.request, "at least `value` and 12KiB more");
+    let reply = plan.limits.reply.count();
+    resolver.expect("limits.reply", reply >= plan.value.count(), plan.limits.reply, "at least `value`");
+    // A command is in memory twice while it grows there.
+    let least = 2 * plan.limits.request.count() + reply;
+    resolver.expect(
+        "limits.memory",
+        plan.limits.memory.count() >= least,
+        plan.limits.memory,
+        "at least twice `request`, and `reply`",
+    );
 }
 
 /// The JSON Schema (draft 2020-12) of the file: every key with its description, allowed values,
@@ -220,9 +245,13 @@ mod tests {
     #[test]
     fn sizes_that_cannot_be_are_told_with_what_can() {
         let with = |line: &str| refused(&format!("path = 'flash'\ninsecure = true\n{line}\n"));
-        assert!(with("size = '100MiB'").contains("whole zones"));
-        assert!(with("value = '16MiB'").contains("a ninth of a zone"));
-        assert!(with("blocks = 0").contains("1 to 16777216"), "{}", with("blocks = 0"));
+        assert!(with("value = '16MiB'").contains("a ninth of `zone`"));
+        assert!(with("size = '100MiB'").contains("zones of 16MiB"));
+        assert!(with("value = '513MiB'\nzone = '8GiB'\nsize = '96GiB'").contains("512MiB"));
+        assert!(with("limits.reply = '1000KiB'").contains("at least `value`"));
+        assert!(with("limits.memory = '95MiB'").contains("twice `request`"));
+        parse("", "path = 'f'\ninsecure = true\nlimits.memory = '96MiB'\nlimits.reply = '1MiB'\n").expect("both fit");
+        assert!(with("blocks = 0").contains("1..=16777216"), "{}", with("blocks = 0"));
         assert!(with("pth = 1").contains("pth"));
     }
 }

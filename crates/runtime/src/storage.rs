@@ -299,6 +299,8 @@ enum Undo {
 pub enum Hold {
     /// Nobody else may open it.
     Alone,
+    /// The same, for what has no setting to share it.
+    Ever,
     /// Others who share it may open it, too.
     Shared,
     /// By a lock that this process has already.
@@ -342,7 +344,7 @@ impl DiskFile {
     /// Opens `path`, and creates it if it does not exist. A regular file that is shorter than
     /// `size` grows; without `size` it keeps its length.
     pub fn open(path: &Path, size: Option<u64>, direct: bool, read_only: bool) -> Result<DiskFile, StartError> {
-        DiskFile::try_open(path, size, direct, read_only, Hold::Alone, &InUse::Refused).inspect(DiskFile::keep)
+        DiskFile::try_open(path, size, direct, read_only, Hold::Ever, &InUse::Refused).inspect(DiskFile::keep)
     }
 
     /// As [`Self::open`], but until [`Self::keep`], dropping it undoes that the file was created or
@@ -387,18 +389,24 @@ impl DiskFile {
 
     /// Whether it is locked now, too.
     fn locked(mut self, hold: Hold, in_use: &InUse) -> Result<(DiskFile, bool), StartError> {
-        let (is_locked, hint) = match hold {
-            Hold::Alone => (self.lock.try_lock().is_ok(), ""),
-            Hold::Shared => (self.lock.try_lock_shared().is_ok(), ", and does not share it"),
+        let (is_locked, reason) = match hold {
+            Hold::Ever => (self.lock.try_lock().is_ok(), "another process has it open"),
+            Hold::Alone => (
+                self.lock.try_lock().is_ok(),
+                "another process has it open as a disk; `shared = true` on both says it is meant",
+            ),
+            Hold::Shared => (
+                self.lock.try_lock_shared().is_ok(),
+                "another process has it open as a disk, and does not share it; \
+                 `shared = true` on both says it is meant",
+            ),
             Hold::As(lock) => {
                 self.lock = lock;
                 (true, "")
             }
         };
-        let reason =
-            || format!("another process has it open as a disk{hint}; `shared = true` on both says it is meant");
         if !is_locked {
-            in_use.meet(StartError::file(&self.path, reason()))?;
+            in_use.meet(StartError::file(&self.path, reason))?;
         }
         Ok((self, is_locked))
     }
@@ -445,6 +453,20 @@ impl DiskFile {
         };
         if let Err(error) = undone {
             tracing::warn!(path = %self.path.display(), %error, "it could not be made as it was");
+        }
+    }
+
+    /// The first byte at `at` or behind it that is no hole; `None` where a hole is to the end. What
+    /// knows no holes has none.
+    ///
+    /// # Errors
+    /// When the system fails.
+    pub fn next_data(&self, at: u64) -> io::Result<Option<u64>> {
+        match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(at)) {
+            Ok(data) => Ok(Some(data)),
+            Err(rustix::io::Errno::NXIO) => Ok(None),
+            Err(rustix::io::Errno::INVAL) => Ok(Some(at)),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -753,6 +775,18 @@ mod tests {
         assert!(zeros.bytes((1 << 20) - 4096, 4097).is_none());
         assert!(zeros.bytes(0, 16385).is_none(), "more than it has zeros");
         assert_eq!(zeros.bytes(5, 4096), Some(&[0; 4096][..]));
+    }
+
+    #[test]
+    fn holes_are_passed_over() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = DiskFile::open(&folder.path().join("file"), Some(16 << 20), false, false).expect("it is made");
+        assert_eq!(file.next_data(0).expect("it can be asked"), None);
+        file.write(8 << 20, &[1; 4096]).expect("there is room");
+        let data = file.next_data(4096).expect("it can be asked").expect("there are data");
+        // A file system without holes has data everywhere.
+        assert!(data == 8 << 20 || data == 4096, "{data}");
+        assert_eq!(file.next_data((8 << 20) + 5).expect("it can be asked"), Some((8 << 20) + 5));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! afar.
 
 use crate::{Key, SegmentPointer, SlotWord, Version};
-use base::Time;
+use base::{Span, Time};
 
 /// Second of the store's clock at which something is forgotten; 0 is never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,9 +12,30 @@ impl Expiry {
     /// Returns whether it is forgotten at `now`, for a program whose time zero is `start_second` of
     /// the store's clock.
     pub fn is_past(self, now: Time, start_second: u32) -> bool {
-        self.0 != 0 && now.as_ps() / 1_000_000_000_000 + u64::from(start_second) >= u64::from(self.0)
+        self.0 != 0 && now.as_ps() / SECOND + u64::from(start_second) >= u64::from(self.0)
+    }
+
+    /// How long it is there from `now` on; `None` where it is forgotten.
+    pub fn left(self, now: Time, start_second: u32) -> Option<Left> {
+        if self.0 == 0 {
+            return Some(Left::Ever);
+        }
+        let end = u64::from(self.0.saturating_sub(start_second)) * SECOND;
+        end.checked_sub(now.as_ps()).filter(|left| *left > 0).map(|left| Left::For(Span::ps(left)))
     }
 }
+
+/// How long a key is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// Until it is deleted.
+    Ever,
+    /// So long.
+    For(Span),
+}
+
+/// In picoseconds.
+const SECOND: u64 = 1_000_000_000_000;
 
 /// The header of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -14,7 +14,7 @@ mod update;
 
 use crate::layout::{decode_block, decode_block_unchecked};
 use crate::{
-    Block, ClientId, FlashAnswer, FlashOperation, Key, MemoryAnswer, MemoryOperation, Refusal, Reply, Request,
+    Block, ClientId, FlashAnswer, FlashOperation, Key, Left, MemoryAnswer, MemoryOperation, Refusal, Reply, Request,
     RequestId, RequestResult, Value,
 };
 use base::Span;
@@ -92,6 +92,8 @@ pub enum Operation<V> {
 pub enum Outcome<V> {
     /// A GET: what is there.
     Value(Option<V>),
+    /// How long a key is there from now on; `None` where it is not there.
+    Described(Option<Left>),
     /// A PUT, or a compare-and-swap that swapped.
     Stored,
     /// The condition of a PUT did not hold.
@@ -146,6 +148,14 @@ pub enum ClientIn<V> {
         ticket: u64,
         /// The operation.
         operation: Operation<V>,
+    },
+    /// Its application asks whether a key is there and for how long, without its value. No slot is
+    /// filled.
+    Describe {
+        /// The application's name for it.
+        ticket: u64,
+        /// The key.
+        key: Key,
     },
     /// An operation on the index is done.
     Memory {

@@ -34,7 +34,7 @@ mod slot;
 mod value;
 mod verbs;
 
-pub use block::{Block, BlockHeader, Expiry, Payload, Slot};
+pub use block::{Block, BlockHeader, Expiry, Left, Payload, Slot};
 pub use client::{Client, ClientConfig, ClientCounters, ClientIn, ClientOut, Operation, Outcome, Protocol, Source};
 pub use cores::CoreMap;
 pub use entry::{ENTRY_BYTES, NAME_BYTES_MAX, Name, NameError};
@@ -51,5 +51,5 @@ pub use segment::{
 };
 pub use server::{Server, ServerConfig, ServerCounters, ServerIn, ServerOut};
 pub use slot::{LEASE_MAX, LEASE_UNIT, SlotState, SlotWord, Version};
-pub use value::{Token, VALUE_BYTES_MAX, Value, check_value};
+pub use value::{Length, Token, VALUE_BYTES_MAX, Value, check_value};
 pub use verbs::{Done, RegisteredMemory, Verb, answer, verbs};

@@ -4,7 +4,9 @@
 //! Each operation has one answer. Operations of one client on the memory of one block are executed
 //! in the order of their requests, as on a reliable connection; nothing else is ordered.
 
-use crate::{Block, BlockHeader, Corrupt, Extent, Item, Page, Payload, Record, Segment, SegmentPointer, SlotWord};
+use crate::{
+    Block, BlockHeader, Corrupt, Extent, Item, Length, Page, Payload, Record, Segment, SegmentPointer, SlotWord,
+};
 use base::Time;
 use std::sync::Arc;
 
@@ -124,6 +126,18 @@ impl<V: crate::Value> Content<V> {
             Content::Page(page) => page.sectors(),
         }
     }
+
+    /// The same, without the values.
+    pub fn listed(&self) -> Content<Length> {
+        let record = |record: &Record<V>| record.with(Length(record.value.bytes()));
+        match self {
+            Content::Segment(segment) => Content::Segment(Arc::clone(segment)),
+            Content::Page(page) => {
+                let records = page.records.iter().map(record).collect();
+                Content::Page(Arc::new(Page { epoch: page.epoch, records }))
+            }
+        }
+    }
 }
 
 /// An operation on a device.
@@ -155,6 +169,11 @@ pub enum FlashOperation<V> {
         /// The extent.
         extent: Extent,
     },
+    /// The same, without the values.
+    List {
+        /// The extent.
+        extent: Extent,
+    },
     /// Forgets a row of sectors.
     Trim {
         /// The extent.
@@ -171,6 +190,8 @@ pub enum FlashAnswer<V> {
     Record(Result<Record<V>, Corrupt>),
     /// All that is whole, with its first sector, in order.
     Scanned(Vec<(u64, Content<V>)>),
+    /// The same, without the values.
+    Listed(Vec<(u64, Content<Length>)>),
     /// A write, a flush or a trim is done.
     Done,
     /// The device failed.
@@ -185,6 +206,7 @@ impl<V> FlashOperation<V> {
             FlashOperation::ReadRecord { item } => Some(item.record.extent(item.value_bytes)),
             FlashOperation::Write { extent, .. }
             | FlashOperation::Scan { extent }
+            | FlashOperation::List { extent }
             | FlashOperation::Trim { extent } => Some(*extent),
             FlashOperation::Flush => None,
         }

@@ -149,6 +149,13 @@ pub struct Record<V> {
     pub value: V,
 }
 
+impl<V> Record<V> {
+    /// The same key with another value.
+    pub fn with<W>(&self, value: W) -> Record<W> {
+        Record { key: self.key, sequence: self.sequence, expiry: self.expiry, value }
+    }
+}
+
 /// Records that were written at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<V> {
@@ -163,27 +170,40 @@ pub const PAGE_HEADER_BYTES: u32 = 16;
 /// Bytes in front of a record's value, its key among them.
 pub const RECORD_HEADER_BYTES: u32 = 40;
 
-/// Bytes of the longest value that a record can have: 255 units of 64 KiB.
-pub const RECORD_VALUE_BYTES_MAX: u32 = 255 << 16;
+/// Bytes of the longest value that a record can have.
+pub const RECORD_VALUE_BYTES_MAX: u32 = 1 << 30;
 
-/// Binary logarithms of the units in which an item counts the length of its value.
-pub(crate) const LENGTH_UNITS: [u32; 4] = [0, 8, 12, 16];
+/// Lengths up to this are listed exactly.
+const EXACT_MAX: u32 = 255;
+/// Binary logarithm of the steps in which longer ones are listed, in each octave.
+const STEPS_BITS: u32 = 5;
 
-/// The unit for a length, as an index of [`LENGTH_UNITS`], and how many of them.
-pub(crate) const fn length_units(value_bytes: u32) -> (usize, u32) {
-    let mut unit = 0;
-    while unit + 1 < LENGTH_UNITS.len() && value_bytes.div_ceil(1 << LENGTH_UNITS[unit]) > 255 {
-        unit += 1;
+/// The length of a value in the 10 bits that an item has for it: up to 255 B exactly, above in 32
+/// steps from each power of two to the next, rounded up.
+pub(crate) const fn length_code(value_bytes: u32) -> u16 {
+    if value_bytes <= EXACT_MAX {
+        return value_bytes as u16;
     }
-    (unit, value_bytes.div_ceil(1 << LENGTH_UNITS[unit]))
+    let step = value_bytes.ilog2() - STEPS_BITS;
+    // A full octave is the first step of the next one.
+    let steps = value_bytes.div_ceil(1 << step) - (1 << STEPS_BITS);
+    (EXACT_MAX + 1 + (((step + STEPS_BITS - 8) << STEPS_BITS) + steps)) as u16
 }
 
-/// The length of a value as its item lists it: a byte counts up to 255 units, so the length of a
-/// longer value is rounded up to 256 B, 4 KiB or 64 KiB. Its record takes that room and knows the
-/// exact length.
+/// The length that 10 bits say.
+pub(crate) const fn length_of(code: u16) -> u32 {
+    let code = code as u32;
+    if code <= EXACT_MAX {
+        return code;
+    }
+    let (octave, steps) = ((code - EXACT_MAX - 1) >> STEPS_BITS, (code - EXACT_MAX - 1) % (1 << STEPS_BITS));
+    ((1 << STEPS_BITS) + steps) << (octave + 8 - STEPS_BITS)
+}
+
+/// The length of a value as its item lists it: of a value of more than 255 B, rounded up by a 32nd
+/// at most. Its record takes that room and knows the exact length.
 pub const fn listed_bytes(value_bytes: u32) -> u32 {
-    let (unit, count) = length_units(value_bytes);
-    count << LENGTH_UNITS[unit]
+    length_of(length_code(value_bytes))
 }
 
 /// Bytes of a record with a value of `value_bytes`, up to the next.

@@ -78,6 +78,22 @@ impl Value for Token {
     }
 }
 
+/// What is known of a value that was not read: its length in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Length(pub u32);
+
+impl Value for Length {
+    fn bytes(&self) -> u32 {
+        self.0
+    }
+    fn encode(&self, bytes: &mut Vec<u8>) {
+        bytes.resize(bytes.len() + self.0 as usize, 0);
+    }
+    fn decode(bytes: &[u8]) -> Option<Length> {
+        Some(Length(bytes.len() as u32))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -110,7 +110,8 @@ impl Bench {
                 FlashAnswer::Record(record.ok_or(Corrupt::Foreign { what: "record" }))
             }
             FlashOperation::Write { extent, content } => device::write(&mut self.flash, extent, content),
-            FlashOperation::Scan { extent } => device::scan(&self.flash, extent),
+            FlashOperation::List { extent } => device::list(&self.flash, extent),
+            FlashOperation::Scan { .. } => panic!("the server lists"),
             FlashOperation::Trim { extent } => device::trim(&mut self.flash, extent),
             FlashOperation::Flush => FlashAnswer::Done,
         }
@@ -158,7 +159,7 @@ fn name(operation: &FlashOperation<Token>) -> &'static str {
         FlashOperation::Write { content: Content::Segment(_), .. } => "segment",
         FlashOperation::Write { content: Content::Page(_), .. } => "page",
         FlashOperation::Flush => "flush",
-        FlashOperation::Scan { .. } => "scan",
+        FlashOperation::Scan { .. } | FlashOperation::List { .. } => "scan",
         FlashOperation::Trim { .. } => "trim",
     }
 }

@@ -5,13 +5,13 @@ use base::{Span, Time};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use scalio::layout::{
-    HeaderBytes, Seal, SlotBytes, decode_block, decode_page, decode_record, decode_reply, decode_request,
+    HeaderBytes, Scan, Seal, SlotBytes, decode_block, decode_page, decode_record, decode_reply, decode_request,
     decode_segment, decode_slot, encode_content, encode_header, encode_reply, encode_request, encode_slot, scan,
 };
 use scalio::{
-    Block, BlockHeader, ClientId, Condition, Content, Expiry, Extent, Item, Key, LimitError, Page, Payload, Record,
-    RecordPlace, Refusal, Reply, Request, RequestBody, RequestResult, SEGMENT_ITEMS_MAX, Segment, SegmentPointer,
-    Sequence, Slot, SlotWord, Version, listed_bytes,
+    Block, BlockHeader, ClientId, Condition, Content, Expiry, Extent, Item, Key, Length, LimitError, Page, Payload,
+    Record, RecordPlace, Refusal, Reply, Request, RequestBody, RequestResult, SEGMENT_ITEMS_MAX, Segment,
+    SegmentPointer, Sequence, Slot, SlotWord, Version, listed_bytes,
 };
 use std::sync::Arc;
 use zerocopy::{FromBytes, IntoBytes};
@@ -59,7 +59,7 @@ fn headers() -> impl Strategy<Value = BlockHeader> {
 }
 
 fn segments() -> impl Strategy<Value = Segment> {
-    let item = (0..1u64 << 40, 0..1u64 << 40, prop_oneof![0..=64u32, 0..1u32 << 23], any::<u32>(), any::<bool>());
+    let item = (0..1u64 << 40, 0..1u64 << 40, prop_oneof![0..=64u32, 0..=1u32 << 30], any::<u32>(), any::<bool>());
     let sequences = (0..1u64 << 40, 0..1u64 << 40);
     (any::<u32>(), any::<u32>(), sequences, btree_map(keys(), item, 0..50)).prop_map(
         |(block, epoch, (sequence, settled), items)| {
@@ -124,6 +124,43 @@ fn results() -> impl Strategy<Value = RequestResult<Bytes>> {
     ]
 }
 
+/// As a device with little memory lists it.
+fn in_pieces(mut left: Extent, mut bytes: &[u8], piece: u32) -> Vec<(u64, Content<Length>)> {
+    let (mut found, mut needs) = (Vec::new(), 0);
+    while left.sectors > 0 {
+        let length = bytes.len().min((piece as usize * 512).max(needs));
+        let scanned = scan::<Length>(left, &bytes[..length], SEAL);
+        assert!(scanned.sectors > 0 || scanned.needs > length, "{scanned:?}");
+        found.extend(scanned.found);
+        needs = scanned.needs;
+        left = Extent { sector: left.sector + u64::from(scanned.sectors), sectors: left.sectors - scanned.sectors };
+        bytes = &bytes[scanned.sectors as usize * 512..];
+    }
+    found
+}
+
+#[test]
+fn listed_lengths_at_the_edges_of_their_steps() {
+    let steps =
+        [(255, 255), (256, 256), (257, 264), (511, 512), (513, 528), (4096, 4096), (4097, 4224), (1 << 30, 1 << 30)];
+    for (bytes, listed) in steps {
+        assert_eq!(listed_bytes(bytes), listed, "{bytes}");
+    }
+}
+
+#[test]
+fn an_item_keeps_the_length_of_a_value_of_every_octave() {
+    let lengths = (8..30).flat_map(|octave| [1u32 << octave, (1 << octave) + 1, (2 << octave) - 1]);
+    for value_bytes in lengths.map(listed_bytes).chain([0, 1, 255]) {
+        let key = Key::new(b"0123456789abcdef").expect("16 bytes");
+        let item =
+            Item { key, record: RecordPlace(1), sequence: Sequence(2), value_bytes, expiry: Expiry(3), is_fresh: true };
+        let segment = Segment { items: vec![item], ..Segment::empty(4) };
+        let bytes = encode_content::<Bytes>(&Content::Segment(Arc::new(segment.clone())), SEAL);
+        assert_eq!(decode_segment(&bytes, SEAL), Ok(segment), "{value_bytes}");
+    }
+}
+
 proptest! {
     #[test]
     fn a_block_survives_its_bytes(header in headers(), slots in vec(slots(), 0..16)) {
@@ -149,8 +186,8 @@ proptest! {
         for part in &parts {
             let bytes = encode_content::<Bytes>(part, SEAL);
             let extent = Extent { sector: 0, sectors: part.sectors() };
-            prop_assert_eq!(scan::<Bytes>(extent, &bytes, SEAL).len(), 1);
-            prop_assert_eq!(scan::<Bytes>(extent, &bytes, Seal::default()).len(), 0);
+            prop_assert_eq!(scan::<Bytes>(extent, &bytes, SEAL).found.len(), 1);
+            prop_assert_eq!(scan::<Bytes>(extent, &bytes, Seal::default()).found.len(), 0);
         }
     }
 
@@ -183,7 +220,7 @@ proptest! {
     fn what_was_written_is_found_by_a_scan(parts in vec(prop_oneof![
         segments().prop_map(|segment| Content::Segment(Arc::new(segment))),
         pages().prop_map(|page| Content::Page(Arc::new(page))),
-    ], 0..6), gap in 0..3usize, first in 0..1000u64) {
+    ], 0..6), gap in 0..3usize, first in 0..1000u64, piece in 1..20u32) {
         let mut bytes = vec![0; gap * 512];
         let mut written = Vec::new();
         for part in parts {
@@ -191,7 +228,27 @@ proptest! {
             bytes.extend(encode_content::<Bytes>(&part, SEAL));
         }
         let extent = Extent { sector: first, sectors: bytes.len() as u32 / 512 };
-        prop_assert_eq!(scan::<Bytes>(extent, &bytes, SEAL), written);
+        let all = Scan { found: written.clone(), sectors: extent.sectors, needs: 0 };
+        prop_assert_eq!(scan::<Bytes>(extent, &bytes, SEAL), all);
+        let listed: Vec<_> = written.iter().map(|(sector, content)| (*sector, content.listed())).collect();
+        prop_assert_eq!(in_pieces(extent, &bytes, piece), listed);
+    }
+
+    #[test]
+    fn a_row_that_was_cut_off_is_gone_through_in_pieces_too(parts in vec(pages(), 1..4), cut in any::<prop::sample::Index>(), piece in 1..9u32) {
+        let mut bytes: Bytes = parts.into_iter().flat_map(|page| encode_content(&Content::Page(Arc::new(page)), SEAL)).collect();
+        let cut = cut.index(bytes.len());
+        bytes[cut..].fill(0xa5);
+        let extent = Extent { sector: 7, sectors: bytes.len() as u32 / 512 };
+        prop_assert_eq!(in_pieces(extent, &bytes, piece), scan::<Length>(extent, &bytes, SEAL).found);
+    }
+
+    #[test]
+    fn a_listed_length_is_no_shorter_and_a_32nd_longer_at_most(bytes in 0..=1u32 << 30) {
+        let listed = listed_bytes(bytes);
+        prop_assert!(listed >= bytes && listed - bytes <= bytes / 32, "{bytes} {listed}");
+        prop_assert_eq!(listed_bytes(listed), listed);
+        prop_assert!(bytes > 255 || listed == bytes);
     }
 
     #[test]

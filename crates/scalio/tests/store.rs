@@ -6,9 +6,9 @@ use base::{Program, Span, Time};
 use device::Flash;
 use scalio::{
     Client, ClientConfig, ClientId, ClientIn, ClientOut, Condition, Content, Contents, Corrupt, Expiry, Extent,
-    FlashAnswer, FlashOperation, Index, Item, Key, LimitError, MemoryAnswer, Operation, Outcome, Preload, Protocol,
-    Refusal, Request, RequestBody, SEGMENT_ITEMS_MAX, Server, ServerConfig, ServerIn, ServerOut, Source, Token,
-    VALUE_BYTES_MAX, Value,
+    FlashAnswer, FlashOperation, Index, Item, Key, Left, LimitError, MemoryAnswer, Operation, Outcome, Preload,
+    Protocol, Refusal, Request, RequestBody, SEGMENT_ITEMS_MAX, Server, ServerConfig, ServerIn, ServerOut, Source,
+    Token, VALUE_BYTES_MAX, Value,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -163,9 +163,21 @@ impl Store {
         .0
     }
 
+    fn described(&mut self, number: u32) -> (Option<Left>, Source) {
+        self.tickets += 1;
+        match self.settled(ClientIn::Describe { ticket: self.tickets, key: key(number) }) {
+            (Outcome::Described(left), source) => (left, source),
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn ask(&mut self, operation: Operation<Token>) -> (Outcome<Token>, Source) {
         self.tickets += 1;
-        self.inputs.push_back(Input::Client(ClientIn::Issue { ticket: self.tickets, operation }));
+        self.settled(ClientIn::Issue { ticket: self.tickets, operation })
+    }
+
+    fn settled(&mut self, input: ClientIn<Token>) -> (Outcome<Token>, Source) {
+        self.inputs.push_back(Input::Client(input));
         for _ in 0..100_000 {
             self.carry_all();
             if let Some(done) = self.done.pop_front() {
@@ -250,7 +262,8 @@ impl Store {
                 device::write(&mut self.flash, extent, content)
             }
             FlashOperation::Flush => FlashAnswer::Done,
-            FlashOperation::Scan { extent } => device::scan(&self.flash, extent),
+            FlashOperation::List { extent } => device::list(&self.flash, extent),
+            FlashOperation::Scan { .. } => panic!("the server lists"),
             FlashOperation::Trim { extent } => device::trim(&mut self.flash, extent),
         }
     }
@@ -412,6 +425,27 @@ fn a_time_to_live_ends_at_the_second_after_it_on_flash_and_in_the_cache() {
         (store.server.live_bytes(), (2..100).find(|other| key(*other).place(4).block == key(1).place(4).block));
     store.put(other.expect("a quarter of the keys"), 1);
     assert_eq!(store.server.live_bytes(), before);
+}
+
+#[test]
+fn a_description_takes_no_slot_and_reads_no_record() {
+    let mut store = Store::new(4);
+    assert_eq!(store.described(1), (None, Source::Flash));
+    store.put(1, 10);
+    store.put_for(2, 20, Some(Span::secs(5)));
+    let reads = store.reads;
+    assert_eq!(store.described(1), (Some(Left::Ever), Source::Flash));
+    assert_eq!((store.reads, store.client.counters().fills), (reads + 1, 0));
+    store.found(2);
+    let (Some(Left::For(left)), Source::Cache) = store.described(2) else { panic!() };
+    assert!(left > Span::secs(4) && left <= Span::secs(6), "{left:?}");
+    // The last moment, then the second after it: in the slot, and on flash.
+    store.now = store.now + left - Span::ps(1);
+    assert_eq!(store.described(2).0, Some(Left::For(Span::ps(1))));
+    store.now += Span::ps(1);
+    assert_eq!(store.described(2).0, None);
+    store.delete(1);
+    assert_eq!(store.described(1).0, None);
 }
 
 #[test]

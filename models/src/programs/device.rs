@@ -54,7 +54,7 @@ impl Device {
         let job = &mut self.jobs[at];
         // A scan of a whole zone in one go: nobody writes to a zone that is scanned.
         let steps =
-            if matches!(job.operation, FlashOperation::Scan { .. }) { job.left.len() } else { job.left.len().min(1) };
+            if matches!(job.operation, FlashOperation::List { .. }) { job.left.len() } else { job.left.len().min(1) };
         for _ in 0..steps {
             let sector = job.left.swap_remove(random.below(job.left.len() as u64) as usize);
             let place = job.operation.extent().expect("only what has an extent has sectors").sector + u64::from(sector);
@@ -95,7 +95,8 @@ impl Device {
                         .and_then(|bytes| decode_record(bytes, Seal::default())),
                 )
             }
-            FlashOperation::Scan { extent } => FlashAnswer::Scanned(scan(*extent, &job.bytes, Seal::default())),
+            FlashOperation::Scan { extent } => FlashAnswer::Scanned(scan(*extent, &job.bytes, Seal::default()).found),
+            FlashOperation::List { extent } => FlashAnswer::Listed(scan(*extent, &job.bytes, Seal::default()).found),
             FlashOperation::Flush => {
                 self.flush(|_| true);
                 FlashAnswer::Done

@@ -42,10 +42,19 @@ enum Step {
     Pause { held: Option<Held> },
 }
 
+/// What of a key is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Value,
+    /// Whether it is there and for how long: no slot is taken, and no record read.
+    Life,
+}
+
 /// An open GET.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Get {
     key: Key,
+    wanted: Wanted,
     place: Place,
     step: Step,
     attempts: u32,
@@ -72,9 +81,9 @@ enum Others<V> {
 }
 
 impl<V: Value> Client<V> {
-    pub(super) fn begin_get(&mut self, ticket: u64, key: Key, out: &mut Vec<ClientOut<V>>) {
+    pub(super) fn begin_get(&mut self, ticket: u64, key: Key, wanted: Wanted, out: &mut Vec<ClientOut<V>>) {
         let place = key.place(self.config.blocks);
-        let get = Get { key, place, step: Step::Look, attempts: 0, suspect: None };
+        let get = Get { key, wanted, place, step: Step::Look, attempts: 0, suspect: None };
         let index = self.tasks.add(ticket, super::tasks::Work::Get(get));
         self.ask_block(index, place.block, out);
     }
@@ -161,7 +170,7 @@ impl<V: Value> Client<V> {
             }
             Others::Stale { .. } | Others::None => {}
         }
-        match victim(&block, get, now) {
+        match victim(&block, get, now).filter(|_| get.wanted == Wanted::Value) {
             Some(slot) => self.lock(now, index, get, slot, block.slots[usize::from(slot)].word, out),
             None => {
                 get.step = Step::CheckWithout { pointer: block.header.segment };
@@ -270,8 +279,12 @@ impl<V: Value> Client<V> {
             let touch = slot.map(|slot| MemoryOperation::Touch { slot: slot as u8, at: now });
             self.tell_memory(get.place.block, touch, out);
         }
-        let value = (!payload.expiry.is_past(now, self.config.start_second)).then_some(payload.value);
-        self.finish(index, Outcome::Value(value), Source::Cache, out);
+        let left = payload.expiry.left(now, self.config.start_second);
+        let outcome = match get.wanted {
+            Wanted::Value => Outcome::Value(left.map(|_| payload.value)),
+            Wanted::Life => Outcome::Described(left),
+        };
+        self.finish(index, outcome, Source::Cache, out);
     }
 
     fn read_segment(
@@ -298,8 +311,15 @@ impl<V: Value> Client<V> {
         segment: &Segment,
         out: &mut Vec<ClientOut<V>>,
     ) {
-        match segment.find(&get.key) {
-            Some(item) if !item.expiry.is_past(now, self.config.start_second) => {
+        let item = segment.find(&get.key);
+        let left = item.and_then(|item| item.expiry.left(now, self.config.start_second));
+        match item.filter(|_| left.is_some()) {
+            Some(_) if get.wanted == Wanted::Life => {
+                self.counters.misses += 1;
+                self.release(get, held, out);
+                self.finish(index, Outcome::Described(left), Source::Flash, out);
+            }
+            Some(item) => {
                 // The answer is of the moment at which the pointer was read: from here on the slot
                 // is for the filling alone, and no slot has room for a longer value.
                 let (held, idle) = if item.value_bytes > VALUE_BYTES_MAX { (None, held) } else { (held, None) };
@@ -316,7 +336,11 @@ impl<V: Value> Client<V> {
     fn found_nothing(&mut self, index: usize, get: &Get, held: Option<Held>, out: &mut Vec<ClientOut<V>>) {
         self.counters.misses += 1;
         self.release(get, held, out);
-        self.finish(index, Outcome::Value(None), Source::Flash, out);
+        let outcome = match get.wanted {
+            Wanted::Value => Outcome::Value(None),
+            Wanted::Life => Outcome::Described(None),
+        };
+        self.finish(index, outcome, Source::Flash, out);
     }
 
     /// Answers, and fills the slot behind the answer. If the slot was taken away meanwhile, the

@@ -1,5 +1,6 @@
 //! Requests to memory and flash, and their answers.
 
+use super::get::Wanted;
 use super::tasks::Work;
 use super::{Client, ClientIn, ClientOut, Operation, Outcome, Protocol, Source};
 use crate::{FlashOperation, MemoryOperation, Value};
@@ -13,9 +14,10 @@ impl<V: Value> Program for Client<V> {
         match input {
             ClientIn::Issue { ticket, operation: Operation::Update(body) } => self.begin_update(now, ticket, body, out),
             ClientIn::Issue { ticket, operation: Operation::Get { key } } => match self.config.protocol {
-                Protocol::Linearizable => self.begin_get(ticket, key, out),
+                Protocol::Linearizable => self.begin_get(ticket, key, Wanted::Value, out),
                 Protocol::Paper { .. } => self.begin_paper_get(ticket, key, out),
             },
+            ClientIn::Describe { ticket, key } => self.begin_get(ticket, key, Wanted::Life, out),
             ClientIn::Memory { request, answer } => {
                 let Some(index) = self.tasks.answered(request) else { return };
                 match self.tasks.get(index).work.clone() {

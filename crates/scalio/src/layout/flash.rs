@@ -1,6 +1,6 @@
 //! The log on a device.
 
-use crate::segment::{LENGTH_UNITS, length_units};
+use crate::segment::{length_code, length_of};
 use crate::{
     BUCKET_ITEMS, BUCKETS_MAX, Content, Corrupt, Expiry, Extent, Item, KEY_BYTES_MAX, Key, PAGE_HEADER_BYTES, Page,
     RECORD_HEADER_BYTES, RECORD_VALUE_BYTES_MAX, Record, RecordPlace, SECTOR_BYTES, Segment, Sequence, Value,
@@ -54,10 +54,10 @@ pub struct ItemBytes {
     pub place_high: u8,
     /// High 8 bits of the sequence.
     pub sequence_high: u8,
-    /// Length of the key (5 bits), unit of the value's length (2: bytes, 256 B, 4 KiB, 64 KiB), and
-    /// whether the record was written together with the segment.
+    /// Length of the key (5 bits), high 2 bits of the value's length, and whether the record was
+    /// written together with the segment.
     pub key_bytes: u8,
-    /// Length of the value in that unit.
+    /// Low 8 bits of the value's length: up to 255 B exactly, then 32 steps an octave.
     pub value_bytes: u8,
 }
 
@@ -73,8 +73,8 @@ pub struct PageBytes {
     pub epoch: U32,
     /// How many records follow.
     pub records: U16,
-    /// Sectors of the page.
-    pub sectors: U16,
+    /// 0.
+    pub rest: [u8; 2],
 }
 
 /// In front of a record's value.
@@ -101,8 +101,8 @@ pub struct RecordBytes {
 
 const FORMAT: u8 = 1;
 const FRESH: u8 = 0x80;
-const UNIT_SHIFT: u8 = 5;
-const KEY_LENGTH: u8 = (1 << UNIT_SHIFT) - 1;
+const LENGTH_SHIFT: u8 = 5;
+const KEY_LENGTH: u8 = (1 << LENGTH_SHIFT) - 1;
 const BUCKET_HEADER_BYTES: usize = size_of::<BucketBytes>();
 const _: () = assert!(BUCKET_HEADER_BYTES + BUCKET_ITEMS as usize * size_of::<ItemBytes>() == SECTOR_BYTES as usize);
 const _: () = assert!(
@@ -166,7 +166,7 @@ fn encode_segment(segment: &Segment, seal: Seal) -> Vec<u8> {
 }
 
 fn encode_item(item: &Item) -> ItemBytes {
-    let (unit, count) = length_units(item.value_bytes);
+    let length = length_code(item.value_bytes);
     let fresh = if item.is_fresh { FRESH } else { 0 };
     ItemBytes {
         key: *item.key.padded(),
@@ -175,8 +175,8 @@ fn encode_item(item: &Item) -> ItemBytes {
         expiry: item.expiry.0.into(),
         place_high: (item.record.0 >> 32) as u8,
         sequence_high: (item.sequence.0 >> 32) as u8,
-        key_bytes: item.key.as_bytes().len() as u8 | (unit as u8) << UNIT_SHIFT | fresh,
-        value_bytes: count as u8,
+        key_bytes: item.key.as_bytes().len() as u8 | ((length >> 8) as u8) << LENGTH_SHIFT | fresh,
+        value_bytes: length as u8,
     }
 }
 
@@ -186,9 +186,10 @@ fn encode_page<V: Value>(page: &Page<V>, seal: Seal) -> Vec<u8> {
         checksum: U32::ZERO,
         epoch: page.epoch.into(),
         records: (page.records.len() as u16).into(),
-        sectors: (page.sectors() as u16).into(),
+        rest: [0; 2],
     };
-    let mut bytes = header.as_bytes().to_vec();
+    let mut bytes = Vec::with_capacity((page.sectors() * SECTOR_BYTES) as usize);
+    bytes.extend_from_slice(header.as_bytes());
     seal.write(&mut bytes, 4);
     page.records.iter().for_each(|record| encode_record(record, seal, &mut bytes));
     bytes.resize((page.sectors() * SECTOR_BYTES) as usize, 0);
@@ -260,12 +261,12 @@ fn decode_items(header: &BucketBytes, sector: &[u8], items: &mut Vec<Item>) -> R
     let (views, _) = <[ItemBytes]>::ref_from_prefix_with_elems(rest, header.items.into())
         .map_err(|_| short(sector, SECTOR_BYTES as usize))?;
     for view in views {
-        let unit = LENGTH_UNITS[usize::from((view.key_bytes & !FRESH) >> UNIT_SHIFT)];
+        let length = u16::from((view.key_bytes & !FRESH) >> LENGTH_SHIFT) << 8 | u16::from(view.value_bytes);
         items.push(Item {
             key: key(&view.key, view.key_bytes & KEY_LENGTH)?,
             record: RecordPlace(u64::from(view.place.get()) | u64::from(view.place_high) << 32),
             sequence: Sequence(u64::from(view.sequence.get()) | u64::from(view.sequence_high) << 32),
-            value_bytes: u32::from(view.value_bytes) << unit,
+            value_bytes: length_of(length),
             expiry: Expiry(view.expiry.get()),
             is_fresh: view.key_bytes & FRESH != 0,
         });
@@ -297,36 +298,76 @@ pub fn decode_record<V: Value>(bytes: &[u8], seal: Seal) -> Result<Record<V>, Co
 
 /// A page that begins with these bytes; of its records those before the first that is not whole.
 pub fn decode_page<V: Value>(bytes: &[u8], seal: Seal) -> Result<Page<V>, Corrupt> {
+    decode_pages_front(bytes, seal).map(|(page, _)| page)
+}
+
+/// The same, and how many bytes the page needs at least if its next record is to be whole.
+fn decode_pages_front<V: Value>(bytes: &[u8], seal: Seal) -> Result<(Page<V>, usize), Corrupt> {
     let (view, _) = PageBytes::ref_from_prefix(bytes).map_err(|_| short(bytes, PAGE_HEADER_BYTES as usize))?;
     magic(view.magic.get(), PAGE_MAGIC)?;
     seal.check(&bytes[8..PAGE_HEADER_BYTES as usize], view.checksum.get())?;
     let mut page = Page { epoch: view.epoch.get(), records: Vec::new() };
     let mut at = PAGE_HEADER_BYTES as usize;
     for _ in 0..view.records.get() {
-        let Some(Ok(record)) = bytes.get(at..).map(|rest| decode_record::<V>(rest, seal)) else { break };
-        at += record_bytes(record.value.bytes()) as usize;
-        page.records.push(record);
+        match decode_record::<V>(bytes.get(at..).unwrap_or(&[]), seal) {
+            Ok(record) => {
+                at += record_bytes(record.value.bytes()) as usize;
+                page.records.push(record);
+            }
+            Err(Corrupt::Short { needed, .. }) => return Ok((page, at + needed)),
+            Err(_) => break,
+        }
     }
-    Ok(page)
+    Ok((page, at))
 }
 
-/// All that is whole in a row of sectors, with its first sector, in order.
-pub fn scan<V: Value>(extent: Extent, bytes: &[u8], seal: Seal) -> Vec<(u64, Content<V>)> {
-    let mut found = Vec::new();
-    let mut sector = 0;
-    while let Some(rest) = bytes.get(sector * SECTOR_BYTES as usize..).filter(|rest| !rest.is_empty()) {
-        let content = decode_segment(rest, seal).map(|segment| Content::Segment(Arc::new(segment)));
-        let content = content.or_else(|_| decode_page(rest, seal).map(|page| Content::Page(Arc::new(page))));
-        sector += match content {
+/// What a scan has found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scan<V> {
+    /// All that is whole, with its first sector, in order.
+    pub found: Vec<(u64, Content<V>)>,
+    /// Sectors that it has gone through. The rest, if any, begins with something that goes on
+    /// behind the bytes.
+    pub sectors: u32,
+    /// Bytes that the rest needs for that.
+    pub needs: usize,
+}
+
+/// Finds all that is whole in a row of sectors, whose first bytes are given.
+pub fn scan<V: Value>(extent: Extent, bytes: &[u8], seal: Seal) -> Scan<V> {
+    let mut scan = Scan { found: Vec::new(), sectors: 0, needs: 0 };
+    while scan.sectors < extent.sectors {
+        let rest = bytes.get(scan.sectors as usize * SECTOR_BYTES as usize..).unwrap_or(&[]);
+        let room = (extent.sectors - scan.sectors) as usize * SECTOR_BYTES as usize;
+        match content(rest, room, seal) {
             Ok(content) => {
-                let sectors = content.sectors();
-                found.push((extent.sector + sector as u64, content));
-                sectors as usize
+                let sector = extent.sector + u64::from(scan.sectors);
+                scan.sectors = extent.sectors.min(scan.sectors + content.sectors());
+                scan.found.push((sector, content));
             }
-            Err(_) => 1,
-        };
+            Err(Corrupt::Short { needed, .. }) if rest.len() < room && needed <= room => {
+                scan.needs = needed;
+                break;
+            }
+            Err(_) => scan.sectors += 1,
+        }
     }
-    found
+    scan
+}
+
+/// What begins with these bytes and has `room` bytes at most.
+fn content<V: Value>(bytes: &[u8], room: usize, seal: Seal) -> Result<Content<V>, Corrupt> {
+    match decode_segment(bytes, seal) {
+        Ok(segment) => return Ok(Content::Segment(Arc::new(segment))),
+        // Of a chain, its next bucket.
+        Err(Corrupt::Short { .. }) => return Err(short(bytes, bytes.len() + SECTOR_BYTES as usize)),
+        Err(_) => {}
+    }
+    let (page, needed) = decode_pages_front(bytes, seal)?;
+    if needed > bytes.len() && needed <= room {
+        return Err(short(bytes, needed));
+    }
+    Ok(Content::Page(Arc::new(page)))
 }
 
 fn key(padded: &[u8; KEY_BYTES_MAX], length: u8) -> Result<Key, Corrupt> {

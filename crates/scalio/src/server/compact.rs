@@ -4,7 +4,7 @@
 use super::group::{PAGE_RECORDS_MAX, PAGE_SECTORS_MAX, longest_page, tail_sectors};
 use super::log::{Purpose as Room, Row, Rows};
 use super::{Pending, Purpose, Server, ServerOut};
-use crate::{BUCKET_ITEMS, Content, FlashAnswer, FlashOperation, Value};
+use crate::{BUCKET_ITEMS, Content, FlashAnswer, FlashOperation, Length, Value};
 use base::Time;
 use std::collections::BTreeSet;
 
@@ -76,7 +76,7 @@ impl<V: Value> Server<V> {
         }
         self.compaction = Some(Compaction { zone, step: Step::Scan });
         let extent = self.log.extent_of(zone);
-        self.ask_flash(Purpose::Compaction, FlashOperation::Scan { extent }, out);
+        self.ask_flash(Purpose::Compaction, FlashOperation::List { extent }, out);
     }
 
     fn begin_moves(&mut self, now: Time, zone: u32, blocks: Vec<u32>, out: &mut Vec<ServerOut<V>>) {
@@ -121,7 +121,7 @@ impl<V: Value> Server<V> {
     pub(super) fn compaction_flash(&mut self, now: Time, answer: FlashAnswer<V>, out: &mut Vec<ServerOut<V>>) {
         let Some(Compaction { zone, step }) = self.compaction.take() else { return };
         match (step, answer) {
-            (Step::Scan, FlashAnswer::Scanned(found)) => {
+            (Step::Scan, FlashAnswer::Listed(found)) => {
                 let left = found.iter().flat_map(|(_, content)| self.blocks_in(content)).collect();
                 self.compaction = Some(Compaction { zone, step: Step::Move { left, moving: false } });
             }
@@ -136,7 +136,7 @@ impl<V: Value> Server<V> {
 
     /// Whose segments or records these are; a record whose segment lists another one by now moves
     /// nothing.
-    fn blocks_in(&self, content: &Content<V>) -> Vec<u32> {
+    fn blocks_in(&self, content: &Content<Length>) -> Vec<u32> {
         match content {
             Content::Segment(segment) => vec![segment.block],
             Content::Page(page) => {

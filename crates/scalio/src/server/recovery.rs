@@ -12,7 +12,7 @@
 
 use super::{Purpose, Server, ServerConfig, ServerOut, log};
 use crate::{
-    BlockHeader, Content, FlashAnswer, FlashOperation, Item, Key, MemoryOperation, Page, RecordPlace, Segment,
+    BlockHeader, Content, FlashAnswer, FlashOperation, Item, Key, Length, MemoryOperation, Page, RecordPlace, Segment,
     SegmentPointer,
 };
 use crate::{Extent, Sequence, Value, record_bytes};
@@ -95,7 +95,7 @@ impl<V: Value> Server<V> {
             recovery.open = self.config.zones;
         }
         for extent in self.log.zone_extents() {
-            self.ask_flash(Purpose::Recovery, FlashOperation::Scan { extent }, out);
+            self.ask_flash(Purpose::Recovery, FlashOperation::List { extent }, out);
         }
     }
 
@@ -103,7 +103,7 @@ impl<V: Value> Server<V> {
         let Some(mut recovery) = self.recovery.take() else { return };
         recovery.open -= 1;
         match (recovery.step, answer) {
-            (Step::Scan, FlashAnswer::Scanned(found)) => {
+            (Step::Scan, FlashAnswer::Listed(found)) => {
                 found.into_iter().for_each(|(sector, content)| self.note(&mut recovery, sector, content));
                 if recovery.open == 0 {
                     self.rebuild(&mut recovery);
@@ -125,7 +125,7 @@ impl<V: Value> Server<V> {
         }
     }
 
-    fn note(&mut self, recovery: &mut Recovery<V>, sector: u64, content: Content<V>) {
+    fn note(&mut self, recovery: &mut Recovery<V>, sector: u64, content: Content<Length>) {
         self.log.found_used(self.log.zone_of(sector));
         let epoch = match content {
             Content::Segment(segment) => {

@@ -12,9 +12,9 @@ pub fn write(flash: &mut Flash, extent: Extent, content: Content<Token>) -> Flas
     FlashAnswer::Done
 }
 
-pub fn scan(flash: &Flash, extent: Extent) -> FlashAnswer<Token> {
+pub fn list(flash: &Flash, extent: Extent) -> FlashAnswer<Token> {
     let end = extent.sector + u64::from(extent.sectors);
-    FlashAnswer::Scanned(flash.range(extent.sector..end).map(|(at, content)| (*at, content.clone())).collect())
+    FlashAnswer::Listed(flash.range(extent.sector..end).map(|(at, content)| (*at, content.listed())).collect())
 }
 
 pub fn trim(flash: &mut Flash, extent: Extent) -> FlashAnswer<Token> {

@@ -328,6 +328,7 @@ impl ScalioRig {
             | scalio::Outcome::Stored
             | scalio::Outcome::Unmet
             | scalio::Outcome::Deleted { .. }
+            | scalio::Outcome::Described(_)
             | scalio::Outcome::Differs { .. } => Outcome::Finished,
             scalio::Outcome::Refused(_) => Outcome::Rejected,
             scalio::Outcome::Unknown | scalio::Outcome::Unavailable => Outcome::TimedOut,

@@ -170,6 +170,10 @@ impl Device {
             }
             FlashOperation::Flush => FlashAnswer::Done,
             FlashOperation::Scan { extent } => FlashAnswer::Scanned(self.scan(*extent, preloaded)),
+            FlashOperation::List { extent } => {
+                let found = self.scan(*extent, preloaded);
+                FlashAnswer::Listed(found.iter().map(|(sector, content)| (*sector, content.listed())).collect())
+            }
             FlashOperation::Trim { extent } => {
                 self.trim(*extent);
                 FlashAnswer::Done

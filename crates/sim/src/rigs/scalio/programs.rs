@@ -375,7 +375,8 @@ fn shape(work: &IoWork) -> (CommandKind, Option<scalio::Extent>) {
             let kind = match operation {
                 FlashOperation::ReadSegment { .. }
                 | FlashOperation::ReadRecord { .. }
-                | FlashOperation::Scan { .. } => CommandKind::Read,
+                | FlashOperation::Scan { .. }
+                | FlashOperation::List { .. } => CommandKind::Read,
                 FlashOperation::Write { .. } => CommandKind::Write,
                 FlashOperation::Flush => CommandKind::Flush,
                 FlashOperation::Trim { .. } => CommandKind::Trim,
