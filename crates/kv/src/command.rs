@@ -3,6 +3,7 @@
 use crate::protocol::{Reply, Version};
 use base::Span;
 use bytes::Bytes;
+use globset::{GlobBuilder, GlobMatcher};
 use scalio::{Condition, Left, Name};
 
 /// Longest text of a client that is kept or repeated.
@@ -11,7 +12,7 @@ const TEXT_MAX: usize = 128;
 const SECONDS_MAX: u64 = u64::MAX / 1_000_000_000_000;
 
 /// A command.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Command {
     /// Known at once.
     Reply(Reply),
@@ -35,6 +36,24 @@ pub enum Command {
     },
     /// Forgets, and says how many there were.
     Delete(Vec<Name>),
+    /// Forgets, and answers with what was there.
+    Take(Name),
+    /// Sets how long a key is there.
+    Expire {
+        /// The key.
+        name: Name,
+        /// For so long; `None` is for ever.
+        time_to_live: Option<Span>,
+    },
+    /// The names of some blocks.
+    Scan {
+        /// The first block.
+        cursor: u64,
+        /// How many names are wanted, about.
+        count: u64,
+        /// What they have to be like; `None`: anything.
+        pattern: Option<Box<GlobMatcher>>,
+    },
     /// Stores.
     Put {
         /// Keys and values.
@@ -100,7 +119,7 @@ pub enum Late {
 /// key and step as COMMAND reports them.
 struct Known(&'static str, i64, i64, i64, i64);
 
-const KNOWN: [Known; 25] = [
+const KNOWN: [Known; 30] = [
     Known("auth", -2, 0, 0, 0),
     Known("client", -2, 0, 0, 0),
     Known("command", -1, 0, 0, 0),
@@ -109,16 +128,21 @@ const KNOWN: [Known; 25] = [
     Known("del", -2, 1, -1, 1),
     Known("echo", 2, 0, 0, 0),
     Known("exists", -2, 1, -1, 1),
+    Known("expire", 3, 1, 1, 1),
     Known("get", 2, 1, 1, 1),
+    Known("getdel", 2, 1, 1, 1),
     Known("hello", -1, 0, 0, 0),
     Known("info", -1, 0, 0, 0),
     Known("mget", -2, 1, -1, 1),
     Known("mset", -3, 1, -1, 2),
+    Known("persist", 2, 1, 1, 1),
+    Known("pexpire", 3, 1, 1, 1),
     Known("ping", -1, 0, 0, 0),
     Known("psetex", 4, 1, 1, 1),
     Known("pttl", 2, 1, 1, 1),
     Known("quit", -1, 0, 0, 0),
     Known("reset", 1, 0, 0, 0),
+    Known("scan", -2, 0, 0, 0),
     Known("select", 2, 0, 0, 0),
     Known("set", -3, 1, 1, 1),
     Known("setex", 4, 1, 1, 1),
@@ -190,6 +214,11 @@ fn of_name(name: &'static str, rest: &[Bytes]) -> Parsed {
         "del" | "unlink" => Ok(Command::Delete(names_of(rest)?)),
         "echo" => Ok(Command::Reply(Reply::Bulk(rest[0].clone()))),
         "exists" => Ok(Command::Exists(names_of(rest)?)),
+        "expire" => expire(rest, 1_000, name),
+        "pexpire" => expire(rest, 1, name),
+        "persist" => Ok(Command::Expire { name: name_of(&rest[0])?, time_to_live: None }),
+        "getdel" => Ok(Command::Take(name_of(&rest[0])?)),
+        "scan" => scan(rest),
         "get" => Ok(Command::Get { names: names_of(rest)?, is_list: false }),
         "hello" => hello(rest),
         "info" => Ok(Command::Late(Late::Info)),
@@ -228,6 +257,54 @@ fn lifetime(bytes: &[u8], milliseconds: u64, command: &str) -> Result<Span, Repl
 
 fn put(name: Bytes, value: Bytes, time_to_live: Option<Span>, condition: Condition, is_number: bool) -> Parsed {
     Ok(Command::Put { pairs: vec![(name_of(&name)?, value)], time_to_live, condition, is_number })
+}
+
+/// A key that is kept for no time is deleted.
+fn expire(rest: &[Bytes], milliseconds: u64, command: &str) -> Parsed {
+    let name = name_of(&rest[0])?;
+    if number(&rest[1])? <= 0 {
+        return Ok(Command::Delete(vec![name]));
+    }
+    Ok(Command::Expire { name, time_to_live: Some(lifetime(&rest[1], milliseconds, command)?) })
+}
+
+fn scan(rest: &[Bytes]) -> Parsed {
+    let cursor = str::from_utf8(&rest[0]).ok().and_then(|text| text.parse().ok());
+    let cursor = cursor.ok_or_else(|| error("ERR invalid cursor"))?;
+    let (mut pattern, mut count) = (None, 10);
+    let mut options = rest[1..].iter();
+    while let Some(option) = options.next() {
+        let value = options.next().ok_or_else(syntax)?;
+        match lower(option).as_str() {
+            "match" => pattern = Some(Box::new(glob(value)?)),
+            "count" => {
+                count = u64::try_from(number(value)?).ok().filter(|count| *count > 0).ok_or_else(syntax)?;
+            }
+            "type" if lower(value) == "string" => {}
+            "type" => return Err(error("ERR the only type of SCAN is string")),
+            _ => return Err(syntax()),
+        }
+    }
+    Ok(Command::Scan { cursor, count, pattern })
+}
+
+/// A pattern of Redis: `*`, `?`, `[a-z]`, `[^a]`, and a backslash.
+fn glob(pattern: &[u8]) -> Result<GlobMatcher, Reply> {
+    /// Bytes of the longest pattern: what it costs grows with it.
+    const PATTERN_MAX: usize = 1_024;
+    let wrong = || error("ERR the pattern of SCAN is no glob of at most 1024 bytes in UTF-8");
+    let text = str::from_utf8(pattern).ok().filter(|text| text.len() <= PATTERN_MAX).ok_or_else(wrong)?;
+    // Braces have no meaning in Redis, and repeated stars none of their own.
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '{' | '}' if !escaped.ends_with('\\') => escaped.extend(['\\', letter]),
+            '*' if escaped.ends_with('*') && !escaped.ends_with("\\*") => {}
+            _ => escaped.push(letter),
+        }
+    }
+    let built = GlobBuilder::new(&escaped).literal_separator(false).backslash_escape(true).build();
+    built.map(|glob| glob.compile_matcher()).map_err(|_| wrong())
 }
 
 fn left(rest: &[Bytes], unit: Unit) -> Parsed {

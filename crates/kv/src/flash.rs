@@ -4,7 +4,7 @@ use crate::superblock::SUPERBLOCK_BYTES;
 use bytes::Bytes;
 use mio::Waker;
 use runtime::storage::{DiskFile, Storage};
-use scalio::layout::{Seal, decode_record, decode_segment, encode_content, scan};
+use scalio::layout::{Seal, decode_head, decode_record, decode_segment, encode_content, scan};
 use scalio::{
     Content, Extent, FlashAnswer, FlashOperation, GRANULE_BYTES, Length, RECORD_HEADER_BYTES, RequestId, SECTOR_BYTES,
     Value,
@@ -102,6 +102,10 @@ pub fn decode(operation: &FlashOperation<Bytes>, bytes: Bytes, seal: Seal) -> Fl
                 let value = bytes.slice(RECORD_HEADER_BYTES as usize..).split_to(record.value.0 as usize);
                 record.with(value)
             }))
+        }
+        FlashOperation::ReadHead { item } => {
+            let within = item.record.0 * u64::from(GRANULE_BYTES) % u64::from(SECTOR_BYTES);
+            FlashAnswer::Head(decode_head(item, bytes.get(within as usize..).unwrap_or(&[])))
         }
         _ => FlashAnswer::Failed,
     }
@@ -212,7 +216,9 @@ impl Shared {
 
     fn carry_out(&self, operation: FlashOperation<Bytes>) -> FlashAnswer<Bytes> {
         let done = match &operation {
-            FlashOperation::ReadSegment { .. } | FlashOperation::ReadRecord { .. } => {
+            FlashOperation::ReadSegment { .. }
+            | FlashOperation::ReadRecord { .. }
+            | FlashOperation::ReadHead { .. } => {
                 let read = operation.extent().map(|extent| self.read(extent));
                 return match read {
                     Some(Ok(bytes)) => decode(&operation, bytes.into(), self.seal),

@@ -7,8 +7,12 @@ use crate::command::{Command, Late, Unit, parse};
 use crate::config::Config;
 use crate::protocol::{ProtocolError, Reply, RequestLimits, Version, take_request};
 use bytes::{Bytes, BytesMut};
+use globset::GlobMatcher;
 use scalio::{Key, Name, Operation, Outcome, Refusal, RequestBody};
 use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Commands under way at most.
 const COMMANDS_MAX: usize = 1_024;
@@ -24,6 +28,8 @@ pub enum Want {
     Operation(Operation<Bytes>),
     /// Whether a key is there and for how long.
     Describe(Key),
+    /// All names of a block.
+    Names(u32),
 }
 
 /// What a command wants of the store.
@@ -48,6 +54,8 @@ pub struct Rules {
     pub reply_bytes: usize,
     /// Operations under way at most, before the next command is taken.
     pub operations: usize,
+    /// Blocks of the store.
+    pub blocks: u32,
 }
 
 impl Rules {
@@ -60,6 +68,7 @@ impl Rules {
             limits: RequestLimits { arguments: limits.arguments, bytes: limits.request },
             reply_bytes: limits.reply,
             operations: (limits.reply / config.value_bytes_max.max(1) as usize).clamp(1, OPERATIONS_MAX),
+            blocks: config.blocks,
         }
     }
 }
@@ -72,6 +81,7 @@ enum Shape {
     Get { is_list: bool },
     Count,
     Left { unit: Unit },
+    Names { next: u64, pattern: Option<Box<GlobMatcher>> },
     Put { is_number: bool },
 }
 
@@ -210,7 +220,14 @@ impl Session {
         let (names, is_write) = match &command {
             Command::Get { names, .. } | Command::Exists(names) => (names.clone(), false),
             Command::Left { name, .. } => (vec![name.clone()], false),
+            // It finds all that was stored before it.
+            Command::Scan { .. } if self.uses.values().any(|uses| uses.writes > 0) => {
+                self.waiting = Some(command);
+                return;
+            }
+            Command::Scan { .. } => (Vec::new(), false),
             Command::Delete(names) => (names.clone(), true),
+            Command::Take(name) | Command::Expire { name, .. } => (vec![name.clone()], true),
             Command::Put { pairs, .. } => (pairs.iter().map(|(name, _)| name.clone()).collect(), true),
             _ => return self.at_once(command, rules),
         };
@@ -227,7 +244,7 @@ impl Session {
             Command::Put { pairs, .. } => pairs.iter().map(|(_, value)| value.len()).sum(),
             _ => 0,
         };
-        let (shape, wants) = wants_of(command);
+        let (shape, wants) = wants_of(command, rules);
         self.push((names, is_write), wants.len(), given, shape);
         let ask = |(part, want)| Ask { command: number, part, want };
         asks.extend(wants.into_iter().enumerate().map(ask));
@@ -252,7 +269,10 @@ impl Session {
             Command::Get { .. }
             | Command::Exists(_)
             | Command::Left { .. }
+            | Command::Scan { .. }
             | Command::Delete(_)
+            | Command::Take(_)
+            | Command::Expire { .. }
             | Command::Put { .. } => {}
         }
     }
@@ -309,7 +329,10 @@ impl Session {
         let Some(slot @ None) = open.outcomes.get_mut(part) else { return };
         let bytes = match &outcome {
             // Its record may have the name, too.
-            Outcome::Value(Some(record)) => open.names[part].value(record.clone()).map_or(0, |value| value.len()),
+            Outcome::Value(Some(record)) | Outcome::Taken { found: Some(record) } => {
+                open.names[part].value(record.clone()).map_or(0, |value| value.len())
+            }
+            Outcome::Names(names) => names.iter().map(|name| name.as_bytes().len()).sum(),
             _ => 0,
         };
         *slot = Some(outcome);
@@ -365,7 +388,7 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && differ == 0
 }
 
-fn wants_of(command: Command) -> (Shape, Vec<Want>) {
+fn wants_of(command: Command, rules: &Rules) -> (Shape, Vec<Want>) {
     let get = |name: Name| Want::Operation(Operation::Get { key: name.key() });
     let describe = |name: &Name| Want::Describe(name.key());
     let update = |body| Want::Operation(Operation::Update(body));
@@ -373,6 +396,16 @@ fn wants_of(command: Command) -> (Shape, Vec<Want>) {
         Command::Get { names, is_list } => (Shape::Get { is_list }, names.into_iter().map(get).collect()),
         Command::Exists(names) => (Shape::Count, names.iter().map(describe).collect()),
         Command::Left { name, unit } => (Shape::Left { unit }, vec![describe(&name)]),
+        Command::Scan { cursor, count, pattern } => {
+            let first = cursor.min(rules.blocks.into()) as u32;
+            let end = first + (rules.blocks - first).min(count.min(rules.operations as u64) as u32);
+            let next = if end == rules.blocks { 0 } else { end.into() };
+            (Shape::Names { next, pattern }, (first..end).map(Want::Names).collect())
+        }
+        Command::Take(name) => (Shape::Get { is_list: false }, vec![update(RequestBody::Take { key: name.key() })]),
+        Command::Expire { name, time_to_live } => {
+            (Shape::Put { is_number: true }, vec![update(RequestBody::Expire { key: name.key(), time_to_live })])
+        }
         Command::Delete(names) => {
             let delete = |name: Name| update(RequestBody::Delete { key: name.key() });
             (Shape::Count, names.into_iter().map(delete).collect())
@@ -397,7 +430,7 @@ fn reply_of(open: Open, most: usize) -> Reply {
         return Reply::Error(error);
     }
     let value = |(name, outcome): (&Name, Outcome<Bytes>)| match outcome {
-        Outcome::Value(Some(record)) => name.value(record),
+        Outcome::Value(Some(record)) | Outcome::Taken { found: Some(record) } => name.value(record),
         _ => None,
     };
     let is_unmet = outcomes.contains(&Outcome::Unmet);
@@ -406,6 +439,18 @@ fn reply_of(open: Open, most: usize) -> Reply {
             let values = open.names.iter().zip(outcomes).map(value);
             let mut replies = values.map(|value| value.map_or(Reply::Nothing, Reply::Bulk));
             if is_list { Reply::List(replies.collect()) } else { replies.next().unwrap_or(Reply::Nothing) }
+        }
+        Shape::Names { next, pattern } => {
+            let names = outcomes.into_iter().flat_map(|outcome| match outcome {
+                Outcome::Names(names) => names,
+                _ => Vec::new(),
+            });
+            let is_wanted = |name: &Name| {
+                let path = Path::new(OsStr::from_bytes(name.as_bytes()));
+                pattern.as_ref().is_none_or(|pattern| pattern.is_match(path))
+            };
+            let names = names.filter(is_wanted).map(|name| Reply::Bulk(name.as_bytes().clone())).collect();
+            Reply::List(vec![Reply::Bulk(next.to_string().into()), Reply::List(names)])
         }
         Shape::Left { unit } => match outcomes.first() {
             Some(Outcome::Described(Some(left))) => unit.reply(Some(*left)),
@@ -427,7 +472,9 @@ fn reply_of(open: Open, most: usize) -> Reply {
 fn error_of(outcome: &Outcome<Bytes>) -> Option<String> {
     match outcome {
         Outcome::Value(_)
+        | Outcome::Taken { .. }
         | Outcome::Described(_)
+        | Outcome::Names(_)
         | Outcome::Stored
         | Outcome::Unmet
         | Outcome::Deleted { .. }
@@ -457,6 +504,7 @@ mod tests {
             limits: RequestLimits { arguments: 100, bytes: 1 << 20 },
             reply_bytes: REPLY,
             operations: 64,
+            blocks: 100,
         }
     }
 
@@ -552,6 +600,11 @@ mod tests {
                 ":2\r\n",
             ),
             ("EXISTS a b", vec![Outcome::Described(Some(Left::Ever)), Outcome::Described(None)], ":1\r\n"),
+            ("GETDEL a", vec![Outcome::Taken { found: Some(Bytes::from_static(b"12")) }], "$2\r\n12\r\n"),
+            ("GETDEL a", vec![Outcome::Taken { found: None }], "$-1\r\n"),
+            ("EXPIRE a 5", vec![Outcome::Stored], ":1\r\n"),
+            ("PERSIST a", vec![Outcome::Unmet], ":0\r\n"),
+            ("EXPIRE a -5", vec![Outcome::Deleted { found: true }], ":1\r\n"),
             ("TTL a", vec![Outcome::Described(None)], ":-2\r\n"),
             ("TTL a", vec![Outcome::Described(Some(Left::Ever))], ":-1\r\n"),
             ("TTL a", vec![Outcome::Described(Some(Left::For(Span::ms(1_999))))], ":1\r\n"),
@@ -572,6 +625,34 @@ mod tests {
         desk.done(1, Outcome::Unknown);
         let told = desk.told();
         assert!(told.starts_with("-OOM ") && told.contains("\r\n-ERR the outcome is unknown"), "{told}");
+    }
+
+    #[test]
+    fn a_walk_asks_for_some_blocks_at_a_time_and_knows_its_end() {
+        let blocks = |desk: &Desk| desk.asks.iter().map(|ask| format!("{:?}", ask.want)).collect::<Vec<_>>();
+        let mut desk = Desk::new(None);
+        desk.say("SCAN 97 COUNT 5\r\n");
+        assert_eq!(blocks(&desk), ["Names(97)", "Names(98)", "Names(99)"]);
+        let name = |text: &'static str| Name::new(Bytes::from_static(text.as_bytes())).expect("it is short");
+        (0..3).for_each(|at| desk.done(at, Outcome::Names(vec![name("a/b"), name("c")])));
+        assert!(desk.told().starts_with("*2\r\n$1\r\n0\r\n*6\r\n$3\r\na/b\r\n"));
+        let mut desk = Desk::new(None);
+        desk.say("SCAN 90 MATCH a*[a-c] COUNT 2\r\n");
+        (0..2).for_each(|at| desk.done(at, Outcome::Names(vec![name("a/b"), name("ax"), name("b")])));
+        assert_eq!(desk.told(), "*2\r\n$2\r\n92\r\n*2\r\n$3\r\na/b\r\n$3\r\na/b\r\n");
+        // Behind the end, and from a number that nobody was given.
+        let mut desk = Desk::new(None);
+        desk.say("SCAN 100\r\nSCAN 18446744073709551615\r\nSCAN -1\r\nSCAN 0 COUNT 0\r\nSCAN 0 MATCH [\r\n");
+        assert!(desk.asks.is_empty());
+        let told = desk.told();
+        assert!(told.starts_with("*2\r\n$1\r\n0\r\n*0\r\n*2\r\n$1\r\n0\r\n*0\r\n-ERR invalid cursor"), "{told}");
+        assert!(told.contains("-ERR syntax error") && told.contains("-ERR the pattern"), "{told}");
+        // It waits for what is stored before it.
+        let mut desk = Desk::new(None);
+        desk.say("SET a 1\r\nSCAN 0 COUNT 1\r\n");
+        assert_eq!(desk.asks.len(), 1);
+        desk.done(0, Outcome::Stored);
+        assert_eq!(desk.asks.len(), 2);
     }
 
     #[test]

@@ -358,6 +358,7 @@ impl Store {
             let input = match want {
                 Want::Operation(operation) => ClientIn::Issue { ticket, operation },
                 Want::Describe(key) => ClientIn::Describe { ticket, key },
+                Want::Names(block) => ClientIn::Names { ticket, block },
             };
             self.client.on(now, input, &mut self.out);
         }

@@ -6,6 +6,7 @@ use base::Span;
 use bytes::Bytes;
 use common::{Frame, Running, bulk, config, error, is_closed, ok};
 use kv::{Config, Limits};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::Shutdown;
 use std::time::Duration;
@@ -35,7 +36,11 @@ fn commands_do_what_they_say() {
     assert_eq!(client.say("TTL t"), Frame::Integer(100));
     assert_eq!((client.say("TTL c"), client.say("TTL none")), (Frame::Integer(-1), Frame::Integer(-2)));
     assert_eq!(client.say("TYPE c"), Frame::SimpleString(Bytes::from_static(b"string")));
-    assert_eq!(client.say("DEL t"), Frame::Integer(1));
+    assert_eq!((client.say("PERSIST t"), client.say("TTL t")), (Frame::Integer(1), Frame::Integer(-1)));
+    assert_eq!((client.say("PEXPIRE t 50000"), client.say("TTL t")), (Frame::Integer(1), Frame::Integer(50)));
+    assert_eq!((client.say("EXPIRE none 5"), client.say("EXPIRE c 0")), (Frame::Integer(0), Frame::Integer(1)));
+    assert_eq!((client.say("GETDEL c"), client.say("SET c 5")), (Frame::Null, ok()));
+    assert_eq!((client.say("GETDEL t"), client.say("GETDEL t")), (bulk("1"), Frame::Null));
     assert_eq!(client.say("SELECT 0"), ok());
     assert_eq!(error(&client.say("FLUSHALL now")), "ERR unknown command 'FLUSHALL', with args beginning with: 'now' ");
     assert_eq!(client.say("ECHO x"), bulk("x"));
@@ -158,6 +163,43 @@ fn slow_clients_and_half_open_ones_are_ended_and_others_are_not() {
         client.reply().filter(|frame| matches!(frame, Frame::Error(_)))
     });
     assert_eq!(refused.count(), 2, "five connections are the limit, one is `good`");
+}
+
+#[test]
+fn a_walk_finds_every_key_while_others_come_and_go_and_zones_are_won_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Running::start(Config { zone_sectors: 1024, value_bytes_max: 32 << 10, ..config(folder.path()) });
+    let mut client = store.client();
+    let stay: BTreeSet<String> = (0..300)
+        .map(|at| if at % 2 == 0 { format!("k{at}") } else { format!("user:a name of many bytes:{at}") })
+        .collect();
+    for name in &stay {
+        assert_eq!(client.ask(&[b"SET", name.as_bytes(), &[7; 3_000]]), ok());
+    }
+    let (mut found, mut cursor, mut turn) = (BTreeSet::new(), String::from("0"), 0);
+    loop {
+        let frame = client.say(&format!("SCAN {cursor} COUNT 8"));
+        let Frame::Array(parts) = frame else { panic!("{frame:?}") };
+        let [Frame::BulkString(next), Frame::Array(names)] = &parts[..] else { panic!("{parts:?}") };
+        for name in names {
+            let Frame::BulkString(name) = name else { panic!("{name:?}") };
+            found.insert(String::from_utf8_lossy(name).into_owned());
+        }
+        cursor = String::from_utf8_lossy(next).into_owned();
+        if cursor == "0" {
+            break;
+        }
+        for at in 0..20 {
+            let name = format!("a key that comes and goes {}", (turn * 20 + at) % 60);
+            assert_eq!(client.ask(&[b"SET", name.as_bytes(), &[7; 20_000]]), ok());
+        }
+        turn += 1;
+    }
+    assert!(turn >= 30 && found.is_superset(&stay), "{turn}: {:?}", stay.difference(&found).collect::<Vec<_>>());
+    let Frame::BulkString(info) = client.say("INFO") else { panic!() };
+    assert!(!String::from_utf8_lossy(&info).contains("zones_reclaimed:0\r"), "{info:?}");
+    let Frame::Array(parts) = client.say("SCAN 0 MATCH user:*:1 COUNT 256") else { panic!() };
+    assert_eq!(parts[1], Frame::Array(vec![bulk("user:a name of many bytes:1")]));
 }
 
 #[test]

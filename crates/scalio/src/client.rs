@@ -7,6 +7,7 @@
 //! at the second time, believes the first one's pointer.
 
 mod get;
+mod names;
 mod paper;
 mod remote;
 mod tasks;
@@ -14,8 +15,8 @@ mod update;
 
 use crate::layout::{decode_block, decode_block_unchecked};
 use crate::{
-    Block, ClientId, FlashAnswer, FlashOperation, Key, Left, MemoryAnswer, MemoryOperation, Refusal, Reply, Request,
-    RequestId, RequestResult, Value,
+    Block, ClientId, FlashAnswer, FlashOperation, Key, Left, MemoryAnswer, MemoryOperation, Name, Refusal, Reply,
+    Request, RequestId, RequestResult, Value,
 };
 use base::Span;
 use std::collections::BTreeMap;
@@ -94,6 +95,8 @@ pub enum Outcome<V> {
     Value(Option<V>),
     /// How long a key is there from now on; `None` where it is not there.
     Described(Option<Left>),
+    /// The names of a block.
+    Names(Vec<Name>),
     /// A PUT, or a compare-and-swap that swapped.
     Stored,
     /// The condition of a PUT did not hold.
@@ -102,6 +105,11 @@ pub enum Outcome<V> {
     Deleted {
         /// Whether there was something.
         found: bool,
+    },
+    /// What was there before it was forgotten.
+    Taken {
+        /// The found.
+        found: Option<V>,
     },
     /// A compare-and-swap found something else.
     Differs {
@@ -122,6 +130,7 @@ impl<V> From<RequestResult<V>> for Outcome<V> {
             RequestResult::Stored => Outcome::Stored,
             RequestResult::Unmet => Outcome::Unmet,
             RequestResult::Deleted { found } => Outcome::Deleted { found },
+            RequestResult::Taken { found } => Outcome::Taken { found },
             RequestResult::Differs { found } => Outcome::Differs { found },
             RequestResult::Refused(refusal) => Outcome::Refused(refusal),
         }
@@ -156,6 +165,13 @@ pub enum ClientIn<V> {
         ticket: u64,
         /// The key.
         key: Key,
+    },
+    /// Its application asks for all names of a block.
+    Names {
+        /// The application's name for it.
+        ticket: u64,
+        /// The block.
+        block: u32,
     },
     /// An operation on the index is done.
     Memory {

@@ -32,6 +32,25 @@ impl Name {
         if bytes.len() > NAME_BYTES_MAX { Err(NameError { got: bytes.len() }) } else { Ok(Name(bytes)) }
     }
 
+    /// The name that is its own key; `None` where the key is made of a longer one.
+    pub fn of_key(key: &Key) -> Option<Name> {
+        let name = Name(Bytes::copy_from_slice(key.as_bytes()));
+        name.is_key().then_some(name)
+    }
+
+    /// The name in front of a record's value, of which the first bytes are given: it is the one of
+    /// which the key is made, or none.
+    pub fn of_record(key: &Key, front: &[u8]) -> Option<Name> {
+        let length = usize::from(u16::from_le_bytes(*front.first_chunk()?));
+        let name = Name(Bytes::copy_from_slice(front.get(LENGTH_BYTES..LENGTH_BYTES + length)?));
+        (!name.is_key() && name.key() == *key).then_some(name)
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &Bytes {
+        &self.0
+    }
+
     fn is_key(&self) -> bool {
         (1..KEY_BYTES_MAX).contains(&self.0.len())
     }

@@ -62,6 +62,9 @@ pub enum Refusal {
         /// The server's.
         current: u32,
     },
+    /// The server has no such operation.
+    #[error("the server has no such operation")]
+    NoOperation,
     /// The server reads its log and takes no requests yet.
     #[error("the server is recovering")]
     Recovering,

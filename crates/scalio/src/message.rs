@@ -64,6 +64,18 @@ pub enum RequestBody<V> {
         /// This key.
         key: Key,
     },
+    /// Forgets, and answers with what was there.
+    Take {
+        /// This key.
+        key: Key,
+    },
+    /// Sets how long what is there is kept.
+    Expire {
+        /// Under this key.
+        key: Key,
+        /// For so long from now on; `None` is for ever.
+        time_to_live: Option<Span>,
+    },
     /// Stores `new` if `expected` is there, in one step.
     CompareAndSwap {
         /// Under this key.
@@ -79,7 +91,11 @@ impl<V> RequestBody<V> {
     /// The key that it is about.
     pub const fn key(&self) -> &Key {
         match self {
-            RequestBody::Put { key, .. } | RequestBody::Delete { key } | RequestBody::CompareAndSwap { key, .. } => key,
+            RequestBody::Put { key, .. }
+            | RequestBody::Delete { key }
+            | RequestBody::Take { key }
+            | RequestBody::Expire { key, .. }
+            | RequestBody::CompareAndSwap { key, .. } => key,
         }
     }
 }
@@ -102,12 +118,17 @@ pub struct Reply<V> {
 pub enum RequestResult<V> {
     /// It is stored, durably, and nobody reads an older value any more.
     Stored,
-    /// The condition of a put did not hold: nothing has changed.
+    /// The condition of a put did not hold, or there was nothing to keep: nothing has changed.
     Unmet,
     /// It is forgotten, likewise.
     Deleted {
         /// Whether there was something.
         found: bool,
+    },
+    /// It is forgotten, likewise, and was this.
+    Taken {
+        /// The found.
+        found: Option<V>,
     },
     /// A compare-and-swap found something else.
     Differs {

@@ -5,7 +5,8 @@
 //! in the order of their requests, as on a reliable connection; nothing else is ordered.
 
 use crate::{
-    Block, BlockHeader, Corrupt, Extent, Item, Length, Page, Payload, Record, Segment, SegmentPointer, SlotWord,
+    Block, BlockHeader, Corrupt, ENTRY_BYTES, Extent, Item, Length, Name, Page, Payload, Record, Segment,
+    SegmentPointer, SlotWord,
 };
 use base::Time;
 use std::sync::Arc;
@@ -155,6 +156,11 @@ pub enum FlashOperation<V> {
         /// As this item says.
         item: Item,
     },
+    /// Reads the front of a record: its header, and as much as the longest name has.
+    ReadHead {
+        /// As this item says.
+        item: Item,
+    },
     /// Writes.
     Write {
         /// The place.
@@ -188,6 +194,8 @@ pub enum FlashAnswer<V> {
     Segment(Result<Arc<Segment>, Corrupt>),
     /// A record, likewise.
     Record(Result<Record<V>, Corrupt>),
+    /// The name at the front of a record, likewise.
+    Head(Result<Name, Corrupt>),
     /// All that is whole, with its first sector, in order.
     Scanned(Vec<(u64, Content<V>)>),
     /// The same, without the values.
@@ -204,6 +212,7 @@ impl<V> FlashOperation<V> {
         match self {
             FlashOperation::ReadSegment { pointer, .. } => Some(pointer.extent),
             FlashOperation::ReadRecord { item } => Some(item.record.extent(item.value_bytes)),
+            FlashOperation::ReadHead { item } => Some(item.record.extent(item.value_bytes.min(ENTRY_BYTES))),
             FlashOperation::Write { extent, .. }
             | FlashOperation::Scan { extent }
             | FlashOperation::List { extent }

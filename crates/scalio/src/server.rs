@@ -158,7 +158,7 @@ impl<V> Update<V> {
     fn value(&self) -> Option<&V> {
         match &self.body {
             RequestBody::Put { value, .. } | RequestBody::CompareAndSwap { new: value, .. } => Some(value),
-            RequestBody::Delete { .. } => None,
+            RequestBody::Delete { .. } | RequestBody::Take { .. } | RequestBody::Expire { .. } => None,
         }
     }
     /// Whether it stores its value whatever is there.
@@ -328,11 +328,13 @@ impl<V: Value> Server<V> {
         match &request.body {
             RequestBody::Put { value, time_to_live, .. } => {
                 check_value(value, self.config.value_bytes_max)?;
-                let start = self.config.start_second;
-                expiry = time_to_live.map_or(Ok(expiry), |span| expiry_of(now, span, start))?;
+                expiry = time_to_live.map_or(Ok(expiry), |span| expiry_of(now, span, self.config.start_second))?;
+            }
+            RequestBody::Expire { time_to_live, .. } => {
+                expiry = time_to_live.map_or(Ok(expiry), |span| expiry_of(now, span, self.config.start_second))?;
             }
             RequestBody::CompareAndSwap { new, .. } => check_value(new, self.config.value_bytes_max)?,
-            RequestBody::Delete { .. } => {}
+            RequestBody::Delete { .. } | RequestBody::Take { .. } => {}
         }
         let block = request.body.key().place(self.config.blocks).block;
         Ok(Update { client: request.client, number: request.number, came: now, block, body: request.body, expiry })

@@ -111,7 +111,7 @@ impl Bench {
             }
             FlashOperation::Write { extent, content } => device::write(&mut self.flash, extent, content),
             FlashOperation::List { extent } => device::list(&self.flash, extent),
-            FlashOperation::Scan { .. } => panic!("the server lists"),
+            FlashOperation::Scan { .. } | FlashOperation::ReadHead { .. } => panic!("tokens have no names"),
             FlashOperation::Trim { extent } => device::trim(&mut self.flash, extent),
             FlashOperation::Flush => FlashAnswer::Done,
         }
@@ -155,7 +155,7 @@ fn value(id: u64) -> Token {
 fn name(operation: &FlashOperation<Token>) -> &'static str {
     match operation {
         FlashOperation::ReadSegment { .. } => "read segment",
-        FlashOperation::ReadRecord { .. } => "read record",
+        FlashOperation::ReadRecord { .. } | FlashOperation::ReadHead { .. } => "read record",
         FlashOperation::Write { content: Content::Segment(_), .. } => "segment",
         FlashOperation::Write { content: Content::Page(_), .. } => "page",
         FlashOperation::Flush => "flush",

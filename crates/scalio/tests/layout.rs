@@ -98,6 +98,9 @@ fn bodies() -> impl Strategy<Value = RequestBody<Bytes>> {
             condition,
         }),
         keys().prop_map(|key| RequestBody::Delete { key }),
+        keys().prop_map(|key| RequestBody::Take { key }),
+        (keys(), proptest::option::of((1..u64::MAX).prop_map(Span::ps)))
+            .prop_map(|(key, time_to_live)| RequestBody::Expire { key, time_to_live }),
         (keys(), proptest::option::of(values()), values())
             .prop_map(|(key, expected, new)| RequestBody::CompareAndSwap { key, expected, new }),
     ]
@@ -113,6 +116,7 @@ fn results() -> impl Strategy<Value = RequestResult<Bytes>> {
         Just(Refusal::Corrupt),
         Just(Refusal::Device),
         Just(Refusal::Recovering),
+        Just(Refusal::NoOperation),
         (any::<u32>(), any::<u32>()).prop_map(|(got, current)| Refusal::WrongEpoch { got, current }),
     ];
     prop_oneof![
@@ -120,6 +124,7 @@ fn results() -> impl Strategy<Value = RequestResult<Bytes>> {
         Just(RequestResult::Unmet),
         any::<bool>().prop_map(|found| RequestResult::Deleted { found }),
         proptest::option::of(values()).prop_map(|found| RequestResult::Differs { found }),
+        proptest::option::of(lengthy()).prop_map(|found| RequestResult::Taken { found }),
         refusals.prop_map(RequestResult::Refused),
     ]
 }

@@ -154,6 +154,12 @@ impl Store {
     fn delete(&mut self, number: u32) -> Outcome<Token> {
         self.ask(Operation::Update(RequestBody::Delete { key: key(number) })).0
     }
+    fn take(&mut self, number: u32) -> Outcome<Token> {
+        self.ask(Operation::Update(RequestBody::Take { key: key(number) })).0
+    }
+    fn expire(&mut self, number: u32, time_to_live: Option<Span>) -> Outcome<Token> {
+        self.ask(Operation::Update(RequestBody::Expire { key: key(number), time_to_live })).0
+    }
     fn swap(&mut self, number: u32, expected: Option<u64>, new: u64) -> Outcome<Token> {
         self.ask(Operation::Update(RequestBody::CompareAndSwap {
             key: key(number),
@@ -263,7 +269,7 @@ impl Store {
             }
             FlashOperation::Flush => FlashAnswer::Done,
             FlashOperation::List { extent } => device::list(&self.flash, extent),
-            FlashOperation::Scan { .. } => panic!("the server lists"),
+            FlashOperation::Scan { .. } | FlashOperation::ReadHead { .. } => panic!("tokens have no names"),
             FlashOperation::Trim { extent } => device::trim(&mut self.flash, extent),
         }
     }
@@ -425,6 +431,60 @@ fn a_time_to_live_ends_at_the_second_after_it_on_flash_and_in_the_cache() {
         (store.server.live_bytes(), (2..100).find(|other| key(*other).place(4).block == key(1).place(4).block));
     store.put(other.expect("a quarter of the keys"), 1);
     assert_eq!(store.server.live_bytes(), before);
+}
+
+#[test]
+fn what_is_taken_is_answered_once_and_gone() {
+    let mut store = Store::new(2);
+    assert_eq!(store.take(1), Outcome::Taken { found: None });
+    store.put(1, 10);
+    assert_eq!(store.found(1), Some(10));
+    assert_eq!(store.take(1), Outcome::Taken { found: Some(value(10)) });
+    // Neither the slot that held it nor flash has it any more.
+    assert_eq!((store.found(1), store.take(1)), (None, Outcome::Taken { found: None }));
+    store.put_for(2, 20, Some(Span::secs(1)));
+    store.now += Span::secs(2);
+    assert_eq!(store.take(2), Outcome::Taken { found: None });
+}
+
+#[test]
+fn how_long_a_key_is_kept_can_be_changed_in_slots_and_on_flash_and_survives_a_move() {
+    let config = ServerConfig { blocks: 64, ..CONFIG };
+    let mut store = Store::with(config, 2);
+    assert_eq!(store.expire(1, Some(Span::secs(5))), Outcome::Unmet);
+    store.put(1, 10);
+    assert_eq!(store.found(1), Some(10));
+    assert_eq!(store.expire(1, Some(Span::secs(5))), Outcome::Stored);
+    assert!(matches!(store.described(1), (Some(Left::For(_)), Source::Flash)), "no slot has the old time");
+    assert_eq!(store.found(1), Some(10));
+    let (Some(Left::For(left)), Source::Cache) = store.described(1) else { panic!("the slot has the new one") };
+    assert!(left > Span::secs(4) && left <= Span::secs(6), "{left:?}");
+    assert_eq!(store.expire(1, None), Outcome::Stored);
+    assert_eq!(store.described(1).0, Some(Left::Ever));
+    assert_eq!(store.expire(1, Some(Span::secs(500))), Outcome::Stored);
+    // Its zone is won back while it is of use, and so its record moves.
+    let item = |store: &mut Store| {
+        let pointer = store.server.pointer(key(1).place(config.blocks).block).expect("it was published");
+        match store.flash.get(&pointer.extent.sector) {
+            Some(Content::Segment(segment)) => *segment.find(&key(1)).expect("it is listed"),
+            other => panic!("{other:?}"),
+        }
+    };
+    (2..2_500).for_each(|number| assert_eq!(store.put(number, 1), Outcome::Stored));
+    let first = item(&mut store).record;
+    for id in 1.. {
+        store.put(2 + (id * 7_919 % 2_498) as u32, id);
+        if item(&mut store).record != first {
+            break;
+        }
+        assert!(id < 100_000, "nothing is won back: {:?}", store.server.counters());
+    }
+    let (Some(Left::For(left)), _) = store.described(1) else { panic!("it is kept for 500 s") };
+    assert!(left > Span::secs(400) && left < Span::secs(502), "{left:?}");
+    assert_eq!(store.found(1), Some(10));
+    let (Some(Left::For(_)), Source::Cache) = store.described(1) else { panic!("the slot knows, too") };
+    store.now = store.now + left + Span::secs(1);
+    assert_eq!((store.found(1), store.described(1).0), (None, None));
 }
 
 #[test]

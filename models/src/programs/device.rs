@@ -2,7 +2,7 @@
 
 use super::world::Input;
 use base::Stream;
-use scalio::layout::{Seal, decode_record, decode_segment, encode_content, scan};
+use scalio::layout::{Seal, decode_head, decode_record, decode_segment, encode_content, scan};
 use scalio::{
     ClientIn, Corrupt, Extent, FlashAnswer, FlashOperation, RequestId, SegmentPointer, ServerIn, Token, record_bytes,
 };
@@ -95,6 +95,7 @@ impl Device {
                         .and_then(|bytes| decode_record(bytes, Seal::default())),
                 )
             }
+            FlashOperation::ReadHead { item } => FlashAnswer::Head(decode_head(item, &job.bytes)),
             FlashOperation::Scan { extent } => FlashAnswer::Scanned(scan(*extent, &job.bytes, Seal::default()).found),
             FlashOperation::List { extent } => FlashAnswer::Listed(scan(*extent, &job.bytes, Seal::default()).found),
             FlashOperation::Flush => {

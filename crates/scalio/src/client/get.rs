@@ -136,7 +136,11 @@ impl<V: Value> Client<V> {
             }
             (Step::Record { held, item }, FlashAnswer::Record(answer)) => {
                 match answer.and_then(|record| item.check(&record).map(|()| record)) {
-                    Ok(record) => self.record_read(now, index, &get, held, record, out),
+                    Ok(record) => {
+                        // How long it is kept may have changed since it was written.
+                        let record = Record { expiry: item.expiry, ..record };
+                        self.record_read(now, index, &get, held, record, out)
+                    }
                     Err(error) => self.not_whole(index, &mut get, held, (error, Suspect::Record(item.record)), out),
                 }
             }

@@ -25,7 +25,7 @@ enum Step {
     Lock { slot: u8, expected: SlotWord },
     Check { slot: u8 },
     Segment { slot: Option<u8> },
-    Record { slot: Option<u8> },
+    Record { slot: Option<u8>, expiry: crate::Expiry },
     Pause,
 }
 
@@ -89,12 +89,12 @@ impl<V: Value> Client<V> {
             (Step::Segment { slot }, FlashAnswer::Segment(Ok(segment))) => {
                 self.paper_segment(now, index, &mut get, slot, &segment, out)
             }
-            (Step::Record { slot }, FlashAnswer::Record(Ok(record))) => {
-                self.paper_fill(now, &get, slot, record.value.clone(), record.expiry, out);
+            (Step::Record { slot, expiry }, FlashAnswer::Record(Ok(record))) => {
+                self.paper_fill(now, &get, slot, record.value.clone(), expiry, out);
                 self.counters.misses += 1;
                 self.finish(index, Outcome::Value(Some(record.value)), Source::Flash, out);
             }
-            (Step::Segment { slot } | Step::Record { slot }, _) => {
+            (Step::Segment { slot } | Step::Record { slot, .. }, _) => {
                 self.counters.corrupt += 1;
                 self.paper_release(&get, slot, out);
                 self.finish(index, Outcome::Refused(Refusal::Corrupt), Source::Flash, out);
@@ -266,7 +266,7 @@ impl<V: Value> Client<V> {
     ) {
         match segment.find(&get.key) {
             Some(item) if !item.expiry.is_past(now, self.config.start_second) => {
-                get.step = Step::Record { slot };
+                get.step = Step::Record { slot, expiry: item.expiry };
                 self.ask_flash(index, get.block, FlashOperation::ReadRecord { item: *item }, out);
             }
             _ => self.paper_nothing(index, get, slot, out),

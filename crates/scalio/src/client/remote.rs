@@ -17,11 +17,13 @@ impl<V: Value> Program for Client<V> {
                 Protocol::Linearizable => self.begin_get(ticket, key, Wanted::Value, out),
                 Protocol::Paper { .. } => self.begin_paper_get(ticket, key, out),
             },
+            ClientIn::Names { ticket, block } => self.begin_names(ticket, block, out),
             ClientIn::Describe { ticket, key } => self.begin_get(ticket, key, Wanted::Life, out),
             ClientIn::Memory { request, answer } => {
                 let Some(index) = self.tasks.answered(request) else { return };
                 match self.tasks.get(index).work.clone() {
                     Work::Get(get) => self.get_memory(now, index, get, answer, out),
+                    Work::Names(names) => self.names_memory(now, index, names, answer, out),
                     Work::PaperGet(get) => self.paper_memory(now, index, get, answer, out),
                     Work::Invalidate(work) => self.invalidate(index, &work, answer, out),
                     Work::Update(_) => {}
@@ -29,8 +31,9 @@ impl<V: Value> Program for Client<V> {
             }
             ClientIn::Flash { request, answer } => {
                 let Some(index) = self.tasks.answered(request) else { return };
-                match self.tasks.get(index).work {
+                match self.tasks.get(index).work.clone() {
                     Work::Get(get) => self.get_flash(now, index, get, answer, out),
+                    Work::Names(names) => self.names_flash(now, index, names, answer, out),
                     Work::PaperGet(get) => self.paper_flash(now, index, get, answer, out),
                     Work::Update(_) | Work::Invalidate(_) => {}
                 }
@@ -45,8 +48,9 @@ impl<V: Value> Program for Client<V> {
 
     fn on_wakeup(&mut self, now: Time, out: &mut Vec<ClientOut<V>>) {
         while let Some(index) = self.tasks.due(now) {
-            match self.tasks.get(index).work {
+            match self.tasks.get(index).work.clone() {
                 Work::Get(get) => self.get_woken(index, get, out),
+                Work::Names(names) => self.names_woken(index, names, out),
                 Work::PaperGet(get) => self.paper_woken(index, get, out),
                 Work::Update(_) => self.send(now, index, out),
                 Work::Invalidate(_) => {}

@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use super::get::Get;
+use super::names::Names;
 use super::paper::{PaperGet, PaperInvalidation};
 use super::update::Update;
 use crate::RequestId;
@@ -14,6 +15,8 @@ use std::collections::BTreeSet;
 pub(super) enum Work<V> {
     /// A GET of our protocol.
     Get(Get),
+    /// A listing of a block.
+    Names(Names),
     /// A GET of the paper's.
     PaperGet(PaperGet),
     /// Something that the server does.

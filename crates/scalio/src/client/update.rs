@@ -47,7 +47,10 @@ impl<V: Value> Client<V> {
         let key = *update.body.key();
         let block = key.place(self.config.blocks).block;
         self.note_epoch(block, reply.epoch);
-        let changed = matches!(reply.result, RequestResult::Stored | RequestResult::Deleted { found: true });
+        let changed = matches!(
+            reply.result,
+            RequestResult::Stored | RequestResult::Deleted { found: true } | RequestResult::Taken { found: Some(_) }
+        );
         let outcome = outcome(reply.result);
         match self.config.protocol {
             Protocol::Paper { .. } if changed => self.begin_invalidation(index, key, outcome, out),

@@ -2,8 +2,8 @@
 
 use crate::segment::{length_code, length_of};
 use crate::{
-    BUCKET_ITEMS, BUCKETS_MAX, Content, Corrupt, Expiry, Extent, Item, KEY_BYTES_MAX, Key, PAGE_HEADER_BYTES, Page,
-    RECORD_HEADER_BYTES, RECORD_VALUE_BYTES_MAX, Record, RecordPlace, SECTOR_BYTES, Segment, Sequence, Value,
+    BUCKET_ITEMS, BUCKETS_MAX, Content, Corrupt, Expiry, Extent, Item, KEY_BYTES_MAX, Key, Name, PAGE_HEADER_BYTES,
+    Page, RECORD_HEADER_BYTES, RECORD_VALUE_BYTES_MAX, Record, RecordPlace, SECTOR_BYTES, Segment, Sequence, Value,
     record_bytes,
 };
 use std::sync::Arc;
@@ -294,6 +294,16 @@ pub fn decode_record<V: Value>(bytes: &[u8], seal: Seal) -> Result<Record<V>, Co
         expiry: Expiry(view.expiry.get()),
         value,
     })
+}
+
+/// The name in front of the value of the record that `item` lists, if these are the record's first
+/// bytes. Its checksum is of all of the record; the name proves itself by its hash.
+pub fn decode_head(item: &Item, bytes: &[u8]) -> Result<Name, Corrupt> {
+    let (view, rest) = RecordBytes::ref_from_prefix(bytes).map_err(|_| short(bytes, RECORD_HEADER_BYTES as usize))?;
+    if view.key != *item.key.padded() || view.sequence.get() != item.sequence.0 {
+        return Err(Corrupt::Foreign { what: "record" });
+    }
+    Name::of_record(&item.key, rest).ok_or(Corrupt::Foreign { what: "name" })
 }
 
 /// A page that begins with these bytes; of its records those before the first that is not whole.

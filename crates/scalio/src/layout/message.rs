@@ -3,7 +3,7 @@
 //! | bytes of the header | request | reply |
 //! | --- | --- | --- |
 //! | 0 | version, 1 | the same |
-//! | 1 | kind: 1 put, 2 delete, 3 compare-and-swap | 15 condition not met, 16 stored, 17 deleted, 18 differs, 19 and above refused |
+//! | 1 | kind: 1 put, 2 delete, 3 compare-and-swap, 4 take, 5 expire | 14 taken, 15 condition not met, 16 stored, 17 deleted, 18 differs, 19 and above refused |
 //! | 2..4 | client | client |
 //! | 4..8 | CRC-32C of everything else | the same |
 //! | 8..16 | number | number |
@@ -77,6 +77,12 @@ pub fn encode_request<V: Value>(request: &Request<V>) -> Vec<u8> {
             1
         }
         RequestBody::Delete { .. } => 2,
+        RequestBody::Take { .. } => 4,
+        RequestBody::Expire { time_to_live, .. } => {
+            second = u32::from(time_to_live.is_some());
+            time_to_live.iter().for_each(|span| body.extend(span.as_ps().to_le_bytes()));
+            5
+        }
         RequestBody::CompareAndSwap { expected, new, .. } => {
             put_value(expected.as_ref(), &mut body);
             put_value(Some(new), &mut body);
@@ -101,7 +107,8 @@ pub fn request_bytes<V: Value>(body: &RequestBody<V>) -> usize {
         RequestBody::Put { value, time_to_live, .. } => {
             time_to_live.map_or(0, |_| size_of::<u64>()) + value_bytes(Some(value))
         }
-        RequestBody::Delete { .. } => 0,
+        RequestBody::Delete { .. } | RequestBody::Take { .. } => 0,
+        RequestBody::Expire { time_to_live, .. } => time_to_live.map_or(0, |_| size_of::<u64>()),
         RequestBody::CompareAndSwap { expected, new, .. } => value_bytes(expected.as_ref()) + value_bytes(Some(new)),
     };
     HEADER_BYTES + key + rest
@@ -117,8 +124,7 @@ pub fn decode_request<V: Value>(bytes: &[u8]) -> Result<Request<V>, MessageError
     let body = match header.kind {
         1 => {
             let condition = condition_of(header.second)?;
-            let time_to_live =
-                if header.second & 1 > 0 { Some(Span::ps(u64::from_le_bytes(reader.array()?))) } else { None };
+            let time_to_live = reader.time_to_live(header.second)?;
             let value = reader.value()?.ok_or(MessageError::Field { field: "value", got: 0 })?;
             RequestBody::Put { key, value, time_to_live, condition }
         }
@@ -128,6 +134,8 @@ pub fn decode_request<V: Value>(bytes: &[u8]) -> Result<Request<V>, MessageError
             let new = reader.value()?.ok_or(MessageError::Field { field: "value", got: 0 })?;
             RequestBody::CompareAndSwap { key, expected, new }
         }
+        4 => RequestBody::Take { key },
+        5 if header.second <= 1 => RequestBody::Expire { key, time_to_live: reader.time_to_live(header.second)? },
         kind => return Err(MessageError::Field { field: "kind", got: kind.into() }),
     };
     reader.end()?;
@@ -141,9 +149,9 @@ pub fn encode_reply<V: Value>(reply: &Reply<V>) -> Vec<u8> {
         RequestResult::Unmet => (15, 0, 0),
         RequestResult::Stored => (16, 0, 0),
         RequestResult::Deleted { found } => (17, 0, u32::from(*found)),
-        RequestResult::Differs { found } => {
+        RequestResult::Differs { found } | RequestResult::Taken { found } => {
             put_value(found.as_ref(), &mut body);
-            (18, 0, 0)
+            (if matches!(reply.result, RequestResult::Taken { .. }) { 14 } else { 18 }, 0, 0)
         }
         RequestResult::Refused(refusal) => refusal_fields(refusal, &mut body),
     };
@@ -153,7 +161,7 @@ pub fn encode_reply<V: Value>(reply: &Reply<V>) -> Vec<u8> {
 /// The length of a reply as bytes.
 pub fn reply_bytes<V: Value>(result: &RequestResult<V>) -> usize {
     let rest = match result {
-        RequestResult::Differs { found } => value_bytes(found.as_ref()),
+        RequestResult::Differs { found } | RequestResult::Taken { found } => value_bytes(found.as_ref()),
         RequestResult::Refused(Refusal::Full { .. }) => size_of::<u64>(),
         RequestResult::Stored | RequestResult::Unmet | RequestResult::Deleted { .. } | RequestResult::Refused(_) => 0,
     };
@@ -179,6 +187,7 @@ fn refusal_fields(refusal: &Refusal, body: &mut Vec<u8>) -> (u8, u64, u32) {
         Refusal::Device => (25, 0, 0),
         Refusal::WrongEpoch { got, current } => (26, (*got).into(), *current),
         Refusal::Recovering => (27, 0, 0),
+        Refusal::NoOperation => (28, 0, 0),
     }
 }
 
@@ -189,6 +198,7 @@ fn refusal_fields(refusal: &Refusal, body: &mut Vec<u8>) -> (u8, u64, u32) {
 pub fn decode_reply<V: Value>(bytes: &[u8]) -> Result<Reply<V>, MessageError> {
     let (header, mut reader) = open(bytes)?;
     let result = match header.kind {
+        14 => RequestResult::Taken { found: reader.value()? },
         15 => RequestResult::Unmet,
         16 => RequestResult::Stored,
         17 => RequestResult::Deleted { found: header.second != 0 },
@@ -211,6 +221,7 @@ fn refusal(header: &Header, reader: &mut Reader) -> Result<Refusal, MessageError
         25 => Refusal::Device,
         26 => Refusal::WrongEpoch { got: low, current: header.second },
         27 => Refusal::Recovering,
+        28 => Refusal::NoOperation,
         kind => return Err(MessageError::Field { field: "kind", got: kind.into() }),
     })
 }
@@ -329,6 +340,9 @@ impl<'a> Reader<'a> {
             return Err(wrong);
         }
         V::decode(self.take(length as usize)?).map(Some).ok_or(wrong)
+    }
+    fn time_to_live(&mut self, bits: u32) -> Result<Option<Span>, MessageError> {
+        if bits & 1 == 0 { Ok(None) } else { self.array().map(|bytes| Some(Span::ps(u64::from_le_bytes(bytes)))) }
     }
     fn end(&self) -> Result<(), MessageError> {
         if self.bytes.is_empty() { Ok(()) } else { Err(MessageError::Length { got: self.length }) }

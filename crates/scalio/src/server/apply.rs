@@ -46,6 +46,23 @@ impl<V: Value> Server<V> {
                 let found = self.take_out(member, key);
                 RequestResult::Deleted { found }
             }
+            RequestBody::Take { key } => match current(now, self.config.start_second, member, key) {
+                Err(refusal) => RequestResult::Refused(refusal),
+                Ok(found) => {
+                    self.take_out(member, key);
+                    RequestResult::Taken { found }
+                }
+            },
+            RequestBody::Expire { key, .. } => {
+                let segment = member.segment.as_mut().expect("a member without a segment is refused");
+                let Some(item) = segment.items.iter_mut().find(|item| item.key == *key) else {
+                    return RequestResult::Unmet;
+                };
+                item.expiry = update.expiry;
+                member.dirty = true;
+                self.note_change(member, key);
+                RequestResult::Stored
+            }
             RequestBody::CompareAndSwap { key, expected, new } => {
                 match current(now, self.config.start_second, member, key) {
                     Err(refusal) => RequestResult::Refused(refusal),
@@ -126,7 +143,11 @@ impl<V: Value> Server<V> {
         member.dirty |= member.old.is_some_and(|pointer| self.log.zone_of(pointer.extent.sector) == zone);
         for item in moving {
             match member.known.get(&item.key) {
-                Some(Ok(record)) if record.sequence == item.sequence => self.put_in(member, record.clone(), None),
+                // How long it is kept may have changed since it was written.
+                Some(Ok(record)) if record.sequence == item.sequence => {
+                    let record = Record { expiry: item.expiry, ..record.clone() };
+                    self.put_in(member, record, None)
+                }
                 _ => self.log.keep(zone),
             }
         }

@@ -281,7 +281,9 @@ impl<V: Value> Server<V> {
         });
         for (update, result) in updates.zip(member.results) {
             let result = if failed { RequestResult::Refused(Refusal::Device) } else { result };
-            self.counters.updates += u64::from(matches!(result, RequestResult::Stored | RequestResult::Deleted { .. }));
+            let is_done =
+                matches!(result, RequestResult::Stored | RequestResult::Deleted { .. } | RequestResult::Taken { .. });
+            self.counters.updates += u64::from(is_done);
             self.settle(update.client, update.number, result, out);
         }
     }

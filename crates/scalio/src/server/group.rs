@@ -348,7 +348,8 @@ impl<V: Value> Server<V> {
         self.groups[group].members[member].known.insert(item.key, whole);
     }
 
-    /// Reads the records that have to be known: what a compare-and-swap compares, and what moves.
+    /// Reads the records that have to be known: what a compare-and-swap compares, what is taken, and
+    /// what moves.
     fn read_records(&mut self, now: Time, group: usize, out: &mut Vec<ServerOut<V>>) {
         self.groups[group].step = Step::Records;
         let mut wanted: Vec<(usize, Item)> = Vec::new();
@@ -370,9 +371,10 @@ impl<V: Value> Server<V> {
         let mut items: Vec<Item> = Vec::new();
         for pending in &member.pending {
             match pending {
-                Pending::Update(Update { body: RequestBody::CompareAndSwap { key, .. }, .. }) => {
-                    items.extend(segment.find(key))
-                }
+                Pending::Update(Update {
+                    body: RequestBody::CompareAndSwap { key, .. } | RequestBody::Take { key },
+                    ..
+                }) => items.extend(segment.find(key)),
                 Pending::Update(_) => {}
                 Pending::Move { zone } => {
                     items.extend(segment.items.iter().filter(|item| self.log.zone_of(item.record.sector()) == *zone))

@@ -21,6 +21,19 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+/// A segment with its sequence and its first sector.
+type Found = (Sequence, u64, Arc<Segment>);
+
+/// Segments of a block that are kept before those are looked for that cannot count any more.
+const CANDIDATES: usize = 2;
+
+/// Drops those that are older than one that was whole once: a log has many of each block.
+fn drop_older(segments: &mut Vec<Found>, settled: &BTreeMap<u32, Sequence>) {
+    let was_whole = |segment: &Segment| settled.get(&segment.epoch) >= Some(&segment.sequence);
+    let newest = segments.iter().filter(|(_, _, segment)| was_whole(segment)).map(|(sequence, ..)| *sequence).max();
+    segments.retain(|(sequence, ..)| Some(*sequence) >= newest);
+}
+
 /// What was found so far.
 #[derive(Clone, Debug)]
 pub(super) struct Recovery<V> {
@@ -28,7 +41,7 @@ pub(super) struct Recovery<V> {
     open: u32,
     step: Step,
     /// Segments of each block, with their first sectors.
-    segments: BTreeMap<u32, Vec<(Sequence, u64, Arc<Segment>)>>,
+    segments: BTreeMap<u32, Vec<Found>>,
     /// Records by place.
     records: BTreeMap<RecordPlace, (Key, Sequence)>,
     epoch: u32,
@@ -133,7 +146,11 @@ impl<V: Value> Server<V> {
                 let epoch = segment.epoch;
                 let settled = recovery.settled.entry(epoch).or_default();
                 *settled = segment.settled.max(*settled);
-                recovery.segments.entry(segment.block).or_default().push((segment.sequence, sector, segment));
+                let of_block = recovery.segments.entry(segment.block).or_default();
+                of_block.push((segment.sequence, sector, segment));
+                if of_block.len() > CANDIDATES {
+                    drop_older(of_block, &recovery.settled);
+                }
                 epoch
             }
             Content::Page(page) => {

@@ -329,6 +329,8 @@ impl ScalioRig {
             | scalio::Outcome::Unmet
             | scalio::Outcome::Deleted { .. }
             | scalio::Outcome::Described(_)
+            | scalio::Outcome::Names(_)
+            | scalio::Outcome::Taken { .. }
             | scalio::Outcome::Differs { .. } => Outcome::Finished,
             scalio::Outcome::Refused(_) => Outcome::Rejected,
             scalio::Outcome::Unknown | scalio::Outcome::Unavailable => Outcome::TimedOut,

@@ -105,7 +105,8 @@ fn check_operation<V: Value>(operation: &Operation<V>) -> Result<(), LimitError>
         Operation::Update(RequestBody::Put { value, .. } | RequestBody::CompareAndSwap { new: value, .. }) => {
             check_value(value, VALUE_BYTES_MAX)
         }
-        Operation::Update(RequestBody::Delete { .. }) | Operation::Get { .. } => Ok(()),
+        Operation::Update(RequestBody::Delete { .. } | RequestBody::Take { .. } | RequestBody::Expire { .. })
+        | Operation::Get { .. } => Ok(()),
     }
 }
 

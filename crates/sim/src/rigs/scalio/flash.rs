@@ -164,6 +164,8 @@ impl Device {
                 FlashAnswer::Segment(self.segment(*block, *pointer, preloaded))
             }
             FlashOperation::ReadRecord { item } => FlashAnswer::Record(self.record(item, preloaded)),
+            // Simulated keys are their own names.
+            FlashOperation::ReadHead { .. } => FlashAnswer::Head(Err(Corrupt::Foreign { what: "name" })),
             FlashOperation::Write { extent, content } => {
                 self.put(extent.sector, content.clone());
                 FlashAnswer::Done

@@ -375,6 +375,7 @@ fn shape(work: &IoWork) -> (CommandKind, Option<scalio::Extent>) {
             let kind = match operation {
                 FlashOperation::ReadSegment { .. }
                 | FlashOperation::ReadRecord { .. }
+                | FlashOperation::ReadHead { .. }
                 | FlashOperation::Scan { .. }
                 | FlashOperation::List { .. } => CommandKind::Read,
                 FlashOperation::Write { .. } => CommandKind::Write,

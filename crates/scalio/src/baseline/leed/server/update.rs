@@ -73,6 +73,9 @@ impl<V: Value> Server<V> {
             }
             Operation::Update(RequestBody::CompareAndSwap { key, new, .. }) => (*key, new.clone(), None),
             Operation::Update(RequestBody::Delete { .. }) | Operation::Get { .. } => return Ok(None),
+            Operation::Update(RequestBody::Take { .. } | RequestBody::Expire { .. }) => {
+                return Err(Refusal::NoOperation);
+            }
         };
         check_value(&value, VALUE_BYTES_MAX)?;
         let expiry = expiry_at(now, time_to_live)?;
@@ -156,6 +159,7 @@ impl<V: Value> Server<V> {
             RequestBody::Put { .. } => self.end_update(work, CallResult::Update(RequestResult::Unmet), out),
             RequestBody::Delete { .. } => self.unlist(work, &listed, key, found.is_some(), out),
             RequestBody::CompareAndSwap { .. } => self.compare(work, found, out),
+            RequestBody::Take { .. } | RequestBody::Expire { .. } => self.refuse(work, Refusal::NoOperation, out),
         }
     }
 
