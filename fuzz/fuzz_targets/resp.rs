@@ -3,16 +3,16 @@
 
 use bytes::{Bytes, BytesMut};
 use kv::protocol::{Reply, RequestLimits};
-use kv::session::{Rules, Session};
+use kv::session::{Rules, Session, Want};
 use libfuzzer_sys::fuzz_target;
-use scalio::Outcome;
+use scalio::{Left, Name, Outcome};
 
 const LIMITS: RequestLimits = RequestLimits { arguments: 64, bytes: 4096 };
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((first, rest)) = bytes.split_first() else { return };
     let password = (first & 1 == 1).then(|| Bytes::from_static(b"p"));
-    let rules = Rules { password, limits: LIMITS };
+    let rules = Rules { password, limits: LIMITS, reply_bytes: 1 << 16, operations: 32, blocks: 40 };
     let mut session = Session::new(1, &rules);
     let (mut input, mut output, mut asks) = (BytesMut::new(), BytesMut::new(), Vec::new());
     let piece = usize::from(first >> 1) + 1;
@@ -20,7 +20,12 @@ fuzz_target!(|bytes: &[u8]| {
         input.extend_from_slice(piece);
         session.take(&mut input, &rules, &mut asks);
         for ask in asks.drain(..) {
-            session.done(ask.command, ask.part, Outcome::Value(Some(Bytes::from_static(b"v"))));
+            let outcome = match ask.want {
+                Want::Names(_) => Outcome::Names(vec![Name::new(Bytes::from_static(b"name")).expect("it is short")]),
+                Want::Describe(_) => Outcome::Described(Some(Left::Ever)),
+                Want::Operation(_) => Outcome::Value(Some(Bytes::from_static(b"v"))),
+            };
+            session.done(ask.command, ask.part, outcome);
         }
         session.write(&mut output, 1 << 16, |_| Reply::Nothing);
         output.clear();

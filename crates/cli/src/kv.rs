@@ -4,7 +4,7 @@ use crate::arguments::KvArguments;
 use crate::failure::{Failure, bad_input, print};
 use crate::load;
 use crate::target::{log_as, refused};
-use kv::{Config, Limits, Store};
+use kv::{Config, Limits, Store, TlsFiles};
 use plan::kv::{KvPlan, parse};
 use plan::target::SecretSource;
 
@@ -18,6 +18,12 @@ pub fn kv(arguments: &KvArguments) -> Result<(), Failure> {
     }
     log_as(plan.log, plan.log_format);
     let mut store = Store::start(config, true).map_err(refused)?;
+    let file = arguments.config.clone();
+    store.reload_with(Box::new(move || {
+        let text = load::text_of(&file).map_err(|failure| failure.to_string())?;
+        let plan = parse(&file.display().to_string(), &text).map_err(|errors| errors.to_string())?;
+        config_of(&plan).map_err(|failure| failure.to_string())
+    }));
     let address = store.address().map_err(|error| Failure::Failed(error.to_string()))?;
     let (host, port) = (address.ip(), address.port());
     print(&format!("{} keys in {}\nlistening at {host}, port {port}\n", store.keys(), plan.path))?;
@@ -35,6 +41,11 @@ fn config_of(plan: &KvPlan) -> Result<Config, Failure> {
     Ok(Config {
         listen: plan.listen.clone(),
         password: password.map(|text| text.into_bytes().into()),
+        tls: plan.tls_certificate.as_ref().zip(plan.tls_key.as_ref()).map(|(certificate, key)| TlsFiles {
+            certificate: certificate.into(),
+            key: key.into(),
+            clients: plan.tls_clients.as_ref().map(Into::into),
+        }),
         metrics: plan.metrics.clone(),
         path: plan.path.clone().into(),
         zones: plan.zones(),

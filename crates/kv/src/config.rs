@@ -5,12 +5,14 @@ use bytes::Bytes;
 use std::path::PathBuf;
 
 /// A store with its door.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     /// Where clients come in, `ADDRESS:PORT`; port 0 takes a free one.
     pub listen: String,
     /// What clients prove themselves by; without, everybody is let in.
     pub password: Option<Bytes>,
+    /// Certificate and key of TLS; without, the door is plain.
+    pub tls: Option<TlsFiles>,
     /// Where metrics and health are served over HTTP, `ADDRESS:PORT`.
     pub metrics: Option<String>,
     /// The file of the flash.
@@ -31,8 +33,19 @@ pub struct Config {
     pub limits: Limits,
 }
 
+/// Files of TLS, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate of the door, and those between it and its root.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// Roots of the certificates that clients must have; without, they need none.
+    pub clients: Option<PathBuf>,
+}
+
 /// What clients may use.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// Connections at a time.
     pub connections: usize,

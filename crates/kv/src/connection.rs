@@ -2,6 +2,7 @@
 
 use crate::config::Limits;
 use crate::session::{Ask, Rules, Session};
+use crate::socket::Socket;
 use base::Time;
 use bytes::{Buf, BytesMut};
 use mio::net::TcpStream;
@@ -19,7 +20,7 @@ pub struct Connection {
     pub peer: SocketAddr,
     /// Its commands.
     pub session: Session,
-    stream: TcpStream,
+    socket: Socket,
     input: BytesMut,
     output: BytesMut,
     is_readable: bool,
@@ -52,12 +53,12 @@ pub enum Life {
 
 impl Connection {
     /// A connection that was accepted at `now`.
-    pub fn new(now: Time, number: u64, peer: SocketAddr, stream: TcpStream, rules: &Rules) -> Connection {
+    pub fn new(now: Time, number: u64, peer: SocketAddr, socket: Socket, rules: &Rules) -> Connection {
         Connection {
             number,
             peer,
             session: Session::new(number, rules),
-            stream,
+            socket,
             input: BytesMut::new(),
             output: BytesMut::new(),
             is_readable: true,
@@ -79,7 +80,7 @@ impl Connection {
 
     /// Its socket.
     pub fn stream(&mut self) -> &mut TcpStream {
-        &mut self.stream
+        self.socket.stream()
     }
 
     /// Something has happened at its socket.
@@ -123,7 +124,7 @@ impl Connection {
         let start = self.input.len();
         self.input.resize(start + READ_BYTES, 0);
         let got = loop {
-            match self.stream.read(&mut self.input[start..]) {
+            match self.socket.read(&mut self.input[start..]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 got => break got,
             }
@@ -132,7 +133,7 @@ impl Connection {
             Ok(count) => {
                 self.is_ended |= count == 0;
                 // Less than there is room for: more is an event again (epoll(7)), the end is not.
-                self.is_readable = count == READ_BYTES || self.is_closing;
+                self.is_readable = count == READ_BYTES || self.is_closing || !self.socket.gives_all();
                 count
             }
             Err(error) => {
@@ -169,7 +170,7 @@ impl Connection {
     /// Sends what waits; `false` where the socket takes no more of it now.
     fn send(&mut self) -> io::Result<bool> {
         while !self.output.is_empty() {
-            match self.stream.write(&self.output) {
+            match self.socket.write(&self.output) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => {
                     self.output.advance(count);
@@ -194,7 +195,9 @@ impl Connection {
     /// Why it has to end at `now`, if so.
     pub fn overdue(&self, now: Time, limits: &Limits) -> Option<&'static str> {
         let is_past = |since: Option<Time>, span| since.is_some_and(|since| now.saturating_since(since) > span);
-        if !self.session.is_known() && is_past(Some(self.since), limits.handshake) {
+        if !self.socket.is_agreed() && is_past(Some(self.since), limits.handshake) {
+            Some("no TLS in time")
+        } else if !self.session.is_known() && is_past(Some(self.since), limits.handshake) {
             Some("no password in time")
         } else if is_past(self.partial_since, limits.stall) {
             Some("the rest of a command did not come in time")

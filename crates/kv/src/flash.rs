@@ -245,7 +245,7 @@ impl Shared {
 
     /// Reads a row of sectors piece by piece: it may be longer than memory has room for.
     fn scan<V: Value>(&self, mut left: Extent) -> io::Result<Vec<(u64, Content<V>)>> {
-        let mut found = Vec::new();
+        let (mut found, mut bytes) = (Vec::new(), Vec::new());
         let mut needs = 0;
         loop {
             left = self.behind_hole(left)?;
@@ -253,8 +253,12 @@ impl Shared {
                 return Ok(found);
             }
             let sectors = PIECE_BYTES.max(needs).div_ceil(SECTOR_BYTES as usize) as u32;
-            let bytes = self.read(Extent { sectors: sectors.min(left.sectors), ..left })?;
-            let scanned = scan(left, &bytes, self.seal);
+            let (at, length) = place(Extent { sectors: sectors.min(left.sectors), ..left });
+            if bytes.len() < length {
+                bytes.resize(length, 0);
+            }
+            self.file.read(at, &mut bytes[..length])?;
+            let scanned = scan(left, &bytes[..length], self.seal);
             found.extend(scanned.found);
             needs = scanned.needs;
             left = behind(left, scanned.sectors);

@@ -19,10 +19,11 @@ mod jbof;
 mod metrics;
 pub mod protocol;
 pub mod session;
+mod socket;
 mod store;
 mod superblock;
 mod transport;
 
-pub use config::{Config, Limits};
+pub use config::{Config, Limits, TlsFiles};
 pub use runtime::error::{RunError, StartError};
-pub use store::{Stopper, Store};
+pub use store::{Reload, Stopper, Store};

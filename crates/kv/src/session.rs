@@ -39,7 +39,7 @@ pub struct Ask {
     pub command: u64,
     /// Which part of it.
     pub part: usize,
-    /// What.
+    /// Key or block, and what is done with it.
     pub want: Want,
 }
 

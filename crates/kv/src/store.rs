@@ -9,6 +9,7 @@ use crate::jbof::Jbof;
 use crate::metrics::{Counts, Snapshot};
 use crate::protocol::Reply;
 use crate::session::{Ask, Rules, Want};
+use crate::socket::Acceptor;
 use crate::transport::{Arrival, Transport};
 use base::{Program, Span, Time};
 use bytes::Bytes;
@@ -24,7 +25,7 @@ use scalio::{
     Client, ClientConfig, ClientId, ClientIn, ClientOut, FlashAnswer, FlashOperation, Outcome, Protocol, RequestId,
     answer, verbs,
 };
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
@@ -76,6 +77,9 @@ impl Stopper {
     }
 }
 
+/// Reads the configuration anew.
+pub type Reload = Box<dyn FnMut() -> Result<Config, String> + Send>;
+
 /// Who waits for an operation.
 struct Ticket {
     client: usize,
@@ -92,6 +96,8 @@ pub struct Store {
     stopper: Stopper,
     config: Config,
     rules: Rules,
+    acceptor: Acceptor,
+    reload: Option<Reload>,
     listener: TcpListener,
     /// Whether clients wait that were not accepted yet.
     has_waiting: bool,
@@ -141,7 +147,8 @@ fn client_config(config: &Config, start_second: u32) -> ClientConfig {
 
 impl Store {
     /// Opens everything that `config` names, recovers what the file holds, and listens. With
-    /// `signals`, SIGTERM and SIGINT end [`Self::run`]; a process has one such store.
+    /// `signals`, SIGTERM and SIGINT end [`Self::run`], and SIGHUP reads the configuration anew
+    /// ([`Self::reload_with`]); a process has one such store.
     ///
     /// # Errors
     /// When something cannot be opened, or the file is no store as the configuration says.
@@ -152,6 +159,7 @@ impl Store {
         let waker = Arc::new(Waker::new(registry, WAKER).map_err(&system)?);
         let clock = Clock::start();
         let start_second = start_second();
+        let acceptor = Acceptor::new(config.tls.as_ref())?;
         let mut listener = listen(&config.listen)?;
         let mut http = config.metrics.as_deref().map(listen).transpose()?;
         let jbof = recovered(Jbof::start(&config, start_second, waker.clone())?, clock, &config)?;
@@ -169,6 +177,8 @@ impl Store {
             clock,
             stopper: Stopper { asked: Arc::default(), waker },
             config,
+            acceptor,
+            reload: None,
             listener,
             has_waiting: true,
             http: http.map(|listener| Http::new(listener, METRICS_CONNECTIONS)),
@@ -188,6 +198,32 @@ impl Store {
             swept: Time::ZERO,
             counts: Counts::default(),
         })
+    }
+
+    /// Has SIGHUP read the configuration anew with `reload`.
+    pub fn reload_with(&mut self, reload: Reload) {
+        self.reload = Some(reload);
+    }
+
+    /// Takes the password, the files of TLS and the limits from the configuration as it is now.
+    /// Connections that are open stay as they are.
+    fn reload(&mut self) {
+        let Some(reload) = &mut self.reload else { return tracing::warn!("there is no file to read anew") };
+        let new = match reload() {
+            Ok(new) => new,
+            Err(error) => return tracing::error!(%error, "the file is not right: nothing was changed"),
+        };
+        let acceptor = match Acceptor::new(new.tls.as_ref()) {
+            Ok(acceptor) => acceptor,
+            Err(error) => return tracing::error!(%error, "TLS is not right: nothing was changed"),
+        };
+        let (password, tls, limits) = (new.password.clone(), new.tls.clone(), new.limits);
+        let kept = Config { password, tls, limits, ..self.config.clone() };
+        if kept != new {
+            tracing::warn!("only `password`, TLS and `limits` are read anew; the rest needs a restart");
+        }
+        (self.rules, self.acceptor, self.config) = (Rules::new(&kept), acceptor, kept);
+        tracing::info!("the file was read anew");
     }
 
     /// Where clients come in.
@@ -247,9 +283,12 @@ impl Store {
             WAKER => {}
             TIMER => self.alarm = None,
             SIGNALS => {
-                if self.signals.iter_mut().flat_map(|signals| signals.pending()).count() > 0 {
+                let pending: Vec<i32> = self.signals.iter_mut().flat_map(|signals| signals.pending()).collect();
+                if pending.iter().any(|signal| *signal != SIGHUP) {
                     tracing::info!("shutting down");
                     self.stopper.stop();
+                } else if !pending.is_empty() {
+                    self.reload();
                 }
             }
             METRICS => {
@@ -319,20 +358,22 @@ impl Store {
     fn admit(&mut self, now: Time, mut stream: TcpStream, peer: SocketAddr) {
         if self.clients.len() >= self.config.limits.connections {
             self.counts.refused += 1;
-            // It is told if that takes no waiting.
-            let _ = stream.write(b"-ERR max number of clients reached\r\n");
+            // It is told if that takes no waiting, and can be read.
+            if self.config.tls.is_none() {
+                let _ = stream.write(b"-ERR max number of clients reached\r\n");
+            }
             return;
         }
         let entry = self.clients.vacant_entry();
         let (client, token) = (entry.key(), Token(CLIENTS + entry.key()));
         let registered = self.poll.registry().register(&mut stream, token, Interest::READABLE | Interest::WRITABLE);
         let probed = registered.and_then(|()| stream.set_nodelay(true)).and_then(|()| keep_alive(&stream));
-        if let Err(error) = probed {
-            tracing::warn!(%peer, %error, "connection lost");
-            return;
-        }
+        let socket = match probed.and_then(|()| self.acceptor.socket(stream)) {
+            Ok(socket) => socket,
+            Err(error) => return tracing::warn!(%peer, %error, "connection lost"),
+        };
         tracing::debug!(%peer, number = self.next_number, "connection accepted");
-        entry.insert(Connection::new(now, self.next_number, peer, stream, &self.rules));
+        entry.insert(Connection::new(now, self.next_number, peer, socket, &self.rules));
         self.next_number += 1;
         self.counts.accepted += 1;
         self.list(client);
@@ -500,7 +541,7 @@ fn snapshot(jbof: &Jbof, client: &Client<Bytes>, counts: Counts, connections: (u
 }
 
 fn signals_of(poll: &Poll) -> io::Result<Signals> {
-    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     poll.registry().register(&mut signals, SIGNALS, Interest::READABLE)?;
     Ok(signals)
 }

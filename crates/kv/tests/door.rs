@@ -210,7 +210,7 @@ fn long_values_come_back_and_survive_a_restart() {
     let config = Config { zone_sectors: 9 * (41 << 20) / 512, value_bytes_max, ..config(folder.path()) };
     let limits = Limits { request: 41 << 20, reply: 40 << 20, ..config.limits };
     let config = Config { limits, zones: 12, ..config };
-    let value = |length: usize| -> Vec<u8> { (0..length).map(|at| (at * 31 >> 7) as u8).collect() };
+    let value = |length: usize| -> Vec<u8> { (0..length).map(|at| ((at * 31) >> 7) as u8).collect() };
     let lengths = [(16 << 20) - 64, (16 << 20) - 63, 16 << 20, (32 << 20) - 60, 32 << 20, 40 << 20];
     let name = |length: usize| format!("a long name of {length}").into_bytes();
     let store = Running::start(config.clone());

@@ -36,8 +36,14 @@ pub struct KvPlan {
     pub listen: String,
     /// What clients prove themselves by; `None` where everybody is let in.
     pub password: Option<SecretSource>,
-    /// Everybody is let in.
+    /// What is missing of password and TLS is meant to be.
     pub insecure: bool,
+    /// The certificate of TLS, and those between it and its root; `None` without TLS.
+    pub tls_certificate: Option<String>,
+    /// Its private key.
+    pub tls_key: Option<String>,
+    /// Roots of the certificates that clients must have.
+    pub tls_clients: Option<String>,
     /// Where metrics and health are served over HTTP, `ADDRESS:PORT`.
     pub metrics: Option<String>,
     /// Which messages are logged.
@@ -95,8 +101,15 @@ table! {
         password: String [length from 1],
         /// The file whose first line is the password.
         password_file: String [length from 1] where [without password],
-        /// Let everybody in who can connect. Either this or a password has to be given.
-        insecure: bool where [without password | password_file] = false,
+        /// Serve without a password, or without TLS at another address than a loopback one.
+        insecure: bool = false,
+        /// File of the certificate for TLS 1.2 and later, and of those between it and its root, in
+        /// PEM.
+        tls_certificate: String [length from 1],
+        /// File of its private key, in PEM.
+        tls_key: String [length from 1],
+        /// File of the roots of certificates that clients must have, in PEM.
+        tls_clients: String [length from 1],
         /// Serve `/metrics` (Prometheus) and `/healthz` at this address, such as "127.0.0.1:9430".
         metrics: String,
         /// Which messages are logged.
@@ -125,7 +138,7 @@ table! {
         /// What clients may use.
         limits: KvLimitsFile => KvLimitsFile::default().resolve(),
     } as {
-        listen, password: secret, insecure, metrics, log, log_format, jbof, path, size, zone, blocks, slots, value,
+        listen, password: secret, insecure, tls_certificate, tls_key, tls_clients, metrics, log, log_format, jbof, path, size, zone, blocks, slots, value,
         flush, limits,
     } from {
         let secret = SecretSource::of(password, password_file);
@@ -178,6 +191,19 @@ pub fn parse(name: &str, text: &str) -> Result<KvPlan, PlanErrors> {
 fn check(resolver: &mut Resolver<'_>, plan: &KvPlan) {
     resolver.address("listen", &plan.listen);
     plan.metrics.iter().for_each(|address| resolver.address("metrics", address));
+    for (name, other, file, its) in [
+        ("tls_certificate", "tls_key", &plan.tls_certificate, &plan.tls_key),
+        ("tls_key", "tls_certificate", &plan.tls_key, &plan.tls_certificate),
+        ("tls_clients", "tls_certificate", &plan.tls_clients, &plan.tls_certificate),
+    ] {
+        if file.is_some() && its.is_none() {
+            resolver.report(name, Problem::missing(other, "TLS needs a certificate and its key"));
+        }
+    }
+    if plan.tls_certificate.is_none() && !is_loopback(&plan.listen) && !plan.insecure {
+        let why = "at this address others can read along without TLS; `insecure = true` says it is meant";
+        resolver.report("listen", Problem::missing("tls_certificate", why));
+    }
     if plan.password.is_none() && !plan.insecure {
         let why = "clients need a `password` (or `password_file`), or `insecure = true` lets everybody in";
         resolver.report("", Problem::missing("password", why));
@@ -204,6 +230,13 @@ fn check(resolver: &mut Resolver<'_>, plan: &KvPlan) {
         plan.limits.memory,
         "at least twice `request`, and `reply`",
     );
+}
+
+/// Whether only this machine reaches an address.
+fn is_loopback(address: &str) -> bool {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let is_v4 = host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    host == "[::1]" || host == "localhost" || is_v4 && host.starts_with("127.")
 }
 
 /// The JSON Schema (draft 2020-12) of the file: every key with its description, allowed values,

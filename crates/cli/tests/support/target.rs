@@ -22,14 +22,23 @@ pub struct Target {
 impl Target {
     /// Starts it with these options, and waits until it has said how to connect.
     pub fn start(home: &Home, options: &str) -> Target {
-        let mut command = home.command(&format!("target {options}"));
+        Target::begin(home, &format!("target {options}"), "on a Linux host")
+    }
+
+    /// The same of a key-value store.
+    pub fn store(home: &Home, options: &str) -> Target {
+        Target::begin(home, &format!("kv {options}"), "with Redis's client")
+    }
+
+    fn begin(home: &Home, command: &str, last: &str) -> Target {
+        let mut command = home.command(command);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
         let log = Arc::<Mutex<String>>::default();
         gather(child.stderr.take().expect("it is piped"), log.clone());
         let mut said = String::new();
         for line in BufReader::new(child.stdout.take().expect("it is piped")).lines().map_while(Result::ok) {
             said += &(line.clone() + "\n");
-            if line.starts_with("on a Linux host") {
+            if line.starts_with(last) {
                 break;
             }
         }

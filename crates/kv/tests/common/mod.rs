@@ -16,6 +16,7 @@ pub fn config(folder: &Path) -> Config {
     Config {
         listen: "127.0.0.1:0".into(),
         password: None,
+        tls: None,
         metrics: None,
         path: folder.join("flash"),
         zones: 16,

@@ -140,3 +140,91 @@ impl<V: Value> Client<V> {
         self.finish(index, Outcome::Names(names.names), Source::Flash, out);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Block, BlockHeader, ClientConfig, ClientId, ClientIn, Expiry, Extent, Key, Protocol, RecordPlace, RequestId,
+        Sequence,
+    };
+    use base::{Program, Span};
+    use bytes::Bytes;
+    use std::sync::Arc;
+
+    const POINTER: SegmentPointer = SegmentPointer { extent: Extent { sector: 5, sectors: 1 }, tag: 9 };
+
+    fn client() -> Client<Bytes> {
+        Client::new(ClientConfig {
+            client: ClientId(1),
+            blocks: 4,
+            devices: 1,
+            protocol: Protocol::Linearizable,
+            lease: Span::ms(1),
+            retry_wait: Span::us(1),
+            attempts_max: 10,
+            reply_timeout: Span::ms(1),
+            sends_max: 2,
+            touch: true,
+            start_second: 0,
+        })
+    }
+
+    fn item(key: Key, expiry: u32) -> Item {
+        let (record, sequence) = (RecordPlace(64), Sequence(3));
+        Item { key, record, sequence, value_bytes: 100, expiry: Expiry(expiry), is_fresh: false }
+    }
+
+    /// Carries on until it is done, or a head is to be read.
+    fn carry(client: &mut Client<Bytes>, input: ClientIn<Bytes>, items: &[Item]) -> Result<RequestId, Outcome<Bytes>> {
+        let mut inputs = vec![input];
+        loop {
+            let mut out = Vec::new();
+            inputs.drain(..).for_each(|input| client.on(Time::secs(5), input, &mut out));
+            let [action] = &out[..] else { panic!("{out:?}") };
+            inputs.push(match action {
+                ClientOut::Memory { request: Some(request), block: 2, .. } => {
+                    let block = Block { header: BlockHeader { epoch: 0, segment: Some(POINTER) }, slots: Vec::new() };
+                    ClientIn::Memory { request: *request, answer: MemoryAnswer::Block(block) }
+                }
+                ClientOut::Flash { request, operation: FlashOperation::ReadSegment { block, pointer }, .. } => {
+                    assert_eq!((*block, *pointer), (2, POINTER));
+                    let items = items.to_vec();
+                    let segment = Segment { sequence: Sequence(9), items, ..Segment::empty(2) };
+                    ClientIn::Flash { request: *request, answer: FlashAnswer::Segment(Ok(Arc::new(segment))) }
+                }
+                ClientOut::Flash { request, operation: FlashOperation::ReadHead { .. }, .. } => return Ok(*request),
+                ClientOut::Done { ticket: 7, outcome, .. } => return Err(outcome.clone()),
+                other => panic!("{other:?}"),
+            });
+        }
+    }
+
+    #[test]
+    fn a_record_that_has_moved_begins_the_block_anew_and_one_that_never_comes_ends_it() {
+        let name = Name::new(Bytes::from_static(b"longer than sixteen bytes")).expect("it is short");
+        let short = Key::new(b"k").expect("a byte");
+        let items = [item(short, 0), item(name.key(), 0), item(Key::new(b"past").expect("four bytes"), 5)];
+        let mut client = client();
+        let mut head = carry(&mut client, ClientIn::Names { ticket: 7, block: 2 }, &items).expect("a name is read");
+        for _ in 0..3 {
+            let answer = FlashAnswer::Head(Err(Corrupt::Foreign { what: "record" }));
+            head = carry(&mut client, ClientIn::Flash { request: head, answer }, &items).expect("it is read again");
+        }
+        let answer = FlashAnswer::Head(Ok(name.clone()));
+        let done = carry(&mut client, ClientIn::Flash { request: head, answer }, &items).expect_err("all is known");
+        // Each once, and not what has expired.
+        assert_eq!(done, Outcome::Names(vec![Name::of_key(&short).expect("it is its own"), name]));
+
+        let mut head = carry(&mut client, ClientIn::Names { ticket: 7, block: 2 }, &items).expect("a name is read");
+        let refused = loop {
+            let answer = FlashAnswer::Head(Err(Corrupt::Foreign { what: "record" }));
+            match carry(&mut client, ClientIn::Flash { request: head, answer }, &items) {
+                Ok(next) => head = next,
+                Err(outcome) => break outcome,
+            }
+        };
+        assert_eq!(refused, Outcome::Refused(Refusal::Corrupt));
+        assert_eq!(client.counters().foreign, 3 + 17);
+    }
+}

@@ -348,8 +348,8 @@ impl<V: Value> Server<V> {
         self.groups[group].members[member].known.insert(item.key, whole);
     }
 
-    /// Reads the records that have to be known: what a compare-and-swap compares, what is taken, and
-    /// what moves.
+    /// Reads the records that have to be known: what a compare-and-swap compares, what is taken,
+    /// and what moves.
     fn read_records(&mut self, now: Time, group: usize, out: &mut Vec<ServerOut<V>>) {
         self.groups[group].step = Step::Records;
         let mut wanted: Vec<(usize, Item)> = Vec::new();

@@ -27,6 +27,9 @@ type Found = (Sequence, u64, Arc<Segment>);
 /// Segments of a block that are kept before those are looked for that cannot count any more.
 const CANDIDATES: usize = 2;
 
+/// Zones that are listed at a time: what is found in them waits in memory.
+const LISTS: usize = 4;
+
 /// Drops those that are older than one that was whole once: a log has many of each block.
 fn drop_older(segments: &mut Vec<Found>, settled: &BTreeMap<u32, Sequence>) {
     let was_whole = |segment: &Segment| settled.get(&segment.epoch) >= Some(&segment.sequence);
@@ -37,11 +40,13 @@ fn drop_older(segments: &mut Vec<Found>, settled: &BTreeMap<u32, Sequence>) {
 /// What was found so far.
 #[derive(Clone, Debug)]
 pub(super) struct Recovery<V> {
-    /// Scans whose answers are to come.
+    /// Answers that are to come.
     open: u32,
+    /// Zones that are yet to be listed.
+    zones: Vec<Extent>,
     step: Step,
-    /// Segments of each block, with their first sectors.
-    segments: BTreeMap<u32, Vec<Found>>,
+    /// Segments of each block of this device that may count, in order of block.
+    segments: Vec<Vec<Found>>,
     /// Records by place.
     records: BTreeMap<RecordPlace, (Key, Sequence)>,
     epoch: u32,
@@ -77,8 +82,9 @@ impl<V: Value> Server<V> {
         let open = server.pointers.len() as u32;
         server.recovery = Some(Recovery {
             open,
+            zones: Vec::new(),
             step: Step::Close,
-            segments: BTreeMap::new(),
+            segments: Vec::new(),
             records: BTreeMap::new(),
             epoch: 0,
             settled: BTreeMap::new(),
@@ -94,6 +100,12 @@ impl<V: Value> Server<V> {
         (self.config.device..self.config.blocks).step_by(self.config.devices as usize)
     }
 
+    /// Which of this device's blocks it is.
+    fn own(&self, block: u32) -> Option<usize> {
+        let is_own = block % self.config.devices == self.config.device;
+        is_own.then_some((block / self.config.devices) as usize)
+    }
+
     pub(super) fn recovery_memory(&mut self, out: &mut Vec<ServerOut<V>>) {
         let Some(recovery) = &mut self.recovery else { return };
         recovery.open -= 1;
@@ -103,11 +115,14 @@ impl<V: Value> Server<V> {
     }
 
     fn scan(&mut self, out: &mut Vec<ServerOut<V>>) {
+        let mut zones: Vec<Extent> = self.log.zone_extents().collect();
+        zones.reverse();
+        let first = zones.split_off(zones.len().saturating_sub(LISTS));
         if let Some(recovery) = &mut self.recovery {
-            recovery.step = Step::Scan;
-            recovery.open = self.config.zones;
+            (recovery.step, recovery.open, recovery.zones) = (Step::Scan, first.len() as u32, zones);
+            recovery.segments = vec![Vec::new(); self.pointers.len()];
         }
-        for extent in self.log.zone_extents() {
+        for extent in first.into_iter().rev() {
             self.ask_flash(Purpose::Recovery, FlashOperation::List { extent }, out);
         }
     }
@@ -117,6 +132,10 @@ impl<V: Value> Server<V> {
         recovery.open -= 1;
         match (recovery.step, answer) {
             (Step::Scan, FlashAnswer::Listed(found)) => {
+                if let Some(extent) = recovery.zones.pop() {
+                    recovery.open += 1;
+                    self.ask_flash(Purpose::Recovery, FlashOperation::List { extent }, out);
+                }
                 found.into_iter().for_each(|(sector, content)| self.note(&mut recovery, sector, content));
                 if recovery.open == 0 {
                     self.rebuild(&mut recovery);
@@ -146,10 +165,12 @@ impl<V: Value> Server<V> {
                 let epoch = segment.epoch;
                 let settled = recovery.settled.entry(epoch).or_default();
                 *settled = segment.settled.max(*settled);
-                let of_block = recovery.segments.entry(segment.block).or_default();
-                of_block.push((segment.sequence, sector, segment));
-                if of_block.len() > CANDIDATES {
-                    drop_older(of_block, &recovery.settled);
+                let at = self.own(segment.block);
+                if let Some(of_block) = at.and_then(|at| recovery.segments.get_mut(at)) {
+                    of_block.push((segment.sequence, sector, segment));
+                    if of_block.len() > CANDIDATES {
+                        drop_older(of_block, &recovery.settled);
+                    }
                 }
                 epoch
             }
@@ -166,7 +187,8 @@ impl<V: Value> Server<V> {
 
     fn rebuild(&mut self, recovery: &mut Recovery<V>) {
         self.epoch = recovery.epoch + 1;
-        for (block, mut segments) in std::mem::take(&mut recovery.segments) {
+        let all = std::mem::take(&mut recovery.segments);
+        for (block, mut segments) in self.own_blocks().zip(all) {
             segments.sort_by_key(|(sequence, sector, _)| std::cmp::Reverse((*sequence, *sector)));
             let is_there = |item: &Item| recovery.records.get(&item.record) == Some(&(item.key, item.sequence));
             let lacks =
