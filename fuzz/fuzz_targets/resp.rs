@@ -12,7 +12,7 @@ const LIMITS: RequestLimits = RequestLimits { arguments: 64, bytes: 4096 };
 fuzz_target!(|bytes: &[u8]| {
     let Some((first, rest)) = bytes.split_first() else { return };
     let password = (first & 1 == 1).then(|| Bytes::from_static(b"p"));
-    let rules = Rules { password, limits: LIMITS, reply_bytes: 1 << 16, operations: 32, blocks: 40 };
+    let rules = Rules { password, limits: LIMITS, value_bytes: 2048, reply_bytes: 1 << 16, operations: 32, blocks: 40 };
     let mut session = Session::new(1, &rules);
     let (mut input, mut output, mut asks) = (BytesMut::new(), BytesMut::new(), Vec::new());
     let piece = usize::from(first >> 1) + 1;

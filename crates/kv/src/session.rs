@@ -50,6 +50,8 @@ pub struct Rules {
     pub password: Option<Bytes>,
     /// Limits of a request.
     pub limits: RequestLimits,
+    /// Bytes of the longest value.
+    pub value_bytes: usize,
     /// Bytes of values that one command may answer with.
     pub reply_bytes: usize,
     /// Operations under way at most, before the next command is taken.
@@ -66,6 +68,7 @@ impl Rules {
         Rules {
             password: config.password.clone(),
             limits: RequestLimits { arguments: limits.arguments, bytes: limits.request },
+            value_bytes: config.value_bytes_max as usize,
             reply_bytes: limits.reply,
             operations: (limits.reply / config.value_bytes_max.max(1) as usize).clamp(1, OPERATIONS_MAX),
             blocks: config.blocks,
@@ -216,6 +219,12 @@ impl Session {
     fn begin(&mut self, command: Command, rules: &Rules, asks: &mut Vec<Ask>) {
         if !self.is_known && !matches!(command, Command::Greet { .. } | Command::Quit) {
             return self.ready(Reply::Error("NOAUTH Authentication required.".into()));
+        }
+        if let Command::Put { pairs, .. } = &command
+            && let Some((_, value)) = pairs.iter().find(|(_, value)| value.len() > rules.value_bytes)
+        {
+            let (got, most) = (value.len(), rules.value_bytes);
+            return self.ready(Reply::Error(format!("ERR a value of {got} bytes, allowed are at most {most}")));
         }
         let (names, is_write) = match &command {
             Command::Get { names, .. } | Command::Exists(names) => (names.clone(), false),
@@ -502,6 +511,7 @@ mod tests {
         Rules {
             password: password.map(|text| Bytes::from_static(text.as_bytes())),
             limits: RequestLimits { arguments: 100, bytes: 1 << 20 },
+            value_bytes: 2 * REPLY,
             reply_bytes: REPLY,
             operations: 64,
             blocks: 100,
@@ -653,6 +663,15 @@ mod tests {
         assert_eq!(desk.asks.len(), 1);
         desk.done(0, Outcome::Stored);
         assert_eq!(desk.asks.len(), 2);
+    }
+
+    #[test]
+    fn a_value_of_the_greatest_length_is_stored_and_a_longer_one_is_not() {
+        let mut desk = Desk::new(None);
+        desk.say(&format!("SET k {}\r\nMSET a 1 b {}\r\n", "x".repeat(2 * REPLY), "x".repeat(2 * REPLY + 1)));
+        assert_eq!(desk.asks.len(), 1);
+        desk.done(0, Outcome::Stored);
+        assert_eq!(desk.told(), "+OK\r\n-ERR a value of 2001 bytes, allowed are at most 2000\r\n");
     }
 
     #[test]

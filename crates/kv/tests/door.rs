@@ -68,7 +68,7 @@ fn keys_and_values_of_every_length_come_back() {
             }
         }
     }
-    assert!(error(&client.ask(&[b"SET", b"k", &vec![0; (64 << 10) + 8193 + 2]])).contains("allowed are at most"));
+    assert!(error(&client.ask(&[b"SET", b"k", &vec![0; (64 << 10) + 1]])).contains("allowed are at most"));
     assert!(error(&client.ask(&[b"SET", &[0; 8193], b"v"])).contains("a key of 8193 bytes"));
     assert_eq!(client.say("DBSIZE"), Frame::Integer(names.len() as i64));
 }
@@ -303,6 +303,31 @@ fn a_full_store_says_so_keeps_what_it_has_and_takes_again_after_deletes() {
     for number in stored / 2..stored {
         assert_eq!(client.ask(&[b"GET", format!("key {number}").as_bytes()]), bulk(value(number)), "{number}");
     }
+}
+
+#[test]
+fn a_full_store_takes_overwrites_by_many_at_a_time_for_ever() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let full =
+        Config { zones: 48, zone_sectors: 2048, blocks: 4096, value_bytes_max: 80 << 10, ..config(folder.path()) };
+    let store = Running::start(full);
+    let mut client = store.client();
+    let value = vec![7; 4096];
+    let mut store_all = |keys: &[u64]| -> usize {
+        let mut stored = 0;
+        for some in keys.chunks(64) {
+            for key in some {
+                client.send(&[b"SET", format!("k{key:014}").as_bytes(), &value]);
+            }
+            stored += some.iter().filter(|_| client.reply() == Some(ok())).count();
+        }
+        stored
+    };
+    let stored = store_all(&(0..8_000).collect::<Vec<_>>());
+    assert!(stored > 4_000 && stored < 8_000, "{stored} fill it");
+    let mut random = base::Seed(1).stream("keys");
+    let keys: Vec<u64> = (0..15_000).map(|_| random.below(stored as u64 - 64)).collect();
+    assert_eq!(store_all(&keys), keys.len());
 }
 
 #[test]

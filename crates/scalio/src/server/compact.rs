@@ -41,7 +41,7 @@ impl<V: Value> Server<V> {
         }
         let mut free: Vec<u32> =
             left.iter().filter(|block| !self.locked.contains(block)).take(MOVES_MAX).copied().collect();
-        while !self.has_room(self.rows_to_move(&free), Room::Compaction) && !free.is_empty() {
+        while !self.has_room(self.rows_to_move(zone, &free), Room::Compaction) && !free.is_empty() {
             free.truncate(free.len() / 2);
         }
         if !free.is_empty() {
@@ -49,16 +49,22 @@ impl<V: Value> Server<V> {
         }
     }
 
-    /// In the worst case: all records of these segments lie in the zone.
-    fn rows_to_move(&self, blocks: &[u32]) -> Rows {
+    /// In the worst case: all that is of use in the zone is of these segments, in pages of one
+    /// record each.
+    fn rows_to_move(&self, zone: u32, blocks: &[u32]) -> Rows {
         let segments = blocks.iter().filter_map(|block| self.pointer(*block)).map(|pointer| pointer.extent.sectors);
-        let records = segments.clone().map(|sectors| sectors * BUCKET_ITEMS).sum::<u32>();
+        let (of_use, sectors) = self.log.of_use(zone);
+        let records = segments.clone().map(|sectors| sectors * BUCKET_ITEMS).sum::<u32>().min(of_use);
         let whole = self.config.zone_sectors.div_ceil(PAGE_SECTORS_MAX - 1);
         if tail_sectors(&self.config) == 0 {
             return Rows::new(segments, records.div_ceil(PAGE_RECORDS_MAX as u32).min(whole), PAGE_SECTORS_MAX);
         }
-        // Of longer values at most the zone with the padding of its pages.
-        let pages = Row { count: records, sectors: whole * PAGE_SECTORS_MAX, longest: longest_page(&self.config) };
+        if records == 0 {
+            return Rows::new(segments, 0, 1);
+        }
+        // The header and the padding of a page are less than a sector each.
+        let sectors = sectors + 2 * records;
+        let pages = Row { count: records, sectors, longest: longest_page(&self.config).min(sectors) };
         Rows { segments: Row::of(segments), pages }
     }
 
@@ -86,7 +92,7 @@ impl<V: Value> Server<V> {
                 left.remove(block);
             });
         }
-        let rows = self.rows_to_move(&blocks);
+        let rows = self.rows_to_move(zone, &blocks);
         let moves = blocks.into_iter().map(|block| (block, Pending::Move { zone })).collect();
         self.begin_group(now, moves, rows, Room::Compaction, out);
     }
@@ -143,5 +149,59 @@ impl<V: Value> Server<V> {
                 page.records.iter().map(|record| record.key.place(self.config.blocks).block).collect()
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ServerConfig;
+    use super::super::log::Kind;
+    use super::*;
+    use crate::{Extent, Protocol, SegmentPointer, Sequence, Token, VALUE_BYTES_MAX, page_sectors};
+    use base::Span;
+
+    /// A server whose zone 0 has `records` records of use, `bytes` together.
+    fn server(value_bytes_max: u32, records: u32, bytes: u32) -> Server<Token> {
+        let mut server = Server::new(ServerConfig {
+            device: 0,
+            devices: 1,
+            blocks: 2,
+            protocol: Protocol::Linearizable,
+            group_updates: 1,
+            group_wait: Span::ZERO,
+            groups_max: 1,
+            zones: 12,
+            zone_sectors: 1024,
+            reserve_zones: 4,
+            compact_below: 6,
+            volatile_cache: false,
+            value_bytes_max,
+            start_second: 0,
+            hand_over: false,
+        });
+        let page = server.log.allocate(1024, Kind::Records, Room::Update).expect("all is free");
+        server.log.count_records(page.sector, bytes, records, true);
+        for block in 0..2 {
+            let extent = Extent { sector: 1024 + u64::from(block) * 2, sectors: 2 };
+            server.set_pointer(block, SegmentPointer::new(extent, Sequence(1)));
+        }
+        server
+    }
+
+    #[test]
+    fn what_a_move_takes_at_worst_is_what_is_of_use_in_the_zone_and_no_zone_full() {
+        let pages = |server: &Server<Token>, blocks: &[u32]| server.rows_to_move(0, blocks).pages;
+        // Of long values: 20 records of 512 B in all, of which one segment may list all.
+        let some = server(50_000, 20, 20 * 512);
+        assert_eq!(pages(&some, &[0]), Row { count: 20, sectors: 20 + 40, longest: 60 });
+        // More records than two segments can list.
+        let many = server(50_000, 500, 500 * 512);
+        let longest = page_sectors(50_000);
+        assert_eq!(pages(&many, &[0]), Row { count: 30, sectors: 500 + 60, longest });
+        assert_eq!(pages(&many, &[0, 1]), Row { count: 60, sectors: 500 + 120, longest });
+        assert_eq!(pages(&server(50_000, 0, 0), &[0, 1]).count, 0);
+        // Of short values, pages of eight sectors.
+        assert_eq!(pages(&server(VALUE_BYTES_MAX, 5, 560), &[0, 1]), Row { count: 1, sectors: 8, longest: 8 });
+        assert_eq!(pages(&server(VALUE_BYTES_MAX, 500, 56_000), &[0, 1]), Row { count: 2, sectors: 16, longest: 8 });
     }
 }

@@ -158,8 +158,13 @@ impl Log {
         self.segment_bytes.checked_div(self.segments).unwrap_or(0)
     }
 
-    /// Returns whether there is room for rows of sectors, in any order.
+    /// Returns whether there is room for rows of sectors, in any order. Updates wait until what
+    /// compaction has taken of the reserve is there again: they would fill the zones that it opens,
+    /// until it can open none.
     pub fn has_room(&self, rows: Rows, purpose: Purpose) -> bool {
+        if purpose == Purpose::Update && self.free_zones() < self.reserve {
+            return false;
+        }
         self.zones_for(Kind::Segments, rows.segments) + self.zones_for(Kind::Records, rows.pages)
             <= self.usable(purpose)
     }
@@ -261,6 +266,11 @@ impl Log {
         };
         let zones = (0u32..).zip(&self.zones).filter(|(_, zone)| closed(zone));
         zones.min_by_key(|(at, zone)| (cost(zone), *at)).map(|(at, _)| at)
+    }
+    /// Records of use in the zone, and the sectors of all that is of use in it.
+    pub fn of_use(&self, zone: u32) -> (u32, u32) {
+        let Zone { records, live, .. } = self.zones[zone as usize];
+        (records, live.div_ceil(u64::from(SECTOR_BYTES)) as u32)
     }
     /// Returns whether nothing in the zone is of use.
     pub fn is_empty(&self, zone: u32) -> bool {
