@@ -378,6 +378,15 @@ impl System {
         taken
     }
 
+    /// Puts other bits on the line of this cycle than its sender does: call it after
+    /// [`drive`](System::drive).
+    pub fn replace(&mut self, node: usize, at_switch: bool, bits: u128) {
+        let sent = self.line(node, at_switch);
+        set_block(&mut self.gates, if at_switch { NOISE_UP } else { NOISE_DOWN }, node, sent ^ bits);
+        self.was_noisy = true;
+        self.gates.eval();
+    }
+
     /// Ends the cycle.
     ///
     /// # Panics
@@ -482,6 +491,27 @@ fn set_block(gates: &mut Gates, port: usize, node: usize, bits: u128) {
 fn get_block(gates: &Gates, port: usize, node: usize) -> u128 {
     let (low, high) = (gates.get(port, node * BLOCK_BITS, 64), gates.get(port, node * BLOCK_BITS + 64, 2));
     u128::from(low) | u128::from(high) << 64
+}
+
+/// Puts the scrambler on a line, a block at a time: the inverse of [`Descrambler`].
+#[derive(Clone, Debug, Default)]
+pub struct Scrambler {
+    after: Descrambler,
+}
+
+impl Scrambler {
+    /// The 66 bits on the line for a block.
+    pub fn push(&mut self, block: u128) -> u128 {
+        let before = self.after.before;
+        let mut line = 0u128;
+        for bit in 0..64 {
+            let at = |back: u32| if bit < back { before >> (58 + bit - back) } else { line >> (bit - back) };
+            line |= ((block >> (2 + bit) ^ at(39) ^ at(58)) & 1) << bit;
+        }
+        let line = line << 2 | block & 3;
+        self.after.push(line);
+        line
+    }
 }
 
 /// Takes the scrambler off a line (IEEE 802.3, 49.2.6), a block at a time.
