@@ -211,7 +211,7 @@ PROOFS = (
         larger=({"Policy": "2'd1"}, {"Policy": "2'd2"}),
         guards=(
             Guard("the turn of a frame", DEMULTIPLEXER, "(kind == KindData && line_q.frame_open && owner == LineFrame)",
-                  "(kind == KindData && line_q.frame_open)", (5, 9), CALM),
+                  "(kind == KindData && line_q.frame_open)", (8, 14), CALM),
             Guard("the place in the ring", DEMULTIPLEXER, "store_offset = whole + open", "store_offset = open", (5, 12), CALM),
             Guard("the owner of a data block", MULTIPLEXER, "(frame.sync == SyncControl || data_is_frame)", "1'b1", (5, 9), CALM),
             Guard("the owner of a memory block", MULTIPLEXER, "(message.sync == SyncControl || data_is_memory)", "1'b1", (5, 9), CALM),
