@@ -5,6 +5,14 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 steps=${1:-all}
+case $steps in
+  small) features=() ;;
+  all) features=(--features large) && export RTL_CYCLES=${RTL_CYCLES:-10000000} ;;
+  *)
+    echo "rtl: STEPS is $steps: small or all" >&2
+    exit 2
+    ;;
+esac
 
 lint() {
   verilator --lint-only -Wall --assert "$@" --top-module "$top" edm/edm_pkg.sv $(ls edm/*.sv | grep -v edm_pkg) \
@@ -19,7 +27,7 @@ refuses() {
   fi
 }
 
-for top in edm_scheduler edm_multiplexer edm_demultiplexer edm_host edm_switch edm_memory edm_system; do
+for top in edm_scheduler edm_multiplexer edm_demultiplexer edm_host edm_switch edm_memory edm_mirror edm_system; do
   lint
 done
 top=edm_scheduler
@@ -31,24 +39,14 @@ top=edm_demultiplexer refuses -GFrameMax=9
 top=edm_crossing refuses -GDepth=5
 top=edm_state_table refuses -GNodes=1
 top=edm_memory refuses -GBytes=63
+top=edm_mirror refuses -GNodes=1
+top=edm_mirror refuses -GLagW=32
 top=edm_switch lint -GPorts=5 -GActive=1 -GChunk=64 "-GFcfs=1'b1"
 top=edm_host
 lint -GNodes=20 -GActive=4
 refuses -GTimeout=0
 echo "rtl: lint is clean, and parameters out of range are refused"
 
-case $steps in
-  small | all) PATH=$PWD/../target/rtl/bin:$PATH formal/prove.py "$steps" ;;
-esac
+PATH=$PWD/../target/rtl/bin:$PATH formal/prove.py "$steps"
 
-case $steps in
-  small) cargo test --locked --quiet --manifest-path harness/Cargo.toml -- --nocapture ;;
-  all)
-    RTL_CYCLES=${RTL_CYCLES:-10000000} cargo test --locked --quiet --manifest-path harness/Cargo.toml \
-      --features large -- --nocapture
-    ;;
-  *)
-    echo "rtl: STEPS is $steps: small or all" >&2
-    exit 2
-    ;;
-esac
+cargo test --locked --quiet --manifest-path harness/Cargo.toml "${features[@]}" -- --nocapture

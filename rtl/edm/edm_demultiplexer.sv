@@ -81,7 +81,7 @@ module edm_demultiplexer
 
     kind = kind_of(block_i);
     owner = line_owner(line_q, Policy);
-    step = sequence_after(sequence_q, kind, block_i.payload[63:8]);
+    step = '0;
 
     line_d = line_after(line_q, Policy, kind);
     sequence_d = sequence_q;
@@ -105,6 +105,7 @@ module edm_demultiplexer
 
     // The header's count decides when a message is over.
     if (to_memory) begin
+      step = sequence_after(sequence_q, kind, block_i.payload[63:8]);
       sequence_d = step.next;
       line_d.message_open = step.next.state != SequenceClosed;
       memory_valid_d = step.keep;

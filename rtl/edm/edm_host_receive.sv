@@ -84,7 +84,10 @@ module edm_host_receive
   logic starts;
   header_t header;
 
-  assign kind = kind_of(block_q);
+  always_comb begin
+    kind = KindBad;
+    if (valid_q) kind = kind_of(block_q);
+  end
   assign header = block_q.payload[63:8];
   assign starts = kind == KindMs || kind == KindMst;
 

@@ -84,7 +84,10 @@ module edm_ingress
   /* verilator lint_on UNUSEDSIGNAL */
   logic starts;
 
-  assign kind = kind_of(memory_i);
+  always_comb begin
+    kind = KindBad;
+    if (memory_valid_i) kind = kind_of(memory_i);
+  end
   assign header = memory_i.payload[63:8];
   assign starts = kind == KindMs || kind == KindMst;
 
@@ -99,11 +102,13 @@ module edm_ingress
   always_comb begin
     circuit_fits = 1'b0;
     circuit_index = '0;
-    for (int unsigned c = 0; c < Circuits; c++) begin
-      if (circuit_valid_q[c] && circuit_q[c].target == header.target &&
-          circuit_q[c].id == header.id && circuit_q[c].bytes >= BytesW'(header.size)) begin
-        circuit_fits = 1'b1;
-        circuit_index = CircuitW'(c);
+    if (starts) begin
+      for (int unsigned c = 0; c < Circuits; c++) begin
+        if (circuit_valid_q[c] && circuit_q[c].target == header.target &&
+            circuit_q[c].id == header.id && circuit_q[c].bytes >= BytesW'(header.size)) begin
+          circuit_fits = 1'b1;
+          circuit_index = CircuitW'(c);
+        end
       end
     end
     lapse = lapse_q == LapseW'(Timeout);
@@ -131,13 +136,15 @@ module edm_ingress
     same = '0;
     has_free = 1'b0;
     has_same = 1'b0;
-    for (int unsigned c = 0; c < Circuits; c++) begin
-      if (!circuit_valid_d[c]) begin
-        has_free = 1'b1;
-        free = CircuitW'(c);
-      end else if (circuit_q[c].target == grant_i.target && circuit_q[c].id == grant_i.id) begin
-        has_same = 1'b1;
-        same = CircuitW'(c);
+    if (grant_valid_i) begin
+      for (int unsigned c = 0; c < Circuits; c++) begin
+        if (!circuit_valid_d[c]) begin
+          has_free = 1'b1;
+          free = CircuitW'(c);
+        end else if (circuit_q[c].target == grant_i.target && circuit_q[c].id == grant_i.id) begin
+          has_same = 1'b1;
+          same = CircuitW'(c);
+        end
       end
     end
     circuit_lost = grant_valid_i && !has_same && !has_free;
@@ -353,8 +360,10 @@ module edm_ingress
       demand_q <= demand_d;
       uplink_q <= uplink_d;
       waits_q <= {waits_q[1:0], request_ends && opcode_good};
-      waiting_q <= {waiting_q[1:0], request_d};
-      waiting_memory_q <= {waiting_memory_q[1:0], PortW'(target_q)};
+      if (request_ends || waits_q != 0) begin
+        waiting_q <= {waiting_q[1:0], request_d};
+        waiting_memory_q <= {waiting_memory_q[1:0], PortW'(target_q)};
+      end
       entered_q <= entered_d;
       left_q <= left_d;
       if (violation_count_q[31:2] != '1) begin

@@ -47,12 +47,10 @@ module edm_memory
     return address < AddressW'(Bytes) && address + AddressW'(bytes) <= AddressW'(Bytes);
   endfunction
 
-  // Where the byte of a bank is, of eight bytes from an address on.
-  function automatic logic [AddressW-1:0] byte_at(
-      input logic [AddressW-1:0] address, input logic [2:0] bank);
-    logic [2:0] place;
-    place = bank - address[2:0];
-    return address + AddressW'(place);
+  // Eight bytes from an address on are in its row and in the next one.
+  function automatic logic [RowW-1:0] row_at(
+      input logic [RowW-1:0] row, input logic [2:0] first, input logic [2:0] bank);
+    return bank < first ? row + 1'b1 : row;
   endfunction
 
   logic write, write_inside;
@@ -79,45 +77,45 @@ module edm_memory
 
   logic [2:0][7:0][7:0] byte_q;       // by reader, then bank
   logic [2:0][2:0] turn_q;            // the bank of the first byte
-  logic [2:0][7:0] there_q;
+  logic [2:0][1:0] there_q;           // whether its row is in the memory, and the next one
 
   for (genvar b = 0; b < 8; b++) begin : gen_bank
     logic [7:0] bank_q[Rows];
     logic [2:0] write_place;
-    logic [RowW-1:0] write_row;
-    logic [2:0][RowW-1:0] row;
 
-    // Which of the bytes is in this bank, and in which row.
+    // Which of the bytes is in this bank.
     assign write_place = 3'(b) - write_address[2:0];
-    assign write_row = RowW'(byte_at(write_address, 3'(b)) >> 3);
-    always_comb begin
-      for (int unsigned r = 0; r < 3; r++) begin
-        row[r] = RowW'(byte_at(address[r], 3'(b)) >> 3);
-      end
-    end
 
     always_ff @(posedge clk_i) begin
       if (write && write_inside && 4'(write_place) < write_bytes) begin
-        bank_q[write_row] <= write_data[8*write_place+:8];
+        bank_q[row_at(write_address[RowW+2:3], write_address[2:0], 3'(b))] <=
+            write_data[8*write_place+:8];
       end
       for (int unsigned r = 0; r < 3; r++) begin
         if (reads[r]) begin
-          byte_q[r][b] <= bank_q[row[r]];
-          there_q[r][b] <= fits(byte_at(address[r], 3'(b)), 4'd1);
+          byte_q[r][b] <= bank_q[row_at(address[r][RowW+2:3], address[r][2:0], 3'(b))];
         end
       end
     end
   end
 
   always_ff @(posedge clk_i) begin
-    for (int unsigned r = 0; r < 3; r++) if (reads[r]) turn_q[r] <= address[r][2:0];
+    for (int unsigned r = 0; r < 3; r++) begin
+      if (reads[r]) begin
+        turn_q[r] <= address[r][2:0];
+        there_q[r][0] <= fits(address[r], 4'd1);
+        // After the last address comes the first one.
+        there_q[r][1] <= fits({address[r][AddressW-1:3] + 1'b1, 3'd0}, 4'd1);
+      end
+    end
   end
 
   always_comb begin
     for (int unsigned r = 0; r < 3; r++) begin
-      for (int unsigned i = 0; i < 8; i++) begin
-        data[r][8*i+:8] = there_q[r][turn_q[r]+3'(i)] ? byte_q[r][turn_q[r]+3'(i)] : 8'd0;
-      end
+      logic [63:0] first, next;
+      first = there_q[r][0] ? byte_q[r] >> {turn_q[r], 3'd0} : 64'd0;
+      next = there_q[r][1] ? byte_q[r] << (7'd64 - {1'b0, turn_q[r], 3'd0}) : 64'd0;
+      data[r] = first | next;
     end
   end
 

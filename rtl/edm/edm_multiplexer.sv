@@ -61,10 +61,16 @@ module edm_multiplexer
   logic control_good, message_good, frame_good, frame_idle;
 
   always_comb begin
-    control_kind = kind_of(control_i);
-    message_kind = kind_of(message_i);
-    frame_kind = kind_of(frame_i);
-    step = sequence_after(offered_q, message_kind, message_i.payload[63:8]);
+    control_kind = KindBad;
+    message_kind = KindBad;
+    frame_kind = KindBad;
+    step = '0;
+    if (control_valid_i) control_kind = kind_of(control_i);
+    if (frame_valid_i) frame_kind = kind_of(frame_i);
+    if (message_valid_i) begin
+      message_kind = kind_of(message_i);
+      step = sequence_after(offered_q, message_kind, message_i.payload[63:8]);
+    end
 
     control_good = control_valid_i && (control_kind == KindNotify || control_kind == KindGrant);
     message_good = message_valid_i && step.keep &&
@@ -136,6 +142,7 @@ module edm_multiplexer
 
   always_comb begin
     logic memory_ready, frame_ready, memory_first, data_is_memory, data_is_frame;
+    kind_e block_kind;
 
     data_is_memory = line_owner(line_q, Policy) == LineMemory && line_q.message_open;
     data_is_frame = line_owner(line_q, Policy) == LineFrame && line_q.frame_open;
@@ -153,14 +160,16 @@ module edm_multiplexer
     take_control = memory_ready && !take_frame && control_waits;
     take_message = memory_ready && !take_frame && !control_waits;
 
-    block_d = take_frame ? frame : take_control ? control : take_message ? message : BlockIdle;
-    line_d = line_after(line_q, Policy, kind_of(block_d));
-    gap_d = take_frame && frame_end(frame) ? gap_after(frame) : gap_q == 0 ? 2'd0 : gap_q - 2'd1;
+    block_d = BlockIdle;
+    block_kind = KindIdle;
+    gap_d = gap_q == 0 ? 2'd0 : gap_q - 2'd1;
+    if (take_frame || take_control || take_message) begin
+      block_d = take_frame ? frame : take_control ? control : message;
+      block_kind = kind_of(block_d);
+      if (take_frame && block_kind == KindEnd) gap_d = gap_after(frame);
+    end
+    line_d = line_after(line_q, Policy, block_kind);
   end
-
-  function automatic logic frame_end(input block_t block);
-    return kind_of(block) == KindEnd;
-  endfunction
 
   assign message_left_o = take_message;
   assign block_o = block_q;

@@ -240,55 +240,63 @@ module edm_notification_queue
   end
 
   // The demands themselves, a few words a channel. They need no reset: `count_q` says which are
-  // there.
-  for (genvar ch = 0; ch < Channels; ch++) begin : gen_channel
-    logic [DemandW-1:0] bytes_q[Active];
-    logic [StampW-1:0] stamp_q[Active];
-    logic [IdW-1:0] id_q[Active];
-    logic [BatchW-1:0] extra_q[Active];
-    /* verilator lint_off UNUSEDSIGNAL */  // class and peer have chosen the channel
-    demand_t demand;
-    /* verilator lint_on UNUSEDSIGNAL */
-    logic [SlotW-1:0] slot;
-    logic charge;
+  // there. Loops over packed words, not a block a channel: with 144 ports there are 288 of them in
+  // each of 144 queues.
+  logic [Channels-1:0][Active-1:0][DemandW-1:0] bytes_q;
+  logic [Channels-1:0][Active-1:0][StampW-1:0] stamp_q;
+  logic [Channels-1:0][Active-1:0][IdW-1:0] id_q;
+  logic [Channels-1:0][Active-1:0][BatchW-1:0] extra_q;
+  // Of each write, how many reads of its pair it still waits for.
+  logic [Ports-1:0][Active-1:0][CountW-1:0] behind_q, behind_d;
+  logic charge;
 
-    assign demand = ch < Ports ? demand_i[ch%Ports] : response_demand_i;
-    assign slot = wrap(head_q[ch], count_q[ch]);
-    assign charge = mark_i && !mark_forgotten_i && !mark_last_i && marked == ChannelW'(ch);
-    assign head_bytes[ch] = bytes_q[head_q[ch]];
-    assign head_stamp[ch] = stamp_q[head_q[ch]];
-    assign head_id[ch] = id_q[head_q[ch]];
-    assign head_extra[ch] = extra_q[head_q[ch]];
+  assign charge = mark_i && !mark_forgotten_i && !mark_last_i;
 
-    always_ff @(posedge clk_i) begin
-      if (arrival[ch]) begin
-        bytes_q[slot] <= demand.bytes;
-        stamp_q[slot] <= {time_i, ch < Ports ? PortW'(ch) : own_i};
-        id_q[slot] <= demand.id;
-        extra_q[slot] <= demand.extra;
+  always_comb begin
+    for (int unsigned ch = 0; ch < Channels; ch++) begin
+      head_bytes[ch] = bytes_q[ch][head_q[ch]];
+      head_stamp[ch] = stamp_q[ch][head_q[ch]];
+      head_id[ch] = id_q[ch][head_q[ch]];
+      head_extra[ch] = extra_q[ch][head_q[ch]];
+    end
+    for (int unsigned s = 0; s < Ports; s++) head_waits[s] = behind_q[s][head_q[s]] != 0;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (charge) begin
+      bytes_q[marked][head_q[marked]] <= head_bytes[marked] - DemandW'(mark_bytes_i);
+    end
+    for (int unsigned s = 0; s < Ports; s++) begin
+      if (arrival[s]) begin
+        bytes_q[s][wrap(head_q[s], count_q[s])] <= demand_i[s].bytes;
+        stamp_q[s][wrap(head_q[s], count_q[s])] <= {time_i, PortW'(s)};
+        id_q[s][wrap(head_q[s], count_q[s])] <= demand_i[s].id;
+        extra_q[s][wrap(head_q[s], count_q[s])] <= demand_i[s].extra;
       end
-      if (charge) bytes_q[head_q[ch]] <= bytes_q[head_q[ch]] - DemandW'(mark_bytes_i);
+      if (arrival[Ports+s]) begin
+        bytes_q[Ports+s][wrap(head_q[Ports+s], count_q[Ports+s])] <= response_demand_i.bytes;
+        stamp_q[Ports+s][wrap(head_q[Ports+s], count_q[Ports+s])] <= {time_i, own_i};
+        id_q[Ports+s][wrap(head_q[Ports+s], count_q[Ports+s])] <= response_demand_i.id;
+        extra_q[Ports+s][wrap(head_q[Ports+s], count_q[Ports+s])] <= response_demand_i.extra;
+      end
     end
   end
 
-  // Of each write, how many reads of its pair it still waits for.
-  for (genvar s = 0; s < Ports; s++) begin : gen_behind
-    logic [Active-1:0][CountW-1:0] behind_q, behind_d;
-
-    assign head_waits[s] = behind_q[head_q[s]] != 0;
-
-    always_comb begin
-      behind_d = behind_q;
+  always_comb begin
+    behind_d = behind_q;
+    for (int unsigned s = 0; s < Ports; s++) begin
       for (int unsigned slot = 0; slot < Active; slot++) begin
-        if (read_started_i[s] && behind_q[slot] != 0) behind_d[slot] = behind_q[slot] - 1'b1;
+        if (read_started_i[s] && behind_q[s][slot] != 0) behind_d[s][slot] = behind_q[s][slot] - 1'b1;
       end
-      if (arrival[s]) behind_d[wrap(head_q[s], count_q[s])] = reads_q[s] - CountW'(read_started_i[s]);
+      if (arrival[s]) begin
+        behind_d[s][wrap(head_q[s], count_q[s])] = reads_q[s] - CountW'(read_started_i[s]);
+      end
     end
+  end
 
-    always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) behind_q <= '0;
-      else behind_q <= behind_d;
-    end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) behind_q <= '0;
+    else behind_q <= behind_d;
   end
 
 endmodule

@@ -101,48 +101,49 @@ package edm_pkg;
 
   localparam block_t BlockIdle = '{payload: 64'h1e, sync: SyncControl};
 
-  // Bytes of a frame in a /T/; 8 for another type.
-  function automatic logic [3:0] end_bytes(input logic [7:0] kind);
-    unique case (kind)
-      8'h87: return 4'd0;
-      8'h99: return 4'd1;
-      8'haa: return 4'd2;
-      8'hb4: return 4'd3;
-      8'hcc: return 4'd4;
-      8'hd2: return 4'd5;
-      8'he1: return 4'd6;
-      8'hff: return 4'd7;
-      default: return 4'd8;
-    endcase
-  endfunction
-
+  // One choice, and no loop: simulators evaluate this several times a cycle and port.
   function automatic kind_e kind_of(input block_t block);
-    logic [3:0] bytes;
-    bytes = end_bytes(block.payload[7:0]);
-    if (block.sync == SyncData) return KindData;
-    if (block.sync != SyncControl) return KindBad;
-    // Padding after the last byte is zero.
-    if (bytes < 4'd7 && (block.payload >> ((7'(bytes) + 7'd1) * 7'd8)) != 0) return KindBad;
-    if (bytes < 4'd8) return KindEnd;
-    unique case (block.payload[7:0])
-      8'h1e: return block.payload[63:8] == 0 ? KindIdle : KindBad;
-      8'h78: return KindStart;
-      8'h4b: return block.payload[63:36] == 0 ? KindOrdered : KindBad;
-      8'h33: return KindMs;
-      8'h2d: return KindMt;
-      8'h00: return KindMst;
-      8'h55: return KindNotify;
-      8'h66: return KindGrant;
-      default: return KindBad;
-    endcase
+    kind_e kind;
+    kind = KindBad;
+    if (block.sync == SyncData) begin
+      kind = KindData;
+    end else if (block.sync == SyncControl) begin
+      // Padding after the last byte is zero.
+      unique case (block.payload[7:0])
+        8'h1e: if (block.payload[63:8] == 0) kind = KindIdle;
+        8'h78: kind = KindStart;
+        8'h87: if (block.payload[63:8] == 0) kind = KindEnd;
+        8'h99: if (block.payload[63:16] == 0) kind = KindEnd;
+        8'haa: if (block.payload[63:24] == 0) kind = KindEnd;
+        8'hb4: if (block.payload[63:32] == 0) kind = KindEnd;
+        8'hcc: if (block.payload[63:40] == 0) kind = KindEnd;
+        8'hd2: if (block.payload[63:48] == 0) kind = KindEnd;
+        8'he1: if (block.payload[63:56] == 0) kind = KindEnd;
+        8'hff: kind = KindEnd;
+        8'h4b: if (block.payload[63:36] == 0) kind = KindOrdered;
+        8'h33: kind = KindMs;
+        8'h2d: kind = KindMt;
+        8'h00: kind = KindMst;
+        8'h55: kind = KindNotify;
+        8'h66: kind = KindGrant;
+        default: ;
+      endcase
+    end
+    return kind;
   endfunction
 
   // Idles that must follow a block: the gap of 12 bytes begins in the /T/ itself.
   function automatic logic [1:0] gap_after(input block_t block);
-    logic [3:0] bytes;
-    bytes = end_bytes(block.payload[7:0]);
-    if (block.sync != SyncControl || bytes == 4'd8) return 2'd0;
-    return bytes <= 4'd4 ? 2'd1 : 2'd2;
+    logic [1:0] gap;
+    gap = 2'd0;
+    if (block.sync == SyncControl) begin
+      unique case (block.payload[7:0])
+        8'h87, 8'h99, 8'haa, 8'hb4, 8'hcc: gap = 2'd1;
+        8'hd2, 8'he1, 8'hff: gap = 2'd2;
+        default: ;
+      endcase
+    end
+    return gap;
   endfunction
 
   // Who may send when both classes wait (paper 3.2.3; crates/edm/src/pcs/multiplex.rs).

@@ -106,8 +106,12 @@ module edm_port
   header_t header;
   /* verilator lint_on UNUSEDSIGNAL */
   assign header = memory_o.payload[63:8];
-  assign cut = fault == FaultMemory && memory_valid && kind_of(memory_o) == KindMst &&
-      header.kind == MessageRres && header.size == 0;
+  always_comb begin
+    cut = 1'b0;
+    if (fault == FaultMemory && memory_valid) begin
+      cut = kind_of(memory_o) == KindMst && header.kind == MessageRres && header.size == 0;
+    end
+  end
   assign bad = fault != FaultNone && !cut;
 
   assign memory_valid_o = memory_valid && !down_q;

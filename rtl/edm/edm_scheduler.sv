@@ -158,8 +158,10 @@ module edm_scheduler
   // A port that fails during the iteration takes its demands with it.
   logic [Ports-1:0] forgotten;
   always_comb begin
-    read_arrived = '0;
-    read_started = '0;
+    for (int unsigned p = 0; p < Ports; p++) begin
+      read_arrived[p] = '0;
+      read_started[p] = '0;
+    end
     for (int unsigned p = 0; p < Ports; p++) begin
       if (taken[p] && demand_q[p].class_id == ClassResponse) read_arrived[peer[p]][p] = 1'b1;
       forgotten[p] = disabled_q[p] || disabled_q[granted_q[p].source];
@@ -373,8 +375,10 @@ module edm_scheduler
       refused_q <= '0;
       refused_count_q <= '0;
       phase_q <= Request;
-      request_q <= '0;
-      granted_q <= '0;
+      for (int unsigned t = 0; t < Ports; t++) begin
+        request_q[t] <= '0;
+        granted_q[t] <= '0;
+      end
       accepted_q <= '0;
       accepted_target_q <= '0;
       order_q <= '0;

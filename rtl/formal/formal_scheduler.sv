@@ -319,8 +319,8 @@ module formal_scheduler
       for (genvar i = 0; i < Active; i++) begin : gen_slot
         logic [31:0] slot;
         assign slot = (32'(dut.gen_queue[t].u_queue.head_q[ch]) + i) % Active;
-        assign bytes[i] = dut.gen_queue[t].u_queue.gen_channel[ch].bytes_q[slot];
-        assign id[i] = dut.gen_queue[t].u_queue.gen_channel[ch].id_q[slot];
+        assign bytes[i] = dut.gen_queue[t].u_queue.bytes_q[ch][slot];
+        assign id[i] = dut.gen_queue[t].u_queue.id_q[ch][slot];
       end
 
       always_ff @(posedge clk_i) begin

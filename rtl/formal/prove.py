@@ -207,8 +207,12 @@ PROOFS = (
         ),
     ),
     Proof(
-        "line", ("edm_fifo", MULTIPLEXER, DEMULTIPLEXER), 6, 0, {"Policy": "2'd0"},
+        "line", ("edm_fifo", MULTIPLEXER, DEMULTIPLEXER), 6, 2, {"Policy": "2'd0"},
+        larger=({"Policy": "2'd1"}, {"Policy": "2'd2"}),
         guards=(
+            Guard("the turn of a frame", DEMULTIPLEXER, "(kind == KindData && line_q.frame_open && owner == LineFrame)",
+                  "(kind == KindData && line_q.frame_open)", (8, 14), CALM),
+            Guard("the place in the ring", DEMULTIPLEXER, "store_offset = whole + open", "store_offset = open", (5, 12), CALM),
             Guard("the owner of a data block", MULTIPLEXER, "(frame.sync == SyncControl || data_is_frame)", "1'b1", (5, 9), CALM),
             Guard("the owner of a memory block", MULTIPLEXER, "(message.sync == SyncControl || data_is_memory)", "1'b1", (5, 9), CALM),
             Guard("the hold of a frame", DEMULTIPLEXER, "gap_q == 0 && whole != 0", "gap_q == 0 && whole + open != 0", (5, 9), CALM),

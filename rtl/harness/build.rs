@@ -5,7 +5,8 @@ mod units;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{env, fs};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::{env, fs, thread};
 use units::{LARGE, UNITS, Unit};
 
 fn main() {
@@ -18,14 +19,17 @@ fn main() {
     let root = verilator_root();
     let large = if cfg!(feature = "large") { LARGE } else { &[] };
     let mut archive = cc::Build::new();
-    for unit in UNITS.iter().chain(large) {
+    let units: Vec<&Unit> = UNITS.iter().chain(large).collect();
+    for objects in beside_each_other(&units, |unit| {
         let folder = out.join(unit.name);
         verilate(unit, &sources, &folder);
-        archive.objects(compile(unit, &folder, &root));
+        compile(unit, &folder, &root)
+    }) {
+        archive.objects(objects);
     }
     let stop = out.join("stop.cpp");
     fs::write(&stop, STOP).expect("the build folder is writable");
-    let mut common = cpp(&root);
+    let mut common = cpp(&root, 2);
     common.file(stop);
     for file in ["verilated.cpp", "verilated_threads.cpp"] {
         common.file(root.join("include").join(file));
@@ -33,22 +37,47 @@ fn main() {
     archive.objects(common.compile_intermediates()).cpp(true).compile("gates");
 }
 
-fn cpp(root: &Path) -> cc::Build {
+/// The results of `make` for all units, in order; as many at a time as there are processors.
+fn beside_each_other<T: Send>(units: &[&Unit], make: impl Fn(&Unit) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut made = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Relaxed);
+            let Some(unit) = units.get(index) else { return made };
+            made.push((index, make(unit)));
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let mut made: Vec<(usize, T)> = thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        running.into_iter().flat_map(|thread| thread.join().expect("the unit compiles")).collect()
+    });
+    made.sort_by_key(|(index, _)| *index);
+    made.into_iter().map(|(_, made)| made).collect()
+}
+
+fn cpp(root: &Path, level: u32) -> cc::Build {
     let mut build = cc::Build::new();
-    build.cpp(true).std("c++17").opt_level(1).debug(false).warnings(false);
+    build.cpp(true).std("c++17").opt_level(level).debug(false).warnings(false);
     build.define("VL_USER_STOP", None).include(root.join("include")).include(root.join("include/vltstd"));
     build
 }
 
 /// Compiles what Verilator has made of a unit, or takes the objects of last time if that is the
-/// same. One file a unit: the headers of Verilator take longer than the code.
+/// same. Two files a unit: the headers of Verilator take longer than the code. What runs each cycle
+/// is optimized; what runs once is not, which halves the time of the compiler.
 fn compile(unit: &Unit, folder: &Path, root: &Path) -> Vec<PathBuf> {
     let shim = folder.join("shim.cpp");
     fs::write(&shim, shim_of(unit)).expect("the build folder is writable");
-    let all = folder.join("all.cpp");
     let parts: Vec<PathBuf> = generated(folder).into_iter().chain([shim]).collect();
-    let includes: String = parts.iter().map(|part| format!("#include \"{}\"\n", part.display())).collect();
-    fs::write(&all, includes).expect("the build folder is writable");
+    let (once, always): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| runs_once(part));
+    let all = [("once", 0, once), ("always", 2, always)].map(|(name, level, parts)| {
+        let includes: String = parts.iter().map(|part| format!("#include \"{}\"\n", part.display())).collect();
+        let all = folder.join(format!("{name}.cpp"));
+        fs::write(&all, includes).expect("the build folder is writable");
+        (all, level)
+    });
     let objects = folder.with_extension("objects");
     let (seen, list) = (objects.join("seen"), objects.join("list"));
     let text = text_of(folder);
@@ -58,11 +87,18 @@ fn compile(unit: &Unit, folder: &Path, root: &Path) -> Vec<PathBuf> {
         return list.lines().map(PathBuf::from).collect();
     }
     fs::create_dir_all(&objects).expect("the build folder is writable");
-    let made = cpp(root).include(folder).file(all).out_dir(&objects).compile_intermediates();
+    let compile = |(file, level)| cpp(root, level).include(folder).file(file).out_dir(&objects).compile_intermediates();
+    let made: Vec<PathBuf> = all.into_iter().flat_map(compile).collect();
     let lines: String = made.iter().map(|object| format!("{}\n", object.display())).collect();
     fs::write(&list, lines).expect("the build folder is writable");
     fs::write(&seen, text).expect("the build folder is writable");
     made
+}
+
+/// Constructors, initial values, and the tables of names.
+fn runs_once(part: &Path) -> bool {
+    let name = part.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    name.ends_with("__Slow") || name.ends_with("__Syms") || name.contains("__ConstPool")
 }
 
 /// All that Verilator has written, but for the date in its dependencies.
@@ -105,8 +141,7 @@ fn generated(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = listed.map(|entry| entry.expect("a readable folder").path()).collect();
     files.retain(|path| {
         path.extension().is_some_and(|extension| extension == "cpp")
-            && !path.ends_with("shim.cpp")
-            && !path.ends_with("all.cpp")
+            && !["shim.cpp", "once.cpp", "always.cpp"].iter().any(|ours| path.ends_with(ours))
     });
     files.sort();
     files

@@ -116,12 +116,26 @@ impl Gates {
         }
     }
 
+    /// Sets one bit of an input.
+    #[inline]
+    pub fn set_bit(&mut self, port: usize, at: usize, value: bool) {
+        let byte = &mut self.storage_mut(port)[at / 8];
+        *byte = *byte & !(1 << (at % 8)) | u8::from(value) << (at % 8);
+    }
+
+    /// Reads one bit of a port.
+    #[inline]
+    pub fn bit(&self, port: usize, at: usize) -> bool {
+        self.storage(port)[at / 8] >> (at % 8) & 1 == 1
+    }
+
     /// Clears an input.
     pub fn clear(&mut self, port: usize) {
         self.storage_mut(port).fill(0);
     }
 
     /// Reads `width` bits (at most 64) of a port from bit `low` on.
+    #[inline]
     pub fn get(&self, port: usize, low: usize, width: usize) -> u64 {
         let storage = self.storage(port);
         let (first, shift) = (low / 8, low % 8);
@@ -155,12 +169,14 @@ impl Gates {
         unsafe { gates_failures() }
     }
 
+    #[inline]
     fn storage(&self, port: usize) -> &[u8] {
         let Storage { bytes, size } = self.ports[port];
         // SAFETY: the storage of a port, of that size, borrowed with `self`.
         unsafe { std::slice::from_raw_parts(bytes, size) }
     }
 
+    #[inline]
     fn storage_mut(&mut self, port: usize) -> &mut [u8] {
         let Storage { bytes, size } = self.ports[port];
         // SAFETY: as above; `self` is borrowed mutably.
@@ -169,6 +185,7 @@ impl Gates {
 }
 
 /// The bytes from `first` on: sixteen where there are so many, otherwise those up to `end`.
+#[inline]
 fn window(storage: &[u8], first: usize, end: usize) -> u128 {
     match storage.get(first..first + 16) {
         Some(whole) => u128::from_le_bytes(whole.try_into().expect("sixteen bytes")),

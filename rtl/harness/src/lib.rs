@@ -4,6 +4,7 @@
 pub mod follow;
 pub mod gates;
 pub mod line;
+pub mod mirror;
 pub mod scheduler;
 pub mod system;
 pub mod units;

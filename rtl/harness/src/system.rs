@@ -24,6 +24,8 @@ ports! {
 }
 
 const BLOCK_BITS: usize = 66;
+/// An idle: synchronisation bits 01, then its type.
+const IDLE_BITS: u128 = 0x1e << 2 | 0b01;
 const ACCESS_BITS: usize = 323;
 const TAG_BITS: usize = 16;
 const PROBES: usize = 10;
@@ -213,6 +215,7 @@ pub struct System {
     received: Vec<Vec<Block>>,
     noise_up: Vec<u128>,
     noise_down: Vec<u128>,
+    was_noisy: bool,
 }
 
 impl System {
@@ -231,6 +234,7 @@ impl System {
             received: vec![Vec::new(); nodes],
             noise_up: vec![0; nodes],
             noise_down: vec![0; nodes],
+            was_noisy: false,
         }
     }
 
@@ -280,7 +284,7 @@ impl System {
             self.gates.set(CPU_WRITE_DATA, node * 64, 64, word);
             self.gates.set(CPU_WRITE, node, 1, 1);
             loop {
-                let taken = self.gates.get(CPU_READY, node, 1) == 1;
+                let taken = self.gates.bit(CPU_READY, node);
                 self.cycle();
                 if taken {
                     break;
@@ -304,12 +308,12 @@ impl System {
 
     /// Whether a stage shows something in this cycle.
     pub fn probe(&self, node: usize, probe: Probe) -> bool {
-        self.gates.get(PROBE, node * PROBES + probe as usize, 1) == 1
+        self.gates.bit(PROBE, node * PROBES + probe as usize)
     }
 
     /// What ends in this cycle at a node.
     pub fn ends(&self, node: usize) -> Vec<(End, u16)> {
-        let null = self.gates.get(ANSWERED_NULL, node, 1) == 1;
+        let null = self.gates.bit(ANSWERED_NULL, node);
         let answered = if null { End::Null } else { End::Answered };
         let all = [
             (ANSWERED, ANSWERED_TAG, answered),
@@ -318,13 +322,13 @@ impl System {
             (EXPIRED_WRITE, EXPIRED_WRITE_TAG, End::WriteExpired),
             (REFUSED, REFUSED_TAG, End::Refused),
         ];
-        let some = all.into_iter().filter(|(valid, ..)| self.gates.get(*valid, node, 1) == 1);
+        let some = all.into_iter().filter(|(valid, ..)| self.gates.bit(*valid, node));
         some.map(|(_, tag, end)| (end, self.gates.get(tag, node * TAG_BITS, TAG_BITS) as u16)).collect()
     }
 
     /// Whether a write to the node is whole in this cycle.
     pub fn written(&self, node: usize) -> bool {
-        self.gates.get(WRITTEN, node, 1) == 1
+        self.gates.bit(WRITTEN, node)
     }
 
     /// The bits that arrive at the switch from a node, or at the node.
@@ -334,7 +338,7 @@ impl System {
 
     /// Whether the host, or the switch, has disabled the node's link.
     pub fn is_down(&self, node: usize, at_switch: bool) -> bool {
-        self.gates.get(if at_switch { PORT_DOWN } else { HOST_DOWN }, node, 1) == 1
+        self.gates.bit(if at_switch { PORT_DOWN } else { HOST_DOWN }, node)
     }
 
     /// All counters.
@@ -368,11 +372,19 @@ impl System {
                 [PORT_FRAME_READY, PORT_FRAME_VALID, PORT_FRAME],
                 node,
             );
-            set_block(&mut self.gates, NOISE_UP, node, std::mem::take(&mut self.noise_up[node]));
-            set_block(&mut self.gates, NOISE_DOWN, node, std::mem::take(&mut self.noise_down[node]));
         }
+        self.make_noise();
         self.gates.eval();
         taken
+    }
+
+    /// Puts other bits on the line of this cycle than its sender does: call it after
+    /// [`drive`](System::drive).
+    pub fn replace(&mut self, node: usize, at_switch: bool, bits: u128) {
+        let sent = self.line(node, at_switch);
+        set_block(&mut self.gates, if at_switch { NOISE_UP } else { NOISE_DOWN }, node, sent ^ bits);
+        self.was_noisy = true;
+        self.gates.eval();
     }
 
     /// Ends the cycle.
@@ -394,10 +406,22 @@ impl System {
         self.step();
     }
 
+    /// Puts the noise of this cycle on the lines, and takes that of the last one off.
+    fn make_noise(&mut self) {
+        let is_noisy = self.noise_up.iter().chain(&self.noise_down).any(|bits| *bits != 0);
+        if is_noisy || self.was_noisy {
+            for node in 0..self.nodes {
+                set_block(&mut self.gates, NOISE_UP, node, std::mem::take(&mut self.noise_up[node]));
+                set_block(&mut self.gates, NOISE_DOWN, node, std::mem::take(&mut self.noise_down[node]));
+            }
+        }
+        self.was_noisy = is_noisy;
+    }
+
     fn offer_access(&mut self, node: usize) -> Option<Request> {
-        let ready = self.gates.get(ACCESS_READY, node, 1) == 1;
+        let ready = self.gates.bit(ACCESS_READY, node);
         let next = self.waiting[node].front().copied().filter(|_| ready);
-        self.gates.set(ACCESS_VALID, node, 1, u64::from(next.is_some()));
+        self.gates.set_bit(ACCESS_VALID, node, next.is_some());
         let request = next?;
         self.waiting[node].pop_front();
         let (kind, bytes, opcode, first, second) = match request.access {
@@ -445,13 +469,14 @@ impl System {
 
 fn frame_block(gates: &Gates, port: usize, node: usize) -> Option<Block> {
     let bits = get_block(gates, port, node);
-    let block = Block::from_bits(bits).expect("the demultiplexer hands on whole blocks");
-    (block != Block::IDLE).then_some(block)
+    // Most of them are idle.
+    let some = (bits != IDLE_BITS).then(|| Block::from_bits(bits));
+    some.map(|block| block.expect("the demultiplexer hands on whole blocks"))
 }
 
 fn offer_frame(gates: &mut Gates, queue: &mut VecDeque<Block>, [ready, valid, port]: [usize; 3], node: usize) {
-    let next = queue.front().copied().filter(|_| gates.get(ready, node, 1) == 1);
-    gates.set(valid, node, 1, u64::from(next.is_some()));
+    let next = queue.front().copied().filter(|_| gates.bit(ready, node));
+    gates.set_bit(valid, node, next.is_some());
     if let Some(block) = next {
         queue.pop_front();
         set_block(gates, port, node, block.to_bits());
@@ -466,6 +491,27 @@ fn set_block(gates: &mut Gates, port: usize, node: usize, bits: u128) {
 fn get_block(gates: &Gates, port: usize, node: usize) -> u128 {
     let (low, high) = (gates.get(port, node * BLOCK_BITS, 64), gates.get(port, node * BLOCK_BITS + 64, 2));
     u128::from(low) | u128::from(high) << 64
+}
+
+/// Puts the scrambler on a line, a block at a time: the inverse of [`Descrambler`].
+#[derive(Clone, Debug, Default)]
+pub struct Scrambler {
+    after: Descrambler,
+}
+
+impl Scrambler {
+    /// The 66 bits on the line for a block.
+    pub fn push(&mut self, block: u128) -> u128 {
+        let before = self.after.before;
+        let mut line = 0u128;
+        for bit in 0..64 {
+            let at = |back: u32| if bit < back { before >> (58 + bit - back) } else { line >> (bit - back) };
+            line |= ((block >> (2 + bit) ^ at(39) ^ at(58)) & 1) << bit;
+        }
+        let line = line << 2 | block & 3;
+        self.after.push(line);
+        line
+    }
 }
 
 /// Takes the scrambler off a line (IEEE 802.3, 49.2.6), a block at a time.

@@ -27,6 +27,21 @@ pub const SCHEDULER_PORTS: &[&str] = &[
     "refused_count_o",
 ];
 
+/// Ports of `edm_mirror`.
+pub const MIRROR_PORTS: &[&str] = &[
+    "clk_i",
+    "rst_ni",
+    "memory_valid_i",
+    "memory_i",
+    "link_lost_i",
+    "switch_lost_i",
+    "memory_valid_o",
+    "memory_o",
+    "used_o",
+    "copy_count_o",
+    "stranger_count_o",
+];
+
 /// Ports of `edm_multiplexer`.
 pub const MULTIPLEXER_PORTS: &[&str] = &[
     "clk_i",
@@ -124,6 +139,7 @@ pub const UNITS: &[Unit] = &[
         parameters: &[("Nodes", "3"), ("Chunk", "64"), ("Policy", "2'd1"), ("FaultsAllowed", "1000000")],
         ports: SYSTEM_PORTS,
     },
+    Unit { name: "mirror", top: "edm_mirror", parameters: &[("Nodes", "4"), ("LagW", "5")], ports: MIRROR_PORTS },
     multiplexer("multiplexer_fair", &[("Policy", "2'd0")]),
     multiplexer("multiplexer_strict", &[("Policy", "2'd1"), ("ControlDepth", "1"), ("MessageDepth", "3")]),
     multiplexer("multiplexer_whole", &[("Policy", "2'd2")]),
