@@ -26,4 +26,5 @@ mod transport;
 
 pub use config::{Config, Limits, TlsFiles};
 pub use runtime::error::{RunError, StartError};
-pub use store::{Reload, Stopper, Store};
+pub use runtime::stopper::Stopper;
+pub use store::{Reload, Store};

@@ -19,6 +19,7 @@ use runtime::clock::Clock;
 use runtime::error::{RunError, StartError};
 use runtime::http::Http;
 use runtime::listen::listen;
+use runtime::stopper::Stopper;
 use runtime::timer::Timer;
 use scalio::layout::Seal;
 use scalio::{
@@ -32,7 +33,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const WAKER: Token = Token(0);
@@ -60,22 +60,6 @@ const REPLY_TIMEOUT: Span = Span::secs(60);
 const SENDS_MAX: u32 = 2;
 /// Interval at which a silent connection is probed, so that a peer that is gone is found.
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
-
-/// Ends a store from another thread.
-#[derive(Clone)]
-pub struct Stopper {
-    asked: Arc<AtomicBool>,
-    waker: Arc<Waker>,
-}
-
-impl Stopper {
-    /// Requests an orderly end.
-    pub fn stop(&self) {
-        self.asked.store(true, Ordering::Release);
-        // It fails only when the store is gone.
-        let _ = self.waker.wake();
-    }
-}
 
 /// Reads the configuration anew.
 pub type Reload = Box<dyn FnMut() -> Result<Config, String> + Send>;
@@ -175,7 +159,7 @@ impl Store {
             rules: Rules::new(&config),
             poll,
             clock,
-            stopper: Stopper { asked: Arc::default(), waker },
+            stopper: Stopper::new(waker),
             config,
             acceptor,
             reload: None,
@@ -247,7 +231,7 @@ impl Store {
     /// When the event queue fails.
     pub fn run(&mut self) -> Result<(), RunError> {
         let mut events = Events::with_capacity(EVENTS);
-        while !self.stopper.asked.load(Ordering::Acquire) {
+        while !self.stopper.is_asked() {
             let timeout = self.timeout()?;
             match self.poll.poll(&mut events, timeout) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => {

@@ -48,6 +48,7 @@ pub use parts::FileParts;
 pub use remote::{Extent, RemoteDisk, discover, namespaces};
 pub use runtime::clock::Clock;
 pub use runtime::error::{RunError, StartError};
+pub use runtime::stopper::Stopper;
 pub use secrets::{entropy, secret_in};
-pub use server::{Reload, Server, ServerOptions, Stopper};
+pub use server::{Reload, Server, ServerOptions};
 pub use setup::OpenStorage;

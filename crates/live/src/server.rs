@@ -30,12 +30,12 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use nvme::pdu::PduError;
 use nvme::target::{CloseReason, ConnectionId, IoRequest, Notice, PortId, TargetConfig};
 use plan::target::TargetPlan;
+use runtime::stopper::Stopper;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -76,22 +76,6 @@ pub struct ServerOptions<'a> {
     /// [`Server::config`]. Buffer it. The configuration then cannot change, and no notices are
     /// logged.
     pub journal: Option<JournalSink>,
-}
-
-/// Ends a server from another thread.
-#[derive(Clone)]
-pub struct Stopper {
-    asked: Arc<AtomicBool>,
-    waker: Arc<Waker>,
-}
-
-impl Stopper {
-    /// Requests an orderly shutdown.
-    pub fn stop(&self) {
-        self.asked.store(true, Ordering::Release);
-        // It fails only when the server is gone.
-        let _ = self.waker.wake();
-    }
 }
 
 /// A running target.
@@ -162,7 +146,7 @@ impl Server {
             timer: Timer::new(poll.registry(), TIMER)?,
             poll,
             clock,
-            stopper: Stopper { asked: Arc::default(), waker },
+            stopper: Stopper::new(waker),
             doors,
             accept_from: None,
             target,
@@ -230,7 +214,7 @@ impl Server {
     /// When the event queue fails, or the last sync does.
     pub fn run(&mut self) -> Result<(), RunError> {
         let mut events = Events::with_capacity(EVENTS);
-        while !self.stopper.asked.load(Ordering::Acquire) {
+        while !self.stopper.is_asked() {
             self.wait(&mut events)?;
             for event in &events {
                 self.on_event(event);

@@ -5,6 +5,7 @@
 //! | keep time | [`clock`], [`timer`] |
 //! | listen | [`listen`], [`in_use`] |
 //! | keep data | [`storage`]: memory, nothing, files |
+//! | end | [`stopper`] |
 //! | serve metrics and health | [`http`] |
 //! | read secrets | [`secret`] |
 //! | say why it does not work | [`error`] |
@@ -15,5 +16,6 @@ pub mod http;
 pub mod in_use;
 pub mod listen;
 pub mod secret;
+pub mod stopper;
 pub mod storage;
 pub mod timer;

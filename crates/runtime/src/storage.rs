@@ -591,7 +591,7 @@ pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// A buffer for `bytes` whose address is a multiple of [`ALIGNMENT`]: the buffer, and where to
+/// A buffer for `bytes` whose address is a multiple of 4 KiB: the buffer, and where to
 /// begin in it.
 pub fn aligned(bytes: usize) -> (Vec<u8>, usize) {
     let room = vec![0u8; bytes + ALIGNMENT];
