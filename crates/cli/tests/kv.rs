@@ -74,5 +74,5 @@ fn every_example_is_a_store() {
             assert_eq!(home.say("kv --check --config example.toml").code, Some(0), "{name}:\n{example}");
         }
     }
-    assert_eq!(found, 3);
+    assert_eq!(found, 5);
 }
