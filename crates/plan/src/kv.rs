@@ -272,7 +272,11 @@ mod tests {
     fn nobody_is_let_in_by_default() {
         let error = refused("path = 'flash'\n");
         assert!(error.contains("insecure = true"), "{error}");
-        assert!(refused("path = 'flash'\ninsecure = true\npassword = 'p'\n").contains("insecure"));
+        // With a password it says that a missing TLS is meant.
+        let meant = parse("", "path = 'flash'\ninsecure = true\npassword = 'p'\nlisten = '0.0.0.0:6379'\n");
+        assert!(meant.expect("it is right").password.is_some());
+        let error = refused("path = 'flash'\npassword = 'p'\nlisten = '0.0.0.0:6379'\n");
+        assert!(error.contains("tls_certificate"), "{error}");
     }
 
     #[test]
