@@ -7,11 +7,11 @@ use crate::target::{log_as, refused};
 use kv::{Config, Limits, Store, TlsFiles};
 use plan::kv::{KvPlan, parse};
 use plan::target::SecretSource;
+use std::path::Path;
 
 /// Serves what the file names.
 pub fn kv(arguments: &KvArguments) -> Result<(), Failure> {
-    let text = load::text_of(&arguments.config)?;
-    let plan = parse(&arguments.config.display().to_string(), &text).map_err(bad_input)?;
+    let plan = plan_in(&arguments.config)?;
     let config = config_of(&plan)?;
     if arguments.check {
         return print("the file is right\n");
@@ -19,16 +19,18 @@ pub fn kv(arguments: &KvArguments) -> Result<(), Failure> {
     log_as(plan.log, plan.log_format);
     let mut store = Store::start(config, true).map_err(refused)?;
     let file = arguments.config.clone();
-    store.reload_with(Box::new(move || {
-        let text = load::text_of(&file).map_err(|failure| failure.to_string())?;
-        let plan = parse(&file.display().to_string(), &text).map_err(|errors| errors.to_string())?;
-        config_of(&plan).map_err(|failure| failure.to_string())
-    }));
+    let again = move || plan_in(&file).and_then(|plan| config_of(&plan)).map_err(|failure| failure.to_string());
+    store.reload_with(Box::new(again));
     let address = store.address().map_err(|error| Failure::Failed(error.to_string()))?;
     let (host, port) = (address.ip(), address.port());
     print(&format!("{} keys in {}\nlistening at {host}, port {port}\n", store.keys(), plan.path))?;
     print(&format!("with Redis's client: redis-cli -h {host} -p {port}\n"))?;
     store.run().map_err(|error| Failure::Failed(error.to_string()))
+}
+
+fn plan_in(file: &Path) -> Result<KvPlan, Failure> {
+    let text = load::text_of(file)?;
+    parse(&file.display().to_string(), &text).map_err(bad_input)
 }
 
 fn config_of(plan: &KvPlan) -> Result<Config, Failure> {

@@ -6,8 +6,7 @@ use mio::Waker;
 use runtime::storage::{DiskFile, Storage};
 use scalio::layout::{Seal, decode_head, decode_record, decode_segment, encode_content, scan};
 use scalio::{
-    Content, Extent, FlashAnswer, FlashOperation, GRANULE_BYTES, Length, RECORD_HEADER_BYTES, RequestId, SECTOR_BYTES,
-    Value,
+    Content, Extent, FlashAnswer, FlashOperation, Length, RECORD_HEADER_BYTES, RequestId, SECTOR_BYTES, Value,
 };
 use std::collections::VecDeque;
 use std::io;
@@ -96,16 +95,14 @@ pub fn decode(operation: &FlashOperation<Bytes>, bytes: Bytes, seal: Seal) -> Fl
     match operation {
         FlashOperation::ReadSegment { .. } => FlashAnswer::Segment(decode_segment(&bytes, seal).map(Arc::new)),
         FlashOperation::ReadRecord { item } => {
-            let within = item.record.0 * u64::from(GRANULE_BYTES) % u64::from(SECTOR_BYTES);
-            let bytes = bytes.slice(bytes.len().min(within as usize)..);
+            let bytes = bytes.slice(bytes.len().min(item.record.within())..);
             FlashAnswer::Record(decode_record::<Length>(&bytes, seal).map(|record| {
                 let value = bytes.slice(RECORD_HEADER_BYTES as usize..).split_to(record.value.0 as usize);
                 record.with(value)
             }))
         }
         FlashOperation::ReadHead { item } => {
-            let within = item.record.0 * u64::from(GRANULE_BYTES) % u64::from(SECTOR_BYTES);
-            FlashAnswer::Head(decode_head(item, bytes.get(within as usize..).unwrap_or(&[])))
+            FlashAnswer::Head(decode_head(item, bytes.get(item.record.within()..).unwrap_or(&[])))
         }
         _ => FlashAnswer::Failed,
     }

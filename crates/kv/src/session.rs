@@ -102,6 +102,13 @@ struct Open {
     version: Version,
 }
 
+impl Open {
+    /// Bytes of values that it holds: of a reply that would be longer than `most`, none.
+    fn held(&self, most: usize) -> usize {
+        self.given + if self.bytes <= most { self.bytes } else { 0 }
+    }
+}
+
 /// Readers and writers of a key under way.
 #[derive(Clone, Copy, Debug, Default)]
 struct Uses {
@@ -226,21 +233,12 @@ impl Session {
             let (got, most) = (value.len(), rules.value_bytes);
             return self.ready(Reply::Error(format!("ERR a value of {got} bytes, allowed are at most {most}")));
         }
-        let (names, is_write) = match &command {
-            Command::Get { names, .. } | Command::Exists(names) => (names.clone(), false),
-            Command::Left { name, .. } => (vec![name.clone()], false),
-            // It finds all that was stored before it.
-            Command::Scan { .. } if self.uses.values().any(|uses| uses.writes > 0) => {
-                self.waiting = Some(command);
-                return;
-            }
-            Command::Scan { .. } => (Vec::new(), false),
-            Command::Delete(names) => (names.clone(), true),
-            Command::Take(name) | Command::Expire { name, .. } => (vec![name.clone()], true),
-            Command::Put { pairs, .. } => (pairs.iter().map(|(name, _)| name.clone()).collect(), true),
-            _ => return self.at_once(command, rules),
-        };
-        if names.iter().any(|name| self.is_in_the_way(name, is_write)) {
+        let Some((names, is_write)) = keys_of(&command) else { return self.at_once(command, rules) };
+        // A walk finds all that was stored before it.
+        let is_walk = matches!(command, Command::Scan { .. });
+        if is_walk && self.uses.values().any(|uses| uses.writes > 0)
+            || names.iter().any(|name| self.is_in_the_way(name, is_write))
+        {
             self.waiting = Some(command);
             return;
         }
@@ -345,16 +343,14 @@ impl Session {
             _ => 0,
         };
         *slot = Some(outcome);
-        let was_short = open.bytes <= self.reply_bytes_max;
+        self.held -= open.held(self.reply_bytes_max);
         open.bytes += bytes;
+        self.held += open.held(self.reply_bytes_max);
         open.left -= 1;
         self.operations -= 1;
-        if open.bytes <= self.reply_bytes_max {
-            self.held += bytes;
-        } else {
+        if open.bytes > self.reply_bytes_max {
             // The reply will be an error: what it has of values is of no use.
             open.outcomes.iter_mut().flatten().for_each(|outcome| *outcome = Outcome::Value(None));
-            self.held -= if was_short { open.bytes - bytes } else { 0 };
         }
         if open.left == 0 {
             let (names, is_write) = (std::mem::take(&mut open.names), open.is_write);
@@ -378,17 +374,30 @@ impl Session {
         while output.len() < most && self.open.front().is_some_and(|open| open.left == 0) {
             let Some(open) = self.open.pop_front() else { return };
             self.first += 1;
-            let most = self.reply_bytes_max;
-            self.held -= open.given + if open.bytes <= most { open.bytes } else { 0 };
+            self.held -= open.held(self.reply_bytes_max);
             let version = open.version;
             let reply = match open.shape {
                 Shape::Ready(reply) => reply,
                 Shape::Late(ref wanted) => late(wanted),
-                _ => reply_of(open, most),
+                _ => reply_of(open, self.reply_bytes_max),
             };
             reply.write(version, output);
         }
     }
+}
+
+/// The keys that a command reads or writes, and whether it writes; `None` for one that asks nothing
+/// of the store.
+fn keys_of(command: &Command) -> Option<(Vec<Name>, bool)> {
+    Some(match command {
+        Command::Get { names, .. } | Command::Exists(names) => (names.clone(), false),
+        Command::Left { name, .. } => (vec![name.clone()], false),
+        Command::Scan { .. } => (Vec::new(), false),
+        Command::Delete(names) => (names.clone(), true),
+        Command::Take(name) | Command::Expire { name, .. } => (vec![name.clone()], true),
+        Command::Put { pairs, .. } => (pairs.iter().map(|(name, _)| name.clone()).collect(), true),
+        _ => return None,
+    })
 }
 
 /// Without a hint in the time that it takes at which byte the two differ.
@@ -449,18 +458,7 @@ fn reply_of(open: Open, most: usize) -> Reply {
             let mut replies = values.map(|value| value.map_or(Reply::Nothing, Reply::Bulk));
             if is_list { Reply::List(replies.collect()) } else { replies.next().unwrap_or(Reply::Nothing) }
         }
-        Shape::Names { next, pattern } => {
-            let names = outcomes.into_iter().flat_map(|outcome| match outcome {
-                Outcome::Names(names) => names,
-                _ => Vec::new(),
-            });
-            let is_wanted = |name: &Name| {
-                let path = Path::new(OsStr::from_bytes(name.as_bytes()));
-                pattern.as_ref().is_none_or(|pattern| pattern.is_match(path))
-            };
-            let names = names.filter(is_wanted).map(|name| Reply::Bulk(name.as_bytes().clone())).collect();
-            Reply::List(vec![Reply::Bulk(next.to_string().into()), Reply::List(names)])
-        }
+        Shape::Names { next, pattern } => walked(next, pattern.as_deref(), outcomes),
         Shape::Left { unit } => match outcomes.first() {
             Some(Outcome::Described(Some(left))) => unit.reply(Some(*left)),
             _ => unit.reply(None),
@@ -475,6 +473,20 @@ fn reply_of(open: Open, most: usize) -> Reply {
             Reply::Number(outcomes.iter().filter(counts).count() as i64)
         }
     }
+}
+
+/// Where the walk goes on, and the names so far that are like the pattern.
+fn walked(next: u64, pattern: Option<&GlobMatcher>, outcomes: Vec<Outcome<Bytes>>) -> Reply {
+    let names = outcomes.into_iter().flat_map(|outcome| match outcome {
+        Outcome::Names(names) => names,
+        _ => Vec::new(),
+    });
+    let is_wanted = |name: &Name| {
+        let path = Path::new(OsStr::from_bytes(name.as_bytes()));
+        pattern.is_none_or(|pattern| pattern.is_match(path))
+    };
+    let names = names.filter(is_wanted).map(|name| Reply::Bulk(name.as_bytes().clone())).collect();
+    Reply::List(vec![Reply::Bulk(next.to_string().into()), Reply::List(names)])
 }
 
 /// What went wrong, if something did.

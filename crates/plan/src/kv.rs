@@ -184,11 +184,13 @@ pub fn parse(name: &str, text: &str) -> Result<KvPlan, PlanErrors> {
     problems.finish()?;
     let (file, mut resolver): (KvFile, _) = Resolver::begin(name, &document, &schema())?;
     let plan = file.resolve();
-    check(&mut resolver, &plan);
+    check_door(&mut resolver, &plan);
+    check_sizes(&mut resolver, &plan);
     resolver.finish().map(|()| plan)
 }
 
-fn check(resolver: &mut Resolver<'_>, plan: &KvPlan) {
+/// Addresses, and who is let in how.
+fn check_door(resolver: &mut Resolver<'_>, plan: &KvPlan) {
     resolver.address("listen", &plan.listen);
     plan.metrics.iter().for_each(|address| resolver.address("metrics", address));
     for (name, other, file, its) in [
@@ -208,6 +210,9 @@ fn check(resolver: &mut Resolver<'_>, plan: &KvPlan) {
         let why = "clients need a `password` (or `password_file`), or `insecure = true` lets everybody in";
         resolver.report("", Problem::missing("password", why));
     }
+}
+
+fn check_sizes(resolver: &mut Resolver<'_>, plan: &KvPlan) {
     let (zone, size) = (plan.zone.count(), plan.size.count());
     resolver.expect("zone", zone.is_multiple_of(4096), plan.zone, "a multiple of 4KiB");
     let zones = size.checked_div(zone).unwrap_or(0);

@@ -20,10 +20,17 @@ impl Expiry {
         if self.0 == 0 {
             return Some(Left::Ever);
         }
-        let end = u64::from(self.0.saturating_sub(start_second)) * SECOND;
-        end.checked_sub(now.as_ps()).filter(|left| *left > 0).map(|left| Left::For(Span::ps(left)))
+        if self.is_past(now, start_second) {
+            return None;
+        }
+        // A clock that was set back by years leaves more than a span holds.
+        let end = u64::from(self.0.saturating_sub(start_second)).saturating_mul(SECOND);
+        Some(Left::For(Span::ps(end.saturating_sub(now.as_ps()))))
     }
 }
+
+/// In picoseconds.
+const SECOND: u64 = Span::secs(1).as_ps();
 
 /// How long a key is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +40,6 @@ pub enum Left {
     /// So long.
     For(Span),
 }
-
-/// In picoseconds.
-const SECOND: u64 = 1_000_000_000_000;
 
 /// The header of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,5 +101,22 @@ impl<V> Block<V> {
     /// A block of `slots` unused slots.
     pub fn fresh(header: BlockHeader, slots: usize) -> Block<V> {
         Block { header, slots: (0..slots).map(|_| Slot::fresh(header.epoch)).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_ends_at_its_second_and_never_overflows() {
+        let at = |seconds: u64| Time::secs(seconds);
+        let last = at(5) + Span::secs(1) - Span::ps(1);
+        assert_eq!(Expiry(106).left(last, 100), Some(Left::For(Span::ps(1))));
+        assert_eq!((Expiry(106).left(at(6), 100), Expiry(106).is_past(at(6), 100)), (None, true));
+        assert_eq!(Expiry(0).left(at(6), 100), Some(Left::Ever));
+        // The clock of the store begins behind it, and long before it.
+        assert_eq!(Expiry(99).left(at(0), 100), None);
+        assert_eq!(Expiry(u32::MAX).left(at(0), 0), Some(Left::For(Span::ps(u64::MAX))));
     }
 }

@@ -98,6 +98,20 @@ impl<V> RequestBody<V> {
             | RequestBody::CompareAndSwap { key, .. } => key,
         }
     }
+    /// The value that it stores, if it does.
+    pub const fn value(&self) -> Option<&V> {
+        match self {
+            RequestBody::Put { value, .. } | RequestBody::CompareAndSwap { new: value, .. } => Some(value),
+            RequestBody::Delete { .. } | RequestBody::Take { .. } | RequestBody::Expire { .. } => None,
+        }
+    }
+    /// For how long; `None` is for ever, or not said.
+    pub const fn time_to_live(&self) -> Option<Span> {
+        match self {
+            RequestBody::Put { time_to_live, .. } | RequestBody::Expire { time_to_live, .. } => *time_to_live,
+            RequestBody::Delete { .. } | RequestBody::Take { .. } | RequestBody::CompareAndSwap { .. } => None,
+        }
+    }
 }
 
 /// A server's answer.

@@ -119,6 +119,11 @@ impl Segment {
         let at = self.items.binary_search_by(|item| item.key.cmp(key)).ok()?;
         self.items.get(at)
     }
+    /// The same, to be changed.
+    pub fn find_mut(&mut self, key: &Key) -> Option<&mut Item> {
+        let at = self.items.binary_search_by(|item| item.key.cmp(key)).ok()?;
+        self.items.get_mut(at)
+    }
     /// Lists `item`, instead of what was listed under its key.
     pub fn put(&mut self, item: Item) -> Option<Item> {
         match self.items.binary_search_by(|listed| listed.key.cmp(&item.key)) {
@@ -247,6 +252,10 @@ impl RecordPlace {
     /// Its first sector.
     pub const fn sector(self) -> u64 {
         self.0 * GRANULE_BYTES as u64 / SECTOR_BYTES as u64
+    }
+    /// The byte of that sector at which it begins.
+    pub const fn within(self) -> usize {
+        (self.0 * GRANULE_BYTES as u64 % SECTOR_BYTES as u64) as usize
     }
 }
 

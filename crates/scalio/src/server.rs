@@ -156,10 +156,7 @@ struct Update<V> {
 impl<V> Update<V> {
     /// What it stores.
     fn value(&self) -> Option<&V> {
-        match &self.body {
-            RequestBody::Put { value, .. } | RequestBody::CompareAndSwap { new: value, .. } => Some(value),
-            RequestBody::Delete { .. } | RequestBody::Take { .. } | RequestBody::Expire { .. } => None,
-        }
+        self.body.value()
     }
     /// Whether it stores its value whatever is there.
     fn is_put(&self) -> bool {
@@ -324,18 +321,13 @@ impl<V: Value> Server<V> {
     }
 
     fn check(&self, now: Time, request: Request<V>) -> Result<Update<V>, Refusal> {
-        let mut expiry = Expiry::default();
-        match &request.body {
-            RequestBody::Put { value, time_to_live, .. } => {
-                check_value(value, self.config.value_bytes_max)?;
-                expiry = time_to_live.map_or(Ok(expiry), |span| expiry_of(now, span, self.config.start_second))?;
-            }
-            RequestBody::Expire { time_to_live, .. } => {
-                expiry = time_to_live.map_or(Ok(expiry), |span| expiry_of(now, span, self.config.start_second))?;
-            }
-            RequestBody::CompareAndSwap { new, .. } => check_value(new, self.config.value_bytes_max)?,
-            RequestBody::Delete { .. } | RequestBody::Take { .. } => {}
+        if let Some(value) = request.body.value() {
+            check_value(value, self.config.value_bytes_max)?;
         }
+        let expiry = match request.body.time_to_live() {
+            Some(span) => expiry_of(now, span, self.config.start_second)?,
+            None => Expiry::default(),
+        };
         let block = request.body.key().place(self.config.blocks).block;
         Ok(Update { client: request.client, number: request.number, came: now, block, body: request.body, expiry })
     }

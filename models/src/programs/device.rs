@@ -86,16 +86,15 @@ impl Device {
             FlashOperation::ReadSegment { .. } => {
                 FlashAnswer::Segment(decode_segment(&job.bytes, Seal::default()).map(Into::into))
             }
-            FlashOperation::ReadRecord { item } => {
-                let within = (item.record.0 * 16 % SECTOR as u64) as usize;
-                FlashAnswer::Record(
-                    job.bytes
-                        .get(within..)
-                        .ok_or(Corrupt::Foreign { what: "sector" })
-                        .and_then(|bytes| decode_record(bytes, Seal::default())),
-                )
+            FlashOperation::ReadRecord { item } => FlashAnswer::Record(
+                job.bytes
+                    .get(item.record.within()..)
+                    .ok_or(Corrupt::Foreign { what: "sector" })
+                    .and_then(|bytes| decode_record(bytes, Seal::default())),
+            ),
+            FlashOperation::ReadHead { item } => {
+                FlashAnswer::Head(decode_head(item, job.bytes.get(item.record.within()..).unwrap_or(&[])))
             }
-            FlashOperation::ReadHead { item } => FlashAnswer::Head(decode_head(item, &job.bytes)),
             FlashOperation::Scan { extent } => FlashAnswer::Scanned(scan(*extent, &job.bytes, Seal::default()).found),
             FlashOperation::List { extent } => FlashAnswer::Listed(scan(*extent, &job.bytes, Seal::default()).found),
             FlashOperation::Flush => {

@@ -7,10 +7,7 @@
 
 use super::tasks::Work;
 use super::{Client, ClientOut, Outcome, Source};
-use crate::{
-    Corrupt, FlashAnswer, FlashOperation, Item, KEY_BYTES_MAX, MemoryAnswer, Name, Refusal, Segment, SegmentPointer,
-    Value,
-};
+use crate::{Corrupt, FlashAnswer, FlashOperation, Item, MemoryAnswer, Name, Refusal, Segment, SegmentPointer, Value};
 use base::Time;
 
 /// An open listing.
@@ -104,12 +101,12 @@ impl<V: Value> Client<V> {
         self.tasks.resume(index, Work::Names(names));
     }
 
-    fn names_of_segment(&mut self, now: Time, names: &mut Names, segment: &Segment) {
+    fn names_of_segment(&self, now: Time, names: &mut Names, segment: &Segment) {
         let lives = |item: &&Item| !item.expiry.is_past(now, self.config.start_second);
         for item in segment.items.iter().filter(lives) {
-            match item.key.as_bytes() {
-                bytes if bytes.len() < KEY_BYTES_MAX => names.names.extend(Name::of_key(&item.key)),
-                _ => names.left.push(*item),
+            match Name::of_key(&item.key) {
+                Some(name) => names.names.push(name),
+                None => names.left.push(*item),
             }
         }
     }

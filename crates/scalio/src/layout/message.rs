@@ -71,16 +71,14 @@ pub fn encode_request<V: Value>(request: &Request<V>) -> Vec<u8> {
     put_key(request.body.key(), &mut body);
     let kind = match &request.body {
         RequestBody::Put { value, time_to_live, condition, .. } => {
-            second = u32::from(time_to_live.is_some()) | condition_bits(*condition);
-            time_to_live.iter().for_each(|span| body.extend(span.as_ps().to_le_bytes()));
+            second = put_time_to_live(*time_to_live, &mut body) | condition_bits(*condition);
             put_value(Some(value), &mut body);
             1
         }
         RequestBody::Delete { .. } => 2,
         RequestBody::Take { .. } => 4,
         RequestBody::Expire { time_to_live, .. } => {
-            second = u32::from(time_to_live.is_some());
-            time_to_live.iter().for_each(|span| body.extend(span.as_ps().to_le_bytes()));
+            second = put_time_to_live(*time_to_live, &mut body);
             5
         }
         RequestBody::CompareAndSwap { expected, new, .. } => {
@@ -149,9 +147,13 @@ pub fn encode_reply<V: Value>(reply: &Reply<V>) -> Vec<u8> {
         RequestResult::Unmet => (15, 0, 0),
         RequestResult::Stored => (16, 0, 0),
         RequestResult::Deleted { found } => (17, 0, u32::from(*found)),
-        RequestResult::Differs { found } | RequestResult::Taken { found } => {
+        RequestResult::Taken { found } => {
             put_value(found.as_ref(), &mut body);
-            (if matches!(reply.result, RequestResult::Taken { .. }) { 14 } else { 18 }, 0, 0)
+            (14, 0, 0)
+        }
+        RequestResult::Differs { found } => {
+            put_value(found.as_ref(), &mut body);
+            (18, 0, 0)
         }
         RequestResult::Refused(refusal) => refusal_fields(refusal, &mut body),
     };
@@ -279,6 +281,12 @@ fn put_value<V: Value>(value: Option<&V>, bytes: &mut Vec<u8>) {
         bytes.extend(value.bytes().to_le_bytes());
     }
     value.encode(bytes);
+}
+
+/// Returns the bit that says whether there is one.
+fn put_time_to_live(time_to_live: Option<Span>, bytes: &mut Vec<u8>) -> u32 {
+    time_to_live.iter().for_each(|span| bytes.extend(span.as_ps().to_le_bytes()));
+    time_to_live.is_some().into()
 }
 
 fn condition_bits(condition: Condition) -> u32 {

@@ -53,16 +53,7 @@ impl<V: Value> Server<V> {
                     RequestResult::Taken { found }
                 }
             },
-            RequestBody::Expire { key, .. } => {
-                let segment = member.segment.as_mut().expect("a member without a segment is refused");
-                let Some(item) = segment.items.iter_mut().find(|item| item.key == *key) else {
-                    return RequestResult::Unmet;
-                };
-                item.expiry = update.expiry;
-                member.dirty = true;
-                self.note_change(member, key);
-                RequestResult::Stored
-            }
+            RequestBody::Expire { key, .. } => self.apply_expiry(member, key, update.expiry),
             RequestBody::CompareAndSwap { key, expected, new } => {
                 match current(now, self.config.start_second, member, key) {
                     Err(refusal) => RequestResult::Refused(refusal),
@@ -96,6 +87,16 @@ impl<V: Value> Server<V> {
         }
         self.put_in(member, record, place);
         self.note_change(member, &key);
+        RequestResult::Stored
+    }
+
+    /// What a slot holds has the older expiry, so it counts as changed.
+    fn apply_expiry(&self, member: &mut Member<V>, key: &Key, expiry: Expiry) -> RequestResult<V> {
+        let segment = member.segment.as_mut().expect("a member without a segment is refused");
+        let Some(item) = segment.find_mut(key) else { return RequestResult::Unmet };
+        item.expiry = expiry;
+        member.dirty = true;
+        self.note_change(member, key);
         RequestResult::Stored
     }
 

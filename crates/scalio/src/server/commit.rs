@@ -12,9 +12,8 @@ use std::sync::Arc;
 
 impl<V: Value> Member<V> {
     fn place(&mut self, record: &Record<V>, place: RecordPlace) {
-        let items = &mut self.segment.as_mut().expect("a member without a segment is refused").items;
-        let at = items.binary_search_by(|item| item.key.cmp(&record.key)).expect("a fresh record is listed");
-        items[at].record = place;
+        let segment = self.segment.as_mut().expect("a member without a segment is refused");
+        segment.find_mut(&record.key).expect("a fresh record is listed").record = place;
         self.placed.push((place, record_bytes(record.value.bytes())));
     }
 }

@@ -121,11 +121,7 @@ impl Log {
         }
     }
 
-    /// All of the log.
-    pub fn zone_extents(&self) -> impl Iterator<Item = Extent> + use<> {
-        let sectors = self.zone_sectors;
-        (0..self.zones.len() as u64).map(move |zone| Extent { sector: zone * u64::from(sectors), sectors })
-    }
+    /// All of a zone.
     pub fn extent_of(&self, zone: u32) -> Extent {
         Extent { sector: u64::from(zone) * u64::from(self.zone_sectors), sectors: self.zone_sectors }
     }

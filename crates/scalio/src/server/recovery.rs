@@ -19,6 +19,7 @@ use crate::{Extent, Sequence, Value, record_bytes};
 use base::Time;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A segment with its sequence and its first sector.
@@ -43,7 +44,7 @@ pub(super) struct Recovery<V> {
     /// Answers that are to come.
     open: u32,
     /// Zones that are yet to be listed.
-    zones: Vec<Extent>,
+    zones: Range<u32>,
     step: Step,
     /// Segments of each block of this device that may count, in order of block.
     segments: Vec<Vec<Found>>,
@@ -82,7 +83,7 @@ impl<V: Value> Server<V> {
         let open = server.pointers.len() as u32;
         server.recovery = Some(Recovery {
             open,
-            zones: Vec::new(),
+            zones: 0..server.config.zones,
             step: Step::Close,
             segments: Vec::new(),
             records: BTreeMap::new(),
@@ -115,16 +116,18 @@ impl<V: Value> Server<V> {
     }
 
     fn scan(&mut self, out: &mut Vec<ServerOut<V>>) {
-        let mut zones: Vec<Extent> = self.log.zone_extents().collect();
-        zones.reverse();
-        let first = zones.split_off(zones.len().saturating_sub(LISTS));
-        if let Some(recovery) = &mut self.recovery {
-            (recovery.step, recovery.open, recovery.zones) = (Step::Scan, first.len() as u32, zones);
-            recovery.segments = vec![Vec::new(); self.pointers.len()];
-        }
-        for extent in first.into_iter().rev() {
-            self.ask_flash(Purpose::Recovery, FlashOperation::List { extent }, out);
-        }
+        let Some(mut recovery) = self.recovery.take() else { return };
+        recovery.step = Step::Scan;
+        recovery.segments = vec![Vec::new(); self.pointers.len()];
+        (0..LISTS).for_each(|_| self.list_next(&mut recovery, out));
+        self.recovery = Some(recovery);
+    }
+
+    fn list_next(&mut self, recovery: &mut Recovery<V>, out: &mut Vec<ServerOut<V>>) {
+        let Some(zone) = recovery.zones.next() else { return };
+        recovery.open += 1;
+        let extent = self.log.extent_of(zone);
+        self.ask_flash(Purpose::Recovery, FlashOperation::List { extent }, out);
     }
 
     pub(super) fn recovery_flash(&mut self, now: Time, answer: FlashAnswer<V>, out: &mut Vec<ServerOut<V>>) {
@@ -132,10 +135,7 @@ impl<V: Value> Server<V> {
         recovery.open -= 1;
         match (recovery.step, answer) {
             (Step::Scan, FlashAnswer::Listed(found)) => {
-                if let Some(extent) = recovery.zones.pop() {
-                    recovery.open += 1;
-                    self.ask_flash(Purpose::Recovery, FlashOperation::List { extent }, out);
-                }
+                self.list_next(&mut recovery, out);
                 found.into_iter().for_each(|(sector, content)| self.note(&mut recovery, sector, content));
                 if recovery.open == 0 {
                     self.rebuild(&mut recovery);

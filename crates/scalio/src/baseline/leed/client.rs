@@ -1,7 +1,7 @@
 //! A client of LEED: it knows which device has a key, and calls its server.
 
 use super::{Answer, Call, CallResult};
-use crate::{ClientId, Key, LimitError, Operation, Outcome, RequestBody, Source, VALUE_BYTES_MAX, Value, check_value};
+use crate::{ClientId, Key, LimitError, Operation, Outcome, Source, VALUE_BYTES_MAX, Value, check_value};
 use base::{Program, Time};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -102,11 +102,8 @@ pub(in crate::baseline) fn key_of<V>(operation: &Operation<V>) -> &Key {
 
 fn check_operation<V: Value>(operation: &Operation<V>) -> Result<(), LimitError> {
     match operation {
-        Operation::Update(RequestBody::Put { value, .. } | RequestBody::CompareAndSwap { new: value, .. }) => {
-            check_value(value, VALUE_BYTES_MAX)
-        }
-        Operation::Update(RequestBody::Delete { .. } | RequestBody::Take { .. } | RequestBody::Expire { .. })
-        | Operation::Get { .. } => Ok(()),
+        Operation::Update(body) => body.value().map_or(Ok(()), |value| check_value(value, VALUE_BYTES_MAX)),
+        Operation::Get { .. } => Ok(()),
     }
 }
 
