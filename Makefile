@@ -58,7 +58,8 @@ python-cluster: rust ## the same, and sweeps on a Ray cluster of two nodes and i
 	TLS="$(TLS)" CLUSTER=1 tools/test-python.sh
 
 without-tls: rust ## the live target and its commands, built and tested as without OpenSSL
-	$(CARGO) test --workspace --no-default-features --test serving --test documents --test security --test sessions
+	$(CARGO) test --workspace --no-default-features --test cli -- serving:: documents::
+	$(CARGO) test --workspace --no-default-features --test security --test sessions
 
 dependencies: rust ## licences, sources and use of all dependencies, by cargo-deny, cargo-shear and reuse
 	tools/check-dependencies.sh

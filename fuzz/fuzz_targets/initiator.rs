@@ -1,7 +1,7 @@
 //! A host whose target says anything, while connecting and with commands outstanding.
 #![no_main]
 
-#[path = "../../crates/nvme/tests/common/mod.rs"]
+#[path = "../../crates/nvme/tests/nvme/common/mod.rs"]
 mod common;
 
 use common::{World, config, initiator};

@@ -1,7 +1,7 @@
 //! A journal of anything: played or refused.
 #![no_main]
 
-#[path = "../../crates/nvme/tests/common/mod.rs"]
+#[path = "../../crates/nvme/tests/nvme/common/mod.rs"]
 mod common;
 
 use libfuzzer_sys::fuzz_target;

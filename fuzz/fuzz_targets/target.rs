@@ -2,7 +2,7 @@
 //! backends lend, the rest is what the host sends, in portions.
 #![no_main]
 
-#[path = "../../crates/nvme/tests/common/mod.rs"]
+#[path = "../../crates/nvme/tests/nvme/common/mod.rs"]
 mod common;
 
 use common::raw::Raw;

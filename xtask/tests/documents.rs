@@ -1,5 +1,5 @@
 //! The documents match the project: links lead to files and headings, TOML is valid, and commands,
-//! metrics and spans exist. `crates/cli/tests/documents.rs` checks commands of `rackweave` and
+//! metrics and spans exist. `crates/cli/tests/cli/documents.rs` checks commands of `rackweave` and
 //! files of the live target.
 
 use std::collections::BTreeSet;
@@ -74,7 +74,7 @@ fn every_link_leads_to_a_file_and_a_heading() {
     assert!(found > 100, "only {found} links were found");
 }
 
-/// Pages whose complete blocks are files of the live target; `crates/cli/tests/documents.rs` checks
+/// Pages whose complete blocks are files of the live target; `crates/cli/tests/cli/documents.rs` checks
 /// them.
 const TARGET_PAGES: [&str; 2] = ["docs/guide/live-target.md", "docs/reference/target.md"];
 

@@ -1,5 +1,5 @@
 //! Does the protocol hold: Hermes step by step. (Random schedules with faults:
-//! `crates/sim/tests/blox_hermes.rs`.)
+//! `crates/sim/tests/sim/blox_hermes.rs`.)
 
 use base::{NodeId, Span, Time};
 use blox::{

@@ -4,7 +4,7 @@
 //! `cargo bench --package nvme`. For instruction counts, run the built binary in
 //! `valgrind --tool=callgrind` with the names of a kind and a depth (`read 32`).
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/nvme/common/mod.rs"]
 mod common;
 
 use common::raw::Raw;

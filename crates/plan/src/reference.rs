@@ -28,7 +28,7 @@ const SCENES: [(SceneName, &str, &str); 6] = [
 ];
 
 /// The source of a page.
-const MADE: &str = "Made from the schema that checks files, by `BLESS=1 cargo test -p plan --test reference`.";
+const MADE: &str = "Made from the schema that checks files, by `BLESS=1 cargo test -p plan --test plan reference`.";
 
 /// Every page.
 pub fn pages() -> Vec<Page> {

@@ -9,7 +9,7 @@
 //! in order. The program need not wait for the first to end.
 #![allow(dead_code)]
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/sim/support/mod.rs"]
 pub mod support;
 
 use base::{NodeId, Time};

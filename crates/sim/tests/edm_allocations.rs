@@ -4,6 +4,7 @@
 //! system's allocator as it came.
 #![allow(unsafe_code)]
 
+#[path = "sim/support/mod.rs"]
 mod support;
 
 use record::{Row, RunIdentity, Sink, SinkError};

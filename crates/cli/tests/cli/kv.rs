@@ -1,0 +1,76 @@
+//! The file of a key-value store.
+
+use crate::support::Home;
+use crate::support::target::Target;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::path::Path;
+
+#[test]
+fn nobody_is_let_in_by_default() {
+    let home = Home::new().with("right.toml", "path = 'f'\ninsecure = true\n").with("wrong.toml", "path = 'f'\n");
+    assert_eq!(home.say("kv --check --config right.toml").code, Some(0));
+    home.say("kv --config wrong.toml").refused(2, &["insecure = true", "password"]);
+    assert!(!home.path("f").exists());
+}
+
+#[test]
+fn without_tls_it_serves_others_than_this_machine_only_where_that_is_meant() {
+    let with = |lines: &str| {
+        let home = Home::new().with("kv.toml", &format!("path = 'f'\npassword = 'p'\n{lines}\n"));
+        home.say("kv --check --config kv.toml")
+    };
+    with("listen = '0.0.0.0:6379'").refused(2, &["tls_certificate", "insecure = true"]);
+    assert_eq!(with("listen = '[::1]:6379'").code, Some(0));
+    assert_eq!(with("listen = '0.0.0.0:6379'\ninsecure = true").code, Some(0));
+    assert_eq!(with("listen = '0.0.0.0:6379'\ntls_certificate = 'c'\ntls_key = 'k'").code, Some(0));
+    with("tls_key = 'k'").refused(2, &["tls_certificate", "a certificate and its key"]);
+    with("tls_certificate = 'k'").refused(2, &["tls_key"]);
+}
+
+/// What the store answers to a line.
+fn told(store: &Target, lines: &str) -> String {
+    let mut stream = TcpStream::connect(&store.address).expect("it listens");
+    stream.write_all(lines.as_bytes()).expect("it reads");
+    stream.shutdown(Shutdown::Write).expect("it is open");
+    let mut all = String::new();
+    stream.read_to_string(&mut all).expect("it answers and closes");
+    all
+}
+
+#[test]
+fn sighup_takes_password_and_limits_anew_all_or_nothing() {
+    let file = "path = 'f'\nsize = '16MiB'\nzone = '1MiB'\nvalue = '64KiB'\nblocks = 16\nlisten = '127.0.0.1:0'\n";
+    let home = Home::new().with("kv.toml", &format!("{file}password = 'one'\n"));
+    let store = Target::store(&home, "--config kv.toml");
+    assert_eq!(told(&store, "AUTH one\r\nSET a 1\r\n"), "+OK\r\n+OK\r\n");
+    fs::write(home.path("kv.toml"), format!("{file}password = 'two'\nlimits.arguments = 8\n")).expect("a disk");
+    assert!(store.reload().contains("the file was read anew"));
+    assert!(told(&store, "AUTH one\r\n").starts_with("-WRONGPASS"));
+    assert_eq!(told(&store, "AUTH two\r\nGET a\r\n"), "+OK\r\n$1\r\n1\r\n");
+    assert!(told(&store, "AUTH two\r\nMGET 1 2 3 4 5 6 7 8 9\r\n").contains("-ERR Protocol error"));
+    // One that is wrong changes nothing, and one that needs a restart says so.
+    fs::write(home.path("kv.toml"), "password = 'three'\n").expect("a disk");
+    assert!(store.reload().contains("nothing was changed"));
+    assert!(told(&store, "AUTH two\r\n").starts_with("+OK"));
+    fs::write(home.path("kv.toml"), format!("{file}password = 'four'\nflush = false\n")).expect("a disk");
+    assert!(store.reload().contains("needs a restart"));
+    assert!(told(&store, "AUTH four\r\n").starts_with("+OK"));
+}
+
+#[test]
+fn every_example_is_a_store() {
+    let home = Home::new().with("store.password", "secret\n");
+    let mut found = 0;
+    for name in ["docs/guide/redis.md", "docs/reference/kv.md"] {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
+        let text = fs::read_to_string(page).expect("it is there");
+        for example in text.split("```toml fragment\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+            found += 1;
+            fs::write(home.path("example.toml"), example).expect("the home can be written");
+            assert_eq!(home.say("kv --check --config example.toml").code, Some(0), "{name}:\n{example}");
+        }
+    }
+    assert_eq!(found, 5);
+}
