@@ -112,6 +112,16 @@ impl<K: Copy + Ord, W> WriteCache<K, W> {
         self.held.get(&(slot, page)).map(|held| held.value)
     }
 
+    /// Every held page with its newest value: its owner's number, the page and the value.
+    pub fn pages(&self) -> impl Iterator<Item = (u32, Page, Value)> + '_ {
+        self.held.iter().map(|((slot, page), held)| (*slot, *page, held.value))
+    }
+
+    /// The writes that wait for room.
+    pub fn waiting(&self) -> impl Iterator<Item = &W> {
+        self.waiting.values()
+    }
+
     /// Returns whether a write of this page may enter now: the page is held already (a write over
     /// it takes no room), or there is room and nobody has waited for it longer.
     pub fn admits(&self, slot: u32, page: Page) -> bool {

@@ -9,6 +9,10 @@
 //! *rejected* write has never begun (a replica that has begun one does not answer if it cannot end
 //! it), so it may be sent to the next replica.
 //!
+//! With [`ClientConfig::resend`], servers know which writes they have seen
+//! ([`NodeConfig::remember`](crate::NodeConfig::remember)), and an unanswered write is sent again
+//! like a read: what a live client needs, whose packets are lost and whose servers are killed.
+//!
 //! Calling order: [`ClientIn::Issue`] with a tag that no open request has; exactly one
 //! [`ClientOut::Done`] follows for each.
 
@@ -53,6 +57,13 @@ pub struct ClientConfig {
     /// Whether LAT of an answer is added to the latency of its request
     /// ([`Emulation::adds_labels`](crate::Emulation::adds_labels)).
     pub adds_labels: bool,
+    /// Time since its issue during which a request without an answer is sent again, a write too.
+    /// Servers have to [remember](crate::NodeConfig::remember) writes for longer. `None`: a write
+    /// is sent once, and a read [`attempts_max`](Self::attempts_max) times, as in the paper.
+    pub resend: Option<Span>,
+    /// The control plane, and the interval at which the client asks it for the members of its
+    /// groups; `None`: it hears of changes alone.
+    pub hello: Option<(NodeId, Span)>,
 }
 
 /// A rate limit that a controller sets (VDC, 4.1). There is no limit before its first message.
@@ -179,6 +190,8 @@ pub struct Client {
     /// Timeouts in the rack since its last packet.
     strikes: u32,
     next_probe: Time,
+    /// The number of the next question for members, and its time.
+    next_hello: (u64, Time),
     /// Time at which it last ran, from which waiting times count.
     seen: Time,
     counters: ClientCounters,
@@ -197,6 +210,10 @@ struct Request {
     attempts: u32,
     /// Where it begins, a place among the volume's targets.
     begins_at: u32,
+    /// When it was issued.
+    issued: Time,
+    /// The last asked server serves nobody now.
+    is_turned_away: bool,
     /// Whom it was sent to last.
     asked: (NodeId, VssdId),
     /// Numbers the sendings of both halves: a deadline of an earlier one has no say.
@@ -221,6 +238,7 @@ impl Client {
             report_at: None,
             strikes: 0,
             next_probe: Time::ZERO,
+            next_hello: (0, Time::ZERO),
             seen: Time::ZERO,
             counters: ClientCounters::default(),
             config,
@@ -237,7 +255,8 @@ impl Client {
         self.requests.len()
     }
 
-    fn issue(&mut self, now: Time, tag: Tag, request: Request, out: &mut Vec<ClientOut>) {
+    fn issue(&mut self, now: Time, tag: Tag, mut request: Request, out: &mut Vec<ClientOut>) {
+        request.issued = now;
         let Some(volume) = self.volumes.get_mut(request.volume as usize) else {
             return out.push(ClientOut::Done {
                 tag,
@@ -268,7 +287,13 @@ impl Client {
             request.begins_at = begin;
         }
         let targets = &self.volumes[request.volume as usize].targets;
-        request.asked = targets[(request.begins_at + request.attempts) as usize % targets.len()];
+        // A write is sent again where it was, as long as that server serves: there it may be under way.
+        let stays = request.is_writing && request.attempts > 0 && self.config.resend.is_some();
+        let stays = stays && !request.is_turned_away && targets.contains(&request.asked);
+        request.is_turned_away = false;
+        if !stays {
+            request.asked = targets[(request.begins_at + request.attempts) as usize % targets.len()];
+        }
         request.attempts += 1;
         request.sending += 1;
         let deadline = Deadline { tag, sending: request.sending };
@@ -358,7 +383,11 @@ impl Client {
 
     /// The next replica may serve what this one does not, save a page beyond the volume.
     fn on_refusal(&mut self, now: Time, tag: Tag, refusal: Refusal, out: &mut Vec<ClientOut>) {
-        let is_final = refusal == Refusal::OutOfRange || self.has_tried_enough(tag);
+        if self.config.resend.is_some() && refusal == Refusal::Stale {
+            // It is sent on at its deadline: at once, two stale servers would hand it to and fro.
+            return self.requests.get_mut(&tag).into_iter().for_each(|request| request.is_turned_away = true);
+        }
+        let is_final = refusal == Refusal::OutOfRange || self.has_tried_enough(now, tag);
         if is_final {
             self.end(tag, ClientOutcome::Failed(refusal), out);
         } else {
@@ -368,8 +397,11 @@ impl Client {
 
     /// No replica gets a write twice: its first rejection, if duplicated, would look like the
     /// second.
-    fn has_tried_enough(&self, tag: Tag) -> bool {
+    fn has_tried_enough(&self, now: Time, tag: Tag) -> bool {
         let Some(request) = self.requests.get(&tag) else { return true };
+        if let Some(give_up) = self.config.resend {
+            return now.saturating_since(request.issued) >= give_up;
+        }
         let replicas = self.volumes[request.volume as usize].targets.len();
         request.attempts >= self.config.attempts_max || request.is_writing && request.attempts as usize >= replicas
     }
@@ -428,11 +460,23 @@ impl Client {
         }
     }
 
+    /// Asks the control plane for the members of its groups.
+    fn say_hello(&mut self, now: Time, out: &mut Vec<ClientOut>) {
+        let Some((target, period)) = self.config.hello else { return };
+        let (beat, at) = self.next_hello;
+        if at <= now {
+            self.next_hello = (beat + 1, now + period);
+            let body = Body::Heartbeat { beat };
+            let source = self.config.node;
+            out.push(ClientOut::Send(Packet { vssd: VssdId::default(), latency_ns: 0, source, target, body }));
+        }
+    }
+
     fn on_timeouts(&mut self, now: Time, out: &mut Vec<ClientOut>) {
         while let Some(Deadline { tag, sending }) = self.read_deadlines.pop_due(now) {
             if self.is_current(tag, sending) {
                 self.strike(tag);
-                if self.has_tried_enough(tag) {
+                if self.has_tried_enough(now, tag) {
                     self.end(tag, ClientOutcome::Unanswered, out);
                 } else {
                     self.send(now, tag, out);
@@ -442,7 +486,11 @@ impl Client {
         while let Some(Deadline { tag, sending }) = self.write_deadlines.pop_due(now) {
             if self.is_current(tag, sending) {
                 self.strike(tag);
-                self.end(tag, ClientOutcome::Indeterminate, out);
+                if self.config.resend.is_some() && !self.has_tried_enough(now, tag) {
+                    self.send(now, tag, out);
+                } else {
+                    self.end(tag, ClientOutcome::Indeterminate, out);
+                }
             }
         }
     }
@@ -488,6 +536,8 @@ impl Request {
             is_writing: operation == Operation::Write,
             attempts: 0,
             begins_at: 0,
+            issued: Time::ZERO,
+            is_turned_away: false,
             asked: (NodeId(0), VssdId(0)),
             sending: 0,
             label: Span::ZERO,
@@ -526,7 +576,8 @@ impl Program for Client {
 
     fn next_wakeup(&self) -> Option<Time> {
         let deadline = earlier(self.read_deadlines.next(), self.write_deadlines.next());
-        earlier(deadline, earlier(self.report_at, self.release_at(self.seen)))
+        let hello = self.config.hello.map(|_| self.next_hello.1);
+        earlier(earlier(deadline, hello), earlier(self.report_at, self.release_at(self.seen)))
     }
 
     fn on_wakeup(&mut self, now: Time, out: &mut Vec<ClientOut>) {
@@ -534,6 +585,7 @@ impl Program for Client {
         self.on_timeouts(now, out);
         self.release_all(now, out);
         self.report(now, out);
+        self.say_hello(now, out);
     }
 }
 
@@ -562,6 +614,8 @@ fn check(config: &ClientConfig) -> Result<(), ClientError> {
         ("attempts_max", config.attempts_max == 0),
         ("silence", config.silence == 0),
         ("probe_period", config.probe_period == Span::ZERO),
+        ("resend", config.resend == Some(Span::ZERO)),
+        ("hello", config.hello.is_some_and(|(_, period)| period == Span::ZERO)),
         ("limit.period", limit.is_some_and(|limit| limit.period == Span::ZERO)),
         ("limit.burst", limit.is_some_and(|limit| limit.burst == 0)),
         ("limit.write_cost", limit.is_some_and(|limit| limit.write_cost == 0)),

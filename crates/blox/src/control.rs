@@ -30,13 +30,16 @@
 mod check;
 mod group;
 mod lease;
+mod state;
 
 pub use lease::Lease;
+pub use state::ControlState;
 
 use crate::id::VssdId;
 use crate::packet::{Body, ControlMessage, Packet};
 use base::{NodeId, Program, Span, Time};
 use group::{Group, Reported};
+use serde::{Deserialize, Serialize};
 
 /// A storage server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +124,12 @@ pub enum ControlError {
         /// The server.
         node: NodeId,
     },
+    /// The state of an earlier start is about other servers or groups.
+    #[error("the state that was kept has no {what}: the rack has changed")]
+    Changed {
+        /// What it lacks, or has too much.
+        what: String,
+    },
     /// A vSSD that is in use twice, or whose number is kept for new ones.
     #[error("group {group}: vSSD {} is taken; numbers from {next_vssd} are for new vSSDs", vssd.0)]
     VssdTaken {
@@ -180,7 +189,7 @@ pub enum Event {
 const BEATS_HEARD: u64 = 2;
 
 /// What the control plane thinks of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Standing {
     /// Has been heard in time; its beats are echoed.
     Alive,
@@ -203,6 +212,8 @@ pub struct Control {
     servers: Vec<Server>,
     groups: Vec<Group>,
     next_vssd: u32,
+    /// The switch's starts, as it told them last.
+    switch_starts: Option<u64>,
     /// Time at which unconfirmed orders are sent again.
     resend_at: Option<Time>,
     wake: Option<Time>,
@@ -223,6 +234,7 @@ impl Control {
             servers: config.servers.iter().map(server).collect(),
             groups: config.groups.iter().map(|replicas| Group::new(replicas)).collect(),
             next_vssd: config.next_vssd,
+            switch_starts: None,
             resend_at: None,
             wake: Some(Time::ZERO),
             has_begun: false,
@@ -242,6 +254,10 @@ impl Program for Control {
         match input {
             ControlIn::SwitchRecovered => (0..self.groups.len()).for_each(|group| self.tell_switch(group, out)),
             ControlIn::Packet(packet) => match packet.body {
+                Body::Heartbeat { beat } if packet.source == self.config.own => self.on_switch(beat, out),
+                Body::Heartbeat { .. } if self.config.clients.contains(&packet.source) => {
+                    self.tell_client(packet.source, out);
+                }
                 Body::Heartbeat { beat } => self.on_heartbeat(now, packet.source, beat, out),
                 Body::Control(ControlMessage::UpToDate { epoch }) => {
                     self.on_up_to_date(now, packet.source, packet.vssd, epoch, out);
@@ -422,6 +438,17 @@ impl Control {
         }
         for client in &self.config.clients {
             out.push(self.packet(*client, group.name, body));
+        }
+    }
+    /// A client asks for the members of all groups.
+    fn tell_client(&self, client: NodeId, out: &mut Vec<ControlOut>) {
+        out.extend(self.groups.iter().map(|group| self.packet(client, group.name, order_of(group))));
+    }
+    /// The switch's heartbeat, with its starts in the upper half: one that has started anew has
+    /// empty tables.
+    fn on_switch(&mut self, beat: u64, out: &mut Vec<ControlOut>) {
+        if self.switch_starts.replace(beat >> 32) != Some(beat >> 32) {
+            (0..self.groups.len()).for_each(|group| self.tell_switch(group, out));
         }
     }
     fn is_silent(&self, node: NodeId) -> bool {

@@ -35,7 +35,9 @@ mod wear;
 pub use cache::{CacheConfig, CacheScope};
 pub use client::{Client, ClientConfig, ClientCounters, ClientError, ClientIn, ClientOut, ClientOutcome, LimitConfig};
 pub use collect::{CollectionConfig, CollectionStep, CollectionStream, Coordination, Grain, Urgency};
-pub use control::{Control, ControlConfig, ControlError, ControlIn, ControlOut, Event, Lease, ServerPlace};
+pub use control::{
+    Control, ControlConfig, ControlError, ControlIn, ControlOut, ControlState, Event, Lease, ServerPlace,
+};
 pub use emulate::{Emulation, Leg, NetworkMode, Passed};
 pub use groups::{BlockMove, BorrowConfig};
 pub use hermes::{Contents, Membership, Reading, Replica, ReplicaConfig, ReplicaOut, Standing, Ticket, Writing};
@@ -48,7 +50,7 @@ pub use node::{
 pub use own::{Candidate, CollectionCheck, Policies, QueuedJob, ReadPath};
 pub use packet::{
     Body, CodecError, CollectionNote, ControlMessage, PAGE_BYTES, Packet, RACKBLOX_PORT, REPLICAS_MAX, Refusal,
-    ReplicaMessage, Timestamp, decode, encode,
+    ReplicaMessage, Timestamp, decode, decode_datagram, encode, encode_datagram,
 };
 pub use placement::{Placement, PlacementConfig, VssdPlace, first_fit};
 pub use predict::{AlphaError, IdleConfig, IdlePredictor, RETURN_WINDOW, ReturnPredictor};

@@ -15,6 +15,7 @@
 mod check;
 mod collecting;
 mod interface;
+mod memory;
 mod serving;
 mod timers;
 mod vssd;
@@ -28,12 +29,13 @@ use crate::cache::{CacheConfig, CacheScope, WriteCache};
 use crate::collect::CollectorAction;
 use crate::control::Lease;
 use crate::hermes::{Contents, Membership, ReplicaOut};
-use crate::id::{Page, VssdId};
+use crate::id::{Page, Value, VssdId};
 use crate::own::Policies;
 use crate::packet::{Body, ControlMessage, Packet};
 use crate::schedule::SchedulingKey;
 use base::{NodeId, Program, Span, Time};
 use collecting::Unit;
+use memory::Memory;
 use serving::{MessageKey, Request, Waiting};
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet};
@@ -102,6 +104,8 @@ pub struct StorageNode {
     /// Orders for vSSDs that the host still has to make room for.
     wanted: BTreeMap<VssdId, Membership>,
     lease: Option<Lease>,
+    /// Writes that were seen lately, where clients may send them again.
+    memory: Option<Memory>,
     timers: Timers,
     counters: NodeCounters,
     replica_out: Vec<ReplicaOut>,
@@ -126,6 +130,7 @@ impl StorageNode {
             messages_waiting: BTreeSet::new(),
             wanted: BTreeMap::new(),
             lease: config.control.map(|control| Lease::new(control.lease, 0)),
+            memory: config.remember.map(Memory::new),
             timers: Timers::default(),
             counters: NodeCounters::default(),
             replica_out: Vec::new(),
@@ -152,6 +157,38 @@ impl StorageNode {
     /// What has happened so far.
     pub fn counters(&self) -> &NodeCounters {
         &self.counters
+    }
+
+    /// Before its first moment: its process has been started before, for the `starts`-th time now
+    /// (from 1). It waits for [`NodeIn::Recover`], as after [`NodeIn::Fail`].
+    pub fn resume(&mut self, starts: u32) {
+        self.on_fail();
+        self.life = starts;
+    }
+
+    /// The order for a vSSD that [`NodeOut::Wanted`] has asked room for.
+    pub fn wanted(&self, vssd: VssdId) -> Option<Membership> {
+        self.wanted.get(&vssd).copied()
+    }
+
+    /// Every value that an output may still name: of pages in DRAM and of writes under way. A host
+    /// that keeps data beside the program may forget what is not among them, and what it has not
+    /// given to the program lately.
+    pub fn held_values(&self) -> impl Iterator<Item = Value> + '_ {
+        let pages = self.caches.iter().flat_map(|cache| cache.pages().map(|(_, _, value)| value));
+        let waiting = self.caches.iter().flat_map(WriteCache::waiting).filter_map(Waiting::value);
+        let requests = self.requests.iter().filter_map(|(_, request)| request.value());
+        let replicas = self.vssds.iter().flat_map(|vssd| vssd.replica.held_values());
+        pages.chain(waiting).chain(requests).chain(replicas)
+    }
+
+    /// The pages in DRAM that the flash does not have, or has of old: what an orderly end writes.
+    pub fn pages_in_memory(&self) -> impl Iterator<Item = (VssdId, Page, Value)> + '_ {
+        self.vssds.iter().flat_map(|vssd| {
+            let pages = self.caches[vssd.cache].pages();
+            let own = pages.filter(|(slot, ..)| *slot == vssd.cache_slot);
+            own.map(|(_, page, value)| (vssd.config.id, page, value))
+        })
     }
 
     /// Returns whether a vSSD collects garbage now; false for one that is not here.
@@ -274,6 +311,7 @@ impl StorageNode {
         self.messages_waiting.clear();
         self.wanted.clear();
         self.caches.iter_mut().for_each(WriteCache::clear);
+        self.memory = self.config.remember.map(Memory::new);
         self.units.iter_mut().for_each(Unit::reset);
         for vssd in &mut self.vssds {
             vssd.restart(&self.config);

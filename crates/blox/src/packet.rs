@@ -2,7 +2,7 @@
 
 mod codec;
 
-pub use codec::{CodecError, PAGE_BYTES, RACKBLOX_PORT, decode, encode};
+pub use codec::{CodecError, PAGE_BYTES, RACKBLOX_PORT, decode, decode_datagram, encode, encode_datagram};
 
 use crate::id::{Page, Tag, Value, VssdId};
 use base::NodeId;
@@ -90,6 +90,20 @@ pub enum Body {
         /// Class selector, 0 to 7, 7 the most urgent (RFC 2474, 4.2.2.2).
         priority: u8,
     },
+}
+
+impl Body {
+    /// What stands for the page of data that it carries, if it carries one.
+    pub fn value(&self) -> Option<Value> {
+        match self {
+            Body::Write { value, .. }
+            | Body::ReadReply { value: Ok(value), .. }
+            | Body::Replica(ReplicaMessage::Invalidate { value, .. } | ReplicaMessage::Fetched { value, .. }) => {
+                Some(*value)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The `gc` byte of a `gc_op` packet (3.5.1), with the wire value of each.

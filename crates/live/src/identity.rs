@@ -5,10 +5,10 @@
 //! no identity may derive from a name or a number alone.
 
 use crate::backend::storage::DiskFile;
-use crate::drafts::Draft;
 use crate::error::StartError;
 use crate::secrets::random;
 use crate::state::State;
+use runtime::draft::Draft;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs::{self, Metadata};

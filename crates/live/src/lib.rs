@@ -17,7 +17,6 @@ mod attacker;
 mod backend;
 mod busy_poll;
 mod doors;
-mod drafts;
 mod engine;
 mod host;
 mod identity;

@@ -2,12 +2,12 @@
 //! requests and for every slow one.
 
 use crate::backend::{Completion, Facts};
-use crate::drafts::MadeFolder;
 use crate::error::StartError;
 use crate::parts::FileParts;
 use base::{Bytes, NodeId, RequestId, Span, Time};
 use plan::target::{Records, TargetPlan};
 use record::{Outcome, ParquetWriter, Provenance, Row, Sink, SpanKind, Spans};
+use runtime::draft::MadeFolder;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::PathBuf;

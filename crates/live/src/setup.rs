@@ -2,7 +2,6 @@
 
 use crate::backend::storage::{DiskFile, Hold, Memory, Nothing, Storage};
 use crate::backend::{BackendParts, Backends, Drive};
-use crate::drafts::Draft;
 use crate::error::StartError;
 use crate::identity::{Image, Uuid, identity_of, name_with, new_uuid, serial_with, uuid_text};
 use crate::in_use::InUse;
@@ -19,6 +18,7 @@ use nvme::{Nqn, Text};
 use plan::target::{
     AccessName, Backend, IoName, Limits, Namespace, Path, Port, Subsystem, TargetPlan, TlsName, uuid_bytes,
 };
+use runtime::draft::Draft;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;

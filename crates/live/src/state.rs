@@ -8,13 +8,13 @@
 mod form;
 mod keeper;
 
-use crate::drafts::{Draft, MadeFolder};
 use crate::error::StartError;
 use crate::identity::{Image, Uuid, new_uuid, uuid_text};
 use crate::in_use::InUse;
 use form::StateForm;
 pub(crate) use keeper::{Keeper, SharedState, locked};
 use nvme::target::Reservations;
+use runtime::draft::{Draft, MadeFolder};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;

@@ -11,10 +11,12 @@
 //! | say why it does not work | [`error`] |
 
 pub mod clock;
+pub mod draft;
 pub mod error;
 pub mod http;
 pub mod in_use;
 pub mod listen;
+pub mod metrics;
 pub mod secret;
 pub mod stopper;
 pub mod storage;

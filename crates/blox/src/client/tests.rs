@@ -22,6 +22,8 @@ fn config() -> ClientConfig {
         probe_period: Span::secs(1),
         limit: None,
         adds_labels: false,
+        resend: None,
+        hello: None,
     }
 }
 

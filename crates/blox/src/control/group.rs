@@ -4,13 +4,16 @@ use crate::Membership;
 use crate::id::VssdId;
 use crate::packet::REPLICAS_MAX;
 use base::{NodeId, Time};
+use serde::{Deserialize, Serialize};
 
 type Member = (NodeId, VssdId);
 
 /// A replica that the group has lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
     pub member: Member,
+    /// Counts from its start for a control plane that has been started again.
+    #[serde(skip)]
     pub since: Time,
     rank: usize,
 }
@@ -24,6 +27,7 @@ pub enum Reported {
     Complete { stale: Option<Member> },
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
     /// The vSSD of its first replica at the start of the run.
     pub name: VssdId,
@@ -50,6 +54,10 @@ impl Group {
             awaited: replicas.to_vec(),
             leaving: Vec::new(),
         }
+    }
+    /// A lost replica's wait begins anew.
+    pub fn resumed(&mut self, now: Time) {
+        self.lost.iter_mut().for_each(|lost| lost.since = now);
     }
     pub fn membership(&self) -> Membership {
         let mut replicas = [None; REPLICAS_MAX];

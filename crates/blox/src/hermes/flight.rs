@@ -109,6 +109,10 @@ impl Waiting {
         }
         list.tail = place;
     }
+    /// Values of all that wait.
+    pub fn values(&self) -> impl Iterator<Item = Value> + '_ {
+        self.0.iter().map(|(_, waiter)| waiter.value)
+    }
     pub fn pop(&mut self, list: &mut List) -> Option<(Ticket, Value)> {
         let first = self.0.try_remove(list.head)?;
         list.head = first.next;

@@ -96,6 +96,19 @@ impl Replica {
             None => Writing::Refuse(Refusal::OutOfRange),
         }
     }
+    /// Values that a message may still carry: of pages in flight, and of writes that wait for them.
+    pub fn held_values(&self) -> impl Iterator<Item = Value> + '_ {
+        let flights = self.flights.iter().flat_map(|(_, flight)| [flight.value, flight.drive.value]);
+        flights.chain(self.waiting.values())
+    }
+    /// Returns whether the page is valid here and clients are served; an error where they are not.
+    pub fn serves(&self, page: Page) -> Result<bool, Refusal> {
+        match self.table.get(page) {
+            _ if self.standing != Standing::Serving => Err(Refusal::Stale),
+            Some(entry) => Ok(matches!(entry, Entry::Settled(_))),
+            None => Err(Refusal::OutOfRange),
+        }
+    }
     /// A message of a peer's server. One of another epoch, of no member or of a page that does not
     /// exist is ignored.
     pub fn message(&mut self, now: Time, from: NodeId, message: &ReplicaMessage, out: &mut Vec<ReplicaOut>) {

@@ -28,6 +28,13 @@ pub(super) struct Request {
     is_replicated: bool,
 }
 
+impl Request {
+    /// What it writes, if it is a write.
+    pub fn value(&self) -> Option<Value> {
+        self.value
+    }
+}
+
 /// A write that waits for room in the cache.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
@@ -42,6 +49,16 @@ enum WaitingFor {
     Client(usize),
     /// A peer's INV, or a page that a rebuild has fetched.
     Peer { from: NodeId, message: ReplicaMessage, network: Span },
+}
+
+impl Waiting {
+    /// What a peer writes; a client's write has its value in its request.
+    pub fn value(&self) -> Option<Value> {
+        match self.what {
+            WaitingFor::Peer { message, .. } => Body::Replica(message).value(),
+            WaitingFor::Client(_) => None,
+        }
+    }
 }
 
 /// Identifies a message that waits for room: vSSD, sender, kind, page, timestamp and epoch.
@@ -77,6 +94,9 @@ impl StorageNode {
         out: &mut Vec<NodeOut>,
     ) {
         let Some(index) = self.accept(now, packet, page, out) else { return };
+        if self.has_seen(now, index, packet, (tag, page, value), out) {
+            return;
+        }
         if self.vssds[index].is_worn_out {
             return self.refuse(now, packet, Refusal::WornOut, out);
         }
@@ -84,6 +104,34 @@ impl StorageNode {
         let network = self.requests[request].network;
         self.enter(now, Waiting { vssd: index, page, what: WaitingFor::Client(request) }, network, out);
         self.settle(now, index, out);
+    }
+
+    /// A write that a client sends again is answered once its page is valid; until then its first
+    /// copy will be, or the client sends it once more.
+    fn has_seen(
+        &mut self,
+        now: Time,
+        index: usize,
+        packet: &Packet,
+        (tag, page, value): (Tag, Page, Value),
+        out: &mut Vec<NodeOut>,
+    ) -> bool {
+        let Some(memory) = &mut self.memory else { return false };
+        if memory.is_open(packet.source, tag) {
+            return true;
+        }
+        if !memory.knows(value) {
+            return false;
+        }
+        match self.vssds[index].replica.serves(page) {
+            Ok(true) => {
+                let body = reply(tag, true, Ok(value));
+                self.send(packet.source, packet.vssd, packet.latency_ns, body, out);
+            }
+            Ok(false) => {}
+            Err(refusal) => self.refuse(now, packet, refusal, out),
+        }
+        true
     }
 
     pub(super) fn on_message(&mut self, now: Time, packet: &Packet, message: ReplicaMessage, out: &mut Vec<NodeOut>) {
@@ -208,6 +256,7 @@ impl StorageNode {
             ReplicaOut::Apply { page, value, .. } => {
                 let vssd = &self.vssds[index];
                 self.caches[vssd.cache].put(vssd.cache_slot, page, value, network);
+                self.memory.iter_mut().for_each(|memory| memory.note(now, value));
                 for (request, is_held) in self.undequeued.get_mut(&(index, page)).into_iter().flatten() {
                     *is_held |= self.requests[*request].value == Some(value);
                 }
@@ -281,6 +330,9 @@ impl StorageNode {
         vssd.returns.on_packet(kind, packet.latency_ns);
         let network = Span::ns(u64::from(packet.latency_ns)) + vssd.returns.predict(kind);
         let Packet { source, latency_ns, .. } = *packet;
+        if let Some(memory) = self.memory.as_mut().filter(|_| value.is_some()) {
+            memory.open(source, tag);
+        }
         self.requests.insert(Request {
             source,
             tag,
@@ -372,6 +424,7 @@ impl StorageNode {
     /// A request is no longer open.
     fn forget(&mut self, request: usize) -> Option<Request> {
         let forgotten = self.requests.try_remove(request)?;
+        self.memory.iter_mut().for_each(|memory| memory.close(forgotten.source, forgotten.tag));
         let place = (forgotten.vssd, forgotten.page);
         if let Some(waiting) = self.undequeued.get_mut(&place) {
             waiting.retain(|(waiting, _)| *waiting != request);

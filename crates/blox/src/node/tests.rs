@@ -65,6 +65,7 @@ fn config() -> NodeConfig {
         replication: ReplicationConfig { retransmit: Span::ms(2), replay: Span::ms(5), fetch_window: 4 },
         control: None,
         marks: false,
+        remember: None,
     }
 }
 

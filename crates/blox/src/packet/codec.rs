@@ -15,7 +15,10 @@
 //! them.
 
 mod bodies;
+mod datagram;
 mod headers;
+
+pub use datagram::{decode_datagram, encode_datagram};
 
 use super::{Body, Packet};
 use base::Bytes;

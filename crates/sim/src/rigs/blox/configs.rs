@@ -60,6 +60,7 @@ pub(super) fn node_config(plan: &Blox, layout: &Layout, server: usize) -> NodeCo
             lease: plan.membership.lease,
         }),
         marks: true,
+        remember: None,
     }
 }
 
@@ -212,6 +213,8 @@ pub(super) fn client_config(
         probe_period: membership.client_timeout,
         limit,
         adds_labels: emulation(plan).adds_labels(),
+        resend: None,
+        hello: None,
     }
 }
 

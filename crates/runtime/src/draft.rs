@@ -1,7 +1,7 @@
 //! Files and folders that are kept only if everything else succeeds: until then, dropping them
 //! removes them.
 
-use crate::backend::storage::sync_folder_of;
+use crate::storage::sync_folder_of;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 /// The new text of a file, written and synced beside it.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub struct Draft {
     beside: PathBuf,
     path: PathBuf,
 }
 
 impl Draft {
     /// Writes `text` beside `path`.
-    pub(crate) fn write(path: &Path, text: &str) -> io::Result<Draft> {
+    pub fn write(path: &Path, text: &str) -> io::Result<Draft> {
         let mut name = path.as_os_str().to_owned();
         name.push(".new");
         let draft = Draft { beside: name.into(), path: path.into() };
@@ -28,7 +28,7 @@ impl Draft {
     }
 
     /// Replaces the file: after a crash at any time it is the old one or the new one.
-    pub(crate) fn keep(self) -> io::Result<()> {
+    pub fn keep(self) -> io::Result<()> {
         fs::rename(&self.beside, &self.path)?;
         sync_folder_of(&self.path)
     }
@@ -41,15 +41,15 @@ impl Drop for Draft {
     }
 }
 
-pub(crate) use runtime::storage::PRIVATE;
+use crate::storage::PRIVATE;
 
 /// A folder, with those above it that were created for it.
 #[derive(Debug, Default)]
-pub(crate) struct MadeFolder(Vec<PathBuf>);
+pub struct MadeFolder(Vec<PathBuf>);
 
 impl MadeFolder {
     /// Creates `path` unless it exists.
-    pub(crate) fn make(path: &Path) -> io::Result<MadeFolder> {
+    pub fn make(path: &Path) -> io::Result<MadeFolder> {
         let missing = path.ancestors().take_while(|above| !above.as_os_str().is_empty() && !above.exists());
         let made = MadeFolder(missing.map(Path::to_owned).collect());
         fs::create_dir_all(path)?;
@@ -60,7 +60,7 @@ impl MadeFolder {
     }
 
     /// Keeps the folder.
-    pub(crate) fn keep(mut self) {
+    pub fn keep(mut self) {
         self.0.clear();
     }
 }
