@@ -19,19 +19,23 @@ pub enum Failure {
     /// A run ended before it had offered its load; the results until then exist.
     #[error("partial: {0}")]
     Partial(String),
+    /// A role of a rack does not serve.
+    #[error("{0}")]
+    NotReady(String),
     /// The user stopped it; what was finished until then is there.
     #[error("interrupted: what was finished is in {0}")]
     Interrupted(String),
 }
 
 impl Failure {
-    /// 2 for bad input (as for a wrong option), 3 for a partial run, 130 for an interrupt (as a
-    /// shell does), 1 otherwise.
+    /// 2 for bad input (as for a wrong option), 3 for a partial run, 4 for a role that is not
+    /// ready, 130 for an interrupt (as a shell does), 1 otherwise.
     pub fn exit_code(&self) -> u8 {
         match self {
             Failure::Failed(_) => 1,
             Failure::BadInput(_) | Failure::Experiment(_) => 2,
             Failure::Partial(_) => 3,
+            Failure::NotReady(_) => 4,
             Failure::Interrupted(_) => 130,
         }
     }

@@ -1,11 +1,13 @@
 //! Arguments of the command line.
 
 mod live;
+mod rack;
 
 pub use live::{
     AttackArguments, BenchArguments, BenchLoad, ConnectionArguments, DiskArguments, DiskVerb, KvArguments,
     ProofArguments, TargetArguments, TargetFlags,
 };
+pub use rack::{RackArguments, RackVerb};
 
 pub use campaign::arguments::{
     CompareArguments, ExplainArguments, ReproduceArguments, RunArguments, SourceArguments, SweepArguments,
@@ -22,8 +24,8 @@ use workload::block_trace::Format;
 /// A disaggregated rack, simulated and live: plays an experiment file, and published experiments
 /// with a verdict on each claim; serves disks to real hosts.
 ///
-/// Exit codes: 0 success, 1 something failed on the way, 2 bad input (nothing was written), 130
-/// interrupted (what was finished is there).
+/// Exit codes: 0 success, 1 something failed on the way, 2 bad input (nothing was written), 4 a role
+/// of a rack is not ready, 130 interrupted (what was finished is there).
 #[derive(Debug, Parser)]
 #[command(name = "rackweave", version, max_term_width = 110)]
 pub struct Arguments {
@@ -70,13 +72,15 @@ pub enum Command {
     Fabric(FabricArguments),
     /// Explain every column of the records and every field of a summary, with its unit
     Describe(DescribeArguments),
-    /// Print the JSON Schema of the experiment file, of the file of a live target, or of that of a
-    /// key-value store
+    /// Print the JSON Schema of the experiment file, or of that of a live target, a key-value store
+    /// or a rack
     Schema(SchemaArguments),
     /// Serve disks to real hosts over NVMe/TCP
     Target(TargetArguments),
     /// Serve a key-value store on flash to Redis clients
     Kv(KvArguments),
+    /// Start, watch and end a rack on this machine: a process for each role
+    Rack(RackArguments),
     /// Use a disk of an NVMe/TCP target: identify, read, write, verify, bench
     Disk(DiskArguments),
     /// Try known faults on an NVMe/TCP target of yours, with a verdict on each
@@ -314,7 +318,8 @@ pub struct TraceArguments {
 #[derive(Debug, Args)]
 pub struct DescribeArguments {
     /// A page in place of the columns: metrics, series, keys, keys-messages, keys-volumes,
-    /// keys-san, keys-wear, keys-devices, keys-key-value, target-keys, kv-keys
+    /// keys-san, keys-wear, keys-devices, keys-key-value, target-keys, kv-keys,
+    /// rack-keys
     #[arg(conflicts_with = "json")]
     pub page: Option<String>,
     /// Print a list of objects for programs
@@ -339,6 +344,8 @@ pub enum SchemaKind {
     Target,
     /// Input of `kv --config`.
     Kv,
+    /// Input of `rack`.
+    Rack,
 }
 
 fn shown(text: &str) -> Result<usize, String> {

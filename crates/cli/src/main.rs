@@ -14,6 +14,7 @@ mod init;
 mod kv;
 mod new_policy;
 mod precondition;
+mod rack;
 mod settle;
 mod target;
 mod timeline;
@@ -59,6 +60,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Schema(arguments) => describe::schema(arguments.of),
         Command::Target(arguments) => target::target(&arguments),
         Command::Kv(arguments) => kv::kv(&arguments),
+        Command::Rack(arguments) => rack::rack(&arguments),
         Command::Disk(arguments) => disk::disk(&arguments),
         Command::Attack(arguments) => attack::attack(&arguments),
     }

@@ -7,6 +7,7 @@
 
 use crate::document::{Node, Value};
 use crate::error::{Problem, Problems};
+use crate::rack::Address;
 use crate::soundness::join;
 use base::{Bytes, Clock, Length, Rate, Span, UnitError};
 use serde_json::{Map, Value as Json};
@@ -260,6 +261,7 @@ fn quantity(format: &str, text: &str, schema: &Json) -> Result<(), Problem> {
         "rate" => within::<Rate>(text, schema),
         "frequency" => within::<Clock>(text, schema),
         "length" => within::<Length>(text, schema),
+        Address::FORMAT => Address::check(text),
         _ => Ok(()),
     }
 }
@@ -293,6 +295,9 @@ fn takes_type(schema: &Json, node: &Node) -> bool {
 fn expectation(root: &Json, schema: &Json) -> String {
     if let Some(allowed) = words(root, schema) {
         return format!("one of {}", allowed.join(", "));
+    }
+    if schema.get("format").is_some_and(|format| format == Address::FORMAT) {
+        return Address::ALLOWED.into();
     }
     let example = schema.get("examples").and_then(|list| list.get(0)?.as_str());
     match (schema.get("type").and_then(Json::as_str).unwrap_or_default(), example) {

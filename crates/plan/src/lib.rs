@@ -8,7 +8,8 @@
 //!   [`Plan::warnings`](Plan#structfield.warnings) say what to know before believing its numbers.
 //! * [`schema()`] is the JSON Schema of the file, and what the file is checked against.
 //!
-//! * [`target`] is the same for the file of a live target, which is no experiment.
+//! * [`target`], [`kv`] and [`rack`] are the same for the files of a live target, a key-value store
+//!   and a live rack, which are no experiments.
 //!
 //! How a file becomes a plan: text, a tree with places (`document`), the schema's checks (`check`),
 //! sweeps and scales by key path (`sweep`), keys that mean nothing beside others (`idle`), defaults
@@ -29,6 +30,7 @@ mod load;
 mod plan;
 mod print;
 mod quantity;
+pub mod rack;
 pub mod reference;
 mod resolve;
 mod rivals;

@@ -1,5 +1,5 @@
 //! The pages of docs/reference with every key of a file, generated from the schema: a page for each
-//! scene, one for what all experiments have, one for targets, one for key-value stores.
+//! scene, one for what all experiments have, one for each file of a live role.
 
 use crate::check::follow;
 use crate::design_file::DesignName;
@@ -30,22 +30,30 @@ const SCENES: [(SceneName, &str, &str); 6] = [
 /// The source of a page.
 const MADE: &str = "Made from the schema that checks files, by `BLESS=1 cargo test -p plan --test plan reference`.";
 
+/// Each file of a live role: the name of its page, what it is about, the page that explains it, and
+/// its schema.
+const LIVE: [(&str, &str, &str, fn() -> Json); 3] = [
+    ("target-keys", "live target", "target", crate::target::schema),
+    ("kv-keys", "key-value store", "kv", crate::kv::schema),
+    ("rack-keys", "live rack", "rack", crate::rack::schema),
+];
+
 /// Every page.
 pub fn pages() -> Vec<Page> {
-    let (experiment, target) = (crate::schema(), crate::target::schema());
+    let experiment = crate::schema();
     let mut pages = vec![common_page(&experiment)];
     pages.extend(SCENES.iter().map(|scene| scene_page(&experiment, *scene)));
-    let mut text =
-        format!("# Every key of the live target\n\n{MADE}\nWhat the keys do together: [the live target](target.md).\n");
-    Section { root: &target, scene: None }.write("", &target, &mut text);
-    pages.push(Page { name: "target-keys".into(), text });
-    let kv = crate::kv::schema();
-    let mut text = format!(
-        "# Every key of the key-value store\n\n{MADE}\nWhat the keys do together: [the key-value store](kv.md).\n"
-    );
-    Section { root: &kv, scene: None }.write("", &kv, &mut text);
-    pages.push(Page { name: "kv-keys".into(), text });
+    pages.extend(LIVE.iter().map(|live| live_page(live)));
     pages
+}
+
+/// The keys of the file of a live role.
+fn live_page((name, what, explained, schema): &(&str, &str, &str, fn() -> Json)) -> Page {
+    let root = schema();
+    let mut text =
+        format!("# Every key of the {what}\n\n{MADE}\nWhat the keys do together: [the {what}]({explained}.md).\n");
+    Section { root: &root, scene: None }.write("", &root, &mut text);
+    Page { name: (*name).into(), text }
 }
 
 /// The keys of every experiment.

@@ -9,7 +9,9 @@ pub fn raised(py: Python<'_>, failure: &Failure) -> PyErr {
     let made = match failure {
         Failure::Experiment(errors) => experiment_error(py, errors),
         Failure::BadInput(message) => exception(py, "InputError", message),
-        Failure::Failed(message) | Failure::Partial(message) => exception(py, "RunError", message),
+        Failure::Failed(message) | Failure::Partial(message) | Failure::NotReady(message) => {
+            exception(py, "RunError", message)
+        }
         Failure::Interrupted(place) => exception(py, "Interrupted", place),
     };
     made.map_or_else(|error| error, PyErr::from_value)

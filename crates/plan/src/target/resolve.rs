@@ -79,6 +79,11 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    /// Whether no mistake is known of a table.
+    pub(crate) fn holds(&self, table: &str) -> bool {
+        self.soundness.holds(&[table])
+    }
+
     fn target(&mut self, file: &TargetFile) -> TargetPlan {
         let plan = file.resolve();
         for (index, port) in plan.ports.iter().enumerate() {

@@ -1,0 +1,66 @@
+//! Arguments of `rackweave rack`.
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// `rackweave rack`
+///
+/// The file (TOML; `rackweave schema rack` explains every key) names the switch, the control plane,
+/// storage servers with their volumes, NVMe/TCP targets ("doors") and key-value stores. Each is a
+/// role: a process of its own, with a log NAME.log and a file NAME.pid in the folder of the file.
+///
+/// Exit codes: 0 success, 1 something failed, 2 a file is wrong (nothing was started), 4 a role is
+/// not ready.
+#[derive(Debug, Args)]
+pub struct RackArguments {
+    /// What to do with it
+    #[command(subcommand)]
+    pub verb: RackVerb,
+}
+
+/// What to do with a rack.
+#[derive(Debug, Subcommand)]
+pub enum RackVerb {
+    /// Start every role that does not run, wait until all are ready, and say how to connect
+    Up {
+        /// The rack
+        file: PathBuf,
+        /// Start this role and no other; may be repeated
+        #[arg(long, value_name = "NAME")]
+        only: Vec<String>,
+        /// Seconds that a role may take until it is ready
+        #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3600))]
+        wait: u64,
+    },
+    /// Show every role: state, process, time, memory, and what its metrics say
+    Status {
+        /// The rack
+        file: PathBuf,
+        /// Print a list of objects for programs, with all metrics
+        #[arg(long)]
+        json: bool,
+    },
+    /// End every role, the last started first: SIGTERM, and SIGKILL after 10 s
+    Down {
+        /// The rack
+        file: PathBuf,
+        /// End this role and no other; may be repeated
+        #[arg(long, value_name = "NAME")]
+        only: Vec<String>,
+    },
+    /// Run one role here until a signal ends it
+    Role {
+        /// The rack
+        file: PathBuf,
+        /// Which: `switch`, `control`, or the name of a storage server, a door or a store
+        name: String,
+        /// Leave the session of the terminal, as `up` asks for.
+        #[arg(long, hide = true)]
+        own_session: bool,
+    },
+    /// Print a systemd unit for each role
+    Units {
+        /// The rack
+        file: PathBuf,
+    },
+}

@@ -1,0 +1,399 @@
+//! A rack of processes: started, watched, killed, started again and ended.
+
+mod support;
+
+use serde_json::Value;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+use support::{Home, Said};
+
+/// A store of a few megabytes.
+const STORE: &str = "path = 'f'\nsize = '16MiB'\nzone = '1MiB'\nvalue = '64KiB'\nblocks = 16\ninsecure = true\n";
+/// Longer than anything takes here.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A rack in a folder of its own. Nothing of it runs when the test is over, however it ends.
+struct Rack(Home);
+
+impl Drop for Rack {
+    fn drop(&mut self) {
+        let _ = self.0.command("rack down rack.toml").output();
+    }
+}
+
+impl Rack {
+    /// One with these roles.
+    fn of(file: &str) -> Rack {
+        Rack(Home::new().with("rack.toml", file))
+    }
+
+    fn with(self, name: &str, text: &str) -> Rack {
+        fs::write(self.0.path(name), text).expect("a disk");
+        self
+    }
+
+    fn say(&self, verb: &str) -> Said {
+        let (verb, options) = verb.split_once(' ').unwrap_or((verb, ""));
+        self.0.say(&format!("rack {verb} rack.toml {options}"))
+    }
+
+    /// Runs a command that has to succeed.
+    fn run(&self, verb: &str) -> String {
+        let said = self.say(verb);
+        assert_eq!(said.code, Some(0), "{verb}: {said:?}");
+        said.out
+    }
+
+    /// Exit code and roles of `status`.
+    fn status(&self) -> (Option<i32>, Vec<Value>) {
+        let said = self.say("status --json");
+        let roles: Value = serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:?}"));
+        (said.code, roles.as_array().expect("a list").clone())
+    }
+
+    fn pid(&self, name: &str) -> u32 {
+        let text = self.0.text(&format!("state/{name}.pid"));
+        text.lines().next().and_then(|line| line.parse().ok()).expect("a number")
+    }
+
+    /// Files of processes that are there.
+    fn pid_files(&self) -> Vec<String> {
+        self.0.entries("state").into_iter().filter(|name| name.contains(".pid")).collect()
+    }
+}
+
+/// Addresses of this machine that nobody uses.
+fn free<const N: usize>() -> [String; N] {
+    let all = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+    all.map(|listener| listener.local_addr().expect("it is bound").to_string())
+}
+
+/// The state of a process in /proc, unless it is gone. `Z` has ended and was not reaped.
+fn process_state(pid: u32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+fn runs(pid: u32) -> bool {
+    process_state(pid).is_some_and(|state| state != 'Z')
+}
+
+fn signal(name: &str, pid: u32) {
+    let sent = Command::new("kill").args([name, &pid.to_string()]).status();
+    assert!(sent.expect("there is kill").success());
+}
+
+fn kill(pid: u32) {
+    signal("-KILL", pid);
+    let until = Instant::now() + TIMEOUT;
+    while runs(pid) {
+        assert!(Instant::now() < until, "{pid} does not end");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What a store answers to a line.
+fn told(address: &str, line: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream.write_all(line.as_bytes()).expect("it reads");
+    stream.shutdown(std::net::Shutdown::Write).expect("it is open");
+    let mut all = String::new();
+    stream.read_to_string(&mut all).expect("it answers and closes");
+    all
+}
+
+/// A rack with a door on memory and a store with metrics, and the addresses of door and store.
+fn door_and_store() -> (Rack, [String; 2]) {
+    let [inside, door, door_metrics, store, store_metrics] = free();
+    let roles = format!(
+        "folder = 'state'\n[[door]]\nname = 'door'\nlisten = '{inside}'\nconfig = 'target.toml'\n\
+         [[store]]\nname = 'store'\nconfig = 'kv.toml'\n"
+    );
+    let target = format!(
+        "metrics = '{door_metrics}'\n[[port]]\naddress = '{door}'\n[[subsystem]]\nnqn = 'nqn.2026-11.io.rackweave:rack'\n\
+         [[subsystem.namespace]]\nsize = '16MiB'\n[[subsystem.namespace]]\nbackend = 'null'\nsize = '1GiB'\n"
+    );
+    let kv = format!("{STORE}listen = '{store}'\nmetrics = '{store_metrics}'\n");
+    (Rack::of(&roles).with("target.toml", &target).with("kv.toml", &kv), [door, store])
+}
+
+#[test]
+fn a_store_alone_is_a_rack() {
+    let rack = Rack::of("folder = 'state'\n[[store]]\nname = 'store'\nconfig = 'kv.toml'\n")
+        .with("kv.toml", &format!("{STORE}listen = '127.0.0.1:0'\n"));
+    assert_eq!(rack.status().0, Some(4), "nothing was started");
+    let said = rack.run("up");
+    let how = said.lines().find(|line| line.contains("redis-cli -h 127.0.0.1 -p ")).expect("a line to connect");
+    let address = format!("127.0.0.1:{}", how.rsplit(' ').find(|word| !word.is_empty()).expect("a port"));
+    assert!(how.contains(&address) && how.contains(&rack.pid("store").to_string()), "{said}");
+    assert_eq!(told(&address, "SET a 1\r\n"), "+OK\r\n");
+    // It is in a session of its own, and in the folder of its file.
+    let session = Command::new("ps").args(["-o", "sid=", "-p", &rack.pid("store").to_string()]).output();
+    let session = String::from_utf8(session.expect("there is ps").stdout).expect("a number");
+    assert_eq!(session.trim(), rack.pid("store").to_string());
+    assert!(rack.0.path("f").exists());
+    let (code, roles) = rack.status();
+    assert_eq!((code, roles.len()), (Some(0), 1));
+    assert_eq!(
+        (&roles[0]["role"], &roles[0]["kind"], &roles[0]["state"]),
+        (&"store".into(), &"store".into(), &"ready".into())
+    );
+    assert!(rack.run("status").contains("serves no metrics"));
+    let pid = rack.pid("store");
+    assert!(rack.run("down").contains("store ended"));
+    assert!(!runs(pid) && rack.pid_files().is_empty());
+    assert_eq!(rack.run("down"), "");
+}
+
+#[test]
+fn up_after_a_kill_starts_only_the_dead() {
+    let (rack, [door, store]) = door_and_store();
+    let said = rack.run("up");
+    let (host, port) = door.split_once(':').expect("a port");
+    let connect = format!("nvme connect -t tcp -a {host} -s {port} -n nqn.2026-11.io.rackweave:rack");
+    assert!(said.contains(&connect) && said.contains("redis-cli"), "{said}");
+    let before = ["door", "store"].map(|name| rack.pid(name));
+    assert_eq!(told(&store, "SET a 1\r\n"), "+OK\r\n");
+
+    let (code, roles) = rack.status();
+    assert_eq!(code, Some(0), "{roles:?}");
+    for (role, pid) in roles.iter().zip(before) {
+        assert_eq!((&role["state"], &role["pid"]), (&"ready".into(), &pid.into()), "{role}");
+        assert!(role["memory_bytes"].as_u64() > Some(1 << 20) && role["cpu_s"].as_f64() >= Some(0.0), "{role}");
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_secs();
+        let since = role["since_unix_s"].as_u64().expect("a time");
+        assert!(now.abs_diff(since) < 600, "{now} {role}");
+    }
+    assert_eq!(roles[1]["metrics"]["rackweave_kv_keys"], 1.0);
+    assert!(roles[0]["metrics"].get("rackweave_target_commands_total").is_some(), "{}", roles[0]);
+    let table = rack.run("status");
+    assert!(table.contains("keys 1, commands 1") && table.contains("connections 0"), "{table}");
+
+    kill(before[1]);
+    let (code, roles) = rack.status();
+    assert_eq!(code, Some(4));
+    let states: Vec<&str> = roles.iter().filter_map(|role| role["state"].as_str()).collect();
+    assert_eq!(states, ["ready", "dead"]);
+    rack.say("status").refused(4, &["1 of 2 roles: store"]);
+
+    let said = rack.run("up");
+    assert!(said.contains(&format!("door already runs as process {}", before[0])), "{said}");
+    assert_eq!(rack.pid("door"), before[0]);
+    assert_ne!(rack.pid("store"), before[1]);
+    assert_eq!(told(&store, "GET a\r\n"), "$1\r\n1\r\n");
+    assert_eq!(rack.status().0, Some(0));
+
+    // One that stands still is not ready, though it was.
+    signal("-STOP", rack.pid("store"));
+    let (code, roles) = rack.status();
+    assert_eq!((code, roles[1]["state"].as_str()), (Some(4), Some("silent")));
+    signal("-CONT", rack.pid("store"));
+
+    let after = ["door", "store"].map(|name| rack.pid(name));
+    rack.run("down --only store");
+    assert!(runs(after[0]) && !runs(after[1]));
+    assert_eq!(rack.pid_files(), ["door.pid"]);
+    rack.run("down");
+    assert!(!runs(after[0]) && rack.pid_files().is_empty());
+}
+
+#[test]
+fn only_starts_what_it_names() {
+    let (rack, _) = door_and_store();
+    rack.run("up --only door");
+    assert_eq!(rack.pid_files(), ["door.pid"]);
+    let (code, roles) = rack.status();
+    assert_eq!((code, roles[1]["state"].as_str()), (Some(4), Some("not-started")));
+    rack.say("up --only dor").refused(2, &["`dor`", "door, store"]);
+    rack.say("down --only dor").refused(2, &["`dor`", "door, store"]);
+}
+
+/// A process that has nothing to do with a rack.
+struct Foreign(Child);
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_number_that_another_process_has_now_is_not_killed() {
+    let rack = Rack::of("folder = 'state'\n[[store]]\nname = 'store'\nconfig = 'kv.toml'\n")
+        .with("kv.toml", &format!("{STORE}listen = '127.0.0.1:0'\n"));
+    rack.run("up");
+    let file = rack.0.text("state/store.pid");
+    let first = rack.pid("store");
+    kill(first);
+    let foreign = Foreign(Command::new("sleep").arg("600").spawn().expect("there is sleep"));
+    let stale = file.replacen(&first.to_string(), &foreign.0.id().to_string(), 1);
+    fs::write(rack.0.path("state/store.pid"), &stale).expect("a disk");
+    assert_eq!(rack.status().1[0]["state"], "dead");
+    assert!(rack.run("down").contains("store had ended already"));
+    assert!(runs(foreign.0.id()) && rack.pid_files().is_empty());
+    // Nor does it keep the role from being started.
+    fs::write(rack.0.path("state/store.pid"), &stale).expect("a disk");
+    rack.run("up");
+    assert!(runs(foreign.0.id()) && rack.pid("store") != foreign.0.id());
+}
+
+#[test]
+fn why_a_role_does_not_start_is_told_and_what_was_started_is_ended() {
+    let (rack, [_, store]) = door_and_store();
+    let listener = TcpListener::bind(&store).expect("it is free");
+    let said = rack.say("up");
+    said.refused(4, &["store: it has ended", "state/store.log", &format!("{store} is in use")]);
+    assert!(rack.pid_files().is_empty(), "{:?}", rack.pid_files());
+    assert_eq!(rack.status().1[0]["state"], "not-started", "the door was ended");
+    // One that ran before is left alone.
+    rack.run("up --only door");
+    let door = rack.pid("door");
+    said.refused(4, &["store"]);
+    assert_eq!(rack.say("up").code, Some(4));
+    assert!(runs(door));
+    drop(listener);
+    rack.run("up");
+    assert_eq!(rack.pid("door"), door);
+}
+
+#[test]
+fn health_that_another_process_serves_is_not_taken_for_the_role() {
+    let (rack, _) = door_and_store();
+    rack.run("up --only store");
+    let kv = rack.0.text("kv.toml");
+    let metrics = kv.lines().find(|line| line.starts_with("metrics")).expect("an address").to_owned();
+    let other = rack.0.text("target.toml").lines().skip(1).map(|line| format!("{line}\n")).collect::<String>();
+    fs::write(rack.0.path("target.toml"), format!("{metrics}\n{other}")).expect("a disk");
+    rack.say("up --only door").refused(4, &["door: another process serves", "/healthz"]);
+}
+
+#[test]
+fn a_role_that_stands_still_is_waited_for_and_not_longer() {
+    let (rack, _) = door_and_store();
+    rack.run("up");
+    let pid = rack.pid("store");
+    signal("-STOP", pid);
+    rack.say("up --wait 1").refused(4, &["store: it was not ready within 1 s"]);
+    assert!(runs(pid), "it was not started by this command");
+    signal("-CONT", pid);
+    rack.run("up");
+}
+
+#[test]
+fn wrong_files_start_nothing() {
+    let (rack, _) = door_and_store();
+    fs::write(rack.0.path("kv.toml"), "path = 'f'\n").expect("a disk");
+    rack.say("up").refused(2, &["kv.toml", "insecure = true"]);
+    assert!(!rack.0.path("state").exists());
+    rack.run("up --only door");
+    // Where a file was broken since, the role is still watched and ended.
+    fs::write(rack.0.path("target.toml"), "nonsense = 1\n").expect("a disk");
+    let said = rack.say("status");
+    assert!(said.out.contains("ready") && said.out.contains("unknown key `nonsense`"), "{said:?}");
+    fs::write(rack.0.path("rack.toml"), "folder = 'state'\n[[stor]]\n").expect("a disk");
+    rack.say("up").refused(2, &["rack.toml:2:3", "did you mean `store`"]);
+    // A role that the file does not name any more is ended too.
+    let pid = rack.pid("door");
+    fs::write(rack.0.path("rack.toml"), "folder = 'state'\n[[store]]\nname = 'k'\nconfig = 'kv.toml'\n")
+        .expect("a disk");
+    assert!(rack.run("down").contains("door ended"));
+    assert!(!runs(pid) && rack.pid_files().is_empty());
+}
+
+#[test]
+fn racks_that_share_a_folder_do_not_end_each_other() {
+    let (rack, _) = door_and_store();
+    rack.run("up --only store");
+    let pid = rack.pid("store");
+    fs::copy(rack.0.path("rack.toml"), rack.0.path("same.toml")).expect("a disk");
+    for verb in ["up", "status", "down"] {
+        rack.0.say(&format!("rack {verb} same.toml")).refused(2, &["store.pid", "rack.toml", "a `folder` of its own"]);
+    }
+    let other = "folder = 'state'\n[[store]]\nname = 'k'\nconfig = 'kv.toml'\n";
+    fs::write(rack.0.path("other.toml"), other).expect("a disk");
+    rack.0.run("rack down other.toml");
+    assert!(runs(pid));
+}
+
+#[test]
+fn two_commands_do_not_start_and_end_at_the_same_time() {
+    let (rack, _) = door_and_store();
+    fs::create_dir(rack.0.path("state")).expect("a disk");
+    let lock = fs::File::create(rack.0.path("state/rack.lock")).expect("a disk");
+    lock.lock().expect("it is free");
+    rack.say("up").refused(1, &["rack.lock", "works on this rack"]);
+    rack.say("down").refused(1, &["rack.lock", "works on this rack"]);
+    assert!(rack.pid_files().is_empty());
+    drop(lock);
+    rack.run("up");
+}
+
+#[test]
+fn roles_of_volumes_are_started_before_doors() {
+    let [inside, server, switch, control] = free();
+    let rack = Rack::of(&format!(
+        "folder = 'state'\nswitch.listen = '{switch}'\ncontrol.listen = '{control}'\n\
+         [[storage]]\nname = 's1'\nlisten = '{server}'\n[[volume]]\nname = 'v'\nsize = '1MiB'\nreplicas = ['s1']\n\
+         [[door]]\nname = 'door'\nlisten = '{inside}'\nconfig = 'target.toml'\n"
+    ));
+    let (_, roles) = rack.status();
+    let names: Vec<&str> = roles.iter().filter_map(|role| role["role"].as_str()).collect();
+    assert_eq!(names, ["control", "switch", "s1", "door"]);
+}
+
+#[test]
+fn a_unit_for_each_role_is_one_for_systemd() {
+    let (rack, _) = door_and_store();
+    let units = rack.run("units");
+    let parts: Vec<&str> = units.split("# /etc/systemd/system/").skip(1).collect();
+    assert_eq!(parts.len(), 2);
+    let file = rack.0.path("rack.toml");
+    for (part, name) in parts.iter().zip(["door", "store"]) {
+        let (title, unit) = part.split_once('\n').expect("lines");
+        assert_eq!(title, format!("rackweave-{name}.service"));
+        let start = format!("ExecStart=/usr/local/bin/rackweave rack role {} {name}\n", file.display());
+        assert!(unit.contains(&start) && unit.contains("DynamicUser") == unit.contains("StateDirectory"), "{unit}");
+    }
+    assert!(parts[1].contains("After=network-online.target rackweave-door.service\n"), "{}", parts[1]);
+    verify(&rack.0, &parts);
+}
+
+/// Has systemd check the units, where it is there.
+fn verify(home: &Home, parts: &[&str]) {
+    let folder = home.path("units");
+    fs::create_dir(&folder).expect("a disk");
+    let program = env!("CARGO_BIN_EXE_rackweave");
+    let mut paths = Vec::new();
+    for (name, unit) in parts.iter().filter_map(|part| part.split_once('\n')) {
+        paths.push(folder.join(name));
+        let here = unit.replace("/usr/local/bin/rackweave", program);
+        fs::write(folder.join(name), here).expect("a disk");
+    }
+    let Ok(checked) = Command::new("systemd-analyze").args(["verify", "--man=no"]).args(&paths).output() else {
+        return println!("SKIPPED: there is no systemd-analyze");
+    };
+    let said = Said::of(checked);
+    let ours: Vec<&str> = said.err.lines().filter(|line| line.contains("rackweave-")).collect();
+    assert!(ours.is_empty(), "{said:?}");
+}
+
+#[test]
+fn the_example_is_a_rack() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = fs::read_to_string(root.join("examples/rack.toml")).expect("it is there");
+    let rack = Rack::of(&text);
+    assert_eq!(rack.status().0, Some(4));
+    let page = fs::read_to_string(root.join("docs/reference/rack.md")).expect("it is there");
+    let mut found = 0;
+    for example in page.split("```toml fragment\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+        found += 1;
+        fs::write(rack.0.path("rack.toml"), example).expect("a disk");
+        assert_eq!(rack.status().0, Some(4), "{example}");
+    }
+    assert!(found > 0);
+}

@@ -1,0 +1,580 @@
+//! Plans of a live rack: its switch, its control plane, storage servers, volumes, and the doors and
+//! stores that other programs connect to.
+//!
+//! A file of its own, as that of the [live target](crate::target). Doors and stores are configured
+//! by files of theirs, which this one names.
+
+use crate::document::Node;
+use crate::error::{PlanErrors, Problem, Problems};
+use crate::quantity::{Plain, Quantity};
+use crate::table::table;
+use crate::target::resolve::Resolver;
+use crate::target::{LogFormatName, LogLevelName};
+use base::{Bytes, Span};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// The unit of reads and writes of volumes, and a page of flash.
+pub const PAGE: Bytes = Bytes::kib(4);
+/// Names of roles that a file cannot give to others.
+const TAKEN: [&str; 2] = ["switch", "control"];
+
+/// A whole rack.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rack {
+    /// Where logs, process numbers and emulated flash are; absolute.
+    pub folder: PathBuf,
+    /// Which messages the switch, the control plane and storage servers log.
+    pub log: LogLevelName,
+    /// How they are written.
+    pub log_format: LogFormatName,
+    /// The switch. Without storage servers nothing needs it.
+    pub switch: Switch,
+    /// The control plane. Without storage servers nothing needs it.
+    pub control: Control,
+    /// The storage servers.
+    pub storage: Vec<Storage>,
+    /// The volumes that they hold.
+    pub volumes: Vec<Volume>,
+    /// NVMe/TCP targets.
+    pub doors: Vec<Door>,
+    /// Key-value stores.
+    pub stores: Vec<Store>,
+}
+
+/// The switch of a rack.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Switch {
+    /// Where it receives packets (UDP).
+    pub listen: SocketAddr,
+    /// Where metrics and health are served over HTTP.
+    pub metrics: Option<SocketAddr>,
+    /// Whether it coordinates garbage collection and redirects reads (Algorithm 1).
+    pub coordination: bool,
+}
+
+/// The control plane of a rack.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Control {
+    /// Where it receives packets (UDP).
+    pub listen: SocketAddr,
+    /// Where metrics and health are served over HTTP.
+    pub metrics: Option<SocketAddr>,
+    /// Time between two heartbeats of a server.
+    pub beat: Span,
+    /// Missed heartbeats after which a server counts as dead.
+    pub misses: u32,
+    /// How long an echo lets a server serve.
+    pub lease: Span,
+    /// Time after which an unanswered command is sent again.
+    pub resend: Span,
+    /// How long a server is dead before its replicas are made anew elsewhere.
+    pub replace_after: Span,
+}
+
+/// A storage server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Storage {
+    /// Its name.
+    pub name: String,
+    /// Where it receives packets (UDP).
+    pub listen: SocketAddr,
+    /// Where metrics and health are served over HTTP.
+    pub metrics: Option<SocketAddr>,
+    /// How many replicas lost elsewhere it takes in.
+    pub room: u32,
+    /// Its emulated flash.
+    pub flash: Flash,
+    /// Memory for writes of one replica that are not on flash yet.
+    pub cache: Bytes,
+}
+
+/// An emulated flash drive on a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flash {
+    /// Its file; absolute. [`Rack::read`] leaves none without.
+    pub path: Option<PathBuf>,
+    /// All of its pages.
+    pub size: Bytes,
+    /// The share of `size` that volumes cannot use.
+    pub spare: f64,
+    /// Channels that work at the same time.
+    pub channels: u32,
+    /// Pages that are erased together.
+    pub pages_per_block: u32,
+    /// Least time of reading a page; zero for what the file takes.
+    pub read: Span,
+    /// Least time of programming a page.
+    pub program: Span,
+    /// Least time of erasing a block.
+    pub erase: Span,
+}
+
+/// A replicated volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Volume {
+    /// Its name.
+    pub name: String,
+    /// Its size, a multiple of [`PAGE`].
+    pub size: Bytes,
+    /// Places in [`Rack::storage`] of the servers that hold it: 1 to 3 different ones.
+    pub replicas: Vec<usize>,
+}
+
+/// An NVMe/TCP target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Door {
+    /// Its name.
+    pub name: String,
+    /// Where it receives packets of the rack (UDP).
+    pub listen: SocketAddr,
+    /// The file for `rackweave target --config`; absolute.
+    pub config: PathBuf,
+}
+
+/// A key-value store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Store {
+    /// Its name.
+    pub name: String,
+    /// The file for `rackweave kv --config`; absolute.
+    pub config: PathBuf,
+}
+
+/// Why there is no rack.
+#[derive(Debug, thiserror::Error)]
+pub enum RackError {
+    /// Its file cannot be read.
+    #[error("{}: {reason}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        reason: io::Error,
+    },
+    /// Its file is wrong.
+    #[error(transparent)]
+    Plan(#[from] PlanErrors),
+}
+
+/// An IP address and a port, as written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Address(SocketAddr);
+
+impl Address {
+    /// The name of the format in schemas.
+    pub(crate) const FORMAT: &'static str = "address";
+    /// What an address looks like.
+    pub(crate) const ALLOWED: &'static str = "an IP address and a port from 1, such as 127.0.0.1:7000 or [::1]:7000";
+
+    /// Whether a text is an address. Names of machines are none: packets name servers by address.
+    pub(crate) fn check(text: &str) -> Result<(), Problem> {
+        let is_right = text.parse::<SocketAddr>().is_ok_and(|address| address.port() > 0);
+        if is_right { Ok(()) } else { Err(Problem::out_of_range(format!("`{text}`"), Address::ALLOWED)) }
+    }
+
+    fn local(port: u16) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], port))
+    }
+}
+
+impl JsonSchema for Address {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        Address::FORMAT.into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": Address::FORMAT, "examples": ["127.0.0.1:7000"] })
+    }
+}
+
+impl Plain for Address {
+    type Value = SocketAddr;
+    fn plain(self) -> SocketAddr {
+        self.0
+    }
+    fn written(value: SocketAddr) -> Address {
+        Address(value)
+    }
+}
+
+table! {
+    /// A live rack: what `rackweave rack up` starts. Relative paths begin at the folder of this
+    /// file.
+    #[schemars(title = "Rackweave rack")]
+    RackFile {
+        /// The folder of logs, process numbers and emulated flash. It is made if it is not there.
+        folder: String [length from 1] = "rack".into(),
+        /// Receive packets at other addresses than loopback ones, though they carry no
+        /// authentication.
+        insecure: bool = false,
+        /// Which messages the switch, the control plane and storage servers log.
+        log: LogLevelName = LogLevelName::Info,
+        /// How they are written.
+        log_format: LogFormatName = LogFormatName::Text,
+        /// The switch between doors and storage servers.
+        switch: SwitchFile where [given storage],
+        /// The control plane: it notices dead servers and replaces their replicas.
+        control: ControlFile where [given storage],
+        /// The storage servers.
+        storage: Vec<StorageFile> [length 1 to 256],
+        /// The volumes that they hold.
+        volume: Vec<VolumeFile> [length 1 to 4096] where [given storage],
+        /// NVMe/TCP targets, by which hosts reach volumes.
+        door: Vec<DoorFile> [length 1 to 64],
+        /// Key-value stores for Redis clients.
+        store: Vec<StoreFile> [length 1 to 64],
+    }
+}
+
+table! {
+    /// The switch between doors and storage servers.
+    SwitchFile => Switch {
+        /// Where it receives packets (UDP). Others send to this address.
+        listen: Address = Address::local(7_000),
+        /// Serve `/metrics` and `/healthz` at this address.
+        metrics: Address,
+        /// Coordinate garbage collection of replicas and redirect reads (RackBlox, Algorithm 1).
+        /// Without, it only forwards, for comparison.
+        coordination: bool = true,
+    }
+}
+
+table! {
+    /// The control plane.
+    ControlFile => Control {
+        /// Where it receives packets (UDP). Others send to this address.
+        listen: Address = Address::local(7_001),
+        /// Serve `/metrics` and `/healthz` at this address.
+        metrics: Address,
+        /// Time between two heartbeats of a storage server.
+        beat: Quantity<Span> ["1ms" to "1min"] = Span::ms(50),
+        /// Missed heartbeats after which a server counts as dead.
+        misses: u32 [2 to 10_000] = 6,
+        /// How long the echo of a heartbeat lets a server serve: longer than `beat`, shorter than
+        /// `misses` beats.
+        lease: Quantity<Span> ["1ms" to "1h"] = Span::ms(200),
+        /// Time after which an unanswered command is sent again.
+        resend: Quantity<Span> ["1ms" to "1min"] = Span::ms(50),
+        /// How long a server is dead before its replicas are made anew on servers with `room`.
+        replace_after: Quantity<Span> ["0s" to "24h"] = Span::secs(30),
+    }
+}
+
+table! {
+    /// A storage server.
+    StorageFile => Storage {
+        /// Its name, of letters, digits, `-` and `_`. No two roles have the same.
+        name: String [length from 1] where [needed] => String::new(),
+        /// Where it receives packets (UDP). Others send to this address.
+        listen: Address where [needed] => Address::local(1),
+        /// Serve `/metrics` and `/healthz` at this address.
+        metrics: Address,
+        /// How many replicas lost on other servers it takes in.
+        room: u32 [0 to 1_024] = 2,
+        /// Its emulated flash.
+        flash: FlashFile => FlashFile::default().resolve(),
+        /// Memory for writes that are not on flash yet, of each replica.
+        cache: Quantity<Bytes> ["64KiB" to "64GiB"] = Bytes::new(16 << 20),
+    }
+}
+
+table! {
+    /// Emulated flash on a file. It erases a block before it programs its pages again.
+    FlashFile => Flash {
+        /// Its file. `NAME.flash` in `folder` when not given.
+        path: String [length from 1],
+        /// All of its pages of 4 KiB: whole blocks on every channel.
+        size: Quantity<Bytes> ["1MiB" to "16TiB"] = Bytes::new(1 << 30),
+        /// The share of `size` that volumes cannot use, for garbage collection.
+        spare: f64 [0.01 to 0.9] = 0.2,
+        /// Channels that work at the same time.
+        channels: u32 [1 to 64] = 4,
+        /// Pages that are erased together.
+        pages_per_block: u32 [4 to 65_536] = 256,
+        /// Least time of reading a page. `"0us"`: what the file takes.
+        read: Quantity<Span> [to "1s"] = Span::ZERO,
+        /// Least time of programming a page.
+        program: Quantity<Span> [to "1s"] = Span::ZERO,
+        /// Least time of erasing a block.
+        erase: Quantity<Span> [to "10s"] = Span::ZERO,
+    } as { path: file, size, spare, channels, pages_per_block, read, program, erase } from {
+        let file = path.map(PathBuf::from);
+    } to {
+        let path = file.map(|file| file.to_string_lossy().into_owned());
+    }
+}
+
+table! {
+    /// A replicated volume.
+    VolumeFile {
+        /// Its name, of letters, digits, `-` and `_`. No two volumes have the same.
+        name: String [length from 1] where [needed],
+        /// Its size, a multiple of 4KiB. On each server all volumes have to fit into the flash
+        /// without its `spare`.
+        size: Quantity<Bytes> ["4KiB" to "16TiB"] where [needed],
+        /// Names of the storage servers that hold it, 1 to 3 different ones.
+        replicas: Vec<String> [length 1 to 3] where [needed],
+    }
+}
+
+table! {
+    /// An NVMe/TCP target.
+    DoorFile => Door {
+        /// Its name, of letters, digits, `-` and `_`. No two roles have the same.
+        name: String [length from 1] where [needed] => String::new(),
+        /// Where it receives packets of the rack (UDP). Others send to this address.
+        listen: Address where [needed] => Address::local(1),
+        /// Its configuration, as `rackweave target --config` reads it.
+        config: String [length from 1] where [needed] => String::new(),
+    } as { name, listen, config: file } from {
+        let file = PathBuf::from(config);
+    } to {
+        let config = file.to_string_lossy().into_owned();
+    }
+}
+
+table! {
+    /// A key-value store.
+    StoreFile => Store {
+        /// Its name, of letters, digits, `-` and `_`. No two roles have the same.
+        name: String [length from 1] where [needed] => String::new(),
+        /// Its configuration, as `rackweave kv --config` reads it.
+        config: String [length from 1] where [needed] => String::new(),
+    } as { name, config: file } from {
+        let file = PathBuf::from(config);
+    } to {
+        let config = file.to_string_lossy().into_owned();
+    }
+}
+
+/// Reads and checks the file of a rack. `name` is for messages; paths stay as they are written.
+///
+/// # Errors
+/// Everything that is wrong, with its line: unknown keys, wrong types and units, values out of
+/// range, impossible combinations.
+pub fn parse(name: &str, text: &str) -> Result<Rack, PlanErrors> {
+    let mut problems = Problems::new(name, None);
+    let document = Node::parse(text, &mut problems);
+    problems.finish()?;
+    let (file, resolver): (RackFile, _) = Resolver::begin(name, &document, &schema())?;
+    let mut checks = Checks { resolver, file: &file };
+    let rack = checks.rack();
+    checks.resolver.finish().map(|()| rack)
+}
+
+/// The JSON Schema (draft 2020-12) of the file: every key with its description, allowed values,
+/// unit and default.
+pub fn schema() -> Json {
+    crate::schema::schema_of::<RackFile>()
+}
+
+impl Rack {
+    /// Reads and checks the file at `path`. All paths in it become absolute.
+    ///
+    /// # Errors
+    /// When it cannot be read, or everything that is wrong with it.
+    pub fn read(path: &Path) -> Result<Rack, RackError> {
+        let wrong = |reason| RackError::File { path: path.into(), reason };
+        let text = fs::read_to_string(path).map_err(wrong)?;
+        let mut rack = parse(&path.display().to_string(), &text)?;
+        let whole = std::path::absolute(path).map_err(wrong)?;
+        rack.begin_paths_at(whole.parent().unwrap_or(Path::new("/")));
+        Ok(rack)
+    }
+
+    fn begin_paths_at(&mut self, base: &Path) {
+        self.folder = base.join(&self.folder);
+        for server in &mut self.storage {
+            let usual = || self.folder.join(format!("{}.flash", server.name));
+            server.flash.path = Some(server.flash.path.as_ref().map_or_else(usual, |path| base.join(path)));
+        }
+        let doors = self.doors.iter_mut().map(|door| &mut door.config);
+        for config in doors.chain(self.stores.iter_mut().map(|store| &mut store.config)) {
+            *config = base.join(&*config);
+        }
+    }
+}
+
+/// Checks what the schema cannot say.
+struct Checks<'a> {
+    resolver: Resolver<'a>,
+    file: &'a RackFile,
+}
+
+impl Checks<'_> {
+    fn rack(&mut self) -> Rack {
+        let RackFile { switch, control, storage, door, store, .. } = self.file.clone();
+        let mut rack = Rack {
+            folder: self.file.folder().into(),
+            log: self.file.log(),
+            log_format: self.file.log_format(),
+            switch: switch.unwrap_or_default().resolve(),
+            control: control.unwrap_or_default().resolve(),
+            storage: storage.unwrap_or_default().plain(),
+            volumes: Vec::new(),
+            doors: door.unwrap_or_default().plain(),
+            stores: store.unwrap_or_default().plain(),
+        };
+        self.names(&rack);
+        self.addresses(&rack);
+        self.control(&rack.control);
+        rack.storage.iter().enumerate().for_each(|(place, server)| self.flash(place, &server.flash));
+        rack.volumes = self.volumes(&rack.storage);
+        if rack.storage.is_empty() && rack.doors.is_empty() && rack.stores.is_empty() {
+            let why = "a rack has a `[[storage]]`, a `[[door]]` or a `[[store]]` at least";
+            self.resolver.report("", Problem::missing("store", why));
+        }
+        rack
+    }
+
+    fn names(&mut self, rack: &Rack) {
+        let storage = rack.storage.iter().enumerate().map(|(at, one)| (format!("storage.{at}.name"), &one.name));
+        let doors = rack.doors.iter().enumerate().map(|(at, one)| (format!("door.{at}.name"), &one.name));
+        let stores = rack.stores.iter().enumerate().map(|(at, one)| (format!("store.{at}.name"), &one.name));
+        let mut taken: BTreeMap<String, String> =
+            TAKEN.iter().map(|name| ((*name).into(), format!("the name of the {name}"))).collect();
+        for (key, name) in storage.chain(doors).chain(stores) {
+            self.name(&key, name, &mut taken);
+        }
+    }
+
+    fn name(&mut self, key: &str, name: &str, taken: &mut BTreeMap<String, String>) {
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+        let is_right = name.chars().all(is_plain) && name.len() <= 64 && !name.starts_with('-');
+        let allowed = "letters, digits, `-` and `_`, 64 at most, and no `-` in front";
+        self.resolver.expect(key, is_right, format!("`{name}`"), allowed);
+        match taken.get(name) {
+            Some(owner) if !name.is_empty() => {
+                let reason = format!("`{name}` is taken: it is {owner}");
+                self.resolver.report(key, Problem::Conflict(reason));
+            }
+            _ => drop(taken.insert(name.into(), format!("`{key}`"))),
+        }
+    }
+
+    fn addresses(&mut self, rack: &Rack) {
+        let mut all: Vec<(String, SocketAddr)> = Vec::new();
+        if !rack.storage.is_empty() {
+            all.push(("switch.listen".into(), rack.switch.listen));
+            all.push(("control.listen".into(), rack.control.listen));
+        }
+        all.extend(rack.storage.iter().enumerate().map(|(at, one)| (format!("storage.{at}.listen"), one.listen)));
+        all.extend(rack.doors.iter().enumerate().map(|(at, one)| (format!("door.{at}.listen"), one.listen)));
+        for (key, address) in &all {
+            self.reachable(key, *address, all[0].1);
+        }
+        all.extend(rack.switch.metrics.map(|address| ("switch.metrics".into(), address)));
+        all.extend(rack.control.metrics.map(|address| ("control.metrics".into(), address)));
+        for (at, address) in rack.storage.iter().enumerate().filter_map(|(at, one)| Some((at, one.metrics?))) {
+            all.push((format!("storage.{at}.metrics"), address));
+        }
+        let mut taken: BTreeMap<SocketAddr, &str> = BTreeMap::new();
+        for (key, address) in &all {
+            if let Some(owner) = taken.insert(*address, key) {
+                let reason = format!("{address} is taken: it is `{owner}`, and each has an address of its own");
+                self.resolver.report(key, Problem::Conflict(reason));
+            }
+        }
+    }
+
+    /// Whether the others reach an address, and nobody else who should not.
+    fn reachable(&mut self, key: &str, address: SocketAddr, first: SocketAddr) {
+        let allowed = "an address that others can send to";
+        self.resolver.expect(key, !address.ip().is_unspecified(), address, allowed);
+        let allowed = format!("one of the same kind as {first}: all are IPv4, or all IPv6");
+        self.resolver.expect(key, address.is_ipv4() == first.is_ipv4(), address, &allowed);
+        if !address.ip().is_loopback() && !self.file.insecure() {
+            let why = "packets of the rack carry no authentication, and at this address others can send them; \
+                `insecure = true` says it is meant";
+            self.resolver.report(key, Problem::missing("insecure", why));
+        }
+    }
+
+    /// As `blox::ControlConfig` demands it.
+    fn control(&mut self, control: &Control) {
+        let (least, most) = (control.beat, control.beat * u64::from(control.misses));
+        let is_right = least < control.lease && control.lease < most;
+        let allowed = format!("above {least} (`beat`), below {most} (`misses` beats)");
+        let key = if self.file.control.as_ref().is_some_and(|file| file.lease.is_some()) {
+            "control.lease"
+        } else {
+            "control.beat"
+        };
+        self.resolver.expect(key, is_right, format!("a lease of {}", control.lease), &allowed);
+    }
+
+    fn flash(&mut self, place: usize, flash: &Flash) {
+        let unit = PAGE.count() * u64::from(flash.pages_per_block) * u64::from(flash.channels);
+        let blocks = flash.size.count() / unit;
+        let is_whole = blocks >= 4 && flash.size.count().is_multiple_of(unit);
+        let unit = Bytes::new(unit);
+        let allowed = format!("a multiple of {unit} (`channels` x `pages_per_block` x 4KiB), and 4 of them at least");
+        self.resolver.expect(&format!("storage.{place}.flash.size"), is_whole, flash.size, &allowed);
+    }
+
+    /// The volumes, and whether they fit.
+    fn volumes(&mut self, storage: &[Storage]) -> Vec<Volume> {
+        let mut free: Vec<u64> = storage.iter().map(|one| usable(&one.flash)).collect();
+        let mut taken = BTreeMap::new();
+        let mut volumes = Vec::new();
+        for (at, file) in self.file.volume.clone().unwrap_or_default().into_iter().enumerate() {
+            let (key, name) = (format!("volume.{at}"), file.name.unwrap_or_default());
+            self.name(&format!("{key}.name"), &name, &mut taken);
+            let size = file.size.map_or(PAGE, |size| size.0);
+            let is_whole = size.count().is_multiple_of(PAGE.count());
+            self.resolver.expect(&format!("{key}.size"), is_whole, size, "a multiple of 4KiB");
+            let replicas = self.replicas(&key, &file.replicas.unwrap_or_default(), storage);
+            for place in &replicas {
+                let left = free[*place];
+                let allowed = format!("up to {}: what is left on `{}`", Bytes::new(left), storage[*place].name);
+                self.resolver.expect(&format!("{key}.size"), size.count() <= left, size, &allowed);
+                free[*place] = left.saturating_sub(size.count());
+            }
+            volumes.push(Volume { name, size, replicas });
+        }
+        volumes
+    }
+
+    /// The places of servers that exist. Where servers are wrong it reports nothing.
+    fn replicas(&mut self, key: &str, names: &[String], storage: &[Storage]) -> Vec<usize> {
+        let mut places = Vec::new();
+        if !self.resolver.holds("storage") {
+            return places;
+        }
+        for (at, name) in names.iter().enumerate() {
+            let key = format!("{key}.replicas.{at}");
+            match storage.iter().position(|server| server.name == *name) {
+                Some(place) if places.contains(&place) => {
+                    let reason = format!("`{name}` is named twice; replicas are on different servers");
+                    self.resolver.report(&key, Problem::Conflict(reason));
+                }
+                Some(place) => places.push(place),
+                None => {
+                    let allowed = storage.iter().map(|server| server.name.clone()).collect();
+                    self.resolver.report(&key, Problem::not_allowed(name, allowed));
+                }
+            }
+        }
+        places
+    }
+}
+
+/// Bytes of flash that volumes can use.
+fn usable(flash: &Flash) -> u64 {
+    let pages = flash.size.count() / PAGE.count();
+    (pages as f64 * (1.0 - flash.spare)) as u64 * PAGE.count()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+use super::*;
+
+const WHOLE: &str = r#"folder = "state"
+insecure = true
+log = "warn"
+log_format = "json"
+
+[switch]
+listen = "10.0.0.1:7000"
+metrics = "127.0.0.1:9500"
+coordination = false
+
+[control]
+listen = "10.0.0.1:7001"
+metrics = "127.0.0.1:9501"
+beat = "100ms"
+misses = 5
+lease = "300ms"
+resend = "20ms"
+replace_after = "1min"
+
+[[storage]]
+name = "s1"
+listen = "10.0.0.1:7010"
+metrics = "127.0.0.1:9510"
+room = 0
+cache = "1MiB"
+[storage.flash]
+path = "/mnt/s1"
+size = "64MiB"
+spare = 0.25
+channels = 2
+pages_per_block = 64
+read = "50us"
+program = "200us"
+erase = "2ms"
+
+[[storage]]
+name = "s2"
+listen = "10.0.0.1:7011"
+
+[[volume]]
+name = "v"
+size = "48MiB"
+replicas = ["s2", "s1"]
+
+[[door]]
+name = "door"
+listen = "10.0.0.1:7020"
+config = "target.toml"
+
+[[store]]
+name = "store"
+config = "kv.toml"
+"#;
+
+/// The smallest rack with all kinds of roles; every line may be replaced.
+const SMALL: &str = r#"[control]
+beat = "50ms"
+[[storage]]
+name = "s1"
+listen = "127.0.0.1:7010"
+[[storage]]
+name = "s2"
+listen = "127.0.0.1:7011"
+metrics = "127.0.0.1:9511"
+[storage.flash]
+size = "1GiB"
+[[volume]]
+name = "v"
+size = "100MiB"
+replicas = ["s1", "s2"]
+[[door]]
+name = "d"
+listen = "127.0.0.1:7020"
+config = "target.toml"
+[[store]]
+name = "k"
+config = "kv.toml"
+"#;
+
+fn refused(text: &str) -> String {
+    parse("rack.toml", text).expect_err("it is wrong").to_string()
+}
+
+/// What is said where the line `old` of [`SMALL`] is `new`: its place, then all `words`.
+fn says(old: &str, new: &str, key: &str, words: &[&str]) {
+    assert_eq!(SMALL.matches(old).count(), 1, "{old}");
+    let error = refused(&SMALL.replace(old, new));
+    let line = SMALL[..SMALL.find(old).expect("it is there")].matches('\n').count() + 1;
+    assert!(error.starts_with(&format!("rack.toml:{line}:")) && error.contains(&format!(" {key}: ")), "{error}");
+    assert_eq!(error.lines().count(), 1, "one mistake, one message: {error}");
+    words.iter().for_each(|word| assert!(error.contains(word), "{word}: {error}"));
+}
+
+#[test]
+fn every_key_arrives_where_it_belongs() {
+    let rack = parse("", WHOLE).expect("it is right");
+    let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
+    let switch =
+        Switch { listen: address("10.0.0.1:7000"), metrics: Some(address("127.0.0.1:9500")), coordination: false };
+    let control = Control {
+        listen: address("10.0.0.1:7001"),
+        metrics: Some(address("127.0.0.1:9501")),
+        beat: Span::ms(100),
+        misses: 5,
+        lease: Span::ms(300),
+        resend: Span::ms(20),
+        replace_after: Span::secs(60),
+    };
+    let flash = Flash {
+        path: Some("/mnt/s1".into()),
+        size: Bytes::new(64 << 20),
+        spare: 0.25,
+        channels: 2,
+        pages_per_block: 64,
+        read: Span::us(50),
+        program: Span::us(200),
+        erase: Span::ms(2),
+    };
+    let first = Storage {
+        name: "s1".into(),
+        listen: address("10.0.0.1:7010"),
+        metrics: Some(address("127.0.0.1:9510")),
+        room: 0,
+        flash,
+        cache: Bytes::new(1 << 20),
+    };
+    let usual = Storage {
+        name: "s2".into(),
+        listen: address("10.0.0.1:7011"),
+        metrics: None,
+        room: 2,
+        flash: FlashFile::default().resolve(),
+        cache: Bytes::new(16 << 20),
+    };
+    let door = Door { name: "door".into(), listen: address("10.0.0.1:7020"), config: "target.toml".into() };
+    assert_eq!(
+        rack,
+        Rack {
+            folder: "state".into(),
+            log: LogLevelName::Warn,
+            log_format: LogFormatName::Json,
+            switch,
+            control,
+            storage: vec![first, usual],
+            volumes: vec![Volume { name: "v".into(), size: Bytes::new(48 << 20), replicas: vec![1, 0] }],
+            doors: vec![door],
+            stores: vec![Store { name: "store".into(), config: "kv.toml".into() }],
+        }
+    );
+}
+
+#[test]
+fn what_is_left_out_is_the_default() {
+    let rack = parse("", SMALL).expect("it is right");
+    assert_eq!((rack.switch.listen.port(), rack.control.listen.port()), (7_000, 7_001));
+    assert!(rack.switch.coordination && rack.switch.metrics.is_none());
+    let Control { beat, misses, lease, resend, replace_after, .. } = rack.control;
+    assert_eq!((beat, misses, lease), (Span::ms(50), 6, Span::ms(200)));
+    assert_eq!((resend, replace_after), (Span::ms(50), Span::secs(30)));
+    let Flash { size, spare, channels, pages_per_block, read, program, erase, .. } = rack.storage[0].flash.clone();
+    assert_eq!((size.count(), spare, channels, pages_per_block), (1 << 30, 0.2, 4, 256));
+    assert_eq!((read, program, erase), (Span::ZERO, Span::ZERO, Span::ZERO));
+    let only = parse("", "[[store]]\nname = 'k'\nconfig = 'kv.toml'\n").expect("a store alone is a rack");
+    assert_eq!((only.folder, only.stores.len()), (PathBuf::from("rack"), 1));
+}
+
+#[test]
+fn each_mistake_names_its_place() {
+    says("beat = \"50ms\"", "beats = \"50ms\"", "control", &["unknown key `beats`, did you mean `beat`?"]);
+    says("name = \"s1\"", "name = \"s 1\"", "storage.0.name", &["letters, digits, `-` and `_`"]);
+    says("name = \"s2\"", "name = \"s1\"", "storage.1.name", &["`s1` is taken", "storage.0.name"]);
+    says("name = \"d\"", "name = \"control\"", "door.0.name", &["`control` is taken"]);
+    says("name = \"k\"", "name = \"d\"", "store.0.name", &["door.0.name"]);
+    says("name = \"k\"", "name = \"../k\"", "store.0.name", &["letters, digits, `-` and `_`"]);
+    says("name = \"k\"", "name = \"-k\"", "store.0.name", &["no `-` in front"]);
+    says("name = \"v\"", "name = \"v/1\"", "volume.0.name", &["letters, digits"]);
+    says("beat = \"50ms\"", "beat = \"300ms\"", "control.beat", &["a lease of 200ms", "above 300ms", "below 1800ms"]);
+    says("beat = \"50ms\"", "lease = \"50ms\"", "control.lease", &["above 50ms (`beat`)"]);
+    says("beat = \"50ms\"", "lease = \"300ms\"", "control.lease", &["below 300ms (`misses` beats)"]);
+    says("beat = \"50ms\"", "beat = \"50\"", "control.beat", &["no unit"]);
+    says("size = \"1GiB\"", "size = \"1025MiB\"", "storage.1.flash.size", &["a multiple of 4MiB"]);
+    says("size = \"1GiB\"", "size = \"12MiB\"", "storage.1.flash.size", &["4 of them at least"]);
+    says("size = \"1GiB\"", "spare = 1.0", "storage.1.flash.spare", &["0.01..=0.9"]);
+    says("size = \"100MiB\"", "size = \"4098B\"", "volume.0.size", &["out of range"]);
+    says("size = \"100MiB\"", "size = \"6KiB\"", "volume.0.size", &["a multiple of 4KiB"]);
+    says("replicas = [\"s1\", \"s2\"]", "replicas = [\"s1\", \"s3\"]", "volume.0.replicas.1", &["`s3`", "s1, s2"]);
+    says("replicas = [\"s1\", \"s2\"]", "replicas = [\"s1\", \"s1\"]", "volume.0.replicas.1", &["named twice"]);
+    says("replicas = [\"s1\", \"s2\"]", "replicas = []", "volume.0.replicas", &["a list of 1 to 3"]);
+}
+
+#[test]
+fn addresses_are_numbers_of_their_own_on_this_machine() {
+    let with = |new: &str, words: &[&str]| says("\"127.0.0.1:7011\"", new, "storage.1.listen", words);
+    with("\"127.0.0.1:7010\"", &["is taken", "storage.0.listen"]);
+    with("\"127.0.0.1:7001\"", &["control.listen"]);
+    with("\"localhost:7011\"", &["an IP address and a port", "127.0.0.1:7000"]);
+    with("\"127.0.0.1:0\"", &["a port from 1"]);
+    with("\"127.0.0.1\"", &["a port from 1"]);
+    with("7011", &["an IP address and a port"]);
+    with("true", &["an IP address and a port"]);
+    with("\"[::1]:7011\"", &["all are IPv4, or all IPv6"]);
+    with("\"192.0.2.1:7011\"", &["`insecure` is missing", "`insecure = true` says it is meant"]);
+    says("\"127.0.0.1:9511\"", "\"127.0.0.1:7020\"", "storage.1.metrics", &["door.0.listen"]);
+    let meant = |address: &str| format!("insecure = true\n{}", SMALL.replace("127.0.0.1:7011", address));
+    parse("", &meant("192.0.2.1:7011")).expect("it is meant");
+    assert!(refused(&meant("0.0.0.0:7011")).contains("an address that others can send to"));
+}
+
+#[test]
+fn volumes_have_to_fit_into_every_server_that_holds_them() {
+    // Of 1 GiB a fifth is spare: 838,860,800 B and some are left, 204 blocks of 4 MiB.
+    let volumes = |first: u64, second: u64| {
+        let more = format!("[[volume]]\nname = 'w'\nsize = '{second}KiB'\nreplicas = ['s2']\n");
+        let text = SMALL.replace("size = \"100MiB\"", &format!("size = \"{first}KiB\""));
+        parse("rack.toml", &text.replace("[[door]]", &(more + "[[door]]"))).map_err(|error| error.to_string())
+    };
+    let usable = 262_144 * 4 / 5 * 4;
+    volumes(usable - 4, 4).expect("both fill s2");
+    let error = volumes(usable - 4, 8).expect_err("the second does not fit");
+    assert!(error.contains("volume.1.size") && error.contains("up to 4KiB: what is left on `s2`"), "{error}");
+    assert!(volumes(usable + 4, 4).expect_err("the first").contains("left on `s1`"));
+}
+
+#[test]
+fn tables_that_nothing_needs_are_refused() {
+    let store = "[[store]]\nname = 'k'\nconfig = 'kv.toml'\n";
+    for table in ["[switch]\n", "[control]\n", "[[volume]]\nname = 'v'\nsize = '4KiB'\nreplicas = ['s']\n"] {
+        let error = refused(&format!("{store}{table}"));
+        assert!(error.starts_with("rack.toml:4:") && error.contains("storage"), "{error}");
+    }
+    assert!(refused("folder = 'x'\n").contains("`[[store]]` at least"));
+}
+
+#[test]
+fn paths_begin_at_the_folder_of_the_file() {
+    let mut rack = parse("", WHOLE).expect("it is right");
+    rack.begin_paths_at(Path::new("/etc/rack"));
+    assert_eq!(rack.folder, Path::new("/etc/rack/state"));
+    assert_eq!(rack.storage[0].flash.path.as_deref(), Some(Path::new("/mnt/s1")));
+    assert_eq!(rack.storage[1].flash.path.as_deref(), Some(Path::new("/etc/rack/state/s2.flash")));
+    assert_eq!(rack.doors[0].config, Path::new("/etc/rack/target.toml"));
+    assert_eq!(rack.stores[0].config, Path::new("/etc/rack/kv.toml"));
+    let missing = Rack::read(Path::new("/nowhere/rack.toml")).expect_err("it is not there").to_string();
+    assert!(missing.starts_with("/nowhere/rack.toml: "), "{missing}");
+}
