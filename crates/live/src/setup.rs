@@ -59,6 +59,9 @@ impl Opened {
 /// Makes a storage in place of the plan's own, for tests of power loss.
 pub type OpenStorage<'a> = &'a dyn Fn(&Namespace) -> Option<Arc<dyn Storage>>;
 
+/// Threads that wait for the pages of a volume: that many commands are under way at a time.
+const VOLUME_THREADS: u32 = 64;
+
 /// Every namespace with its backend, by name.
 pub(crate) type OpenedByName = BTreeMap<NamespaceName, Opened>;
 
@@ -70,7 +73,7 @@ pub(crate) fn name_of(subsystem: &Subsystem, namespace: &Namespace) -> Namespace
 fn path_of(plan: &Namespace) -> Option<&str> {
     match &plan.backend {
         Backend::File { path, .. } | Backend::Flash { path: Some(path), .. } => Some(path),
-        Backend::Ram | Backend::Null | Backend::Flash { path: None, .. } => None,
+        Backend::Ram | Backend::Null | Backend::Volume { .. } | Backend::Flash { path: None, .. } => None,
     }
 }
 
@@ -91,7 +94,8 @@ fn namespace_config(
         eui64: [0; 8],
         group: plan.group,
         is_read_only: plan.read_only,
-        has_volatile_cache: !matches!(plan.backend, Backend::Ram | Backend::Null),
+        // A volume's write is in the memory of every live replica when it is answered.
+        has_volatile_cache: matches!(plan.backend, Backend::File { .. } | Backend::Flash { .. }),
         keeps_reservations,
         lends,
         reservations,
@@ -208,7 +212,10 @@ impl<'a> Preparation<'a> {
         let uuid = match (plan.uuid.as_deref().and_then(uuid_bytes), &image) {
             (Some(uuid), _) => uuid,
             (None, Some(image)) => identity_of(image, &mut locked(self.state), &mut self.drafts)?,
-            (None, None) => new_uuid()?,
+            (None, None) => match volumes::identity_of(&plan.backend)? {
+                Some(uuid) => uuid,
+                None => new_uuid()?,
+            },
         };
         let storage = parts.storage.clone();
         let blocks = storage.bytes() >> parts.block_shift;
@@ -257,6 +264,9 @@ impl<'a> Preparation<'a> {
         if let Some(storage) = (self.open)(plan) {
             return Ok((parts(storage, 1, None), None));
         }
+        if let Backend::Volume { rack, door, volume } = &plan.backend {
+            return Ok((parts(self.volume(rack, door, volume)?, VOLUME_THREADS, None), None));
+        }
         let size = plan.size.map(Bytes::count);
         let Some(path) = path_of(plan) else {
             let bytes = size.unwrap_or(0);
@@ -280,6 +290,18 @@ impl<'a> Preparation<'a> {
             _ => (IoName::Threads, 4),
         };
         Ok((BackendParts { io, ..parts(file, threads, drive) }, Some(image)))
+    }
+
+    /// A volume of a rack. A check goes on where another process is its door.
+    fn volume(&self, rack: &str, door: &str, volume: &str) -> Result<Arc<dyn Storage>, StartError> {
+        match volumes::open(rack, door, volume) {
+            Ok(volume) => Ok(Arc::new(volume)),
+            Err(error @ StartError::InUse { .. }) => {
+                self.in_use.meet(error)?;
+                Ok(Arc::new(Nothing::new(volumes::bytes_of(rack, volume)?)))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The lock for a namespace's file. A second namespace of this target with the file that does

@@ -188,6 +188,15 @@ pub enum Backend {
         /// Threads that read and write it, or do what is rare.
         threads: u32,
     },
+    /// A replicated volume of a live rack.
+    Volume {
+        /// Path of the rack's file.
+        rack: String,
+        /// The rack's door that this target is.
+        door: String,
+        /// The volume's name.
+        volume: String,
+    },
     /// The time of an emulated flash drive over data in memory, or in a file.
     Flash {
         /// The drive's preset.

@@ -1,12 +1,13 @@
 //! `rackweave rack role`: one role of a rack, in this process.
 
 use super::{Kind, Site};
-use crate::failure::{Failure, failed_at};
-use crate::target::log_as;
+use crate::failure::{Failure, failed_at, print};
+use crate::target::{log_as, refused};
 use plan::rack::Rack;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use volumes::Start;
 
 /// Runs the role until a signal ends it. It runs in the folder of the rack's file, at which
 /// relative paths in files of doors and stores therefore begin.
@@ -22,7 +23,7 @@ pub fn role(site: &Site, name: &str, own_session: bool) -> Result<(), Failure> {
         (Some(config), _) => Err(becomes("kv", config)),
         (None, _) => {
             log_as(site.rack.log, site.rack.log_format);
-            run_role(&site.rack, name)
+            run_role(&site.rack, role.kind, name)
         }
     }
 }
@@ -39,6 +40,17 @@ fn becomes(command: &str, config: &Path) -> Failure {
 
 /// Runs the switch, the control plane or a storage server until a signal ends it. Once it receives
 /// packets it prints a line that begins with `ready`.
-fn run_role(_rack: &Rack, name: &str) -> Result<(), Failure> {
-    Err(Failure::Failed(format!("`{name}`: the switch, the control plane and storage servers are not built in")))
+fn run_role(rack: &Rack, kind: Kind, name: &str) -> Result<(), Failure> {
+    std::fs::create_dir_all(&rack.folder).map_err(failed_at(&rack.folder))?;
+    let running = match kind {
+        Kind::Switch => volumes::switch::start(rack, Start::Process),
+        Kind::Control => volumes::control::start(rack, Start::Process),
+        _ => {
+            let place = rack.storage.iter().position(|server| server.name == name);
+            volumes::storage::start(rack, place.expect("a role of the rack has a name of it"), Start::Process)
+        }
+    };
+    let running = running.map_err(refused)?;
+    print(&format!("ready: {name} receives at {}\n", running.address()))?;
+    running.run().map_err(|error| Failure::Failed(error.to_string()))
 }

@@ -9,6 +9,7 @@ mod identities;
 mod kv;
 mod new_policy;
 mod preconditioning;
+mod rack;
 mod readers;
 mod reading;
 mod reloading;

@@ -46,6 +46,8 @@ words! {
         File,
         /// An emulated flash drive: the times of a preset over data in memory, or in a file.
         Flash,
+        /// A replicated volume of a live rack, docs/reference/rack.md.
+        Volume,
     }
 }
 
@@ -293,10 +295,10 @@ table! {
         id: u32 [1 to 1_024] => 0,
         /// What holds its data.
         backend: BackendName = BackendName::Ram,
-        /// Its size: whole blocks. With `file` as much as the file has when not given; 1 GiB
-        /// otherwise.
+        /// Its size: whole blocks. With `file` as much as the file has when not given, with
+        /// `volume` what the rack's file says; 1 GiB otherwise.
         size: Quantity<Bytes>,
-        /// Bytes of a block: a power of two from 512B to 64KiB.
+        /// Bytes of a block: a power of two from 512B to 64KiB. A `volume` needs 4KiB or more.
         block: Quantity<Bytes> = Bytes::new(512),
         /// With `file`: the file or block device. With `flash`: a file for the data. A file that is
         /// not there is made, of the given size.
@@ -312,6 +314,12 @@ table! {
         drive: String where [backend = "flash"] = "tlc-gen4".into(),
         /// Decides what the drive draws.
         seed: u64 [0 to 9_223_372_036_854_775_807_u64] where [backend = "flash"] = 1,
+        /// The rack's file.
+        rack: String [length from 1] where [backend = "volume"],
+        /// The door of the rack that this target is.
+        door: String [length from 1] where [backend = "volume"],
+        /// The volume of the rack.
+        volume: String [length from 1] where [backend = "volume"],
         /// Its UUID. When not given, made at random: once for a file, and kept in the folder of the
         /// state or beside the file; at every start otherwise.
         uuid: String,
@@ -325,17 +333,24 @@ table! {
         /// disk by several ways. Reservations are not shared.
         shared: bool where [backend = "file" | "flash"] = false,
     } as { id, backend: medium, size: held, block, uuid, prefault, group, read_only, shared } from {
-        let held = if backend == BackendName::File { size } else { size.or(Some(SIZE)) };
+        let is_sized = matches!(backend, BackendName::File | BackendName::Volume);
+        let held = if is_sized { size } else { size.or(Some(SIZE)) };
         let medium = match backend {
             BackendName::Ram => Backend::Ram,
             BackendName::Null => Backend::Null,
             BackendName::File => Backend::File { path: path.unwrap_or_default(), direct, io, threads },
             BackendName::Flash => Backend::Flash { drive, seed, path },
+            BackendName::Volume => Backend::Volume {
+                rack: rack.unwrap_or_default(),
+                door: door.unwrap_or_default(),
+                volume: volume.unwrap_or_default(),
+            },
         };
     } to {
         let (size, usual) = (held, NamespaceFile::default());
         let (mut path, mut direct, mut io, mut threads) = (None, usual.direct(), usual.io(), usual.threads());
         let (mut drive, mut seed) = (usual.drive(), usual.seed());
+        let (mut rack, mut door, mut volume) = (None, None, None);
         let backend = match medium {
             Backend::Ram => BackendName::Ram,
             Backend::Null => BackendName::Null,
@@ -346,6 +361,10 @@ table! {
             Backend::Flash { drive: preset, seed: draws, path: of } => {
                 (drive, seed, path) = (preset, draws, of);
                 BackendName::Flash
+            }
+            Backend::Volume { rack: of, door: by, volume: name } => {
+                (rack, door, volume) = (Some(of), Some(by), Some(name));
+                BackendName::Volume
             }
         };
     }

@@ -1,7 +1,6 @@
 //! A rack of processes: started, watched, killed, started again and ended.
 
-mod support;
-
+use crate::support::{Home, Said};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
@@ -9,7 +8,6 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
-use support::{Home, Said};
 
 /// A store of a few megabytes.
 const STORE: &str = "path = 'f'\nsize = '16MiB'\nzone = '1MiB'\nvalue = '64KiB'\nblocks = 16\ninsecure = true\n";

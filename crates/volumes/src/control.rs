@@ -1,0 +1,113 @@
+//! The control plane: [`blox::Control`] with its state in a file, so that it may be killed at any
+//! time.
+
+use crate::configs;
+use crate::role::{self, Role, Running, Start};
+use crate::wire::Wire;
+use base::{Program, Time};
+use blox::{Control, ControlIn, ControlOut, ControlState, Packet};
+use bytes::Bytes;
+use plan::rack::Rack;
+use runtime::draft::Draft;
+use runtime::error::StartError;
+use runtime::metrics::{Number, counter};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::{fs, io};
+
+struct ControlRole {
+    program: Control,
+    switch: SocketAddr,
+    path: PathBuf,
+    kept: Option<ControlState>,
+    out: Vec<ControlOut>,
+    sent: u64,
+    suspected: u64,
+    restarted: u64,
+    rebuilt: u64,
+}
+
+/// Starts the control plane of a rack, from the state in `control.json` of the rack's folder if it
+/// is there.
+///
+/// # Errors
+/// When an address is wrong or taken, or the state is of another rack.
+pub fn start(rack: &Rack, start: Start) -> Result<Running, StartError> {
+    let path = rack.folder.join("control.json");
+    let wrong = |reason: String| StartError::State { path: path.clone(), reason };
+    let config = configs::control(rack);
+    let kept = match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(wrong(error.to_string())),
+        Ok(text) => Some(serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?),
+    };
+    let program = match kept.clone() {
+        None => Control::new(config).map_err(StartError::plan)?,
+        Some(state) => Control::resume(config, state).map_err(|error| wrong(error.to_string()))?,
+    };
+    let wire = Wire::bind(&rack.control.listen.to_string())?;
+    let switch = rack.switch.listen;
+    let out = Vec::new();
+    let role = ControlRole { program, switch, path, kept, out, sent: 0, suspected: 0, restarted: 0, rebuilt: 0 };
+    role::start("control", role, wire, rack.control.metrics, start)
+}
+
+impl ControlRole {
+    /// A change is in the file before anybody hears of it. Where the file cannot be written, nobody
+    /// hears of it: orders are sent again, and a server without an echo stops to serve.
+    fn act(&mut self, wire: &mut Wire) {
+        let state = self.program.state();
+        if self.kept.as_ref() != Some(&state) {
+            let text = serde_json::to_string(&state).expect("a state is numbers and names");
+            if let Err(error) = Draft::write(&self.path, &text).and_then(Draft::keep) {
+                tracing::error!(path = %self.path.display(), %error, "the state cannot be kept: nothing is sent");
+                return self.out.clear();
+            }
+            self.kept = Some(state);
+        }
+        for action in self.out.drain(..) {
+            match action {
+                ControlOut::Send(packet) => {
+                    self.sent += 1;
+                    wire.send(self.switch, &packet, None);
+                }
+                ControlOut::Happened(event) => {
+                    tracing::info!(?event, "the rack has changed");
+                    match event {
+                        blox::Event::Suspected(_) => self.suspected += 1,
+                        blox::Event::Restarted(_) => self.restarted += 1,
+                        blox::Event::Rebuilt { .. } => self.rebuilt += 1,
+                        blox::Event::Returned(_) | blox::Event::Rebuilding { .. } => {}
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Role for ControlRole {
+    fn on_packet(&mut self, now: Time, packet: Packet, _: &Bytes, wire: &mut Wire) {
+        self.program.on(now, ControlIn::Packet(packet), &mut self.out);
+        self.act(wire);
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.program.next_wakeup()
+    }
+
+    fn on_wakeup(&mut self, now: Time, wire: &mut Wire) {
+        if self.program.next_wakeup().is_some_and(|due| due <= now) {
+            self.program.on_wakeup(now, &mut self.out);
+            self.act(wire);
+        }
+    }
+
+    fn numbers(&self) -> Vec<Number> {
+        vec![
+            counter("orders", "Packets sent.", self.sent),
+            counter("suspected", "Servers taken for dead.", self.suspected),
+            counter("restarted", "Servers that had lost their memory.", self.restarted),
+            counter("rebuilt", "Replicas brought up to date.", self.rebuilt),
+        ]
+    }
+}

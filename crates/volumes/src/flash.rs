@@ -1,0 +1,190 @@
+//! A server's flash: the data of each vSSD in a file, and the blocks, the collection and the times of
+//! an emulated drive beside it.
+//!
+//! The drive is [`hardware::ssd::SoftwareDefinedFlash`], which the simulator uses too: it knows which
+//! blocks are free, what a step of collection moves, and when an operation ends. A page's data lie
+//! at the page's number in the vSSD's file, whatever block the drive has them in. Its value follows
+//! in a second file. Without a sync, both survive the process, not the machine.
+
+use base::{Seed, Time};
+use blox::{CollectionStep, CollectionStream, PAGE_BYTES, Page, Value, VssdId};
+use hardware::ssd::{
+    Booked, DieId, Geometry, Isolation, RegionConfig, RegionId, SdfConfig, SoftwareDefinedFlash, VictimPolicy,
+};
+use runtime::error::StartError;
+use rustc_hash::FxHashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Pages that a die moves before requests of clients have their turn.
+const BURST: u32 = 16;
+/// Bytes of a value in its file.
+const VALUE_BYTES: u64 = 8;
+
+struct Vssd {
+    region: RegionId,
+    streams: Vec<CollectionStream<DieId>>,
+    data: File,
+    names: File,
+    values: Vec<u64>,
+    /// Free and all blocks that the program was told last.
+    reported: (u32, u32),
+}
+
+/// What came of a step of collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Collected {
+    pub end: Time,
+    pub freed: bool,
+    pub nothing: bool,
+}
+
+/// The vSSDs of a server.
+pub(crate) struct Flash {
+    drive: SoftwareDefinedFlash,
+    folder: PathBuf,
+    vssds: FxHashMap<VssdId, Vssd>,
+    /// Blocks of each die that vSSDs have: the rest is free for others.
+    taken: u32,
+    spare: f64,
+}
+
+impl Flash {
+    /// A drive whose files are in `folder`. A vSSD has `spare` of its blocks beyond its pages.
+    pub fn open(config: SdfConfig, folder: &Path, spare: f64) -> Result<Flash, StartError> {
+        let wrong = |reason: String| StartError::Drive { drive: folder.display().to_string(), reason };
+        fs::create_dir_all(folder).map_err(|error| StartError::file(folder, error))?;
+        let drive = SoftwareDefinedFlash::new(config).map_err(|error| wrong(error.to_string()))?;
+        Ok(Flash { drive, folder: folder.into(), vssds: FxHashMap::default(), taken: 0, spare })
+    }
+
+    /// Opens a vSSD, or makes an empty one.
+    pub fn add(&mut self, id: VssdId, pages: u64) -> io::Result<()> {
+        let geometry = *self.drive.geometry();
+        let blocks = blocks_of(&geometry, pages, self.spare);
+        let dies: Vec<DieId> = (0..geometry.dies()).map(DieId).collect();
+        let region = RegionConfig {
+            dies: dies.clone(),
+            isolation: Isolation::Software { blocks: self.taken..self.taken + blocks },
+            logical_units: pages,
+            victim: VictimPolicy::Greedy,
+            hot_cold: false,
+            endurance: None,
+            seed: Seed(u64::from(id.0)),
+        };
+        let region = self.drive.create(region).map_err(io::Error::other)?;
+        self.taken += blocks;
+        let (data, names) = (self.file(id, "pages")?, self.file(id, "values")?);
+        data.set_len(pages * u64::from(PAGE_BYTES))?;
+        names.set_len(pages * VALUE_BYTES)?;
+        let mut bytes = vec![0; (pages * VALUE_BYTES) as usize];
+        names.read_exact_at(&mut bytes, 0)?;
+        let (chunks, _) = bytes.as_chunks();
+        let values: Vec<u64> = chunks.iter().map(|value| u64::from_le_bytes(*value)).collect();
+        // The blocks are not where they were, but as full.
+        for (page, _) in values.iter().enumerate().filter(|(_, value)| **value != 0) {
+            self.drive.write_untimed(region, page as u64).map_err(io::Error::other)?;
+        }
+        let streams = CollectionStream::deal(&dies, geometry.channels);
+        self.vssds.insert(id, Vssd { region, streams, data, names, values, reported: (0, 0) });
+        Ok(())
+    }
+
+    fn file(&self, id: VssdId, what: &str) -> io::Result<File> {
+        let path = self.folder.join(format!("vssd-{}.{what}", id.0));
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+    }
+
+    /// Reads a page: its value, and when the drive has it. `data` has its bytes.
+    pub fn read(&mut self, now: Time, id: VssdId, page: Page, data: &mut [u8]) -> io::Result<(Value, Time)> {
+        let vssd = known(&mut self.vssds, id)?;
+        let value = Value(*vssd.values.get(page.0 as usize).ok_or_else(beyond)?);
+        if value == Value(0) {
+            data.fill(0);
+        } else {
+            vssd.data.read_exact_at(data, page.0 * u64::from(PAGE_BYTES))?;
+        }
+        let bytes = base::Bytes::new(u64::from(PAGE_BYTES));
+        let booked: Booked = self.drive.read(now, vssd.region, page.0, bytes).map_err(io::Error::other)?;
+        Ok((value, booked.end))
+    }
+
+    /// Writes a page; when the drive has it, or `None` where it has no free block. What is read from
+    /// now on is the new page.
+    pub fn write(&mut self, now: Time, id: VssdId, page: Page, value: Value, data: &[u8]) -> io::Result<Option<Time>> {
+        let vssd = known(&mut self.vssds, id)?;
+        if page.0 as usize >= vssd.values.len() {
+            return Err(beyond());
+        }
+        let end = match self.drive.write(now, vssd.region, page.0) {
+            Ok(booked) => booked.program.map_or(now, |program| program.end),
+            Err(error) if error.is_no_free_block() => return Ok(None),
+            Err(error) => return Err(io::Error::other(error)),
+        };
+        vssd.put(page, value, data)?;
+        Ok(Some(end))
+    }
+
+    /// Writes a page that was in memory only, at an orderly end.
+    pub fn save(&mut self, id: VssdId, page: Page, value: Value, data: &[u8]) -> io::Result<()> {
+        known(&mut self.vssds, id)?.put(page, value, data)
+    }
+
+    /// Has all files survive a loss of power.
+    pub fn sync(&self) -> io::Result<()> {
+        self.vssds.values().try_for_each(|vssd| vssd.data.sync_data().and_then(|()| vssd.names.sync_data()))
+    }
+
+    /// Books the next steps of a stream of collection.
+    pub fn collect(&mut self, now: Time, id: VssdId, stream: u32) -> io::Result<Collected> {
+        let mut collected = Collected { end: now, freed: false, nothing: true };
+        let vssd = known(&mut self.vssds, id)?;
+        let Some(stream) = vssd.streams.get_mut(stream as usize) else { return Ok(collected) };
+        let (drive, region) = (&mut self.drive, vssd.region);
+        let stepped = stream.collect(BURST, |die| {
+            let step = drive.collect_step(now, region, Some(die))?;
+            let Some(end) = step.end() else { return Ok(CollectionStep::Nothing) };
+            (collected.nothing, collected.end) = (false, collected.end.max(end));
+            collected.freed |= step.freed();
+            Ok::<_, hardware::ssd::SdfError>(if step.freed() { CollectionStep::Freed } else { CollectionStep::Moved })
+        });
+        stepped.map(|()| collected).map_err(io::Error::other)
+    }
+
+    /// Free and all blocks of a vSSD, if they are not what was told last.
+    pub fn changed_blocks(&mut self, id: VssdId) -> Option<(u32, u32)> {
+        let vssd = self.vssds.get_mut(&id)?;
+        let layer = self.drive.layer(vssd.region).ok()?;
+        let blocks = (layer.free_blocks(), layer.owned_blocks());
+        (std::mem::replace(&mut vssd.reported, blocks) != blocks).then_some(blocks)
+    }
+}
+
+impl Vssd {
+    /// Data first: a page whose value is new has its data.
+    fn put(&mut self, page: Page, value: Value, data: &[u8]) -> io::Result<()> {
+        if value != Value(0) {
+            self.data.write_all_at(data, page.0 * u64::from(PAGE_BYTES))?;
+        }
+        self.names.write_all_at(&value.0.to_le_bytes(), page.0 * VALUE_BYTES)?;
+        self.values[page.0 as usize] = value.0;
+        Ok(())
+    }
+}
+
+/// Blocks of each die for so many pages: with `spare` of them beyond, and two for collection.
+fn blocks_of(geometry: &Geometry, pages: u64, spare: f64) -> u32 {
+    let stripe = u64::from(geometry.pages_per_block) * u64::from(geometry.dies());
+    let filled = pages.div_ceil(stripe) as f64;
+    (filled / (1.0 - spare)).ceil() as u32 + 2
+}
+
+fn known(vssds: &mut FxHashMap<VssdId, Vssd>, id: VssdId) -> io::Result<&mut Vssd> {
+    vssds.get_mut(&id).ok_or_else(|| io::Error::other(format!("vSSD {} is not here", id.0)))
+}
+
+fn beyond() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "the page is beyond the vSSD")
+}

@@ -1,0 +1,31 @@
+//! RackBlox live: the programs of [`blox`] behind UDP, files and timers.
+//!
+//! [`blox::Switch`], [`blox::StorageNode`], [`blox::Control`] and [`blox::Client`] decide everything;
+//! the simulator runs the same. This crate moves bytes and keeps time.
+//!
+//! | part | function |
+//! | --- | --- |
+//! | [`switch`] | the switch: every packet of the rack passes it |
+//! | [`storage`] | a storage server: its vSSDs in files, with the collection of emulated flash |
+//! | [`control`] | the control plane: who is alive, and who has which replica; its state in a file |
+//! | [`Volume`] | a replicated disk: [`blox::Client`] on a thread, as a `Storage` of the target |
+//! | `configs` | from `rack.toml` to the configurations of the programs |
+//!
+//! A page has a [`blox::Value`] in the programs, and its bytes in [`pages`] beside them: a value
+//! names one write for ever. Packets carry both.
+
+mod configs;
+pub mod control;
+mod flash;
+mod opening;
+mod pages;
+mod role;
+pub mod storage;
+pub mod switch;
+mod volume;
+mod wire;
+
+pub use opening::{bytes_of, identity_of, open};
+pub use role::{Running, Start, Stop};
+pub use runtime::error::{RunError, StartError};
+pub use volume::{Door, Volume};

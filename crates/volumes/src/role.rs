@@ -1,0 +1,253 @@
+//! The loop of a role: it waits for packets, timers, signals and questions about metrics.
+
+use crate::wire::{Wire, WireCounts};
+use base::Time;
+use blox::Packet;
+use bytes::Bytes;
+use mio::{Events, Interest, Poll, Token, Waker};
+use runtime::clock::Clock;
+use runtime::error::{RunError, StartError};
+use runtime::http::Http;
+use runtime::listen::listen;
+use runtime::metrics::{Number, counter, text};
+use runtime::stopper::Stopper;
+use runtime::timer::Timer;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook_mio::v1_0::Signals;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+const WAKER: Token = Token(0);
+const TIMER: Token = Token(1);
+const SIGNALS: Token = Token(2);
+const METRICS: Token = Token(3);
+const SOCKET: Token = Token(4);
+const METRICS_CONNECTIONS: std::ops::Range<usize> = 16..32;
+const EVENTS: usize = 64;
+/// Packets taken in one turn, before timers have theirs.
+const BATCH: usize = 64;
+
+/// What a role is, for its loop. All decisions are its program's.
+pub(crate) trait Role {
+    /// A packet has come, with the page that it carries.
+    fn on_packet(&mut self, now: Time, packet: Packet, data: &Bytes, wire: &mut Wire);
+    /// When it wants to run next.
+    fn next_wakeup(&self) -> Option<Time>;
+    /// Lets time pass.
+    fn on_wakeup(&mut self, now: Time, wire: &mut Wire);
+    /// Its counters.
+    fn numbers(&self) -> Vec<Number>;
+    /// Another thread has something for it.
+    fn on_waker(&mut self, _now: Time, _wire: &mut Wire) {}
+    /// Why it cannot go on.
+    fn fault(&mut self) -> Option<io::Error> {
+        None
+    }
+    /// Keeps what an orderly end keeps.
+    fn end(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Whether SIGTERM and SIGINT end the role: so in a process of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// They do.
+    Process,
+    /// They are somebody else's.
+    Thread,
+}
+
+/// Ends a role from another thread.
+pub type Stop = Stopper;
+
+/// A role that has opened all that it needs.
+pub struct Running {
+    run: Box<dyn FnMut() -> Result<(), RunError> + Send>,
+    stopper: Stopper,
+    address: SocketAddr,
+}
+
+impl Running {
+    /// Serves until an end is requested.
+    ///
+    /// # Errors
+    /// When the event queue fails, or what an orderly end keeps cannot be kept.
+    pub fn run(mut self) -> Result<(), RunError> {
+        (self.run)()
+    }
+
+    /// Returns a handle that ends [`Self::run`].
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    /// Where its packets come in.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+struct Loop<R> {
+    name: &'static str,
+    role: R,
+    wire: Wire,
+    poll: Poll,
+    clock: Clock,
+    stopper: Stopper,
+    http: Option<Http>,
+    signals: Option<Signals>,
+    timer: Timer,
+    alarm: Option<Time>,
+    page: Vec<u8>,
+    /// The socket may have more than a turn took.
+    has_waiting: bool,
+}
+
+/// Opens everything for a role.
+pub(crate) fn start<R: Role + Send + 'static>(
+    name: &'static str,
+    role: R,
+    wire: Wire,
+    metrics: Option<SocketAddr>,
+    start: Start,
+) -> Result<Running, StartError> {
+    start_with(name, |_| role, wire, metrics, start)
+}
+
+/// The same for a role that is woken by other threads.
+pub(crate) fn start_with<R: Role + Send + 'static>(
+    name: &'static str,
+    role: impl FnOnce(Arc<Waker>) -> R,
+    mut wire: Wire,
+    metrics: Option<SocketAddr>,
+    start: Start,
+) -> Result<Running, StartError> {
+    let system = StartError::system("the event queue");
+    let poll = Poll::new().map_err(&system)?;
+    let registry = poll.registry();
+    let waker = Arc::new(Waker::new(registry, WAKER).map_err(&system)?);
+    registry.register(wire.socket(), SOCKET, Interest::READABLE).map_err(&system)?;
+    let mut listener = metrics.map(|address| listen(&address.to_string())).transpose()?;
+    if let Some(listener) = &mut listener {
+        registry.register(listener, METRICS, Interest::READABLE).map_err(&system)?;
+    }
+    let signals = (start == Start::Process).then(|| signals_of(&poll)).transpose().map_err(&system)?;
+    let address = wire.address().map_err(&system)?;
+    let stopper = Stopper::new(waker.clone());
+    let mut host = Loop {
+        name,
+        timer: Timer::new(registry, TIMER)?,
+        role: role(waker),
+        wire,
+        clock: Clock::start(),
+        stopper: stopper.clone(),
+        http: listener.map(|listener| Http::new(listener, METRICS_CONNECTIONS)),
+        signals,
+        alarm: None,
+        page: Vec::new(),
+        has_waiting: true,
+        poll,
+    };
+    Ok(Running { run: Box::new(move || host.run()), stopper, address })
+}
+
+fn signals_of(poll: &Poll) -> io::Result<Signals> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    poll.registry().register(&mut signals, SIGNALS, Interest::READABLE)?;
+    Ok(signals)
+}
+
+impl<R: Role> Loop<R> {
+    fn run(&mut self) -> Result<(), RunError> {
+        let mut events = Events::with_capacity(EVENTS);
+        while !self.stopper.is_asked() {
+            let timeout = self.timeout()?;
+            match self.poll.poll(&mut events, timeout) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                    return Err(RunError::in_("waiting for events")(error));
+                }
+                _ => {}
+            }
+            let now = self.clock.now();
+            for event in &events {
+                self.on_event(now, event.token());
+            }
+            self.turn();
+            if let Some(error) = self.role.fault() {
+                return Err(RunError::in_("reading and writing files")(error));
+            }
+        }
+        self.role.end().map_err(RunError::in_("keeping what was in memory"))
+    }
+
+    fn timeout(&mut self) -> Result<Option<std::time::Duration>, RunError> {
+        if self.has_waiting {
+            return Ok(Some(std::time::Duration::ZERO));
+        }
+        let now = self.clock.now();
+        let due = self.role.next_wakeup();
+        if let Some(due) = due.filter(|due| self.alarm.is_none_or(|alarm| alarm > *due || alarm <= now)) {
+            self.timer.set(Clock::wait(now, due)).map_err(RunError::in_("setting a timer"))?;
+            self.alarm = Some(due);
+        }
+        Ok(self.http.as_ref().and_then(Http::next_wakeup).map(|until| Clock::wait(now, until)))
+    }
+
+    fn on_event(&mut self, now: Time, token: Token) {
+        let Loop { name, role, wire, http, .. } = self;
+        match token {
+            WAKER => role.on_waker(now, wire),
+            TIMER => self.alarm = None,
+            SIGNALS => {
+                if self.signals.iter_mut().flat_map(|signals| signals.pending()).next().is_some() {
+                    tracing::info!("shutting down");
+                    self.stopper.stop();
+                }
+            }
+            METRICS => {
+                let registry = self.poll.registry();
+                http.iter_mut().for_each(|http| http.accept(now, registry));
+            }
+            SOCKET => self.has_waiting = true,
+            token => {
+                let page = || text(&format!("rackweave_{name}"), &all(role.numbers(), wire.counts()));
+                http.iter_mut().for_each(|http| http.on_event(token, page));
+            }
+        }
+    }
+
+    fn turn(&mut self) {
+        self.has_waiting = self.take_packets();
+        let now = self.clock.now();
+        self.role.on_wakeup(now, &mut self.wire);
+        self.http.iter_mut().for_each(|http| http.on_wakeup(now));
+    }
+
+    /// Takes a batch of packets; returns whether there may be more.
+    fn take_packets(&mut self) -> bool {
+        for _ in 0..BATCH {
+            let Some(received) = self.wire.receive(&mut self.page) else { return false };
+            match received {
+                Ok(packet) => {
+                    let data = Bytes::copy_from_slice(&self.page);
+                    self.role.on_packet(self.clock.now(), packet, &data, &mut self.wire);
+                }
+                Err(error) => tracing::debug!(%error, "not a packet"),
+            }
+        }
+        true
+    }
+}
+
+/// The numbers of a role and of its socket.
+fn all(mut numbers: Vec<Number>, counts: WireCounts) -> Vec<Number> {
+    numbers.extend([
+        counter("datagrams_received", "Datagrams received.", counts.received),
+        counter("datagrams_sent", "Datagrams sent.", counts.sent),
+        counter("datagrams_malformed", "Datagrams that are no packets.", counts.malformed),
+        counter("datagrams_unsent", "Datagrams that the system did not take.", counts.unsent),
+    ]);
+    numbers
+}

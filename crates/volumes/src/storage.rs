@@ -1,0 +1,315 @@
+//! A storage server: [`blox::StorageNode`] over its flash.
+
+use crate::configs;
+use crate::flash::Flash;
+use crate::pages::Pages;
+use crate::role::{self, Role, Running, Start};
+use crate::wire::Wire;
+use base::{Program, Time};
+use blox::{
+    DeviceJob, NodeIn, NodeOut, PAGE_BYTES, Packet, Page, REPLICAS_MAX, StorageNode, Value, VssdConfig, VssdId,
+};
+use bytes::Bytes;
+use plan::rack::Rack;
+use runtime::draft::Draft;
+use runtime::error::StartError;
+use runtime::metrics::{Number, counter, gauge};
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// What a server must know again after its process was killed.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Kept {
+    /// How often it was started before.
+    starts: u32,
+    /// vSSDs that it has taken in from others, with their pages.
+    adopted: Vec<(VssdId, u64)>,
+}
+
+/// What the drive is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Doing {
+    Read { job: DeviceJob, value: Value },
+    Write { job: DeviceJob },
+    Collect { vssd: VssdId, stream: u32, freed: bool },
+}
+
+struct StorageRole {
+    rack: Rack,
+    server: usize,
+    program: StorageNode,
+    flash: Flash,
+    pages: Pages,
+    kept: Kept,
+    path: PathBuf,
+    switch: SocketAddr,
+    inputs: VecDeque<NodeIn>,
+    out: Vec<NodeOut>,
+    doing: BinaryHeap<Reverse<(Time, u64, Doing)>>,
+    begun: u64,
+    room: Box<[u8]>,
+    collected: u64,
+    fault: Option<io::Error>,
+    lost: u64,
+}
+
+/// Starts a storage server of a rack, by its place in [`Rack::storage`].
+///
+/// # Errors
+/// When an address is wrong or taken, or its files are not those of this rack.
+pub fn start(rack: &Rack, server: usize, start: Start) -> Result<Running, StartError> {
+    let plan = &rack.storage[server];
+    let folder = plan.flash.path.clone().unwrap_or_else(|| rack.folder.join(format!("{}.flash", plan.name)));
+    let mut flash = Flash::open(configs::flash(rack, server), &folder, plan.flash.spare)?;
+    let path = folder.join("server.json");
+    let kept = read(&path)?;
+    let first = configs::vssds_of(rack, server);
+    let vssds: Vec<(VssdId, u64)> = first.into_iter().chain(kept.adopted.iter().copied()).collect();
+    for (vssd, pages) in &vssds {
+        flash.add(*vssd, *pages).map_err(|error| StartError::file(&folder, error))?;
+    }
+    let vssds = vssds.into_iter().map(|(vssd, pages)| configs::vssd(rack, server, vssd, pages)).collect();
+    let mut program = StorageNode::new(configs::node(rack, server, vssds)).map_err(StartError::plan)?;
+    let wire = Wire::bind(&plan.listen.to_string())?;
+    let starts = kept.starts;
+    if starts > 0 {
+        program.resume(starts);
+    }
+    let mut role = StorageRole {
+        rack: rack.clone(),
+        server,
+        program,
+        flash,
+        pages: Pages::new(),
+        kept: Kept { starts: starts + 1, ..kept },
+        path,
+        switch: rack.switch.listen,
+        inputs: VecDeque::new(),
+        out: Vec::new(),
+        doing: BinaryHeap::new(),
+        begun: 0,
+        room: vec![0; PAGE_BYTES as usize].into(),
+        collected: 0,
+        fault: None,
+        lost: 0,
+    };
+    role.keep().map_err(|error| StartError::file(&role.path, error))?;
+    role.report_all();
+    if starts > 0 {
+        role.inputs.push_back(NodeIn::Recover);
+    }
+    role::start("storage", role, wire, plan.metrics, start)
+}
+
+fn read(path: &Path) -> Result<Kept, StartError> {
+    let wrong = |reason: String| StartError::State { path: path.into(), reason };
+    match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Kept::default()),
+        Err(error) => Err(wrong(error.to_string())),
+        Ok(text) => serde_json::from_slice(&text).map_err(|error| wrong(error.to_string())),
+    }
+}
+
+impl StorageRole {
+    fn keep(&self) -> io::Result<()> {
+        let text = serde_json::to_string(&self.kept).expect("numbers make a text");
+        Draft::write(&self.path, &text)?.keep()
+    }
+
+    fn report_all(&mut self) {
+        let first = configs::vssds_of(&self.rack, self.server);
+        for (vssd, _) in first.into_iter().chain(self.kept.adopted.clone()) {
+            self.report_blocks(vssd);
+        }
+    }
+
+    fn report_blocks(&mut self, vssd: VssdId) {
+        if let Some((free, owned)) = self.flash.changed_blocks(vssd) {
+            self.inputs.push_back(NodeIn::Blocks { vssd, free, owned });
+        }
+    }
+
+    /// Until nothing happens at this moment any more: some answers of the drive take no time.
+    fn settle(&mut self, now: Time, wire: &mut Wire) {
+        loop {
+            for action in std::mem::take(&mut self.out) {
+                self.act(now, action, wire);
+            }
+            match self.inputs.pop_front() {
+                Some(input) => self.program.on(now, input, &mut self.out),
+                None if self.out.is_empty() => break,
+                None => {}
+            }
+        }
+        if self.pages.is_long() {
+            let reads = self.doing.iter().filter_map(|Reverse((_, _, doing))| match doing {
+                Doing::Read { value, .. } => Some(*value),
+                _ => None,
+            });
+            self.pages.sweep(self.program.held_values().chain(reads));
+        }
+    }
+
+    fn act(&mut self, now: Time, action: NodeOut, wire: &mut Wire) {
+        match action {
+            NodeOut::Send(packet) => self.send(&packet, wire),
+            NodeOut::Read { job, vssd, page, .. } => self.read(now, job, vssd, page),
+            NodeOut::Write { job, vssd, page, value } => self.write(now, job, vssd, page, value),
+            NodeOut::Collect { vssd, stream } => self.collect(now, vssd, stream),
+            NodeOut::Wanted { vssd } => self.adopt(vssd),
+            // Nobody lends blocks here, and nobody counts stages.
+            NodeOut::Lend(_) | NodeOut::Return(_) | NodeOut::Mark { .. } => {}
+        }
+    }
+
+    fn send(&mut self, packet: &Packet, wire: &mut Wire) {
+        match packet.body.value().map(|value| self.pages.get(value)) {
+            None => wire.send(self.switch, packet, None),
+            Some(Some(data)) => wire.send(self.switch, packet, Some(&data)),
+            Some(None) => {
+                self.lost += 1;
+                tracing::error!(?packet, "the data of a packet are not there: it is not sent");
+            }
+        }
+    }
+
+    fn read(&mut self, now: Time, job: DeviceJob, vssd: VssdId, page: Page) {
+        match self.flash.read(now, vssd, page, &mut self.room) {
+            Ok((value, end)) => {
+                self.pages.put(value, &self.room);
+                self.begin(end, Doing::Read { job, value });
+            }
+            Err(error) => self.fail(error, "a page cannot be read", vssd),
+        }
+    }
+
+    fn write(&mut self, now: Time, job: DeviceJob, vssd: VssdId, page: Page, value: Value) {
+        let Some(data) = self.pages.get(value) else {
+            self.lost += 1;
+            return tracing::error!(?vssd, ?page, ?value, "the data of a page are not there: it stays as it was");
+        };
+        match self.flash.write(now, vssd, page, value, &data) {
+            Ok(Some(end)) => self.begin(end, Doing::Write { job }),
+            Ok(None) => self.inputs.push_back(NodeIn::WriteRefused { job }),
+            Err(error) => self.fail(error, "a page cannot be written", vssd),
+        }
+        self.report_blocks(vssd);
+    }
+
+    fn collect(&mut self, now: Time, vssd: VssdId, stream: u32) {
+        match self.flash.collect(now, vssd, stream) {
+            Ok(done) if !done.nothing => {
+                self.collected += 1;
+                self.begin(done.end, Doing::Collect { vssd, stream, freed: done.freed });
+            }
+            Ok(_) => self.inputs.push_back(NodeIn::Collected { vssd, stream, freed: false, nothing: true }),
+            Err(error) => self.fail(error, "a step of collection failed", vssd),
+        }
+    }
+
+    /// A server fails whole (RackBlox, 3.7): with a disk that fails it ends, and its peers go on.
+    fn fail(&mut self, error: io::Error, what: &str, vssd: VssdId) {
+        tracing::error!(%error, vssd = vssd.0, "{what}: the server ends");
+        self.fault.get_or_insert(io::Error::new(error.kind(), format!("vSSD {}: {what}: {error}", vssd.0)));
+    }
+
+    fn begin(&mut self, end: Time, doing: Doing) {
+        self.begun += 1;
+        self.doing.push(Reverse((end, self.begun, doing)));
+    }
+
+    /// A replica that was lost elsewhere is made here.
+    fn adopt(&mut self, vssd: VssdId) {
+        let members = self.program.wanted(vssd).into_iter().flat_map(|order| order.replicas).flatten();
+        let volume = members.filter_map(|(_, member)| configs::volume_of(&self.rack, member)).next();
+        let Some(pages) = volume.map(|volume| configs::pages(&self.rack, volume)) else {
+            return tracing::error!(vssd = vssd.0, "no member of its group is known: its size is not");
+        };
+        self.kept.adopted.push((vssd, pages));
+        let made = self.keep().and_then(|()| self.flash.add(vssd, pages));
+        if let Err(error) = made {
+            self.kept.adopted.pop();
+            return tracing::error!(%error, vssd = vssd.0, "there is no room for a replica that was lost elsewhere");
+        }
+        tracing::info!(vssd = vssd.0, pages, "a replica that was lost elsewhere is made here");
+        let replicas = [None; REPLICAS_MAX];
+        let config = VssdConfig { replicas, ..configs::vssd(&self.rack, self.server, vssd, pages) };
+        self.inputs.push_back(NodeIn::Adopt(config));
+        self.report_blocks(vssd);
+    }
+}
+
+impl Role for StorageRole {
+    fn on_packet(&mut self, now: Time, packet: Packet, data: &Bytes, wire: &mut Wire) {
+        if let Some(value) = packet.body.value() {
+            self.pages.put(value, data);
+        }
+        self.inputs.push_back(NodeIn::Packet(packet));
+        self.settle(now, wire);
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        let drive = self.doing.peek().map(|Reverse((end, ..))| *end);
+        let due = [self.program.next_wakeup(), drive].into_iter().flatten().min();
+        if self.inputs.is_empty() { due } else { Some(Time::ZERO) }
+    }
+
+    fn on_wakeup(&mut self, now: Time, wire: &mut Wire) {
+        while let Some(Reverse((_, _, doing))) = self.doing.peek().filter(|Reverse((end, ..))| *end <= now).copied() {
+            self.doing.pop();
+            let input = match doing {
+                Doing::Read { job, value } => NodeIn::ReadDone { job, value },
+                Doing::Write { job } => NodeIn::WriteDone { job },
+                Doing::Collect { vssd, stream, freed } => {
+                    self.report_blocks(vssd);
+                    NodeIn::Collected { vssd, stream, freed, nothing: false }
+                }
+            };
+            self.inputs.push_back(input);
+        }
+        self.program.on_wakeup(now, &mut self.out);
+        self.settle(now, wire);
+    }
+
+    fn numbers(&self) -> Vec<Number> {
+        let counts = self.program.counters();
+        let vssds = configs::vssds_of(&self.rack, self.server);
+        let collecting = vssds.iter().filter(|(vssd, _)| self.program.is_collecting(*vssd)).count();
+        vec![
+            gauge("collecting", "vSSDs that collect garbage now.", collecting as u64),
+            counter("reads", "Reads answered.", counts.reads_cached + counts.reads_device + counts.reads_awaited),
+            counter("writes", "Writes answered as done.", counts.writes),
+            counter("flushes", "Pages that the flash has taken.", counts.flushes),
+            counter("collections", "Steps of collection.", self.collected),
+            counter("waits_for_room", "Writes that waited for room in memory.", counts.waits_for_room),
+            counter("writes_refused", "Writes that found no free block.", counts.writes_refused),
+            counter("refusals", "Requests turned away with a reason.", counts.refusals),
+            counter("unanswered", "Requests not answered, since the lease did not hold.", counts.unanswered),
+            counter("ignored", "Packets that mean nothing here.", counts.ignored),
+            counter("lost", "Pages whose data were not there.", self.lost),
+            gauge("open", "Requests accepted and not answered.", self.program.open_requests() as u64),
+            gauge("pages_held", "Pages in memory that the flash does not have.", self.program.pages_held() as u64),
+            gauge("pages", "Pages in memory.", self.pages.len() as u64),
+            counter("starts", "Starts of this server.", u64::from(self.kept.starts)),
+        ]
+    }
+
+    fn fault(&mut self) -> Option<io::Error> {
+        self.fault.take()
+    }
+
+    /// What the flash does not have yet is written: after an orderly end of the whole rack, all data
+    /// are there.
+    fn end(&mut self) -> io::Result<()> {
+        let held: Vec<(VssdId, Page, Value)> = self.program.pages_in_memory().collect();
+        for (vssd, page, value) in held {
+            let data = self.pages.get(value).ok_or_else(|| io::Error::other("the data of a page are not there"))?;
+            self.flash.save(vssd, page, value, &data)?;
+        }
+        self.flash.sync()
+    }
+}

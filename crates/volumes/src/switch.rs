@@ -1,0 +1,119 @@
+//! The switch: every packet of the rack passes [`blox::Switch`], which reads it, may turn it to
+//! another replica, and answers requests for collection.
+
+use crate::configs;
+use crate::role::{self, Role, Running, Start};
+use crate::wire::Wire;
+use base::{NodeId, Program, Span, Time};
+use blox::{Body, Packet, Switch, SwitchIn, SwitchOut, VssdId};
+use bytes::Bytes;
+use plan::rack::Rack;
+use runtime::error::StartError;
+use runtime::metrics::{Number, counter};
+use std::net::SocketAddr;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Interval between the switch's signs of life for the control plane.
+const HELLO: Span = Span::ms(100);
+
+struct SwitchRole {
+    program: Switch,
+    /// By node; the control plane last.
+    addresses: Vec<SocketAddr>,
+    control: NodeId,
+    /// This start, in the upper half, and the signs of life since.
+    hello: u64,
+    hello_at: Time,
+    out: Vec<SwitchOut>,
+    /// Packets for nodes that the rack does not have, and pages that had lost their packet.
+    misled: u64,
+}
+
+/// Starts the switch of a rack.
+///
+/// # Errors
+/// When an address is wrong or taken, or the rack impossible.
+pub fn start(rack: &Rack, start: Start) -> Result<Running, StartError> {
+    let program = Switch::new(configs::switch(rack)).map_err(StartError::plan)?;
+    let wire = Wire::bind(&rack.switch.listen.to_string())?;
+    let role = SwitchRole {
+        program,
+        addresses: configs::addresses(rack),
+        control: configs::control_node(rack),
+        hello: started() << 32,
+        hello_at: Time::ZERO,
+        out: Vec::new(),
+        misled: 0,
+    };
+    role::start("switch", role, wire, rack.switch.metrics, start)
+}
+
+/// Tells starts of one process name apart: tenths of a second since 1970, which wrap after 13 years.
+fn started() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (since.as_millis() / 100) as u64 & u64::from(u32::MAX)
+}
+
+impl SwitchRole {
+    /// Sends what left the pipeline. A port takes the next packet at once: the system's queue is
+    /// the link.
+    fn transmit(&mut self, now: Time, wire: &mut Wire, page: Option<(&Packet, &Bytes)>) {
+        while !self.out.is_empty() {
+            for action in std::mem::take(&mut self.out) {
+                let SwitchOut::Transmit { port, packet } = action else { continue };
+                let data = packet
+                    .body
+                    .value()
+                    .map(|value| page.filter(|(came, _)| came.body.value() == Some(value)).map(|(_, data)| data));
+                match (self.addresses.get(packet.target.index()), data) {
+                    (Some(to), None) => wire.send(*to, &packet, None),
+                    (Some(to), Some(Some(data))) => wire.send(*to, &packet, Some(data)),
+                    _ => self.misled += 1,
+                }
+                self.program.on(now, SwitchIn::PortIdle(port), &mut self.out);
+            }
+        }
+    }
+}
+
+impl Role for SwitchRole {
+    fn on_packet(&mut self, now: Time, packet: Packet, data: &Bytes, wire: &mut Wire) {
+        self.program.on(now, SwitchIn::Packet(packet), &mut self.out);
+        self.transmit(now, wire, Some((&packet, data)));
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        let own = self.program.next_wakeup();
+        Some(own.map_or(self.hello_at, |own| own.min(self.hello_at)))
+    }
+
+    fn on_wakeup(&mut self, now: Time, wire: &mut Wire) {
+        self.program.on_wakeup(now, &mut self.out);
+        self.transmit(now, wire, None);
+        if self.hello_at <= now {
+            self.hello_at = now + HELLO;
+            let (source, target) = (self.control, self.control);
+            let body = Body::Heartbeat { beat: self.hello };
+            self.hello += 1;
+            let packet = Packet { vssd: VssdId::default(), latency_ns: 0, source, target, body };
+            wire.send(self.addresses[self.control.index()], &packet, None);
+        }
+    }
+
+    fn numbers(&self) -> Vec<Number> {
+        let counts = self.program.counters();
+        vec![
+            counter("transmitted", "Packets sent.", counts.transmitted),
+            counter("redirected", "Reads sent to another replica, since theirs collected.", counts.redirected),
+            counter("rescued", "Reads sent to another replica, since their server was gone.", counts.rescued),
+            counter("soft_accepted", "Soft requests for collection that were granted.", counts.soft_accepted),
+            counter("soft_delayed", "Soft requests for collection that were delayed.", counts.soft_delayed),
+            counter("regular", "Regular requests for collection.", counts.regular),
+            counter("background", "Collections in idle time.", counts.background),
+            counter("finished", "Collections that ended.", counts.finished),
+            counter("lost", "Packets lost to full queues.", counts.lost),
+            counter("refused", "Packets that no switch takes.", counts.malformed + counts.ignored),
+            counter("misled", "Packets for nodes that the rack does not have.", self.misled),
+        ]
+    }
+}

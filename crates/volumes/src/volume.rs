@@ -1,0 +1,319 @@
+//! Replicated disks: [`blox::Client`] on a thread, and what a block device reads and writes of it.
+
+use crate::configs;
+use crate::role::{self, Role, Running, Start, Stop};
+use crate::wire::Wire;
+use base::{Operation, Program, Time};
+use blox::{Client, ClientIn, ClientOut, ClientOutcome, PAGE_BYTES, Packet, Page, Refusal, Tag, Value};
+use bytes::Bytes;
+use mio::Waker;
+use plan::rack::Rack;
+use runtime::error::StartError;
+use runtime::metrics::{Number, counter, gauge};
+use runtime::storage::Storage;
+use rustc_hash::FxHashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const PAGE: u64 = PAGE_BYTES as u64;
+/// Values of doors of different nodes differ in their last byte.
+const NODES: u64 = 256;
+
+/// A page that somebody wants read or written.
+struct Ask {
+    volume: u32,
+    page: Page,
+    /// What to write; a read has none.
+    data: Option<Bytes>,
+    /// The place of the page in its request.
+    place: usize,
+    answer: Sender<(usize, io::Result<Bytes>)>,
+}
+
+/// A door to the volumes of a rack: one node of it.
+pub struct Door {
+    asks: Mutex<Sender<Ask>>,
+    waker: Arc<Waker>,
+    stop: Stop,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// One volume, as a disk of whole pages.
+pub struct Volume {
+    door: Arc<Door>,
+    volume: u32,
+    bytes: u64,
+}
+
+impl Door {
+    /// Opens a door of a rack by its name, and starts its thread.
+    ///
+    /// # Errors
+    /// When the rack has no such door, or its address is taken.
+    pub fn open(rack: &Rack, name: &str) -> Result<Arc<Door>, StartError> {
+        let place = rack.doors.iter().position(|door| door.name == name);
+        let place = place.ok_or_else(|| StartError::plan(format!("the rack has no door `{name}`")))?;
+        let program = Client::new(configs::client(rack, place)).map_err(StartError::plan)?;
+        let wire = Wire::bind(&rack.doors[place].listen.to_string())?;
+        let node = configs::door_node(rack, place).0;
+        let switch = rack.switch.listen;
+        let (asks, asked) = channel();
+        let mut waker_of = None;
+        let role = |waker: Arc<Waker>| {
+            waker_of = Some(waker);
+            DoorRole::new(program, asked, switch, u64::from(node))
+        };
+        let running: Running = role::start_with("door", role, wire, None, Start::Thread)?;
+        let stop = running.stopper();
+        let run = move || {
+            if let Err(error) = running.run() {
+                tracing::error!(%error, "the door to the rack has ended");
+            }
+        };
+        let thread = std::thread::Builder::new().name("rack-door".into()).spawn(run);
+        let thread = thread.map_err(StartError::system("a thread"))?;
+        let waker = waker_of.expect("the role was made");
+        Ok(Arc::new(Door { asks: Mutex::new(asks), waker, stop, thread: Some(thread) }))
+    }
+
+    /// A volume by its name.
+    ///
+    /// # Errors
+    /// When the rack has none of that name.
+    pub fn volume(self: &Arc<Door>, rack: &Rack, name: &str) -> Result<Volume, StartError> {
+        let place = rack.volumes.iter().position(|volume| volume.name == name);
+        let place = place.ok_or_else(|| StartError::plan(format!("the rack has no volume `{name}`")))?;
+        Ok(Volume { door: self.clone(), volume: place as u32, bytes: rack.volumes[place].size.count() })
+    }
+
+    fn ask(&self, asks: impl Iterator<Item = Ask>) -> io::Result<()> {
+        let sender = self.asks.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let gone = |_| io::Error::new(io::ErrorKind::BrokenPipe, "the door to the rack is closed");
+        asks.into_iter().try_for_each(|ask| sender.send(ask).map_err(gone))?;
+        self.waker.wake()
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.stop.stop();
+        self.thread.take().into_iter().for_each(|thread| drop(thread.join()));
+    }
+}
+
+impl Volume {
+    /// The pages of a range; an error unless it is whole pages inside the volume.
+    fn pages(&self, at: u64, bytes: u64) -> io::Result<std::ops::Range<u64>> {
+        let end = at.checked_add(bytes).filter(|end| *end <= self.bytes);
+        match end {
+            Some(end) if at.is_multiple_of(PAGE) && bytes.is_multiple_of(PAGE) => Ok(at / PAGE..end / PAGE),
+            Some(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "a volume takes whole pages of 4 KiB")),
+            None => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the range ends beyond the volume")),
+        }
+    }
+
+    /// Carries out all pages of a request, and waits for them.
+    fn request(
+        &self,
+        pages: std::ops::Range<u64>,
+        data: impl Fn(usize) -> Option<Bytes>,
+        mut take: impl FnMut(usize, Bytes),
+    ) -> io::Result<()> {
+        let (answer, answers) = channel();
+        let count = (pages.end - pages.start) as usize;
+        let ask = |(place, page)| Ask {
+            volume: self.volume,
+            page: Page(page),
+            data: data(place),
+            place,
+            answer: answer.clone(),
+        };
+        self.door.ask(pages.enumerate().map(ask))?;
+        drop(answer);
+        let mut done = 0;
+        let mut failed = None;
+        while let Ok((place, result)) = answers.recv() {
+            done += 1;
+            match result {
+                Ok(page) => take(place, page),
+                Err(error) => failed = Some(error),
+            }
+        }
+        match failed {
+            Some(error) => Err(error),
+            None if done < count => Err(io::Error::new(io::ErrorKind::BrokenPipe, "the door to the rack is closed")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Storage for Volume {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let pages = self.pages(at, buffer.len() as u64)?;
+        self.request(
+            pages,
+            |_| None,
+            |place, page| {
+                buffer[place * PAGE as usize..][..PAGE as usize].copy_from_slice(&page);
+            },
+        )
+    }
+
+    fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
+        let pages = self.pages(at, data.len() as u64)?;
+        let data = Bytes::copy_from_slice(data);
+        let page = |place: usize| Some(data.slice(place * PAGE as usize..(place + 1) * PAGE as usize));
+        self.request(pages, page, |_, _| {})
+    }
+
+    fn zero(&self, at: u64, bytes: u64, _: bool) -> io::Result<()> {
+        let zeros = Bytes::from(vec![0; PAGE as usize]);
+        self.request(self.pages(at, bytes)?, |_| Some(zeros.clone()), |_, _| {})
+    }
+
+    /// The room stays: pages read as before.
+    fn give_back(&self, at: u64, bytes: u64) -> io::Result<()> {
+        self.pages(at, bytes).map(|_| ())
+    }
+
+    /// A write that was answered is in the memory of every live replica, and survives the loss of
+    /// all but one; it waits for no disk.
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn resize(&self, _: u64) -> io::Result<()> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "a volume keeps the size that the rack's file gives it"))
+    }
+}
+
+/// A request under way.
+struct Open {
+    place: usize,
+    answer: Sender<(usize, io::Result<Bytes>)>,
+    /// What it writes.
+    data: Option<(Value, Bytes)>,
+}
+
+struct DoorRole {
+    program: Client,
+    asked: Receiver<Ask>,
+    switch: SocketAddr,
+    open: FxHashMap<Tag, Open>,
+    /// Pages that may still be sent.
+    data: FxHashMap<Value, Bytes>,
+    next_tag: u64,
+    next_value: u64,
+    out: Vec<ClientOut>,
+    failed: u64,
+}
+
+impl DoorRole {
+    fn new(program: Client, asked: Receiver<Ask>, switch: SocketAddr, node: u64) -> DoorRole {
+        // An answer to an earlier life must not look like one to this: both count from the clock.
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let start = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX / 2);
+        DoorRole {
+            program,
+            asked,
+            switch,
+            open: FxHashMap::default(),
+            data: FxHashMap::default(),
+            next_tag: start,
+            next_value: start / NODES * NODES + node % NODES,
+            out: Vec::new(),
+            failed: 0,
+        }
+    }
+
+    fn act(&mut self, wire: &mut Wire, page: Option<(&Packet, &Bytes)>) {
+        for action in std::mem::take(&mut self.out) {
+            match action {
+                ClientOut::Send(packet) => {
+                    let data = packet.body.value().and_then(|value| self.data.get(&value));
+                    debug_assert_eq!(packet.body.value().is_some(), data.is_some());
+                    wire.send(self.switch, &packet, data);
+                }
+                ClientOut::Done { tag, outcome, .. } => self.done(tag, outcome, page),
+            }
+        }
+    }
+
+    fn done(&mut self, tag: Tag, outcome: ClientOutcome, page: Option<(&Packet, &Bytes)>) {
+        let Some(open) = self.open.remove(&tag) else { return };
+        open.data.iter().for_each(|(value, _)| drop(self.data.remove(value)));
+        let result = match outcome {
+            ClientOutcome::Written => Ok(Bytes::new()),
+            ClientOutcome::Read(value) => {
+                let came = page.filter(|(packet, _)| packet.body.value() == Some(value));
+                came.map(|(_, data)| data.clone()).ok_or_else(|| io::Error::other("a page came without its data"))
+            }
+            ClientOutcome::Failed(Refusal::OutOfRange) => {
+                Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the page is beyond the volume"))
+            }
+            ClientOutcome::Failed(why) => Err(io::Error::other(format!("every replica refuses: {why:?}"))),
+            ClientOutcome::Indeterminate | ClientOutcome::Unanswered => {
+                Err(io::Error::new(io::ErrorKind::TimedOut, "no replica has answered"))
+            }
+        };
+        if let Err(error) = &result {
+            self.failed += 1;
+            tracing::error!(%error, "a page of a volume failed");
+        }
+        // Who asked may be gone.
+        let _ = open.answer.send((open.place, result));
+    }
+}
+
+impl Role for DoorRole {
+    fn on_packet(&mut self, now: Time, packet: Packet, data: &Bytes, wire: &mut Wire) {
+        self.program.on(now, ClientIn::Packet(packet), &mut self.out);
+        self.act(wire, Some((&packet, data)));
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.program.next_wakeup()
+    }
+
+    fn on_wakeup(&mut self, now: Time, wire: &mut Wire) {
+        self.program.on_wakeup(now, &mut self.out);
+        self.act(wire, None);
+    }
+
+    fn on_waker(&mut self, now: Time, wire: &mut Wire) {
+        while let Ok(Ask { volume, page, data, place, answer }) = self.asked.try_recv() {
+            let tag = Tag(self.next_tag);
+            self.next_tag += 1;
+            let operation = if data.is_some() { Operation::Write } else { Operation::Read };
+            let data = data.map(|data| {
+                self.next_value += NODES;
+                (Value(self.next_value), data)
+            });
+            let value = data.as_ref().map_or(Value(0), |(value, _)| *value);
+            self.data.extend(data.clone());
+            self.open.insert(tag, Open { place, answer, data });
+            self.program.on(now, ClientIn::Issue { tag, operation, vssd_group: volume, page, value }, &mut self.out);
+        }
+        self.act(wire, None);
+    }
+
+    fn numbers(&self) -> Vec<Number> {
+        let counts = self.program.counters();
+        vec![
+            counter("sent", "Requests sent, each attempt.", counts.sent),
+            counter("retried", "Attempts after the first.", counts.retried),
+            counter("timeouts", "Attempts that were not answered in time.", counts.timeouts),
+            counter("ignored", "Answers to what had ended.", counts.ignored),
+            counter("failed", "Pages that failed.", self.failed),
+            gauge("open", "Requests under way.", self.open.len() as u64),
+        ]
+    }
+}
