@@ -348,3 +348,48 @@ fn configurations_that_cannot_work_are_refused_with_their_numbers() {
     assert_eq!(refused(|config| config.groups[1][0].1 = VssdId(0)), Some(taken));
     assert!(matches!(refused(|config| config.next_vssd = 8), Some(ControlError::VssdTaken { .. })));
 }
+
+#[test]
+fn a_control_plane_that_is_started_again_goes_on_where_it_ended() {
+    let mut rack = Rack::new();
+    rack.is_silent[0] = true;
+    rack.run(Time::ms(150));
+    let before = rack.control.state();
+    let members = rack.control.members(0).expect("a group");
+    assert!(members.epoch > 1 && !members.replicas.contains(&Some((NodeId(0), VssdId(0)))), "{members:?}");
+    let text = serde_json::to_string(&before).expect("numbers make a text");
+    let kept = serde_json::from_str(&text).expect("its own text");
+    rack.control = Control::resume(config(), kept).expect("the same rack");
+    assert_eq!((rack.control.state(), rack.control.members(0)), (before, Some(members)));
+    // Servers that went on are not taken for new ones; the dead one is again, and comes back.
+    rack.events.clear();
+    rack.run(Time::ms(300));
+    let restarted = rack.events.iter().filter(|(_, event)| matches!(event, Event::Restarted(_))).count();
+    assert_eq!(restarted, 0, "{:?}", rack.events);
+    assert_eq!(rack.control.members(0).map(|now| now.epoch >= members.epoch), Some(true));
+}
+
+#[test]
+fn a_state_of_another_rack_is_refused_by_name() {
+    let state = Rack::new().control.state();
+    let fewer = ControlConfig { servers: config().servers[..2].to_vec(), groups: Vec::new(), ..config() };
+    let error = Control::resume(fewer, state.clone()).err().expect("server 2 is missing").to_string();
+    assert_eq!(error, "the state that was kept has no server 2: the rack has changed");
+    let groups = config().groups[1..].to_vec();
+    let error = Control::resume(ControlConfig { groups, ..config() }, state).err().expect("group 0 is missing");
+    assert_eq!(error.to_string(), "the state that was kept has no group 0: the rack has changed");
+}
+
+#[test]
+fn a_client_that_asks_is_told_and_a_switch_that_starts_anew_is_filled() {
+    let mut rack = Rack::new();
+    rack.clients.clear();
+    rack.hear(NodeId(20), VssdId(0), Body::Heartbeat { beat: 0 });
+    let names: Vec<VssdId> = rack.clients.iter().map(|packet| packet.vssd).collect();
+    assert_eq!(names, [VssdId(0), VssdId(3), VssdId(6)]);
+    for (beat, fills) in [(7 << 32, true), (7 << 32 | 1, false), (8 << 32, true)] {
+        rack.switch.clear();
+        rack.hear(CONTROLLER, VssdId(0), Body::Heartbeat { beat });
+        assert_eq!(!rack.switch.is_empty(), fills, "beat {beat:#x}");
+    }
+}

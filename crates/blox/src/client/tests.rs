@@ -439,3 +439,67 @@ fn the_lat_of_answers_is_added_up_where_networks_are_labels() {
         assert_eq!(out, [ClientOut::Done { tag, outcome: ClientOutcome::Written, label: Span::ns(2 * each) }]);
     }
 }
+
+/// A live client: it sends again for a second, and asks node 5 for members.
+fn resending() -> Desk {
+    let (resend, hello) = (Some(Span::secs(1)), Some((CONTROLLER, Span::ms(200))));
+    Desk::new(ClientConfig { resend, hello, ..config() })
+}
+
+/// What there is beside questions for members.
+fn but_questions(out: Vec<ClientOut>) -> Vec<ClientOut> {
+    let is_question = |sent: &ClientOut| matches!(sent, ClientOut::Send(packet) if packet.target == CONTROLLER);
+    out.into_iter().filter(|sent| !is_question(sent)).collect()
+}
+
+/// What it sends next beside questions for members, and when.
+fn next_request(desk: &mut Desk) -> (Span, Vec<ClientOut>) {
+    loop {
+        let out = but_questions(desk.wake());
+        if !out.is_empty() {
+            return (desk.now.saturating_since(Time::ZERO), out);
+        }
+    }
+}
+
+#[test]
+fn an_unanswered_write_is_sent_to_the_same_server_until_time_is_up() {
+    let mut desk = resending();
+    let (tag, out) = desk.issue(Operation::Write);
+    let first = sent_to(&but_questions(out));
+    for attempt in 1..20 {
+        let (at, out) = next_request(&mut desk);
+        assert_eq!((at, sent_to(&out)), (WRITE_TIMEOUT * attempt, first), "attempt {attempt}");
+    }
+    let (at, out) = next_request(&mut desk);
+    let (outcome, label) = (ClientOutcome::Indeterminate, Span::ZERO);
+    assert_eq!((at, out), (Span::secs(1), vec![ClientOut::Done { tag, outcome, label }]));
+}
+
+#[test]
+fn a_write_goes_on_elsewhere_when_its_server_has_left_or_is_stale() {
+    let mut desk = resending();
+    let (tag, out) = desk.issue(Operation::Write);
+    let first = sent_to(&but_questions(out));
+    assert_eq!(first, FIRST);
+    desk.members(2, &[SECOND, REMOTE], None);
+    assert_ne!(sent_to(&next_request(&mut desk).1), FIRST);
+    desk.members(3, &[FIRST, SECOND], None);
+    let asked = sent_to(&next_request(&mut desk).1);
+    let stale = Body::WriteReply { tag, done: Err(Refusal::Stale) };
+    assert_eq!(desk.hear(asked, stale), [], "not at once: two stale servers would hand it to and fro");
+    assert_ne!(sent_to(&next_request(&mut desk).1), asked);
+    let out = desk.hear(SECOND, Body::WriteReply { tag, done: Ok(()) });
+    assert!(matches!(out[..], [ClientOut::Done { outcome: ClientOutcome::Written, .. }]), "{out:?}");
+}
+
+#[test]
+fn it_asks_for_members_at_once_and_again_after_each_period() {
+    let mut desk = resending();
+    for question in 0..3 {
+        let out = desk.wake();
+        assert_eq!(desk.now, Time::ZERO + Span::ms(200) * question);
+        let [ClientOut::Send(packet)] = out[..] else { panic!("{out:?}") };
+        assert_eq!((packet.target, packet.body), (CONTROLLER, Body::Heartbeat { beat: question }));
+    }
+}

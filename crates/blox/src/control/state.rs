@@ -32,7 +32,9 @@ impl Control {
             standing: server.standing,
             starts: server.last_beat.map(|beat| beat >> 32),
         });
-        ControlState { servers: servers.collect(), groups: self.groups.clone(), next_vssd: self.next_vssd }
+        let mut groups = self.groups.clone();
+        groups.iter_mut().for_each(|group| group.resumed(Time::ZERO));
+        ControlState { servers: servers.collect(), groups, next_vssd: self.next_vssd }
     }
 
     /// A control plane that goes on where an earlier one of the same rack ended. Servers and groups

@@ -425,6 +425,7 @@ impl Replica {
         self.alarms.prune(&self.flights);
         self.table.clear();
         (self.standing, self.contents, self.rebuild) = (Standing::Out, Contents::Lost, None);
+        out.push(ReplicaOut::Left);
     }
     fn adopt(&mut self, now: Time, order: &Membership, out: &mut Vec<ReplicaOut>) {
         let own = self.config.own;

@@ -2,7 +2,8 @@
 //!
 //! A write is known by its value, which no two writes share: a replica that has only had the INV of
 //! its first coordinator knows it too. That coordinator cannot have completed it without every
-//! member of the epoch, so no survivor takes a completed write for a new one.
+//! member of the epoch, so no survivor takes a completed write for a new one. A replica that leaves
+//! its group forgets what it has seen: writes that it alone had are not done.
 
 use crate::id::{Tag, Value};
 use base::{NodeId, Span, Time};
@@ -12,7 +13,7 @@ use rustc_hash::FxHashSet;
 pub(super) struct Memory {
     span: Span,
     /// What came in this span and in the one before: a value is known for one span at least.
-    recent: [FxHashSet<Value>; 2],
+    recent: [FxHashSet<(usize, Value)>; 2],
     turned: Time,
     open: FxHashSet<(NodeId, Tag)>,
 }
@@ -22,18 +23,23 @@ impl Memory {
         Memory { span, recent: Default::default(), turned: Time::ZERO, open: FxHashSet::default() }
     }
 
-    /// A value was put into the local copy.
-    pub fn note(&mut self, now: Time, value: Value) {
+    /// A value was put into the local copy of a vSSD.
+    pub fn note(&mut self, now: Time, vssd: usize, value: Value) {
         if now.saturating_since(self.turned) >= self.span {
             self.turned = now;
             self.recent.swap(0, 1);
             self.recent[0].clear();
         }
-        self.recent[0].insert(value);
+        self.recent[0].insert((vssd, value));
     }
 
-    pub fn knows(&self, value: Value) -> bool {
-        self.recent.iter().any(|values| values.contains(&value))
+    pub fn knows(&self, vssd: usize, value: Value) -> bool {
+        self.recent.iter().any(|values| values.contains(&(vssd, value)))
+    }
+
+    /// The vSSD's replica has left its group.
+    pub fn forget(&mut self, vssd: usize) {
+        self.recent.iter_mut().for_each(|values| values.retain(|(other, _)| *other != vssd));
     }
 
     pub fn open(&mut self, source: NodeId, tag: Tag) {
@@ -56,12 +62,21 @@ mod tests {
     #[test]
     fn a_value_is_known_for_one_span_and_forgotten_after_two() {
         let mut memory = Memory::new(Span::secs(10));
-        memory.note(Time::ZERO + Span::secs(1), Value(1));
-        memory.note(Time::ZERO + Span::secs(10), Value(2));
-        assert!(memory.knows(Value(1)), "9 s old");
-        memory.note(Time::ZERO + Span::secs(19), Value(3));
-        assert!(memory.knows(Value(1)));
-        memory.note(Time::ZERO + Span::secs(20), Value(4));
-        assert_eq!([1, 2, 3, 4].map(|value| memory.knows(Value(value))), [false, true, true, true]);
+        let note = |memory: &mut Memory, second, value| memory.note(Time::secs(second), 0, Value(value));
+        note(&mut memory, 1, 1);
+        note(&mut memory, 10, 2);
+        assert!(memory.knows(0, Value(1)), "9 s old");
+        note(&mut memory, 19, 3);
+        assert!(memory.knows(0, Value(1)));
+        note(&mut memory, 20, 4);
+        assert_eq!([1, 2, 3, 4].map(|value| memory.knows(0, Value(value))), [false, true, true, true]);
+    }
+
+    #[test]
+    fn a_replica_that_leaves_forgets_its_own_writes_and_no_other() {
+        let mut memory = Memory::new(Span::secs(10));
+        (0..2).for_each(|vssd| memory.note(Time::ZERO, vssd, Value(1)));
+        memory.forget(0);
+        assert_eq!([0, 1].map(|vssd| memory.knows(vssd, Value(1))), [false, true]);
     }
 }

@@ -120,7 +120,7 @@ impl StorageNode {
         if memory.is_open(packet.source, tag) {
             return true;
         }
-        if !memory.knows(value) {
+        if !memory.knows(index, value) {
             return false;
         }
         match self.vssds[index].replica.serves(page) {
@@ -256,7 +256,7 @@ impl StorageNode {
             ReplicaOut::Apply { page, value, .. } => {
                 let vssd = &self.vssds[index];
                 self.caches[vssd.cache].put(vssd.cache_slot, page, value, network);
-                self.memory.iter_mut().for_each(|memory| memory.note(now, value));
+                self.memory.iter_mut().for_each(|memory| memory.note(now, index, value));
                 for (request, is_held) in self.undequeued.get_mut(&(index, page)).into_iter().flatten() {
                     *is_held |= self.requests[*request].value == Some(value);
                 }
@@ -278,6 +278,7 @@ impl StorageNode {
                 self.forget(ticket.0 as usize);
                 self.counters.unanswered += 1;
             }
+            ReplicaOut::Left => self.memory.iter_mut().for_each(|memory| memory.forget(index)),
             ReplicaOut::UpToDate { epoch } => self.report_up_to_date(self.vssds[index].config.id, epoch, out),
         }
     }

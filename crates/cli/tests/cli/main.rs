@@ -10,6 +10,7 @@ mod kv;
 mod new_policy;
 mod preconditioning;
 mod rack;
+mod rack_kills;
 mod readers;
 mod reading;
 mod reloading;

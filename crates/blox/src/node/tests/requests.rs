@@ -395,3 +395,58 @@ fn a_write_that_the_device_has_taken_still_waits_for_the_other_replicas() {
     let out = server.packet(PEER, VSSD, 0, acknowledge);
     assert!(sent(&out).contains(&write_reply(1)), "{out:?}");
 }
+
+/// A server whose clients send writes again.
+fn remembering() -> Server {
+    Server::of(|config| {
+        config.remember = Some(Span::secs(10));
+        config.vssds[0].replicas = with_peer();
+        config.vssds[0].unit = 0;
+    })
+}
+
+fn replies(out: &[NodeOut]) -> usize {
+    let is_reply =
+        |out: &&NodeOut| matches!(out, NodeOut::Send(Packet { body: Body::WriteReply { done: Ok(()), .. }, .. }));
+    out.iter().filter(is_reply).count()
+}
+
+fn invalidations(out: &[NodeOut]) -> usize {
+    let is_inv = |out: &&NodeOut| {
+        matches!(out, NodeOut::Send(Packet { body: Body::Replica(ReplicaMessage::Invalidate { .. }), .. }))
+    };
+    out.iter().filter(is_inv).count()
+}
+
+#[test]
+fn a_write_that_is_sent_again_is_done_once_and_answered_again() {
+    let mut server = remembering();
+    assert_eq!(invalidations(&server.write(1, PAGE, 77)), 1);
+    assert!(server.write(1, PAGE, 77).is_empty(), "it is open");
+    let timestamp = Timestamp { version: 1, node: SERVER };
+    let acknowledge = Body::Replica(ReplicaMessage::Acknowledge { page: PAGE, timestamp, epoch: 1 });
+    assert_eq!(replies(&server.packet(PEER, VSSD, 0, acknowledge)), 1);
+    let again = server.write(1, PAGE, 77);
+    assert_eq!((replies(&again), invalidations(&again)), (1, 0), "it is done");
+    assert_eq!(invalidations(&server.write(2, PAGE, 78)), 1, "another one is not");
+}
+
+#[test]
+fn a_write_that_a_peer_had_begun_is_known_here_and_forgotten_with_the_group() {
+    let mut server = remembering();
+    let timestamp = Timestamp { version: 1, node: PEER };
+    let invalidate = ReplicaMessage::Invalidate { page: PAGE, timestamp, value: Value(77), epoch: 1 };
+    server.packet(PEER, VSSD, 0, Body::Replica(invalidate));
+    assert_eq!(replies(&server.write(1, PAGE, 77)), 0, "it is not valid here yet");
+    server.packet(PEER, VSSD, 0, Body::Replica(ReplicaMessage::Validate { page: PAGE, timestamp, epoch: 1 }));
+    let again = server.write(1, PAGE, 77);
+    assert_eq!((replies(&again), invalidations(&again)), (1, 0));
+    // The server was away: the peer alone, then itself as the stale member, then whole again.
+    let mut order = |epoch, stale| {
+        let (replicas, members) = (with_peer(), Body::Control);
+        server.packet(PEER, VSSD, 0, members(ControlMessage::Members { epoch, replicas, stale }));
+    };
+    order(3, Some((SERVER, VSSD)));
+    order(5, None);
+    assert!(server.node.memory.as_ref().is_some_and(|memory| !memory.knows(0, Value(77))));
+}

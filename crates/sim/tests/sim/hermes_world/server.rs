@@ -103,6 +103,8 @@ impl Server {
             ReplicaOut::Abandoned { ticket, .. } => {
                 self.pages.remove(&u64::from(ticket.0));
             }
+            // Clients of this world send no write again.
+            ReplicaOut::Left => {}
             ReplicaOut::UpToDate { epoch } => self.send(CONTROLLER, own, up_to_date(epoch)),
         }
     }

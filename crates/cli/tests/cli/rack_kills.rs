@@ -1,0 +1,188 @@
+//! A replicated volume while its roles are killed and paused: no error, and a linearizable history.
+
+use crate::support::Home;
+use base::{Seed, Time};
+use history::{Action, History, Operation};
+use rand::RngExt;
+use runtime::storage::Storage as _;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use volumes::Volume;
+
+const PAGE: usize = 4_096;
+/// Few enough that clients meet on them all the time.
+const PAGES: u64 = 16;
+const CLIENTS: u64 = 4;
+const ROLES: [&str; 4] = ["s0", "s1", "switch", "control"];
+/// Longer than anything takes here.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The rack's file, with addresses that nobody uses. Leases end after 120 ms.
+fn rack() -> String {
+    let sockets = [(); 5].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a free port"));
+    let [switch, control, s0, s1, door] = sockets.map(|socket| socket.local_addr().expect("it is bound").to_string());
+    format!(
+        "folder = 'state'\n[switch]\nlisten = '{switch}'\n\
+         [control]\nlisten = '{control}'\nbeat = '30ms'\nmisses = 6\nlease = '120ms'\nresend = '30ms'\n\
+         [[storage]]\nname = 's0'\nlisten = '{s0}'\nflash = {{ size = '4MiB', channels = 2, pages_per_block = 16 }}\n\
+         [[storage]]\nname = 's1'\nlisten = '{s1}'\nflash = {{ size = '4MiB', channels = 2, pages_per_block = 16 }}\n\
+         [[volume]]\nname = 'disk'\nsize = '1MiB'\nreplicas = ['s0', 's1']\n\
+         [[door]]\nname = 'door'\nlisten = '{door}'\nconfig = 'target.toml'\n"
+    )
+}
+
+/// Processes of the rack, killed when the test is over, however it ends.
+struct Roles {
+    home: Home,
+    running: Vec<(&'static str, Child)>,
+}
+
+impl Roles {
+    fn up() -> Roles {
+        let mut roles = Roles { home: Home::new().with("rack.toml", &rack()), running: Vec::new() };
+        ROLES.iter().rev().for_each(|name| roles.start(name));
+        roles
+    }
+
+    fn start(&mut self, name: &'static str) {
+        let mut command = self.home.command(&format!("rack role rack.toml {name}"));
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.home.path(&format!("{name}.log")));
+        let log = log.expect("a disk");
+        let child = command.stdout(log.try_clone().expect("a file")).stderr(log).spawn().expect("it starts");
+        self.running.push((name, child));
+    }
+
+    fn child(&mut self, name: &str) -> &mut Child {
+        let (_, child) = self.running.iter_mut().find(|(role, _)| *role == name).expect("it runs");
+        child
+    }
+
+    fn signal(&mut self, name: &str, signal: &str) {
+        let pid = self.child(name).id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().expect("there is kill").success());
+    }
+
+    fn kill(&mut self, name: &str) {
+        let child = self.child(name);
+        assert_eq!(child.try_wait().expect("it is ours"), None, "{name} has ended by itself");
+        child.kill().and_then(|()| child.wait()).expect("it is killed");
+        self.running.retain(|(role, _)| *role != name);
+    }
+
+    /// Waits until both replicas serve: so that the next fault is one fault.
+    fn wait_until_whole(&self) {
+        let until = Instant::now() + TIMEOUT;
+        while !is_whole(&self.home.path("state/control.json")) {
+            assert!(Instant::now() < until, "the lost replica does not come back");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Roles {
+    fn drop(&mut self) {
+        for (_, child) in &mut self.running {
+            let _ = child.kill().and_then(|()| child.wait());
+        }
+    }
+}
+
+fn is_whole(state: &Path) -> bool {
+    let text = std::fs::read_to_string(state).unwrap_or_default();
+    let Ok(state) = serde_json::from_str::<serde_json::Value>(&text) else { return false };
+    let group = &state["groups"][0];
+    let none = |key: &str| group[key].as_array().is_some_and(Vec::is_empty);
+    let alive = |server: &serde_json::Value| server["standing"] == "Alive";
+    group["stale"].is_null()
+        && ["lost", "awaited", "leaving"].into_iter().all(none)
+        && state["servers"].as_array().is_some_and(|servers| servers.iter().all(alive))
+}
+
+/// Clients that read and write a few pages, and what they saw.
+struct Clients<'a> {
+    volume: &'a Volume,
+    start: Instant,
+    ends: &'a AtomicBool,
+    next: &'a AtomicU64,
+    history: &'a Mutex<History>,
+}
+
+impl Clients<'_> {
+    fn now(&self) -> Time {
+        Time::ps(self.start.elapsed().as_nanos() as u64 * 1_000)
+    }
+
+    fn run(&self, client: u64) {
+        let mut random = Seed(client).stream("client");
+        while !self.ends.load(Ordering::Relaxed) {
+            let page = random.random_range(0..PAGES);
+            let is_write = random.random_bool(0.5);
+            let id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
+            let invoked = self.now();
+            let (action, value) = if is_write {
+                let data = id.to_le_bytes().repeat(PAGE / 8);
+                self.volume.write(page * PAGE as u64, &data).expect("hosts see delays, and no errors");
+                (Action::Write, id)
+            } else {
+                let mut data = vec![1; PAGE];
+                self.volume.read(page * PAGE as u64, &mut data).expect("hosts see delays, and no errors");
+                let value = u64::from_le_bytes(data[..8].try_into().expect("eight"));
+                assert!(data.chunks(8).all(|word| word == value.to_le_bytes()), "page {page} is torn: {value}");
+                (Action::Read, value)
+            };
+            let responded = Some(self.now());
+            let operation = Operation { id, register: (0, page), action, value, invoked, responded };
+            self.history.lock().expect("nobody panics with it").record(operation);
+        }
+    }
+}
+
+/// `RACK_FAULTS=1000` for a soak.
+#[test]
+fn no_write_is_lost_and_no_host_sees_an_error_whatever_role_is_killed_or_paused() {
+    let faults: u64 = std::env::var("RACK_FAULTS").map_or(10, |count| count.parse().expect("a number"));
+    let mut roles = Roles::up();
+    let rack = roles.home.path("rack.toml").display().to_string();
+    let volume = volumes::open(&rack, "door", "disk").expect("it opens");
+    let (ends, next, history) = (AtomicBool::new(false), AtomicU64::new(0), Mutex::new(History::default()));
+    let clients = Clients { volume: &volume, start: Instant::now(), ends: &ends, next: &next, history: &history };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..CLIENTS)
+            .map(|client| {
+                scope.spawn({
+                    let clients = &clients;
+                    move || clients.run(client)
+                })
+            })
+            .collect();
+        let mut random = Seed(faults).stream("faults");
+        for fault in 0..faults {
+            roles.wait_until_whole();
+            std::thread::sleep(Duration::from_millis(random.random_range(0..200)));
+            let name = ROLES[random.random_range(0..ROLES.len())];
+            let pause = Duration::from_millis(random.random_range(0..400));
+            if fault % 4 == 3 {
+                // Past the lease: others go on without it, and it does not know.
+                roles.signal(name, "-STOP");
+                std::thread::sleep(pause + Duration::from_millis(200));
+                roles.signal(name, "-CONT");
+            } else {
+                roles.kill(name);
+                std::thread::sleep(pause);
+                roles.start(name);
+            }
+            if workers.iter().any(|worker| worker.is_finished()) {
+                break;
+            }
+        }
+        roles.wait_until_whole();
+        ends.store(true, Ordering::Relaxed);
+    });
+    let history = history.into_inner().expect("nobody panicked with it");
+    history.check().unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(history.operations() > 100 * faults, "only {} operations", history.operations());
+}
