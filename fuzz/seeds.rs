@@ -32,8 +32,44 @@ fn main() -> std::io::Result<()> {
     }
     write("resp", "array", b"\0*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\nb\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\n")?;
     write("resp", "words", b"\x0bHELLO 3 AUTH default p SETNAME n\r\nMGET a b c\r\nSET k v EX 5 NX\r\nDBSIZE\r\nQUIT\r\n")?;
+    for (place, packet) in packets().enumerate() {
+        write("rackblox", &place.to_string(), &record(&packet))?;
+    }
     write("target", "greeting", &[&[0, 7], greeting().as_slice()].concat())?;
     write("initiator", "working", &[&[1, 255], answers().as_slice()].concat())
+}
+
+/// What the roles of a rack send to each other.
+fn packets() -> impl Iterator<Item = blox::Packet> {
+    use blox::{Body, CollectionNote, ControlMessage, Page, ReplicaMessage, Tag, Timestamp, Value, VssdId};
+    let (server, peer, door, control) = (base::NodeId(0), base::NodeId(1), base::NodeId(2), base::NodeId(3));
+    let (page, tag, value, epoch) = (Page(3), Tag(1), Value(7), 1);
+    let timestamp = Timestamp { version: 1, node: peer };
+    let replicas = [Some((server, VssdId(0))), None, None, None];
+    let bodies = [
+        (door, Body::Write { tag, page, value }),
+        (door, Body::Read { tag, page }),
+        (peer, Body::Replica(ReplicaMessage::Invalidate { page, timestamp, value, epoch })),
+        (peer, Body::Replica(ReplicaMessage::Acknowledge { page, timestamp, epoch })),
+        (peer, Body::Replica(ReplicaMessage::Validate { page, timestamp, epoch })),
+        (peer, Body::Replica(ReplicaMessage::Fetch { page, epoch })),
+        (peer, Body::Replica(ReplicaMessage::Fetched { page, timestamp, value, epoch })),
+        (control, Body::Control(ControlMessage::Members { epoch: 2, replicas, stale: None })),
+        (server, Body::Collection(CollectionNote::Soft)),
+        (server, Body::Create { server, replica: VssdId(1), replica_server: peer }),
+        (server, Body::Heartbeat { beat: 1 << 32 }),
+        (server, Body::Control(ControlMessage::UpToDate { epoch })),
+    ];
+    bodies.into_iter().map(move |(source, body)| blox::Packet { vssd: VssdId(0), latency_ns: 9, source, target: server, body })
+}
+
+/// As the fuzzer has it: a length, a wait, and the datagram without its magic and its page.
+fn record(packet: &blox::Packet) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    blox::encode_datagram(packet, &[0; blox::PAGE_BYTES as usize], &mut bytes);
+    let page = packet.body.value().map_or(0, |_| blox::PAGE_BYTES as usize + 8);
+    let short = &bytes[4..bytes.len() - page];
+    [&[short.len() as u8, 10], short].concat()
 }
 
 fn written(header: &Header, data: &[u8]) -> Vec<u8> {

@@ -103,7 +103,7 @@ pub struct Flash {
     pub path: Option<PathBuf>,
     /// All of its pages.
     pub size: Bytes,
-    /// The share of `size` that volumes cannot use.
+    /// The share of its blocks that a replica leaves free when it is full.
     pub spare: f64,
     /// Channels that work at the same time.
     pub channels: u32,
@@ -115,6 +115,34 @@ pub struct Flash {
     pub program: Span,
     /// Least time of erasing a block.
     pub erase: Span,
+}
+
+/// Blocks of each channel that collection needs beyond the spare ones, of each replica: one that is
+/// being filled, and one that takes what a victim still holds.
+const BLOCKS_FOR_COLLECTION: u64 = 2;
+
+impl Flash {
+    /// Pages of one block on every channel.
+    fn stripe(&self) -> u64 {
+        u64::from(self.pages_per_block) * u64::from(self.channels)
+    }
+    /// Blocks of each channel.
+    pub fn blocks(&self) -> u64 {
+        self.size.count() / PAGE.count() / self.stripe().max(1)
+    }
+    /// Blocks of each channel that a replica of so many pages takes.
+    pub fn blocks_for(&self, pages: u64) -> u64 {
+        let filled = pages.div_ceil(self.stripe().max(1)) as f64;
+        (filled / (1.0 - self.spare)).ceil() as u64 + BLOCKS_FOR_COLLECTION
+    }
+    /// The largest replica that so many blocks of each channel hold.
+    fn held_by(&self, blocks: u64) -> Bytes {
+        let mut filled = (blocks.saturating_sub(BLOCKS_FOR_COLLECTION) as f64 * (1.0 - self.spare)).ceil() as u64;
+        while filled > 0 && self.blocks_for(filled * self.stripe()) > blocks {
+            filled -= 1;
+        }
+        PAGE * (filled * self.stripe())
+    }
 }
 
 /// A replicated volume.
@@ -296,7 +324,8 @@ table! {
         path: String [length from 1],
         /// All of its pages of 4 KiB: whole blocks on every channel.
         size: Quantity<Bytes> ["1MiB" to "16TiB"] = Bytes::new(1 << 30),
-        /// The share of `size` that volumes cannot use, for garbage collection.
+        /// The share of its blocks that a replica leaves free when it is full, for garbage collection.
+        /// It takes two blocks of each channel more.
         spare: f64 [0.01 to 0.9] = 0.2,
         /// Channels that work at the same time.
         channels: u32 [1 to 64] = 4,
@@ -320,8 +349,8 @@ table! {
     VolumeFile {
         /// Its name, of letters, digits, `-` and `_`. No two volumes have the same.
         name: String [length from 1] where [needed],
-        /// Its size, a multiple of 4KiB. On each server all volumes have to fit into the flash
-        /// without its `spare`.
+        /// Its size, a multiple of 4KiB. On each server all volumes have to fit into the flash, with
+        /// the blocks that collection needs.
         size: Quantity<Bytes> ["4KiB" to "16TiB"] where [needed],
         /// Names of the storage servers that hold it, 1 to 3 different ones.
         replicas: Vec<String> [length 1 to 3] where [needed],
@@ -525,7 +554,7 @@ impl Checks<'_> {
 
     /// The volumes, and whether they fit.
     fn volumes(&mut self, storage: &[Storage]) -> Vec<Volume> {
-        let mut free: Vec<u64> = storage.iter().map(|one| usable(&one.flash)).collect();
+        let mut free: Vec<u64> = storage.iter().map(|one| one.flash.blocks()).collect();
         let mut taken = BTreeMap::new();
         let mut volumes = Vec::new();
         for (at, file) in self.file.volume.clone().unwrap_or_default().into_iter().enumerate() {
@@ -536,10 +565,11 @@ impl Checks<'_> {
             self.resolver.expect(&format!("{key}.size"), is_whole, size, "a multiple of 4KiB");
             let replicas = self.replicas(&key, &file.replicas.unwrap_or_default(), storage);
             for place in &replicas {
-                let left = free[*place];
-                let allowed = format!("up to {}: what is left on `{}`", Bytes::new(left), storage[*place].name);
-                self.resolver.expect(&format!("{key}.size"), size.count() <= left, size, &allowed);
-                free[*place] = left.saturating_sub(size.count());
+                let Storage { flash, name, .. } = &storage[*place];
+                let (left, needed) = (free[*place], flash.blocks_for(size.count() / PAGE.count()));
+                let allowed = format!("up to {}: what is left on `{name}`", flash.held_by(left));
+                self.resolver.expect(&format!("{key}.size"), needed <= left, size, &allowed);
+                free[*place] = left.saturating_sub(needed);
             }
             volumes.push(Volume { name, size, replicas });
         }
@@ -568,12 +598,6 @@ impl Checks<'_> {
         }
         places
     }
-}
-
-/// Bytes of flash that volumes can use.
-fn usable(flash: &Flash) -> u64 {
-    let pages = flash.size.count() / PAGE.count();
-    (pages as f64 * (1.0 - flash.spare)) as u64 * PAGE.count()
 }
 
 #[cfg(test)]

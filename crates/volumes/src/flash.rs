@@ -8,9 +8,7 @@
 
 use base::{Seed, Time};
 use blox::{CollectionStep, CollectionStream, PAGE_BYTES, Page, Value, VssdId};
-use hardware::ssd::{
-    Booked, DieId, Geometry, Isolation, RegionConfig, RegionId, SdfConfig, SoftwareDefinedFlash, VictimPolicy,
-};
+use hardware::ssd::{Booked, DieId, Isolation, RegionConfig, RegionId, SdfConfig, SoftwareDefinedFlash, VictimPolicy};
 use runtime::error::StartError;
 use rustc_hash::FxHashMap;
 use std::fs::{self, File, OpenOptions};
@@ -48,22 +46,27 @@ pub(crate) struct Flash {
     vssds: FxHashMap<VssdId, Vssd>,
     /// Blocks of each die that vSSDs have: the rest is free for others.
     taken: u32,
-    spare: f64,
+    plan: plan::rack::Flash,
 }
 
 impl Flash {
-    /// A drive whose files are in `folder`. A vSSD has `spare` of its blocks beyond its pages.
-    pub fn open(config: SdfConfig, folder: &Path, spare: f64) -> Result<Flash, StartError> {
+    /// A drive whose files are in `folder`.
+    pub fn open(config: SdfConfig, folder: &Path, plan: &plan::rack::Flash) -> Result<Flash, StartError> {
         let wrong = |reason: String| StartError::Drive { drive: folder.display().to_string(), reason };
         fs::create_dir_all(folder).map_err(|error| StartError::file(folder, error))?;
         let drive = SoftwareDefinedFlash::new(config).map_err(|error| wrong(error.to_string()))?;
-        Ok(Flash { drive, folder: folder.into(), vssds: FxHashMap::default(), taken: 0, spare })
+        Ok(Flash { drive, folder: folder.into(), vssds: FxHashMap::default(), taken: 0, plan: plan.clone() })
     }
 
     /// Opens a vSSD, or makes an empty one.
     pub fn add(&mut self, id: VssdId, pages: u64) -> io::Result<()> {
         let geometry = *self.drive.geometry();
-        let blocks = blocks_of(&geometry, pages, self.spare);
+        let blocks = u32::try_from(self.plan.blocks_for(pages)).unwrap_or(u32::MAX);
+        if blocks > geometry.blocks_per_die().saturating_sub(self.taken) {
+            let left = geometry.blocks_per_die() - self.taken;
+            let reason = format!("vSSD {} needs {blocks} blocks of each channel, and {left} are left", id.0);
+            return Err(io::Error::new(io::ErrorKind::StorageFull, reason));
+        }
         let dies: Vec<DieId> = (0..geometry.dies()).map(DieId).collect();
         let region = RegionConfig {
             dies: dies.clone(),
@@ -172,13 +175,6 @@ impl Vssd {
         self.values[page.0 as usize] = value.0;
         Ok(())
     }
-}
-
-/// Blocks of each die for so many pages: with `spare` of them beyond, and two for collection.
-fn blocks_of(geometry: &Geometry, pages: u64, spare: f64) -> u32 {
-    let stripe = u64::from(geometry.pages_per_block) * u64::from(geometry.dies());
-    let filled = pages.div_ceil(stripe) as f64;
-    (filled / (1.0 - spare)).ceil() as u32 + 2
 }
 
 fn known(vssds: &mut FxHashMap<VssdId, Vssd>, id: VssdId) -> io::Result<&mut Vssd> {

@@ -64,7 +64,7 @@ struct StorageRole {
 pub fn start(rack: &Rack, server: usize, start: Start) -> Result<Running, StartError> {
     let plan = &rack.storage[server];
     let folder = plan.flash.path.clone().unwrap_or_else(|| rack.folder.join(format!("{}.flash", plan.name)));
-    let mut flash = Flash::open(configs::flash(rack, server), &folder, plan.flash.spare)?;
+    let mut flash = Flash::open(configs::flash(rack, server), &folder, &plan.flash)?;
     let path = folder.join("server.json");
     let kept = read(&path)?;
     let first = configs::vssds_of(rack, server);

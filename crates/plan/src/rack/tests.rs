@@ -41,7 +41,7 @@ listen = "10.0.0.1:7011"
 
 [[volume]]
 name = "v"
-size = "48MiB"
+size = "40MiB"
 replicas = ["s2", "s1"]
 
 [[door]]
@@ -144,7 +144,7 @@ fn every_key_arrives_where_it_belongs() {
             switch,
             control,
             storage: vec![first, usual],
-            volumes: vec![Volume { name: "v".into(), size: Bytes::new(48 << 20), replicas: vec![1, 0] }],
+            volumes: vec![Volume { name: "v".into(), size: Bytes::new(40 << 20), replicas: vec![1, 0] }],
             doors: vec![door],
             stores: vec![Store { name: "store".into(), config: "kv.toml".into() }],
         }
@@ -210,17 +210,21 @@ fn addresses_are_numbers_of_their_own_on_this_machine() {
 
 #[test]
 fn volumes_have_to_fit_into_every_server_that_holds_them() {
-    // Of 1 GiB a fifth is spare: 838,860,800 B and some are left, 204 blocks of 4 MiB.
+    // 1 GiB are 256 blocks of 4 MiB over all channels. The second volume of 4 KiB takes 1 / 0.8, so 2,
+    // and 2 for collection; the first has 252 then, of which (252 - 2) x 0.8 may be full.
     let volumes = |first: u64, second: u64| {
         let more = format!("[[volume]]\nname = 'w'\nsize = '{second}KiB'\nreplicas = ['s2']\n");
         let text = SMALL.replace("size = \"100MiB\"", &format!("size = \"{first}KiB\""));
         parse("rack.toml", &text.replace("[[door]]", &(more + "[[door]]"))).map_err(|error| error.to_string())
     };
-    let usable = 262_144 * 4 / 5 * 4;
-    volumes(usable - 4, 4).expect("both fill s2");
-    let error = volumes(usable - 4, 8).expect_err("the second does not fit");
-    assert!(error.contains("volume.1.size") && error.contains("up to 4KiB: what is left on `s2`"), "{error}");
-    assert!(volumes(usable + 4, 4).expect_err("the first").contains("left on `s1`"));
+    let most = 200 * 4_096;
+    volumes(most, 4).expect("both fill s2");
+    let error = volumes(most, 4_100).expect_err("the second does not fit");
+    assert!(error.contains("volume.1.size") && error.contains("up to 4MiB: what is left on `s2`"), "{error}");
+    let error = volumes(most + 4 * 4_096, 4).expect_err("the first takes 256 blocks on s2");
+    assert!(error.contains("volume.1.size") && error.contains("up to 0B"), "{error}");
+    let error = volumes(220 * 4_096, 4).expect_err("the first");
+    assert!(error.contains("up to 812MiB: what is left on `s1`"), "{error}");
 }
 
 #[test]
