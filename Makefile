@@ -31,9 +31,10 @@ help: ## list the commands
 build: rust ## the program: target/release/rackweave (with CI=true, that of the tests)
 	$(CARGO) $(BUILD) $(TLS)
 
-demo: build ## reproduce EDM and RackBlox's headline at quick scale: a table, and one offline page in out/demo
+demo: build ## reproduce EDM and RackBlox's headline at quick scale: a table, and one offline page in out/demo; then a live rack
 	$(RACKWEAVE) reproduce edm blox/fig9 blox/fig13 blox/fig22 --scale $(SCALE) --out $(OUT)/demo --force
 	@echo "The figures: $(abspath $(OUT)/demo/index.html)"
+	tools/demo-rack.sh $(OUT)/demo-rack
 
 paper: build ## all of EDM and RackBlox at the papers' sizes, in out/paper (many hours)
 	$(RACKWEAVE) reproduce edm blox --scale paper --out $(OUT)/paper --force

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# A live rack on this machine: a disk with two replicas, of which one is killed, and a store for Redis clients. Half a minute; `demo-rack.sh OUT`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+rackweave=$(realpath "${RACKWEAVE:-target/release/rackweave}")
+place=${1:-out/demo-rack}
+
+if ss -Hltu 2>/dev/null | grep -qE '127\.0\.0\.1:(7000|7001|7010|7011|7012|7020|4420|6379|9500|9501|951[012]|9520)\b'; then
+  echo "demo: no live rack, since its addresses are in use: see examples/replicated-disk"
+  exit 0
+fi
+
+rm -rf "$place"
+mkdir -p "$place"
+cp examples/replicated-disk/*.toml "$place"
+printf 'path = "store.flash"\nsize = "64MiB"\nzone = "4MiB"\nvalue = "256KiB"\nblocks = 256\nflush = false\ninsecure = true\n' >"$place/kv.toml"
+printf '\n[[store]]\nname = "store"\nconfig = "kv.toml"\n' >>"$place/rack.toml"
+
+rack() { "$rackweave" rack "$1" "$place/rack.toml" "${@:2}"; }
+trap 'rack down >/dev/null 2>&1 || true' EXIT
+disk() { "$rackweave" disk 127.0.0.1:4420 "$@"; }
+
+echo "demo: a live rack"
+rack up
+disk verify --overwrite --bytes 16MiB
+
+echo "demo: server s0 is killed while a host reads and writes"
+disk bench --load random-write --depth 8 --seconds 6 --overwrite &
+host=$!
+sleep 2
+kill -KILL "$(head -n 1 "$place/rack/s0.pid")"
+wait "$host"
+rack up >/dev/null
+disk verify --overwrite --bytes 16MiB --seed 2
+
+if command -v redis-benchmark >/dev/null; then
+  redis-benchmark --csv -h 127.0.0.1 -p 6379 -t set,get -n 5000 -d 100 | cut -d , -f 1,2,5,7
+else
+  echo "demo: redis-benchmark is not installed: nothing measures the store"
+fi
+rack status
+rack down
