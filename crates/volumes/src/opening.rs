@@ -1,6 +1,6 @@
 //! Volumes by the names that a target's file gives them.
 
-use crate::volume::{Door, Volume};
+use crate::volume::{Door, Volume, place_of};
 use base::Seed;
 use plan::rack::Rack;
 use plan::target::Backend;
@@ -40,9 +40,8 @@ pub fn open(file: &str, door: &str, volume: &str) -> Result<Volume, StartError> 
 /// When the file is wrong, or has no such volume.
 pub fn bytes_of(file: &str, volume: &str) -> Result<u64, StartError> {
     let rack = rack_of(file)?;
-    let found = rack.volumes.iter().find(|other| other.name == volume);
-    let found = found.ok_or_else(|| StartError::plan(format!("the rack has no volume `{volume}`")))?;
-    Ok(found.size.count())
+    let place = place_of("volume", rack.volumes.iter().map(|volume| &*volume.name), volume)?;
+    Ok(rack.volumes[place].size.count())
 }
 
 /// The UUID of a volume, the same at every door of the rack's folder; none for other backends.

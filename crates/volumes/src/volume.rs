@@ -49,14 +49,25 @@ pub struct Volume {
     bytes: u64,
 }
 
+/// The place of a name; an error that says which there are.
+pub(crate) fn place_of<'a>(
+    what: &str,
+    names: impl Iterator<Item = &'a str> + Clone,
+    name: &str,
+) -> Result<usize, StartError> {
+    names.clone().position(|other| other == name).ok_or_else(|| {
+        let all: Vec<&str> = names.collect();
+        StartError::plan(format!("the rack has no {what} `{name}`; it has {}", all.join(", ")))
+    })
+}
+
 impl Door {
     /// Opens a door of a rack by its name, and starts its thread.
     ///
     /// # Errors
     /// When the rack has no such door, or its address is taken.
     pub fn open(rack: &Rack, name: &str) -> Result<Arc<Door>, StartError> {
-        let place = rack.doors.iter().position(|door| door.name == name);
-        let place = place.ok_or_else(|| StartError::plan(format!("the rack has no door `{name}`")))?;
+        let place = place_of("door", rack.doors.iter().map(|door| &*door.name), name)?;
         let program = Client::new(configs::client(rack, place)).map_err(StartError::plan)?;
         let wire = Wire::bind(&rack.doors[place].listen.to_string())?;
         let node = configs::door_node(rack, place).0;
@@ -85,8 +96,7 @@ impl Door {
     /// # Errors
     /// When the rack has none of that name.
     pub fn volume(self: &Arc<Door>, rack: &Rack, name: &str) -> Result<Volume, StartError> {
-        let place = rack.volumes.iter().position(|volume| volume.name == name);
-        let place = place.ok_or_else(|| StartError::plan(format!("the rack has no volume `{name}`")))?;
+        let place = place_of("volume", rack.volumes.iter().map(|volume| &*volume.name), name)?;
         Ok(Volume { door: self.clone(), volume: place as u32, bytes: rack.volumes[place].size.count() })
     }
 

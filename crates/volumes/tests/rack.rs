@@ -244,3 +244,29 @@ fn a_server_that_stays_away_is_replaced_by_another() {
         assert_eq!(read(&volume, page), page_of(page, 2), "page {page}");
     }
 }
+
+#[test]
+fn a_volume_has_the_same_identity_at_every_start_and_no_other_has_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [one, other] = free_addresses(2)[..] else { panic!("two") };
+    let file = folder.path().join("rack.toml");
+    let text = format!(
+        "[[storage]]\nname = 's'\nlisten = '{one}'\n[[volume]]\nname = 'a'\nsize = '1MiB'\nreplicas = ['s']\n\
+         [[volume]]\nname = 'b'\nsize = '2MiB'\nreplicas = ['s']\n\
+         [[door]]\nname = 'd'\nlisten = '{other}'\nconfig = 't.toml'\n"
+    );
+    std::fs::write(&file, text).expect("a disk");
+    let rack = file.display().to_string();
+    let of = |volume: &str| {
+        let (rack, door) = (rack.clone(), "d".into());
+        let backend = plan::target::Backend::Volume { rack, door, volume: volume.into() };
+        volumes::identity_of(&backend).expect("it can be kept").expect("a volume has one")
+    };
+    assert_eq!(of("a"), of("a"));
+    assert_ne!(of("a"), of("b"));
+    assert_eq!(of("a")[6] >> 4, 8, "RFC 9562");
+    assert_eq!(volumes::identity_of(&plan::target::Backend::Ram).expect("nothing is read"), None);
+    assert_eq!(volumes::bytes_of(&rack, "b").expect("it is there"), 2 << 20);
+    let missing = volumes::bytes_of(&rack, "c").expect_err("there are two").to_string();
+    assert!(missing.contains("the rack has no volume `c`; it has a, b"), "{missing}");
+}
