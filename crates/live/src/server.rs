@@ -29,7 +29,7 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use nvme::pdu::PduError;
 use nvme::target::{CloseReason, ConnectionId, IoRequest, Notice, PortId, TargetConfig};
-use plan::target::TargetPlan;
+use plan::target::{Backend, TargetPlan};
 use runtime::stopper::Stopper;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
@@ -714,10 +714,11 @@ fn event_queue() -> io::Result<(Poll, Arc<Waker>)> {
     Ok((poll, waker))
 }
 
-/// Another target may serve a shared file under the same name. Random first numbers of controllers
+/// Another target may serve a shared file, or a volume of a rack, under the same name. Random first numbers of controllers
 /// make a collision unlikely.
 fn number_controllers(target: &mut Machine, plan: &TargetPlan) -> Result<(), StartError> {
-    let is_shared = plan.subsystems.iter().flat_map(|subsystem| &subsystem.namespaces).any(|disk| disk.shared);
+    let mut disks = plan.subsystems.iter().flat_map(|subsystem| &subsystem.namespaces);
+    let is_shared = disks.any(|disk| disk.shared || matches!(disk.backend, Backend::Volume { .. }));
     if let Some(target) = target.managed().filter(|_| is_shared) {
         let last = random().map_err(StartError::system("random numbers"))?;
         target.number_controllers_after(u16::from_be_bytes(last));

@@ -23,15 +23,17 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The rack's file, with addresses that nobody uses. Leases end after 120 ms.
 fn rack() -> String {
-    let sockets = [(); 5].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a free port"));
-    let [switch, control, s0, s1, door] = sockets.map(|socket| socket.local_addr().expect("it is bound").to_string());
+    let sockets = [(); 6].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a free port"));
+    let [switch, control, s0, s1, door, other] =
+        sockets.map(|socket| socket.local_addr().expect("it is bound").to_string());
     format!(
         "folder = 'state'\n[switch]\nlisten = '{switch}'\n\
          [control]\nlisten = '{control}'\nbeat = '30ms'\nmisses = 6\nlease = '120ms'\nresend = '30ms'\n\
          [[storage]]\nname = 's0'\nlisten = '{s0}'\nflash = {{ size = '4MiB', channels = 2, pages_per_block = 16 }}\n\
          [[storage]]\nname = 's1'\nlisten = '{s1}'\nflash = {{ size = '4MiB', channels = 2, pages_per_block = 16 }}\n\
          [[volume]]\nname = 'disk'\nsize = '1MiB'\nreplicas = ['s0', 's1']\n\
-         [[door]]\nname = 'door'\nlisten = '{door}'\nconfig = 'target.toml'\n"
+         [[door]]\nname = 'door'\nlisten = '{door}'\nconfig = 'target.toml'\n\
+         [[door]]\nname = 'other'\nlisten = '{other}'\nconfig = 'target.toml'\n"
     )
 }
 
@@ -104,7 +106,8 @@ fn is_whole(state: &Path) -> bool {
 
 /// Clients that read and write a few pages, and what they saw.
 struct Clients<'a> {
-    volume: &'a Volume,
+    /// One volume by two doors.
+    volumes: [&'a Volume; 2],
     start: Instant,
     ends: &'a AtomicBool,
     next: &'a AtomicU64,
@@ -117,6 +120,7 @@ impl Clients<'_> {
     }
 
     fn run(&self, client: u64) {
+        let volume = self.volumes[client as usize % 2];
         let mut random = Seed(client).stream("client");
         while !self.ends.load(Ordering::Relaxed) {
             let page = random.random_range(0..PAGES);
@@ -125,11 +129,11 @@ impl Clients<'_> {
             let invoked = self.now();
             let (action, value) = if is_write {
                 let data = id.to_le_bytes().repeat(PAGE / 8);
-                self.volume.write(page * PAGE as u64, &data).expect("hosts see delays, and no errors");
+                volume.write(page * PAGE as u64, &data).expect("hosts see delays, and no errors");
                 (Action::Write, id)
             } else {
                 let mut data = vec![1; PAGE];
-                self.volume.read(page * PAGE as u64, &mut data).expect("hosts see delays, and no errors");
+                volume.read(page * PAGE as u64, &mut data).expect("hosts see delays, and no errors");
                 let value = u64::from_le_bytes(data[..8].try_into().expect("eight"));
                 assert!(data.chunks(8).all(|word| word == value.to_le_bytes()), "page {page} is torn: {value}");
                 (Action::Read, value)
@@ -147,9 +151,10 @@ fn no_write_is_lost_and_no_host_sees_an_error_whatever_role_is_killed_or_paused(
     let faults: u64 = std::env::var("RACK_FAULTS").map_or(10, |count| count.parse().expect("a number"));
     let mut roles = Roles::up();
     let rack = roles.home.path("rack.toml").display().to_string();
-    let volume = volumes::open(&rack, "door", "disk").expect("it opens");
+    let volumes = ["door", "other"].map(|door| volumes::open(&rack, door, "disk").expect("it opens"));
+    let volumes = volumes.each_ref();
     let (ends, next, history) = (AtomicBool::new(false), AtomicU64::new(0), Mutex::new(History::default()));
-    let clients = Clients { volume: &volume, start: Instant::now(), ends: &ends, next: &next, history: &history };
+    let clients = Clients { volumes, start: Instant::now(), ends: &ends, next: &next, history: &history };
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..CLIENTS)
             .map(|client| {
