@@ -80,6 +80,13 @@ pub enum Command {
     /// Serve a key-value store on flash to Redis clients
     Kv(KvArguments),
     /// Start, watch and end a rack on this machine: a process for each role
+    ///
+    /// The file (TOML; `rackweave schema rack` explains every key) names the switch, the control
+    /// plane, storage servers with their volumes, NVMe/TCP targets ("doors") and key-value stores.
+    /// Each is a role: a process with NAME.log and NAME.pid in the `folder` of the file.
+    ///
+    /// Exit codes: 0 success, 1 something failed, 2 a file is wrong (nothing was started), 4 a role
+    /// is not ready.
     Rack(RackArguments),
     /// Use a disk of an NVMe/TCP target: identify, read, write, verify, bench
     Disk(DiskArguments),

@@ -126,7 +126,11 @@ fn a_store_alone_is_a_rack() {
     let rack = Rack::of("folder = 'state'\n[[store]]\nname = 'store'\nconfig = 'kv.toml'\n")
         .with("kv.toml", &format!("{STORE}listen = '127.0.0.1:0'\n"));
     assert_eq!(rack.status().0, Some(4), "nothing was started");
-    let said = rack.run("up");
+    // From another folder.
+    let file = rack.0.path("rack.toml");
+    let up = Command::new(env!("CARGO_BIN_EXE_rackweave")).args(["rack", "up"]).arg(file).current_dir("/").output();
+    let Said { code, out: said, err } = Said::of(up.expect("it starts"));
+    assert_eq!(code, Some(0), "{err}");
     let how = said.lines().find(|line| line.contains("redis-cli -h 127.0.0.1 -p ")).expect("a line to connect");
     let address = format!("127.0.0.1:{}", how.rsplit(' ').find(|word| !word.is_empty()).expect("a port"));
     assert!(how.contains(&address) && how.contains(&rack.pid("store").to_string()), "{said}");
