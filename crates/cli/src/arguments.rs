@@ -24,8 +24,8 @@ use workload::block_trace::Format;
 /// A disaggregated rack, simulated and live: plays an experiment file, and published experiments
 /// with a verdict on each claim; serves disks to real hosts.
 ///
-/// Exit codes: 0 success, 1 something failed on the way, 2 bad input (nothing was written), 4 a role
-/// of a rack is not ready, 130 interrupted (what was finished is there).
+/// Exit codes: 0 success, 1 something failed on the way, 2 bad input (nothing was written), 4 a
+/// role of a rack is not ready, 130 interrupted (what was finished is there).
 #[derive(Debug, Parser)]
 #[command(name = "rackweave", version, max_term_width = 110)]
 pub struct Arguments {
