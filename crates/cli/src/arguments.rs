@@ -24,8 +24,8 @@ use workload::block_trace::Format;
 /// A disaggregated rack, simulated and live: plays an experiment file, and published experiments
 /// with a verdict on each claim; serves disks to real hosts.
 ///
-/// Exit codes: 0 success, 1 something failed on the way, 2 bad input (nothing was written), 4 a role
-/// of a rack is not ready, 130 interrupted (what was finished is there).
+/// Exit codes: 0 success, 1 something failed on the way, 2 bad input (nothing was written), 4 a
+/// role of a rack is not ready, 130 interrupted (what was finished is there).
 #[derive(Debug, Parser)]
 #[command(name = "rackweave", version, max_term_width = 110)]
 pub struct Arguments {
@@ -80,6 +80,13 @@ pub enum Command {
     /// Serve a key-value store on flash to Redis clients
     Kv(KvArguments),
     /// Start, watch and end a rack on this machine: a process for each role
+    ///
+    /// The file (TOML; `rackweave schema rack` explains every key) names the switch, the control
+    /// plane, storage servers with their volumes, NVMe/TCP targets ("doors") and key-value stores.
+    /// Each is a role: a process with NAME.log and NAME.pid in the `folder` of the file.
+    ///
+    /// Exit codes: 0 success, 1 something failed, 2 a file is wrong (nothing was started), 4 a role
+    /// is not ready.
     Rack(RackArguments),
     /// Use a disk of an NVMe/TCP target: identify, read, write, verify, bench
     Disk(DiskArguments),

@@ -30,12 +30,21 @@ const SCENES: [(SceneName, &str, &str); 6] = [
 /// The source of a page.
 const MADE: &str = "Made from the schema that checks files, by `BLESS=1 cargo test -p plan --test plan reference`.";
 
-/// Each file of a live role: the name of its page, what it is about, the page that explains it, and
-/// its schema.
-const LIVE: [(&str, &str, &str, fn() -> Json); 3] = [
-    ("target-keys", "live target", "target", crate::target::schema),
-    ("kv-keys", "key-value store", "kv", crate::kv::schema),
-    ("rack-keys", "live rack", "rack", crate::rack::schema),
+/// A file of a live role.
+struct Live {
+    /// The name of its page.
+    page: &'static str,
+    /// What it is about.
+    what: &'static str,
+    /// The page that explains it.
+    explained: &'static str,
+    schema: fn() -> Json,
+}
+
+const LIVE: [Live; 3] = [
+    Live { page: "target-keys", what: "live target", explained: "target", schema: crate::target::schema },
+    Live { page: "kv-keys", what: "key-value store", explained: "kv", schema: crate::kv::schema },
+    Live { page: "rack-keys", what: "live rack", explained: "rack", schema: crate::rack::schema },
 ];
 
 /// Every page.
@@ -43,17 +52,18 @@ pub fn pages() -> Vec<Page> {
     let experiment = crate::schema();
     let mut pages = vec![common_page(&experiment)];
     pages.extend(SCENES.iter().map(|scene| scene_page(&experiment, *scene)));
-    pages.extend(LIVE.iter().map(|live| live_page(live)));
+    pages.extend(LIVE.iter().map(live_page));
     pages
 }
 
 /// The keys of the file of a live role.
-fn live_page((name, what, explained, schema): &(&str, &str, &str, fn() -> Json)) -> Page {
+fn live_page(live: &Live) -> Page {
+    let Live { page, what, explained, schema } = live;
     let root = schema();
     let mut text =
         format!("# Every key of the {what}\n\n{MADE}\nWhat the keys do together: [the {what}]({explained}.md).\n");
     Section { root: &root, scene: None }.write("", &root, &mut text);
-    Page { name: (*name).into(), text }
+    Page { name: (*page).into(), text }
 }
 
 /// The keys of every experiment.

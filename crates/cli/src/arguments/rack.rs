@@ -4,13 +4,6 @@ use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
 /// `rackweave rack`
-///
-/// The file (TOML; `rackweave schema rack` explains every key) names the switch, the control plane,
-/// storage servers with their volumes, NVMe/TCP targets ("doors") and key-value stores. Each is a
-/// role: a process of its own, with a log NAME.log and a file NAME.pid in the folder of the file.
-///
-/// Exit codes: 0 success, 1 something failed, 2 a file is wrong (nothing was started), 4 a role is
-/// not ready.
 #[derive(Debug, Args)]
 pub struct RackArguments {
     /// What to do with it

@@ -9,6 +9,26 @@ const PROGRAM: &str = "/usr/local/bin/rackweave";
 /// Where systemd makes folders for services (`StateDirectory=`).
 const STATE: &str = "/var/lib";
 
+/// What no role needs, as in examples/systemd, and where a unit is installed.
+const REST: &str = "ConfigurationDirectory=rackweave
+NoNewPrivileges=yes
+ProtectSystem=strict
+ProtectHome=yes
+PrivateTmp=yes
+ProtectKernelTunables=yes
+ProtectKernelModules=yes
+ProtectControlGroups=yes
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
+RestrictNamespaces=yes
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+SystemCallArchitectures=native
+LimitNOFILE=65536
+
+[Install]
+WantedBy=multi-user.target
+";
+
 /// Prints a unit for each role.
 pub fn units(site: &Site) -> Result<(), Failure> {
     let units: Vec<String> = site.roles.iter().map(|role| unit(site, role)).collect();
@@ -41,24 +61,7 @@ RestartSec=1
 TimeoutStopSec=60
 
 # All roles are one user, who needs no rights but those on their files.
-{owner}ConfigurationDirectory=rackweave
-NoNewPrivileges=yes
-ProtectSystem=strict
-ProtectHome=yes
-PrivateTmp=yes
-ProtectKernelTunables=yes
-ProtectKernelModules=yes
-ProtectControlGroups=yes
-RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
-RestrictNamespaces=yes
-LockPersonality=yes
-MemoryDenyWriteExecute=yes
-SystemCallArchitectures=native
-LimitNOFILE=65536
-
-[Install]
-WantedBy=multi-user.target
-",
+{owner}{REST}",
         kind = role.kind.word(),
     )
 }

@@ -7,6 +7,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 /// A store of a few megabytes.
@@ -14,11 +15,13 @@ const STORE: &str = "path = 'f'\nsize = '16MiB'\nzone = '1MiB'\nvalue = '64KiB'\
 /// Longer than anything takes here.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A rack in a folder of its own. Nothing of it runs when the test is over, however it ends.
-struct Rack(Home);
+/// A rack in a folder of its own, and its first file. Nothing of it runs when the test is over,
+/// however it ends.
+struct Rack(Home, String);
 
 impl Drop for Rack {
     fn drop(&mut self) {
+        let _ = fs::write(self.0.path("rack.toml"), &self.1);
         let _ = self.0.command("rack down rack.toml").output();
     }
 }
@@ -26,7 +29,7 @@ impl Drop for Rack {
 impl Rack {
     /// One with these roles.
     fn of(file: &str) -> Rack {
-        Rack(Home::new().with("rack.toml", file))
+        Rack(Home::new().with("rack.toml", file), file.into())
     }
 
     fn with(self, name: &str, text: &str) -> Rack {
@@ -64,10 +67,14 @@ impl Rack {
     }
 }
 
-/// Addresses of this machine that nobody uses.
+/// Addresses of this machine that nobody uses, below those that the system hands out (ip(7)).
 fn free<const N: usize>() -> [String; N] {
-    let all = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
-    all.map(|listener| listener.local_addr().expect("it is bound").to_string())
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 10_000 + (std::process::id() * 61 % 20_000) as u16;
+    [(); N].map(|()| {
+        let mut all = (0..2_000).map(|_| format!("127.0.0.1:{}", first + NEXT.fetch_add(1, Ordering::Relaxed)));
+        all.find(|address| TcpListener::bind(address).is_ok()).expect("a free port")
+    })
 }
 
 /// The state of a process in /proc, unless it is gone. `Z` has ended and was not reaped.
@@ -124,7 +131,11 @@ fn a_store_alone_is_a_rack() {
     let rack = Rack::of("folder = 'state'\n[[store]]\nname = 'store'\nconfig = 'kv.toml'\n")
         .with("kv.toml", &format!("{STORE}listen = '127.0.0.1:0'\n"));
     assert_eq!(rack.status().0, Some(4), "nothing was started");
-    let said = rack.run("up");
+    // From another folder.
+    let file = rack.0.path("rack.toml");
+    let up = Command::new(env!("CARGO_BIN_EXE_rackweave")).args(["rack", "up"]).arg(file).current_dir("/").output();
+    let Said { code, out: said, err } = Said::of(up.expect("it starts"));
+    assert_eq!(code, Some(0), "{err}");
     let how = said.lines().find(|line| line.contains("redis-cli -h 127.0.0.1 -p ")).expect("a line to connect");
     let address = format!("127.0.0.1:{}", how.rsplit(' ').find(|word| !word.is_empty()).expect("a port"));
     assert!(how.contains(&address) && how.contains(&rack.pid("store").to_string()), "{said}");
@@ -149,6 +160,34 @@ fn a_store_alone_is_a_rack() {
 
 #[test]
 fn up_after_a_kill_starts_only_the_dead() {
+    let (rack, [_, store]) = door_and_store();
+    rack.run("up");
+    let before = ["door", "store"].map(|name| rack.pid(name));
+    assert_eq!(told(&store, "SET a 1\r\n"), "+OK\r\n");
+    kill(before[1]);
+    let (code, roles) = rack.status();
+    assert_eq!(code, Some(4));
+    let states: Vec<&str> = roles.iter().filter_map(|role| role["state"].as_str()).collect();
+    assert_eq!(states, ["ready", "dead"]);
+    rack.say("status").refused(4, &["1 of 2 roles: store"]);
+
+    let said = rack.run("up");
+    assert!(said.contains(&format!("door already runs as process {}", before[0])), "{said}");
+    assert_eq!(rack.pid("door"), before[0]);
+    assert_ne!(rack.pid("store"), before[1]);
+    assert_eq!(told(&store, "GET a\r\n"), "$1\r\n1\r\n");
+    assert_eq!(rack.status().0, Some(0));
+
+    let after = ["door", "store"].map(|name| rack.pid(name));
+    rack.run("down --only store");
+    assert!(runs(after[0]) && !runs(after[1]));
+    assert_eq!(rack.pid_files(), ["door.pid"]);
+    rack.run("down");
+    assert!(!runs(after[0]) && rack.pid_files().is_empty());
+}
+
+#[test]
+fn status_says_what_each_role_does() {
     let (rack, [door, store]) = door_and_store();
     let said = rack.run("up");
     let (host, port) = door.split_once(':').expect("a port");
@@ -171,32 +210,11 @@ fn up_after_a_kill_starts_only_the_dead() {
     let table = rack.run("status");
     assert!(table.contains("keys 1, commands 1") && table.contains("connections 0"), "{table}");
 
-    kill(before[1]);
-    let (code, roles) = rack.status();
-    assert_eq!(code, Some(4));
-    let states: Vec<&str> = roles.iter().filter_map(|role| role["state"].as_str()).collect();
-    assert_eq!(states, ["ready", "dead"]);
-    rack.say("status").refused(4, &["1 of 2 roles: store"]);
-
-    let said = rack.run("up");
-    assert!(said.contains(&format!("door already runs as process {}", before[0])), "{said}");
-    assert_eq!(rack.pid("door"), before[0]);
-    assert_ne!(rack.pid("store"), before[1]);
-    assert_eq!(told(&store, "GET a\r\n"), "$1\r\n1\r\n");
-    assert_eq!(rack.status().0, Some(0));
-
     // One that stands still is not ready, though it was.
     signal("-STOP", rack.pid("store"));
     let (code, roles) = rack.status();
     assert_eq!((code, roles[1]["state"].as_str()), (Some(4), Some("silent")));
     signal("-CONT", rack.pid("store"));
-
-    let after = ["door", "store"].map(|name| rack.pid(name));
-    rack.run("down --only store");
-    assert!(runs(after[0]) && !runs(after[1]));
-    assert_eq!(rack.pid_files(), ["door.pid"]);
-    rack.run("down");
-    assert!(!runs(after[0]) && rack.pid_files().is_empty());
 }
 
 #[test]

@@ -93,21 +93,12 @@ fn says(old: &str, new: &str, key: &str, words: &[&str]) {
     words.iter().for_each(|word| assert!(error.contains(word), "{word}: {error}"));
 }
 
-#[test]
-fn every_key_arrives_where_it_belongs() {
-    let rack = parse("", WHOLE).expect("it is right");
-    let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
-    let switch =
-        Switch { listen: address("10.0.0.1:7000"), metrics: Some(address("127.0.0.1:9500")), coordination: false };
-    let control = Control {
-        listen: address("10.0.0.1:7001"),
-        metrics: Some(address("127.0.0.1:9501")),
-        beat: Span::ms(100),
-        misses: 5,
-        lease: Span::ms(300),
-        resend: Span::ms(20),
-        replace_after: Span::secs(60),
-    };
+fn address(text: &str) -> SocketAddr {
+    text.parse().expect("an address")
+}
+
+/// The storage servers of [`WHOLE`].
+fn servers() -> Vec<Storage> {
     let flash = Flash {
         path: Some("/mnt/s1".into()),
         size: Bytes::new(64 << 20),
@@ -134,6 +125,23 @@ fn every_key_arrives_where_it_belongs() {
         flash: FlashFile::default().resolve(),
         cache: Bytes::new(16 << 20),
     };
+    vec![first, usual]
+}
+
+#[test]
+fn every_key_arrives_where_it_belongs() {
+    let rack = parse("", WHOLE).expect("it is right");
+    let switch =
+        Switch { listen: address("10.0.0.1:7000"), metrics: Some(address("127.0.0.1:9500")), coordination: false };
+    let control = Control {
+        listen: address("10.0.0.1:7001"),
+        metrics: Some(address("127.0.0.1:9501")),
+        beat: Span::ms(100),
+        misses: 5,
+        lease: Span::ms(300),
+        resend: Span::ms(20),
+        replace_after: Span::secs(60),
+    };
     let door = Door { name: "door".into(), listen: address("10.0.0.1:7020"), config: "target.toml".into() };
     assert_eq!(
         rack,
@@ -143,7 +151,7 @@ fn every_key_arrives_where_it_belongs() {
             log_format: LogFormatName::Json,
             switch,
             control,
-            storage: vec![first, usual],
+            storage: servers(),
             volumes: vec![Volume { name: "v".into(), size: Bytes::new(40 << 20), replicas: vec![1, 0] }],
             doors: vec![door],
             stores: vec![Store { name: "store".into(), config: "kv.toml".into() }],
