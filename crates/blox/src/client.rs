@@ -214,6 +214,8 @@ struct Request {
     issued: Time,
     /// The last asked server serves nobody now.
     is_turned_away: bool,
+    /// The epoch of its volume when it was sent first.
+    epoch: u32,
     /// Whom it was sent to last.
     asked: (NodeId, VssdId),
     /// Numbers the sendings of both halves: a deadline of an earlier one has no say.
@@ -286,14 +288,17 @@ impl Client {
         if request.attempts == 0 {
             request.begins_at = begin;
         }
-        let targets = &self.volumes[request.volume as usize].targets;
-        // A write is sent again where it was, as long as that server serves: there it may be under way.
-        let stays = request.is_writing && request.attempts > 0 && self.config.resend.is_some();
-        let stays = stays && !request.is_turned_away && targets.contains(&request.asked);
-        request.is_turned_away = false;
-        if !stays {
-            request.asked = targets[(request.begins_at + request.attempts) as usize % targets.len()];
+        let volume = &self.volumes[request.volume as usize];
+        let turn = (request.begins_at + request.attempts) as usize;
+        if request.attempts == 0 {
+            request.epoch = volume.epoch();
         }
+        request.asked = if request.is_writing && request.attempts > 0 && self.config.resend.is_some() {
+            volume.target_of_copy((request.asked, !request.is_turned_away), request.epoch, turn)
+        } else {
+            volume.targets[turn % volume.targets.len()]
+        };
+        request.is_turned_away = false;
         request.attempts += 1;
         request.sending += 1;
         let deadline = Deadline { tag, sending: request.sending };
@@ -326,8 +331,8 @@ impl Client {
             Body::ReadReply { tag, value } => self.on_read_reply(now, tag, value, out),
             Body::WriteReply { tag, done } => self.on_write_reply(now, packet.vssd, tag, done, out),
             Body::Control(ControlMessage::Members { epoch, replicas, stale }) => {
-                let serving = replicas.into_iter().flatten().filter(|replica| Some(*replica) != stale);
-                self.on_members(packet.vssd, epoch, serving);
+                let members = replicas.into_iter().flatten();
+                self.on_members(packet.vssd, epoch, members, stale);
             }
             Body::Control(ControlMessage::Rate { per_second }) => self.on_rate(now, packet.vssd, per_second, out),
             _ => self.counters.ignored += 1,
@@ -412,9 +417,15 @@ impl Client {
         out.push(ClientOut::Done { tag, outcome, label });
     }
 
-    fn on_members(&mut self, name: VssdId, epoch: u32, serving: impl Iterator<Item = (NodeId, VssdId)> + Clone) {
+    fn on_members(
+        &mut self,
+        name: VssdId,
+        epoch: u32,
+        members: impl Iterator<Item = (NodeId, VssdId)> + Clone,
+        stale: Option<(NodeId, VssdId)>,
+    ) {
         let volume = self.names.get(&name).map(|index| &mut self.volumes[*index]);
-        let is_taken = volume.is_some_and(|volume| volume.members(epoch, serving, self.config.rack_nodes));
+        let is_taken = volume.is_some_and(|volume| volume.members(epoch, members, stale, self.config.rack_nodes));
         self.counters.ignored += u64::from(!is_taken);
     }
 
@@ -538,6 +549,7 @@ impl Request {
             begins_at: 0,
             issued: Time::ZERO,
             is_turned_away: false,
+            epoch: 0,
             asked: (NodeId(0), VssdId(0)),
             sending: 0,
             label: Span::ZERO,

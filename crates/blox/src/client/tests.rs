@@ -484,7 +484,6 @@ fn a_write_goes_on_elsewhere_when_its_server_has_left_or_is_stale() {
     assert_eq!(first, FIRST);
     desk.members(2, &[SECOND, REMOTE], None);
     assert_ne!(sent_to(&next_request(&mut desk).1), FIRST);
-    desk.members(3, &[FIRST, SECOND], None);
     let asked = sent_to(&next_request(&mut desk).1);
     let stale = Body::WriteReply { tag, done: Err(Refusal::Stale) };
     assert_eq!(desk.hear(asked, stale), [], "not at once: two stale servers would hand it to and fro");
@@ -502,4 +501,25 @@ fn it_asks_for_members_at_once_and_again_after_each_period() {
         let [ClientOut::Send(packet)] = out[..] else { panic!("{out:?}") };
         assert_eq!((packet.target, packet.body), (CONTROLLER, Body::Heartbeat { beat: question }));
     }
+}
+
+#[test]
+fn a_copy_does_not_go_to_a_server_that_has_been_away_since() {
+    let mut desk = resending();
+    desk.wake();
+    desk.members(1, &[FIRST, SECOND], None);
+    let (_, out) = desk.issue(Operation::Write);
+    assert_eq!(sent_to(&but_questions(out)), FIRST);
+    // It leaves, is built anew and serves again before the copy is due: it has forgotten the write.
+    desk.members(2, &[SECOND], None);
+    desk.members(3, &[FIRST, SECOND], Some(FIRST));
+    let (_, out) = desk.issue(Operation::Write);
+    assert_eq!(sent_to(&but_questions(out)), SECOND);
+    desk.members(4, &[FIRST, SECOND], None);
+    let both = next_request(&mut desk).1;
+    assert_eq!(both.iter().map(|one| sent_to(std::slice::from_ref(one))).collect::<Vec<_>>(), [SECOND, SECOND]);
+    // The second write began when it was a member, though a stale one: it has seen that.
+    desk.members(5, &[FIRST], None);
+    let both = next_request(&mut desk).1;
+    assert_eq!(both.iter().map(|one| sent_to(std::slice::from_ref(one))).collect::<Vec<_>>(), [FIRST, FIRST]);
 }

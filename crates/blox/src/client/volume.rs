@@ -14,6 +14,8 @@ pub(super) struct Volume {
     /// The first outside the rack; 0 where there is none.
     pub first_outside: u32,
     epoch: Option<u32>,
+    /// Members, stale ones too, and the epoch since which each has been one.
+    since: Vec<((NodeId, VssdId), u32)>,
     /// Requests that wait for the rate limit.
     pub waiting: VecDeque<Tag>,
     bucket: Option<TokenBucket>,
@@ -30,6 +32,7 @@ impl Volume {
             targets: Vec::new(),
             first_outside: 0,
             epoch: None,
+            since: replicas.iter().map(|replica| (*replica, 0)).collect(),
             waiting: VecDeque::new(),
             bucket: None,
             write_cost: config.limit.map_or(0, |limit| u64::from(limit.write_cost)),
@@ -44,13 +47,18 @@ impl Volume {
     pub fn members(
         &mut self,
         epoch: u32,
-        serving: impl Iterator<Item = (NodeId, VssdId)> + Clone,
+        members: impl Iterator<Item = (NodeId, VssdId)> + Clone,
+        stale: Option<(NodeId, VssdId)>,
         rack_nodes: u32,
     ) -> bool {
+        let serving = members.clone().filter(|member| Some(*member) != stale);
         let is_new = self.epoch.is_none_or(|known| known <= epoch) && serving.clone().next().is_some();
         if is_new {
             self.epoch = Some(epoch);
             self.set_targets(serving, rack_nodes);
+            let before = std::mem::take(&mut self.since);
+            let known = |member| before.iter().find(|(other, _)| *other == member).map_or(epoch, |(_, since)| *since);
+            self.since.extend(members.map(|member| (member, known(member))));
         }
         is_new
     }
@@ -62,6 +70,31 @@ impl Volume {
         let inside = self.targets.len();
         self.targets.extend(replicas.filter(|replica| !is_inside(replica)));
         self.first_outside = if inside < self.targets.len() { inside as u32 } else { 0 };
+    }
+
+    /// The epoch that it knows; 0 before the first order.
+    pub fn epoch(&self) -> u32 {
+        self.epoch.unwrap_or(0)
+    }
+
+    /// Where a second copy of a write goes that was first sent in epoch `first`: where it was, if it
+    /// `stays` and that server has been a member since then, else to another that has. Only they
+    /// have seen the write if it is done. After two losses nobody may have.
+    pub fn target_of_copy(
+        &self,
+        (asked, stays): ((NodeId, VssdId), bool),
+        first: u32,
+        turn: usize,
+    ) -> (NodeId, VssdId) {
+        let is_steady =
+            |target: &(NodeId, VssdId)| self.since.iter().any(|(member, since)| member == target && *since <= first);
+        let steady = || self.targets.iter().copied().filter(is_steady);
+        let others = || steady().filter(|target| *target != asked);
+        match (steady().any(|target| target == asked), others().count()) {
+            (true, others) if stays || others == 0 => asked,
+            (_, 0) => self.targets[turn % self.targets.len()],
+            (_, count) => others().nth(turn % count).unwrap_or(asked),
+        }
     }
 
     /// Counts a request into the demand.
