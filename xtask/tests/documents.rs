@@ -74,8 +74,8 @@ fn every_link_leads_to_a_file_and_a_heading() {
     assert!(found > 100, "only {found} links were found");
 }
 
-/// Pages whose complete blocks are files of the live target; `crates/cli/tests/cli/documents.rs` checks
-/// them.
+/// Pages whose complete blocks are files of the live target; `crates/cli/tests/cli/documents.rs`
+/// checks them.
 const TARGET_PAGES: [&str; 2] = ["docs/guide/live-target.md", "docs/reference/target.md"];
 
 /// Returns the warnings of an experiment, of all its points.

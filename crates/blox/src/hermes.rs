@@ -139,8 +139,8 @@ pub enum ReplicaOut {
         /// Whether peers may have heard of it.
         started: bool,
     },
-    /// The replica has forgotten everything that it knew, timestamps too: what it had seen, the group
-    /// need not have.
+    /// The replica has forgotten everything that it knew, timestamps too: what it had seen, the
+    /// group need not have.
     Left,
     /// Report to the control plane ([`ControlMessage::UpToDate`](crate::ControlMessage::UpToDate)):
     /// this epoch is adopted, all open writes are settled, and a stale replica has every page.

@@ -714,8 +714,8 @@ fn event_queue() -> io::Result<(Poll, Arc<Waker>)> {
     Ok((poll, waker))
 }
 
-/// Another target may serve a shared file, or a volume of a rack, under the same name. Random first numbers of controllers
-/// make a collision unlikely.
+/// Another target may serve a shared file, or a volume of a rack, under the same name. Random first
+/// numbers of controllers make a collision unlikely.
 fn number_controllers(target: &mut Machine, plan: &TargetPlan) -> Result<(), StartError> {
     let mut disks = plan.subsystems.iter().flat_map(|subsystem| &subsystem.namespaces);
     let is_shared = disks.any(|disk| disk.shared || matches!(disk.backend, Backend::Volume { .. }));

@@ -324,8 +324,8 @@ table! {
         path: String [length from 1],
         /// All of its pages of 4 KiB: whole blocks on every channel.
         size: Quantity<Bytes> ["1MiB" to "16TiB"] = Bytes::new(1 << 30),
-        /// The share of its blocks that a replica leaves free when it is full, for garbage collection.
-        /// It takes two blocks of each channel more.
+        /// The share of its blocks that a replica leaves free when it is full, for garbage
+        /// collection. It takes two blocks of each channel more.
         spare: f64 [0.01 to 0.9] = 0.2,
         /// Channels that work at the same time.
         channels: u32 [1 to 64] = 4,
@@ -349,8 +349,8 @@ table! {
     VolumeFile {
         /// Its name, of letters, digits, `-` and `_`. No two volumes have the same.
         name: String [length from 1] where [needed],
-        /// Its size, a multiple of 4KiB. On each server all volumes have to fit into the flash, with
-        /// the blocks that collection needs.
+        /// Its size, a multiple of 4KiB. On each server all volumes have to fit into the flash,
+        /// with the blocks that collection needs.
         size: Quantity<Bytes> ["4KiB" to "16TiB"] where [needed],
         /// Names of the storage servers that hold it, 1 to 3 different ones.
         replicas: Vec<String> [length 1 to 3] where [needed],

@@ -1,10 +1,10 @@
-//! A server's flash: the data of each vSSD in a file, and the blocks, the collection and the times of
-//! an emulated drive beside it.
+//! A server's flash: the data of each vSSD in a file, and the blocks, the collection and the times
+//! of an emulated drive beside it.
 //!
-//! The drive is [`hardware::ssd::SoftwareDefinedFlash`], which the simulator uses too: it knows which
-//! blocks are free, what a step of collection moves, and when an operation ends. A page's data lie
-//! at the page's number in the vSSD's file, whatever block the drive has them in. Its value follows
-//! in a second file. Without a sync, both survive the process, not the machine.
+//! The drive is [`hardware::ssd::SoftwareDefinedFlash`], which the simulator uses too: it knows
+//! which blocks are free, what a step of collection moves, and when an operation ends. A page's
+//! data lie at the page's number in the vSSD's file, whatever block the drive has them in. Its
+//! value follows in a second file. Without a sync, both survive the process, not the machine.
 
 use base::{Seed, Time};
 use blox::{CollectionStep, CollectionStream, PAGE_BYTES, Page, Value, VssdId};
@@ -114,8 +114,8 @@ impl Flash {
         Ok((value, booked.end))
     }
 
-    /// Writes a page; when the drive has it, or `None` where it has no free block. What is read from
-    /// now on is the new page.
+    /// Writes a page; when the drive has it, or `None` where it has no free block. What is read
+    /// from now on is the new page.
     pub fn write(&mut self, now: Time, id: VssdId, page: Page, value: Value, data: &[u8]) -> io::Result<Option<Time>> {
         let vssd = known(&mut self.vssds, id)?;
         if page.0 as usize >= vssd.values.len() {

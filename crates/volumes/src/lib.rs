@@ -1,7 +1,7 @@
 //! RackBlox live: the programs of [`blox`] behind UDP, files and timers.
 //!
-//! [`blox::Switch`], [`blox::StorageNode`], [`blox::Control`] and [`blox::Client`] decide everything;
-//! the simulator runs the same. This crate moves bytes and keeps time.
+//! [`blox::Switch`], [`blox::StorageNode`], [`blox::Control`] and [`blox::Client`] decide
+//! everything; the simulator runs the same. This crate moves bytes and keeps time.
 //!
 //! | part | function |
 //! | --- | --- |

@@ -1,7 +1,7 @@
 //! The bytes behind the values of a program.
 //!
-//! The program is the authority: what it still holds is kept, and all else is dropped once the table
-//! has doubled. So a value costs two looks in its life, however long it lives.
+//! The program is the authority: what it still holds is kept, and all else is dropped once the
+//! table has doubled. So a value costs two looks in its life, however long it lives.
 
 use blox::Value;
 use bytes::Bytes;

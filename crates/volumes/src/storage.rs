@@ -302,8 +302,8 @@ impl Role for StorageRole {
         self.fault.take()
     }
 
-    /// What the flash does not have yet is written: after an orderly end of the whole rack, all data
-    /// are there.
+    /// What the flash does not have yet is written: after an orderly end of the whole rack, all
+    /// data are there.
     fn end(&mut self) -> io::Result<()> {
         let held: Vec<(VssdId, Page, Value)> = self.program.pages_in_memory().collect();
         for (vssd, page, value) in held {

@@ -48,7 +48,8 @@ pub fn start(rack: &Rack, start: Start) -> Result<Running, StartError> {
     role::start("switch", role, wire, rack.switch.metrics, start)
 }
 
-/// Tells starts of one process name apart: tenths of a second since 1970, which wrap after 13 years.
+/// Tells starts of one process name apart: tenths of a second since 1970, which wrap after 13
+/// years.
 fn started() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (since.as_millis() / 100) as u64 & u64::from(u32::MAX)

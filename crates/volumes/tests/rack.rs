@@ -19,6 +19,20 @@ fn free_addresses(count: usize) -> Vec<SocketAddr> {
     sockets.iter().map(|socket| socket.local_addr().expect("it is bound")).collect()
 }
 
+fn server_of(folder: &Path, server: usize, pages: u64, listen: SocketAddr) -> Storage {
+    let flash = Flash {
+        path: Some(folder.join(format!("s{server}"))),
+        size: Bytes::kib(4) * pages * 4,
+        spare: 0.2,
+        channels: 2,
+        pages_per_block: 16,
+        read: Span::ZERO,
+        program: Span::ZERO,
+        erase: Span::ZERO,
+    };
+    Storage { name: format!("s{server}"), listen, metrics: None, room: 1, flash, cache: Bytes::kib(256) }
+}
+
 /// Servers with a volume of `pages` pages on the first two of them.
 fn rack(folder: &Path, servers: usize, pages: u64) -> Rack {
     let mut addresses = free_addresses(servers + 3).into_iter();
@@ -38,25 +52,7 @@ fn rack(folder: &Path, servers: usize, pages: u64) -> Rack {
             replace_after: Span::secs(2),
         },
         doors: vec![DoorPlan { name: "door".into(), listen: next(), config: "target.toml".into() }],
-        storage: (0..servers)
-            .map(|server| Storage {
-                name: format!("s{server}"),
-                listen: next(),
-                metrics: None,
-                room: 1,
-                flash: Flash {
-                    path: Some(folder.join(format!("s{server}"))),
-                    size: Bytes::kib(4) * pages * 4,
-                    spare: 0.2,
-                    channels: 2,
-                    pages_per_block: 16,
-                    read: Span::ZERO,
-                    program: Span::ZERO,
-                    erase: Span::ZERO,
-                },
-                cache: Bytes::kib(256),
-            })
-            .collect(),
+        storage: (0..servers).map(|server| server_of(folder, server, pages, next())).collect(),
         volumes: vec![VolumePlan { name: "disk".into(), size: Bytes::kib(4) * pages, replicas: vec![0, 1] }],
         stores: Vec::new(),
     }

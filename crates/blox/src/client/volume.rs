@@ -77,8 +77,8 @@ impl Volume {
         self.epoch.unwrap_or(0)
     }
 
-    /// Where a second copy of a write goes that was first sent in epoch `first`: where it was, if it
-    /// `stays` and that server has been a member since then, else to another that has. Only they
+    /// Where a second copy of a write goes that was first sent in epoch `first`: where it was, if
+    /// it `stays` and that server has been a member since then, else to another that has. Only they
     /// have seen the write if it is done. After two losses nobody may have.
     pub fn target_of_copy(
         &self,

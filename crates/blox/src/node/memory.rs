@@ -1,4 +1,5 @@
-//! The writes that a server has seen lately, so that one that a client sends again is not done twice.
+//! The writes that a server has seen lately, so that one that a client sends again is not done
+//! twice.
 //!
 //! A write is known by its value, which no two writes share: a replica that has only had the INV of
 //! its first coordinator knows it too. That coordinator cannot have completed it without every
@@ -7,20 +8,20 @@
 
 use crate::id::{Tag, Value};
 use base::{NodeId, Span, Time};
-use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
 
 /// Values that were written lately, and requests that are open.
 pub(super) struct Memory {
     span: Span,
     /// What came in this span and in the one before: a value is known for one span at least.
-    recent: [FxHashSet<(usize, Value)>; 2],
+    recent: [BTreeSet<(usize, Value)>; 2],
     turned: Time,
-    open: FxHashSet<(NodeId, Tag)>,
+    open: BTreeSet<(NodeId, Tag)>,
 }
 
 impl Memory {
     pub fn new(span: Span) -> Memory {
-        Memory { span, recent: Default::default(), turned: Time::ZERO, open: FxHashSet::default() }
+        Memory { span, recent: Default::default(), turned: Time::ZERO, open: BTreeSet::new() }
     }
 
     /// A value was put into the local copy of a vSSD.

@@ -145,6 +145,20 @@ impl Clients<'_> {
     }
 }
 
+/// One fault: a role is killed and started anew, or paused for longer than its lease. Others go on
+/// without it then, and it does not know.
+fn strike(roles: &mut Roles, name: &'static str, pause: Duration, kills: bool) {
+    if kills {
+        roles.kill(name);
+        std::thread::sleep(pause);
+        roles.start(name);
+    } else {
+        roles.signal(name, "-STOP");
+        std::thread::sleep(pause + Duration::from_millis(200));
+        roles.signal(name, "-CONT");
+    }
+}
+
 /// `RACK_FAULTS=1000` for a soak.
 #[test]
 fn no_write_is_lost_and_no_host_sees_an_error_whatever_role_is_killed_or_paused() {
@@ -156,30 +170,15 @@ fn no_write_is_lost_and_no_host_sees_an_error_whatever_role_is_killed_or_paused(
     let (ends, next, history) = (AtomicBool::new(false), AtomicU64::new(0), Mutex::new(History::default()));
     let clients = Clients { volumes, start: Instant::now(), ends: &ends, next: &next, history: &history };
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..CLIENTS)
-            .map(|client| {
-                scope.spawn({
-                    let clients = &clients;
-                    move || clients.run(client)
-                })
-            })
-            .collect();
+        let clients = &clients;
+        let workers: Vec<_> = (0..CLIENTS).map(|client| scope.spawn(move || clients.run(client))).collect();
         let mut random = Seed(faults).stream("faults");
         for fault in 0..faults {
             roles.wait_until_whole();
             std::thread::sleep(Duration::from_millis(random.random_range(0..200)));
             let name = ROLES[random.random_range(0..ROLES.len())];
             let pause = Duration::from_millis(random.random_range(0..400));
-            if fault % 4 == 3 {
-                // Past the lease: others go on without it, and it does not know.
-                roles.signal(name, "-STOP");
-                std::thread::sleep(pause + Duration::from_millis(200));
-                roles.signal(name, "-CONT");
-            } else {
-                roles.kill(name);
-                std::thread::sleep(pause);
-                roles.start(name);
-            }
+            strike(&mut roles, name, pause, fault % 4 != 3);
             if workers.iter().any(|worker| worker.is_finished()) {
                 break;
             }

@@ -218,8 +218,8 @@ fn addresses_are_numbers_of_their_own_on_this_machine() {
 
 #[test]
 fn volumes_have_to_fit_into_every_server_that_holds_them() {
-    // 1 GiB are 256 blocks of 4 MiB over all channels. The second volume of 4 KiB takes 1 / 0.8, so 2,
-    // and 2 for collection; the first has 252 then, of which (252 - 2) x 0.8 may be full.
+    // 1 GiB are 256 blocks of 4 MiB over all channels. The second volume of 4 KiB takes 1 / 0.8, so
+    // 2, and 2 for collection; the first has 252 then, of which (252 - 2) x 0.8 may be full.
     let volumes = |first: u64, second: u64| {
         let more = format!("[[volume]]\nname = 'w'\nsize = '{second}KiB'\nreplicas = ['s2']\n");
         let text = SMALL.replace("size = \"100MiB\"", &format!("size = \"{first}KiB\""));

@@ -13,7 +13,6 @@ mod blox_timing;
 mod blox_utilisation;
 mod blox_wear;
 mod drive;
-mod edm_atomics;
 mod edm_converged;
 mod edm_faults;
 mod edm_protocol;

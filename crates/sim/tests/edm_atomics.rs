@@ -1,7 +1,7 @@
 //! Is remote memory a memory? Answers, atomic operations and order, by history (paper 2.3, 3.1.1
 //! property 5, 3.2.1).
 
-#[path = "../../examples/locks.rs"]
+#[path = "../examples/locks.rs"]
 mod locks;
 
 use base::{NodeId, Rate, Span, Time};
