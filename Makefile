@@ -23,7 +23,7 @@ BUILD = build --release --package cli
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build book pages demo paper python python-cluster test tidy bench dependencies fit-coverage fuzz guides interop least-rust models rack-soak soak clean rust openssl without-tls rtl
+.PHONY: help build book pages demo paper python python-cluster test tidy bench dependencies fit-coverage fuzz guides interop least-rust models compare-redis rack-soak soak clean rust openssl without-tls rtl
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -92,6 +92,9 @@ interop: build ## three stock Linux hosts in QEMU use our target as a disk; STEP
 
 soak: rust ## a minute of hosts that work, reset and vanish, with every block checked
 	SOAK_SECONDS=60 $(CARGO) test --package live $(TLS) --test soak -- --nocapture
+
+compare-redis: build ## our key-value store beside redis-server, in one run, by redis-benchmark: ratios and CPU
+	tools/compare-redis.py
 
 rack-soak: rust ## an hour of a replicated volume while its roles are killed and paused; its history is judged
 	RACK_FAULTS=8000 $(CARGO) test --package cli $(TLS) --test cli rack_kills -- --nocapture

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Compares `rackweave kv` with redis-server on this machine, in one run, by redis-benchmark.
+
+Both are measured in turn, so that a busy machine disturbs both. What counts are the ratios:
+requests a second, the 99th percentile, and CPU seconds of the server for a million requests.
+Redis keeps all values in memory; `rackweave kv` reads them from its file, through the page cache.
+Needs redis-server and redis-benchmark, and the program that RACKWEAVE names, or
+target/release/rackweave. `--requests N` for each measurement, `--rounds N`.
+"""
+
+import argparse
+import csv
+import os
+import pathlib
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PROGRAM = os.environ.get("RACKWEAVE", ROOT / "target/release/rackweave")
+KEYS = 100_000
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Served:
+    """A server for the length of a `with`."""
+
+    def __init__(self, name, command, port, folder):
+        self.name, self.port = name, port
+        self.log = open(pathlib.Path(folder) / f"{name}.log", "wb")
+        self.process = subprocess.Popen(command, cwd=folder, stdout=self.log, stderr=self.log)
+
+    def __enter__(self):
+        until = time.monotonic() + 30
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port)).close()
+                return self
+            except OSError:
+                if self.process.poll() is not None or time.monotonic() > until:
+                    sys.exit(f"{self.name} does not listen: see {self.log.name}")
+                time.sleep(0.05)
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+        self.log.close()
+
+    def cpu(self):
+        """CPU seconds so far, all threads."""
+        stat = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
+        return (int(stat[11]) + int(stat[12])) / TICKS
+
+    def measure(self, test, size, pipeline, requests):
+        """Requests a second, p99 in ms, and CPU seconds for a million requests."""
+        before = self.cpu()
+        command = ["redis-benchmark", "-p", str(self.port), "-t", test, "-n", str(requests), "-d", str(size)]
+        command += ["-r", str(KEYS), "-P", str(pipeline), "--csv"]
+        out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        lines = [line for line in out.splitlines() if line.startswith('"')]
+        row = next(csv.DictReader(lines))
+        return float(row["rps"]), float(row["p99_latency_ms"]), (self.cpu() - before) / requests * 1e6
+
+
+def median(results):
+    return [statistics.median(column) for column in zip(*results)]
+
+
+def servers(folder):
+    ours, theirs = free_port(), free_port()
+    text = f'listen = "127.0.0.1:{ours}"\npath = "store.flash"\nsize = "4GiB"\nblocks = 8192\nflush = false\ninsecure = true\n'
+    (pathlib.Path(folder) / "kv.toml").write_text(text)
+    yield "rackweave", [PROGRAM, "kv", "--config", "kv.toml"], ours
+    yield "redis", ["redis-server", "--port", str(theirs), "--save", "", "--appendonly", "no"], theirs
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--requests", type=int, default=200_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    missing = [name for name in ("redis-server", "redis-benchmark") if not shutil.which(name)]
+    if missing:
+        sys.exit(f"{' and '.join(missing)} missing: as root, apt-get install redis-server redis-tools")
+    version = re.search(r"v=(\S+)", subprocess.run(["redis-server", "-v"], capture_output=True, text=True).stdout)
+    with tempfile.TemporaryDirectory() as folder:
+        (ours, theirs) = [Served(*server, folder) for server in servers(folder)]
+        with ours, theirs:
+            compare(ours, theirs, version[1] if version else "?", options)
+
+
+def compare(ours, theirs, version, options):
+    print(f"redis-server {version}, {KEYS:,} keys, {options.rounds} rounds of {options.requests:,} requests\n")
+    print("| request | in a pipeline | requests/s, ours to Redis's | p99 | CPU of the server |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    for size in (100, 4096):
+        for server in (ours, theirs):
+            server.measure("set", size, 16, 3 * KEYS)
+        for test in ("get", "set"):
+            for pipeline in (1, 16):
+                rounds = [[server.measure(test, size, pipeline, options.requests) for server in (ours, theirs)]
+                          for _ in range(options.rounds)]
+                mine, redis = median([one[0] for one in rounds]), median([one[1] for one in rounds])
+                rate = f"{mine[0]:,.0f} to {redis[0]:,.0f} ({mine[0] / redis[0]:.2f})"
+                late = f"{mine[1]:.2f} to {redis[1]:.2f} ms"
+                cpu = f"{mine[2]:.1f} to {redis[2]:.1f} s a million"
+                print(f"| {test.upper()} of {size} B | {pipeline} | {rate} | {late} | {cpu} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
