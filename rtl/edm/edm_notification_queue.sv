@@ -78,17 +78,6 @@ module edm_notification_queue
     $error("Active is %0d: 1 to 255", Active);
   end
 
-  // A channel's number: all writes, then all responses, by source.
-  function automatic logic [ChannelW-1:0] channel(input class_e class_id, input logic [PortW-1:0] source);
-    return ChannelW'(source) + (class_id == ClassResponse ? ChannelW'(Ports) : '0);
-  endfunction
-
-  function automatic logic [SlotW-1:0] wrap(input logic [SlotW-1:0] head, input logic [CountW-1:0] count);
-    logic [CountW:0] sum;
-    sum = (CountW + 1)'(head) + (CountW + 1)'(count);
-    return SlotW'(sum >= (CountW + 1)'(Active) ? sum - (CountW + 1)'(Active) : sum);
-  endfunction
-
   logic [Channels-1:0][CountW-1:0] count_q, count_d;
   logic [Channels-1:0][SlotW-1:0] head_q, head_d;
   logic [Channels-1:0] started_q, started_d;
@@ -104,13 +93,24 @@ module edm_notification_queue
   // Whether a write still waits for reads of its pair.
   logic [Ports-1:0] head_waits;
 
-  // Arrivals by channel.
+  // Arrivals by channel, and their places. No functions here: Verilator then has one copy of all
+  // code for all queues.
   logic [Channels-1:0] arrival;
-  always_comb begin
+  logic [Channels-1:0][SlotW-1:0] tail;
+  logic overfull;
+  always_comb begin : arrivals
+    logic [CountW:0] sum;
     arrival = '0;
     for (int unsigned s = 0; s < Ports; s++) begin
       arrival[s] = write_i[s];
       arrival[Ports+s] = response_i && response_demand_i.peer == NodeW'(s);
+    end
+    tail = '0;
+    overfull = 1'b0;
+    for (int unsigned ch = 0; ch < Channels; ch++) begin
+      sum = (CountW + 1)'(head_q[ch]) + (CountW + 1)'(count_q[ch]);
+      tail[ch] = SlotW'(sum >= (CountW + 1)'(Active) ? sum - (CountW + 1)'(Active) : sum);
+      overfull |= arrival[ch] && count_q[ch] == CountW'(Active);
     end
   end
 
@@ -184,7 +184,8 @@ module edm_notification_queue
   assign started_o = started_q[best];
 
   logic [ChannelW-1:0] marked;
-  assign marked = channel(mark_class_i, mark_source_i);
+  assign marked = ChannelW'(mark_source_i) +
+      (mark_class_i == ClassResponse ? ChannelW'(Ports) : '0);
 
   always_comb begin
     count_d = count_q;
@@ -199,7 +200,7 @@ module edm_notification_queue
       started_d[marked] = !mark_last_i;
       if (mark_last_i) begin
         count_d[marked] = count_d[marked] - 1'b1;
-        head_d[marked] = wrap(head_q[marked], CountW'(1));
+        head_d[marked] = 32'(head_q[marked]) == Active - 1 ? '0 : head_q[marked] + 1'b1;
       end
     end
     if (mark_i) begin
@@ -233,9 +234,7 @@ module edm_notification_queue
 
       // A demand that is not there is never granted, and a full channel never takes one.
       assert (!mark_i || mark_forgotten_i || count_q[marked] != 0);
-      for (int unsigned ch = 0; ch < Channels; ch++) begin
-        assert (!arrival[ch] || count_q[ch] != CountW'(Active));
-      end
+      assert (!overfull);
     end
   end
 
@@ -268,16 +267,16 @@ module edm_notification_queue
     end
     for (int unsigned s = 0; s < Ports; s++) begin
       if (arrival[s]) begin
-        bytes_q[s][wrap(head_q[s], count_q[s])] <= demand_i[s].bytes;
-        stamp_q[s][wrap(head_q[s], count_q[s])] <= {time_i, PortW'(s)};
-        id_q[s][wrap(head_q[s], count_q[s])] <= demand_i[s].id;
-        extra_q[s][wrap(head_q[s], count_q[s])] <= demand_i[s].extra;
+        bytes_q[s][tail[s]] <= demand_i[s].bytes;
+        stamp_q[s][tail[s]] <= {time_i, PortW'(s)};
+        id_q[s][tail[s]] <= demand_i[s].id;
+        extra_q[s][tail[s]] <= demand_i[s].extra;
       end
       if (arrival[Ports+s]) begin
-        bytes_q[Ports+s][wrap(head_q[Ports+s], count_q[Ports+s])] <= response_demand_i.bytes;
-        stamp_q[Ports+s][wrap(head_q[Ports+s], count_q[Ports+s])] <= {time_i, own_i};
-        id_q[Ports+s][wrap(head_q[Ports+s], count_q[Ports+s])] <= response_demand_i.id;
-        extra_q[Ports+s][wrap(head_q[Ports+s], count_q[Ports+s])] <= response_demand_i.extra;
+        bytes_q[Ports+s][tail[Ports+s]] <= response_demand_i.bytes;
+        stamp_q[Ports+s][tail[Ports+s]] <= {time_i, own_i};
+        id_q[Ports+s][tail[Ports+s]] <= response_demand_i.id;
+        extra_q[Ports+s][tail[Ports+s]] <= response_demand_i.extra;
       end
     end
   end
@@ -289,7 +288,7 @@ module edm_notification_queue
         if (read_started_i[s] && behind_q[s][slot] != 0) behind_d[s][slot] = behind_q[s][slot] - 1'b1;
       end
       if (arrival[s]) begin
-        behind_d[s][wrap(head_q[s], count_q[s])] = reads_q[s] - CountW'(read_started_i[s]);
+        behind_d[s][tail[s]] = reads_q[s] - CountW'(read_started_i[s]);
       end
     end
   end

@@ -130,7 +130,11 @@ fn verilate(unit: &Unit, sources: &[PathBuf], folder: &Path) {
     let _ = fs::remove_dir_all(folder);
     let mut command = Command::new("verilator");
     command.args(["--cc", "--assert", "-Wall", "-O3", "--x-assign", "fast", "--x-initial", "fast"]);
-    command.args(["--top-module", unit.top, "--prefix", unit.name, "--Mdir"]).arg(folder).args(sources);
+    command
+        .args(unit.options)
+        .args(["--top-module", unit.top, "--prefix", unit.name, "--Mdir"])
+        .arg(folder)
+        .args(sources);
     command.args(unit.parameters.iter().map(|(name, value)| format!("-G{name}={value}")));
     let status = command.status().expect("Verilator starts");
     assert!(status.success(), "Verilator refuses {}", unit.name);
