@@ -60,7 +60,11 @@ module edm_notification_queue
     input logic [PortW-1:0] mark_source_i,
     input logic [SizeW-1:0] mark_bytes_i,
     input logic             mark_last_i,
-    input logic             mark_oldest_i
+    input logic             mark_oldest_i,
+
+    // A demand that is not there is granted, or a full channel takes one. It never is: the scheduler
+    // asserts that for all its queues.
+    output logic broken_o
 );
   /* verilator no_inline_module */  // one C++ class for all queues
 
@@ -85,7 +89,7 @@ module edm_notification_queue
   logic [Ports-1:0][CountW-1:0] reads_q, reads_d;
   logic [PassesW-1:0] passes_q, passes_d;
 
-  // The oldest demand of each channel, whether or not it is there.
+  // The oldest demand of each channel; zero where there is none.
   logic [Channels-1:0][DemandW-1:0] head_bytes;
   logic [Channels-1:0][StampW-1:0] head_stamp;
   logic [Channels-1:0][IdW-1:0] head_id;
@@ -93,11 +97,17 @@ module edm_notification_queue
   // Whether a write still waits for reads of its pair.
   logic [Ports-1:0] head_waits;
 
-  // Arrivals by channel, and their places. No functions here: Verilator then has one copy of all
-  // code for all queues.
+  // The channel that is granted.
+  logic [ChannelW-1:0] marked;
+  assign marked = ChannelW'(mark_source_i) +
+      (mark_class_i == ClassResponse ? ChannelW'(Ports) : '0);
+
+  // Arrivals by channel, and their places. No functions and no assertions here:
+  // then Verilator has one copy of the code for all queues.
   logic [Channels-1:0] arrival;
   logic [Channels-1:0][SlotW-1:0] tail;
   logic overfull;
+  assign broken_o = overfull || (mark_i && !mark_forgotten_i && count_q[marked] == 0);
   always_comb begin : arrivals
     logic [CountW:0] sum;
     arrival = '0;
@@ -183,10 +193,6 @@ module edm_notification_queue
   assign extra_o = head_extra[best];
   assign started_o = started_q[best];
 
-  logic [ChannelW-1:0] marked;
-  assign marked = ChannelW'(mark_source_i) +
-      (mark_class_i == ClassResponse ? ChannelW'(Ports) : '0);
-
   always_comb begin
     count_d = count_q;
     head_d = head_q;
@@ -197,10 +203,14 @@ module edm_notification_queue
       if (arrival[ch]) count_d[ch] = count_d[ch] + 1'b1;
     end
     if (mark_i && !mark_forgotten_i) begin
-      started_d[marked] = !mark_last_i;
-      if (mark_last_i) begin
-        count_d[marked] = count_d[marked] - 1'b1;
-        head_d[marked] = 32'(head_q[marked]) == Active - 1 ? '0 : head_q[marked] + 1'b1;
+      for (int unsigned ch = 0; ch < Channels; ch++) begin
+        if (ChannelW'(ch) == marked) begin
+          started_d[ch] = !mark_last_i;
+          if (mark_last_i) begin
+            count_d[ch] = count_d[ch] - 1'b1;
+            head_d[ch] = 32'(head_q[ch]) == Active - 1 ? '0 : head_q[ch] + 1'b1;
+          end
+        end
       end
     end
     if (mark_i) begin
@@ -231,10 +241,6 @@ module edm_notification_queue
       started_q <= started_d;
       reads_q <= reads_d;
       passes_q <= passes_d;
-
-      // A demand that is not there is never granted, and a full channel never takes one.
-      assert (!mark_i || mark_forgotten_i || count_q[marked] != 0);
-      assert (!overfull);
     end
   end
 
@@ -253,30 +259,51 @@ module edm_notification_queue
 
   always_comb begin
     for (int unsigned ch = 0; ch < Channels; ch++) begin
-      head_bytes[ch] = bytes_q[ch][head_q[ch]];
-      head_stamp[ch] = stamp_q[ch][head_q[ch]];
-      head_id[ch] = id_q[ch][head_q[ch]];
-      head_extra[ch] = extra_q[ch][head_q[ch]];
+      head_bytes[ch] = '0;
+      head_stamp[ch] = '0;
+      head_id[ch] = '0;
+      head_extra[ch] = '0;
+      if (count_q[ch] != 0) begin
+        head_bytes[ch] = bytes_q[ch][head_q[ch]];
+        head_stamp[ch] = stamp_q[ch][head_q[ch]];
+        head_id[ch] = id_q[ch][head_q[ch]];
+        head_extra[ch] = extra_q[ch][head_q[ch]];
+      end
     end
     for (int unsigned s = 0; s < Ports; s++) head_waits[s] = behind_q[s][head_q[s]] != 0;
   end
 
+  // A comparison for each place, and no index: an index shifts the whole word.
   always_ff @(posedge clk_i) begin
     if (charge) begin
-      bytes_q[marked][head_q[marked]] <= head_bytes[marked] - DemandW'(mark_bytes_i);
+      for (int unsigned ch = 0; ch < Channels; ch++) begin
+        for (int unsigned slot = 0; slot < Active; slot++) begin
+          if (ChannelW'(ch) == marked && SlotW'(slot) == head_q[ch]) begin
+            bytes_q[ch][slot] <= head_bytes[ch] - DemandW'(mark_bytes_i);
+          end
+        end
+      end
     end
     for (int unsigned s = 0; s < Ports; s++) begin
       if (arrival[s]) begin
-        bytes_q[s][tail[s]] <= demand_i[s].bytes;
-        stamp_q[s][tail[s]] <= {time_i, PortW'(s)};
-        id_q[s][tail[s]] <= demand_i[s].id;
-        extra_q[s][tail[s]] <= demand_i[s].extra;
+        for (int unsigned slot = 0; slot < Active; slot++) begin
+          if (SlotW'(slot) == tail[s]) begin
+            bytes_q[s][slot] <= demand_i[s].bytes;
+            stamp_q[s][slot] <= {time_i, PortW'(s)};
+            id_q[s][slot] <= demand_i[s].id;
+            extra_q[s][slot] <= demand_i[s].extra;
+          end
+        end
       end
       if (arrival[Ports+s]) begin
-        bytes_q[Ports+s][tail[Ports+s]] <= response_demand_i.bytes;
-        stamp_q[Ports+s][tail[Ports+s]] <= {time_i, own_i};
-        id_q[Ports+s][tail[Ports+s]] <= response_demand_i.id;
-        extra_q[Ports+s][tail[Ports+s]] <= response_demand_i.extra;
+        for (int unsigned slot = 0; slot < Active; slot++) begin
+          if (SlotW'(slot) == tail[Ports+s]) begin
+            bytes_q[Ports+s][slot] <= response_demand_i.bytes;
+            stamp_q[Ports+s][slot] <= {time_i, own_i};
+            id_q[Ports+s][slot] <= response_demand_i.id;
+            extra_q[Ports+s][slot] <= response_demand_i.extra;
+          end
+        end
       end
     end
   end
@@ -287,8 +314,10 @@ module edm_notification_queue
       for (int unsigned slot = 0; slot < Active; slot++) begin
         if (read_started_i[s] && behind_q[s][slot] != 0) behind_d[s][slot] = behind_q[s][slot] - 1'b1;
       end
-      if (arrival[s]) begin
-        behind_d[s][tail[s]] = reads_q[s] - CountW'(read_started_i[s]);
+      for (int unsigned slot = 0; slot < Active; slot++) begin
+        if (arrival[s] && SlotW'(slot) == tail[s]) begin
+          behind_d[s][slot] = reads_q[s] - CountW'(read_started_i[s]);
+        end
       end
     end
   end

@@ -34,16 +34,19 @@ module edm_pick #(
     valid = valid_i;
     rank = rank_i;
     stamp = stamp_i;
+    behind = '0;
     for (int unsigned i = 0; i < Count; i++) index[i] = IndexW'(i);
     for (int unsigned step = 1; step < Count; step *= 2) begin
       for (int unsigned i = 0; i + step < Count; i += 2 * step) begin
-        behind = stamp[i+step] - stamp[i];
-        if (!valid[i] || (valid[i+step] && (rank[i+step] < rank[i] ||
-                                            (rank[i+step] == rank[i] && behind[StampW-1])))) begin
-          valid[i] = valid[i+step];
-          rank[i] = rank[i+step];
-          stamp[i] = stamp[i+step];
-          index[i] = index[i+step];
+        if (valid[i+step]) begin
+          behind = stamp[i+step] - stamp[i];
+          if (!valid[i] || rank[i+step] < rank[i] ||
+              (rank[i+step] == rank[i] && behind[StampW-1])) begin
+            valid[i] = 1'b1;
+            rank[i] = rank[i+step];
+            stamp[i] = stamp[i+step];
+            index[i] = index[i+step];
+          end
         end
       end
     end

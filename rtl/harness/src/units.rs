@@ -184,7 +184,7 @@ const fn demultiplexer(name: &'static str, parameters: &'static [(&'static str, 
 pub const LARGE: &[Unit] = &[Unit {
     name: "scheduler144",
     top: "edm_scheduler",
-    parameters: &[("Ports", "144")],
+    parameters: &[("Ports", "144"), ("TimeW", "24")],
     ports: SCHEDULER_PORTS,
     options: SHARED,
 }];

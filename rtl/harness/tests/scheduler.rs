@@ -95,5 +95,5 @@ fn sixteen_ports_grant_alike() {
 #[cfg(feature = "large")]
 #[test]
 fn a_cluster_of_144_ports_grants_alike() {
-    agree(Variant::Cluster, 200, crowd(144));
+    agree(Variant::Cluster, 1_000, crowd(144));
 }
