@@ -253,8 +253,11 @@ module edm_notification_queue
   logic [Channels-1:0][Active-1:0][BatchW-1:0] extra_q;
   // Of each write, how many reads of its pair it still waits for.
   logic [Ports-1:0][Active-1:0][CountW-1:0] behind_q, behind_d;
+  // What remains of the granted demand.
   logic charge;
+  logic [DemandW-1:0] left;
 
+  assign left = head_bytes[marked] - DemandW'(mark_bytes_i);
   assign charge = mark_i && !mark_forgotten_i && !mark_last_i;
 
   always_comb begin
@@ -275,20 +278,10 @@ module edm_notification_queue
 
   // A comparison for each place, and no index: an index shifts the whole word.
   always_ff @(posedge clk_i) begin
-    if (charge) begin
-      for (int unsigned ch = 0; ch < Channels; ch++) begin
-        for (int unsigned slot = 0; slot < Active; slot++) begin
-          if (ChannelW'(ch) == marked && SlotW'(slot) == head_q[ch]) begin
-            bytes_q[ch][slot] <= head_bytes[ch] - DemandW'(mark_bytes_i);
-          end
-        end
-      end
-    end
     for (int unsigned s = 0; s < Ports; s++) begin
       if (arrival[s]) begin
         for (int unsigned slot = 0; slot < Active; slot++) begin
           if (SlotW'(slot) == tail[s]) begin
-            bytes_q[s][slot] <= demand_i[s].bytes;
             stamp_q[s][slot] <= {time_i, PortW'(s)};
             id_q[s][slot] <= demand_i[s].id;
             extra_q[s][slot] <= demand_i[s].extra;
@@ -298,10 +291,20 @@ module edm_notification_queue
       if (arrival[Ports+s]) begin
         for (int unsigned slot = 0; slot < Active; slot++) begin
           if (SlotW'(slot) == tail[Ports+s]) begin
-            bytes_q[Ports+s][slot] <= response_demand_i.bytes;
             stamp_q[Ports+s][slot] <= {time_i, own_i};
             id_q[Ports+s][slot] <= response_demand_i.id;
             extra_q[Ports+s][slot] <= response_demand_i.extra;
+          end
+        end
+      end
+    end
+    for (int unsigned ch = 0; ch < Channels; ch++) begin
+      if (arrival[ch] || (charge && marked == ChannelW'(ch))) begin
+        for (int unsigned slot = 0; slot < Active; slot++) begin
+          if ((arrival[ch] && SlotW'(slot) == tail[ch]) ||
+              (charge && marked == ChannelW'(ch) && SlotW'(slot) == head_q[ch])) begin
+            bytes_q[ch][slot] <= !(arrival[ch] && SlotW'(slot) == tail[ch]) ? left :
+                ch < Ports ? demand_i[ch%Ports].bytes : response_demand_i.bytes;
           end
         end
       end
