@@ -193,7 +193,7 @@ def attempt(arguments, flow, one):
     if kept.exists():
         return json.loads(kept.read_text(encoding="utf-8"))
     if arguments.kept:
-        return "not in time"
+        return "not counted"
     begin = time.monotonic()
     try:
         with tempfile.TemporaryDirectory() as temporary:

@@ -72,7 +72,9 @@ fn compile(unit: &Unit, folder: &Path, root: &Path) -> Vec<PathBuf> {
     fs::write(&shim, shim_of(unit)).expect("the build folder is writable");
     let parts: Vec<PathBuf> = generated(folder).into_iter().chain([shim]).collect();
     let (once, always): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| runs_once(part));
-    let all = [("once", 0, once), ("always", 2, always)].map(|(name, level, parts)| {
+    // Large schedulers are compiled longer than they run.
+    let often = if unit.options.is_empty() { 2 } else { 1 };
+    let all = [("once", 0, once), ("always", often, always)].map(|(name, level, parts)| {
         let includes: String = parts.iter().map(|part| format!("#include \"{}\"\n", part.display())).collect();
         let all = folder.join(format!("{name}.cpp"));
         fs::write(&all, includes).expect("the build folder is writable");
