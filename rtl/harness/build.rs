@@ -72,7 +72,9 @@ fn compile(unit: &Unit, folder: &Path, root: &Path) -> Vec<PathBuf> {
     fs::write(&shim, shim_of(unit)).expect("the build folder is writable");
     let parts: Vec<PathBuf> = generated(folder).into_iter().chain([shim]).collect();
     let (once, always): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| runs_once(part));
-    let all = [("once", 0, once), ("always", 2, always)].map(|(name, level, parts)| {
+    // Large schedulers are compiled longer than they run.
+    let often = if unit.options.is_empty() { 2 } else { 1 };
+    let all = [("once", 0, once), ("always", often, always)].map(|(name, level, parts)| {
         let includes: String = parts.iter().map(|part| format!("#include \"{}\"\n", part.display())).collect();
         let all = folder.join(format!("{name}.cpp"));
         fs::write(&all, includes).expect("the build folder is writable");
@@ -130,7 +132,11 @@ fn verilate(unit: &Unit, sources: &[PathBuf], folder: &Path) {
     let _ = fs::remove_dir_all(folder);
     let mut command = Command::new("verilator");
     command.args(["--cc", "--assert", "-Wall", "-O3", "--x-assign", "fast", "--x-initial", "fast"]);
-    command.args(["--top-module", unit.top, "--prefix", unit.name, "--Mdir"]).arg(folder).args(sources);
+    command
+        .args(unit.options)
+        .args(["--top-module", unit.top, "--prefix", unit.name, "--Mdir"])
+        .arg(folder)
+        .args(sources);
     command.args(unit.parameters.iter().map(|(name, value)| format!("-G{name}={value}")));
     let status = command.status().expect("Verilator starts");
     assert!(status.success(), "Verilator refuses {}", unit.name);

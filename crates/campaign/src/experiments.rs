@@ -1,7 +1,8 @@
 //! The published experiments: those built into the program, or a folder like them.
 //!
 //! `DESIGN/FIGURE/` holds `experiment*.toml` (all their points together are the run),
-//! `figure*.toml`, `README.md`, and as needed `claims.toml` and `published.csv`.
+//! `figure*.toml`, `README.md`, and as needed `claims.toml` and `published.csv`. Without an
+//! experiment, the figures are of what a tool has measured.
 
 use crate::failure::{Failure, bad_input};
 use plan::{Files, Point, Scale};
@@ -96,7 +97,7 @@ impl Library {
     pub fn names(&self) -> Vec<String> {
         let folders = self.files.keys().filter_map(|path| {
             let (folder, file) = path.rsplit_once('/')?;
-            let counts = is_numbered(file, "experiment") || file == "claims.toml";
+            let counts = ["experiment", "figure"].iter().any(|stem| is_numbered(file, stem)) || file == "claims.toml";
             (counts && folder.split('/').count() == 2).then(|| folder.to_string())
         });
         let mut names: Vec<String> = folders.collect::<BTreeSet<_>>().into_iter().collect();
@@ -257,11 +258,12 @@ mod tests {
             ("edm/fig8a/experiment.toml", ""),
             ("edm/fig8a/experimental.toml", ""),
             ("edm/fig9/README.md", ""),
+            ("edm/rtl/figure-x.toml", ""),
             ("edm/table1/claims.toml", ""),
             ("edm/bare/experiment.toml", ""),
             ("edm/contents.txt", "table1\nfig8a\n"),
         ]);
-        assert_eq!(library.names(), ["edm/table1", "edm/fig8a", "edm/bare"]);
+        assert_eq!(library.names(), ["edm/table1", "edm/fig8a", "edm/bare", "edm/rtl"]);
         let files = library.numbered("edm/fig8a", "experiment");
         assert_eq!(files, ["edm/fig8a/experiment.toml", "edm/fig8a/experiment-writes.toml"]);
     }

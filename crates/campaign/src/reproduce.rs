@@ -165,7 +165,9 @@ impl Campaign {
         let playing =
             Playing { rows_per_part: rows, wire: false, history: false, spans: Keep::Nothing, own: Own::default() };
         let played = play_all(&tasks, arguments.jobs, &playing, &play::meter(&tasks, console), &|_, _| Ok(()))?;
-        let mut by_name: BTreeMap<&str, (Vec<Played>, usize)> = BTreeMap::new();
+        // Those without points have figures of what a tool has measured.
+        let by_name = self.chosen.iter().map(|experiment| (experiment.name.as_str(), (Vec::new(), 0)));
+        let mut by_name: BTreeMap<&str, (Vec<Played>, usize)> = by_name.collect();
         for ((name, point), seeds) in names.into_iter().zip(played).zip(seeds) {
             let (points, most) = by_name.entry(name).or_default();
             points.extend(point);

@@ -1,10 +1,11 @@
-//! Numbers that others printed, beside an experiment: `published.csv`.
+//! Numbers that are no run's, beside an experiment: what others printed in `published.csv`, and what
+//! a tool outside of the simulator measured.
 
 use std::collections::BTreeMap;
 
 use crate::FileError;
 
-/// The publication of a number.
+/// The origin of a number that is no run's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -12,6 +13,8 @@ pub enum Source {
     Paper,
     /// The output that the authors ship with their public artifact.
     Artifact,
+    /// A tool of ours outside of the simulator, which the head of the file names.
+    Measured,
 }
 
 impl Source {
@@ -20,14 +23,15 @@ impl Source {
         match self {
             Source::Paper => "paper",
             Source::Artifact => "artifact",
+            Source::Measured => "measured",
         }
     }
     fn read(text: &str) -> Option<Source> {
-        [Source::Paper, Source::Artifact].into_iter().find(|source| source.name() == text)
+        [Source::Paper, Source::Artifact, Source::Measured].into_iter().find(|source| source.name() == text)
     }
 }
 
-/// One printed number.
+/// One number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedRow {
     /// The curve or bar group it belongs to: the value of the figure's `series`.
@@ -36,7 +40,7 @@ pub struct PublishedRow {
     pub x: String,
     /// The number, in the unit of the figure's y axis.
     pub value: f64,
-    /// The publication.
+    /// Where it is from.
     pub source: Source,
     /// The panel it belongs to: the value of the figure's `facet`; empty when there are no panels.
     pub facet: String,
@@ -85,7 +89,7 @@ fn read_row(record: &csv::StringRecord) -> Result<PublishedRow, String> {
     let value = field(2).parse::<f64>().ok().filter(|value| value.is_finite());
     let value = value.ok_or_else(|| format!("value {:?} is not a finite number", field(2)))?;
     let source =
-        Source::read(&field(3)).ok_or_else(|| format!("source {:?} is neither paper nor artifact", field(3)))?;
+        Source::read(&field(3)).ok_or_else(|| format!("source {:?} is none of paper, artifact, measured", field(3)))?;
     Ok(PublishedRow { series: field(0), x: field(1), value, source, facet: field(4) })
 }
 
@@ -111,7 +115,7 @@ mod tests {
         for (text, line, words) in [
             ("series,x,value\nedm,1,2\n", 1, "the columns are series,x,value"),
             ("series,x,value,source\nedm,1,nan,paper\n", 2, "\"nan\" is not a finite number"),
-            ("# c\nseries,x,value,source\nedm,1,2,plot\n", 3, "neither paper nor artifact"),
+            ("# c\nseries,x,value,source\nedm,1,2,plot\n", 3, "none of paper, artifact, measured"),
             ("series,x,value,source\nedm,1,2,paper\nedm,1,3,paper\n", 3, "already given in line 2"),
             ("series,x,value,source\nedm,1,2\n", 2, "found record with 3 fields"),
         ] {

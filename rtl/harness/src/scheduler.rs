@@ -44,22 +44,22 @@ pub enum Variant {
     Three,
     /// Four ports, X = 2, chunks of 64 B, FCFS.
     FourFcfs,
-    /// Eight ports, else like `Four`.
+    /// Sixteen ports, else like `Four`.
+    Sixteen,
+    /// As many ports as the cluster of the paper has nodes, else like `Four`.
     #[cfg(feature = "large")]
-    Eight,
+    Cluster,
 }
 
 impl Variant {
-    /// How many there are.
-    pub const COUNT: u64 = 3 + cfg!(feature = "large") as u64;
-
     /// Its ports.
     pub fn ports(self) -> u32 {
         match self {
             Variant::Four | Variant::FourFcfs => 4,
             Variant::Three => 3,
+            Variant::Sixteen => 16,
             #[cfg(feature = "large")]
-            Variant::Eight => 8,
+            Variant::Cluster => 144,
         }
     }
 
@@ -67,9 +67,9 @@ impl Variant {
     pub fn config(self) -> Config {
         let testbed = Config::TESTBED;
         match self {
-            Variant::Four => testbed,
+            Variant::Four | Variant::Sixteen => testbed,
             #[cfg(feature = "large")]
-            Variant::Eight => testbed,
+            Variant::Cluster => testbed,
             Variant::Three => Config { active_per_pair: 1, look_ahead_cycles: 0, ..testbed },
             Variant::FourFcfs => Config { active_per_pair: 2, chunk: Bytes::new(64), policy: Policy::Fcfs, ..testbed },
         }
@@ -81,9 +81,12 @@ impl Variant {
             Variant::Four => {
                 crate::unit_functions!(PORTS, scheduler4_new, scheduler4_free, scheduler4_eval, scheduler4_port)
             }
+            Variant::Sixteen => {
+                crate::unit_functions!(PORTS, scheduler16_new, scheduler16_free, scheduler16_eval, scheduler16_port)
+            }
             #[cfg(feature = "large")]
-            Variant::Eight => {
-                crate::unit_functions!(PORTS, scheduler8_new, scheduler8_free, scheduler8_eval, scheduler8_port)
+            Variant::Cluster => {
+                crate::unit_functions!(PORTS, scheduler144_new, scheduler144_free, scheduler144_eval, scheduler144_port)
             }
             Variant::Three => {
                 crate::unit_functions!(PORTS, scheduler3_new, scheduler3_free, scheduler3_eval, scheduler3_port)

@@ -10,7 +10,14 @@ pub struct Unit {
     pub parameters: &'static [(&'static str, &'static str)],
     /// Its ports, in the order in which the library numbers them.
     pub ports: &'static [&'static str],
+    /// Options of Verilator for it alone.
+    pub options: &'static [&'static str],
 }
+
+/// Many queues share one copy of their code: loops stay loops, and what is connected to a queue is
+/// not written into its code. The gates run slower, but their C++ grows with the ports and not with
+/// their cube.
+pub const SHARED: &[&str] = &["--unroll-count", "4", "-fno-gate"];
 
 /// Ports of `edm_scheduler`.
 pub const SCHEDULER_PORTS: &[&str] = &[
@@ -119,27 +126,44 @@ pub const UNITS: &[Unit] = &[
         top: "edm_scheduler",
         parameters: &[("Ports", "4"), ("TimeW", "16")],
         ports: SCHEDULER_PORTS,
+        options: &[],
     },
     Unit {
         name: "scheduler3",
         top: "edm_scheduler",
         parameters: &[("Ports", "3"), ("Active", "1"), ("LookAhead", "0")],
         ports: SCHEDULER_PORTS,
+        options: &[],
     },
     Unit {
         name: "scheduler4_fcfs",
         top: "edm_scheduler",
         parameters: &[("Ports", "4"), ("Active", "2"), ("Chunk", "64"), ("Fcfs", "1'b1")],
         ports: SCHEDULER_PORTS,
+        options: &[],
     },
-    Unit { name: "system2", top: "edm_system", parameters: &[("Nodes", "2")], ports: SYSTEM_PORTS },
+    Unit {
+        name: "scheduler16",
+        top: "edm_scheduler",
+        parameters: &[("Ports", "16"), ("TimeW", "16")],
+        ports: SCHEDULER_PORTS,
+        options: SHARED,
+    },
+    Unit { name: "system2", top: "edm_system", parameters: &[("Nodes", "2")], ports: SYSTEM_PORTS, options: &[] },
     Unit {
         name: "system3",
         top: "edm_system",
         parameters: &[("Nodes", "3"), ("Chunk", "64"), ("Policy", "2'd1"), ("FaultsAllowed", "1000000")],
         ports: SYSTEM_PORTS,
+        options: &[],
     },
-    Unit { name: "mirror", top: "edm_mirror", parameters: &[("Nodes", "4"), ("LagW", "5")], ports: MIRROR_PORTS },
+    Unit {
+        name: "mirror",
+        top: "edm_mirror",
+        parameters: &[("Nodes", "4"), ("LagW", "5")],
+        ports: MIRROR_PORTS,
+        options: &[],
+    },
     multiplexer("multiplexer_fair", &[("Policy", "2'd0")]),
     multiplexer("multiplexer_strict", &[("Policy", "2'd1"), ("ControlDepth", "1"), ("MessageDepth", "3")]),
     multiplexer("multiplexer_whole", &[("Policy", "2'd2")]),
@@ -149,17 +173,18 @@ pub const UNITS: &[Unit] = &[
 ];
 
 const fn multiplexer(name: &'static str, parameters: &'static [(&'static str, &'static str)]) -> Unit {
-    Unit { name, top: "edm_multiplexer", parameters, ports: MULTIPLEXER_PORTS }
+    Unit { name, top: "edm_multiplexer", parameters, ports: MULTIPLEXER_PORTS, options: &[] }
 }
 
 const fn demultiplexer(name: &'static str, parameters: &'static [(&'static str, &'static str)]) -> Unit {
-    Unit { name, top: "edm_demultiplexer", parameters, ports: DEMULTIPLEXER_PORTS }
+    Unit { name, top: "edm_demultiplexer", parameters, ports: DEMULTIPLEXER_PORTS, options: &[] }
 }
 
 /// What takes minutes to compile: only with the feature `large`.
 pub const LARGE: &[Unit] = &[Unit {
-    name: "scheduler8",
+    name: "scheduler144",
     top: "edm_scheduler",
-    parameters: &[("Ports", "8"), ("TimeW", "16")],
+    parameters: &[("Ports", "144"), ("TimeW", "24")],
     ports: SCHEDULER_PORTS,
+    options: SHARED,
 }];

@@ -13,7 +13,7 @@ use crate::published::{PublishedRow, Source};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Origin {
-    /// Measured in this run.
+    /// Measured in this run, or by a tool of ours.
     Ours,
     /// Printed in the paper.
     Paper,
@@ -285,6 +285,7 @@ fn printed(definition: &Definition, row: &PublishedRow, data: &FigureData) -> Da
         origin: match row.source {
             Source::Paper => Origin::Paper,
             Source::Artifact => Origin::Artifact,
+            Source::Measured => Origin::Ours,
         },
         value: row.value,
         half_width: None,
@@ -342,6 +343,15 @@ mod tests {
         let data = gathered(FIGURE, &[point("0.10", "reads", 200.0)], rows);
         assert_eq!(data.at("reads", "edm", "0.10", Origin::Paper).unwrap().value, 1.5);
         assert_eq!((data.facets.len(), data.xs.len()), (1, 1));
+    }
+
+    #[test]
+    fn what_a_tool_has_measured_is_ours_and_needs_no_point() {
+        let text = FIGURE.replace("metric = 'latency_ns.all.mean'\n", "").replace("facet = 'mix'\n", "");
+        let text = text.replace("published = 'p.csv'", "published = { file = 'p.csv', where = { facet = 'ports' } }");
+        let data = gathered(&text, &[], "cells,16,9.5,measured,ports\ncells,4,2,measured,ports\ncells,4,1,measured,x\n");
+        assert_eq!((data.xs.as_slice(), data.data.len()), (["4".to_owned(), "16".into()].as_slice(), 2));
+        assert_eq!(data.at("", "cells", "16", Origin::Ours).unwrap().value, 9.5);
     }
 
     #[test]

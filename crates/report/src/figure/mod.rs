@@ -87,7 +87,7 @@ pub struct Definition {
     pub facet: Option<String>,
     /// Which points are shown.
     pub filter: Selection,
-    /// The file with published numbers, beside the figure's, and which of its rows.
+    /// The file with numbers that are no run's, beside the figure's, and which of its rows.
     pub published: Option<Overlay>,
     /// Displayed names of label values.
     pub names: BTreeMap<String, String>,
@@ -95,7 +95,7 @@ pub struct Definition {
     pub notes: Vec<String>,
 }
 
-/// Published numbers drawn over ours.
+/// Numbers of a file, drawn over those of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overlay {
     /// The file's name.
@@ -120,7 +120,7 @@ pub struct XAxis {
 /// The y axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct YAxis {
-    /// The numbers of each point; usually one.
+    /// The numbers of each point; usually one. None where a file has all numbers.
     pub lines: Vec<Line>,
     /// The title of the axis, with its unit.
     pub title: String,
@@ -236,7 +236,7 @@ fn check(raw: RawDefinition) -> Result<Definition, String> {
         caption: raw.caption,
         kind: raw.kind,
         x: raw.x,
-        y: y_axis(raw.y)?,
+        y: y_axis(raw.y, raw.published.is_some())?,
         series: raw.series,
         facet: raw.facet,
         filter: Selection::read(&raw.filter).map_err(|reason| reason.replacen("where", "filter", 1))?,
@@ -246,17 +246,18 @@ fn check(raw: RawDefinition) -> Result<Definition, String> {
     })
 }
 
-fn y_axis(raw: RawY) -> Result<YAxis, String> {
+fn y_axis(raw: RawY, has_file: bool) -> Result<YAxis, String> {
     let factor = raw.factor.unwrap_or(1.0);
     if !factor.is_finite() || factor == 0.0 {
         return Err(format!("y.factor must be finite and not zero, got {factor}"));
     }
     let lines = match (raw.metric, raw.sum, raw.metrics) {
+        (None, None, None) if has_file => Vec::new(),
         (None, None, Some(lines)) if !lines.is_empty() => lines.into_iter().map(line).collect::<Result<_, _>>()?,
         (metric, sum, None) => {
             vec![line(RawLine { metric, sum, set: BTreeMap::new(), r#where: BTreeMap::new() })?]
         }
-        _ => return Err("y needs exactly one of metric, sum, metrics".to_owned()),
+        _ => return Err("y needs exactly one of metric, sum, metrics, or published a file".to_owned()),
     };
     let (divide_by, relative_to) = (raw.divide_by, raw.relative_to);
     Ok(YAxis { lines, title: raw.title, scale: raw.scale, factor, divide_by, relative_to })
