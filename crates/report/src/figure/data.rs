@@ -347,9 +347,10 @@ mod tests {
 
     #[test]
     fn what_a_tool_has_measured_is_ours_and_needs_no_point() {
-        let text = FIGURE.replace("metric = 'latency_ns.all.mean'\n", "").replace("facet = 'mix'\n", "");
+        let text = FIGURE.replace("metric = 'latency_ns.all.mean'", "metrics = []").replace("facet = 'mix'\n", "");
         let text = text.replace("published = 'p.csv'", "published = { file = 'p.csv', where = { facet = 'ports' } }");
-        let data = gathered(&text, &[], "cells,16,9.5,measured,ports\ncells,4,2,measured,ports\ncells,4,1,measured,x\n");
+        let data =
+            gathered(&text, &[], "cells,16,9.5,measured,ports\ncells,4,2,measured,ports\ncells,4,1,measured,x\n");
         assert_eq!((data.xs.as_slice(), data.data.len()), (["4".to_owned(), "16".into()].as_slice(), 2));
         assert_eq!(data.at("", "cells", "16", Origin::Ours).unwrap().value, 9.5);
     }

@@ -252,12 +252,13 @@ fn y_axis(raw: RawY, has_file: bool) -> Result<YAxis, String> {
         return Err(format!("y.factor must be finite and not zero, got {factor}"));
     }
     let lines = match (raw.metric, raw.sum, raw.metrics) {
-        (None, None, None) if has_file => Vec::new(),
-        (None, None, Some(lines)) if !lines.is_empty() => lines.into_iter().map(line).collect::<Result<_, _>>()?,
+        (None, None, Some(lines)) if has_file || !lines.is_empty() => {
+            lines.into_iter().map(line).collect::<Result<_, _>>()?
+        }
         (metric, sum, None) => {
             vec![line(RawLine { metric, sum, set: BTreeMap::new(), r#where: BTreeMap::new() })?]
         }
-        _ => return Err("y needs exactly one of metric, sum, metrics, or published a file".to_owned()),
+        _ => return Err("y needs exactly one of metric, sum, metrics".to_owned()),
     };
     let (divide_by, relative_to) = (raw.divide_by, raw.relative_to);
     Ok(YAxis { lines, title: raw.title, scale: raw.scale, factor, divide_by, relative_to })
@@ -311,6 +312,15 @@ mix = ["reads", "writes"]
         let part = GOOD
             .replace("published = \"published.csv\"", "published = { file = 'p.csv', where = { facet = 'reads' } }");
         assert_eq!(parse("f", &part).unwrap().published.unwrap().selection, Selection::one("facet", "reads"));
+    }
+
+    #[test]
+    fn a_file_can_have_all_numbers() {
+        let of_file = GOOD.replace("metric = \"slowdown.all.mean\"", "metrics = []");
+        assert!(parse("f", &of_file).unwrap().y.lines.is_empty());
+        let of_nothing = of_file.replace("published = \"published.csv\"\n", "");
+        let error = parse("f", &of_nothing).unwrap_err().to_string();
+        assert!(error.contains("exactly one of metric, sum, metrics"), "{error}");
     }
 
     #[test]
