@@ -1,5 +1,5 @@
-//! Numbers that are no run's, beside an experiment: what others printed in `published.csv`, and what
-//! a tool outside of the simulator measured.
+//! Numbers that are no run's, beside an experiment: what others printed in `published.csv`, and
+//! what a tool outside of the simulator measured.
 
 use std::collections::BTreeMap;
 
