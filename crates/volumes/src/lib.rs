@@ -11,7 +11,7 @@
 //! | [`Volume`] | a replicated disk: [`blox::Client`] on a thread, as a `Storage` of the target |
 //! | `configs` | from `rack.toml` to the configurations of the programs |
 //!
-//! A page has a [`blox::Value`] in the programs, and its bytes in [`pages`] beside them: a value
+//! A page has a [`blox::Value`] in the programs, and its bytes in `pages` beside them: a value
 //! names one write for ever. Packets carry both.
 
 mod configs;
