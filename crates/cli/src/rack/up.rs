@@ -51,7 +51,7 @@ fn start_stage(site: &Site, stage: &[Role], wait: Duration, new: &mut Vec<New>) 
         }
     }
     let until = Instant::now() + wait;
-    stage.iter().try_for_each(|role| wait_for(site, role, until, wait))
+    stage.iter().try_for_each(|role| wait_for(site, role, until, wait, new))
 }
 
 /// Starts the process of a role, with its log as output.
@@ -80,11 +80,14 @@ fn start(site: &Site, role: &Role) -> Result<New, Failure> {
     }
 }
 
-/// Waits until a role is ready.
-fn wait_for(site: &Site, role: &Role, until: Instant, wait: Duration) -> Result<(), Failure> {
+/// Waits until a role is ready. One that was about to end when it was looked at is started anew.
+fn wait_for(site: &Site, role: &Role, until: Instant, wait: Duration, new: &mut Vec<New>) -> Result<(), Failure> {
     loop {
         match state_of(site, role)? {
             State::Ready => return Ok(()),
+            State::Dead | State::NotStarted if new.iter().all(|one| one.name != role.name) => {
+                new.push(start(site, role)?);
+            }
             State::Dead | State::NotStarted => return Err(not_ready(site, role, "it has ended")),
             State::Starting | State::Silent if Instant::now() < until => std::thread::sleep(PAUSE),
             State::Starting | State::Silent => {

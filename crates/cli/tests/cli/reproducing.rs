@@ -169,3 +169,13 @@ fn the_shipped_experiments_run_from_any_folder() {
     let out = home.run("reproduce edm/table1 --no-records --out out");
     assert!(out.contains("edm.table1.read.total") && out.contains("agrees"), "{out}");
 }
+
+#[test]
+fn what_a_tool_has_measured_is_a_page_without_a_run() {
+    let home = Home::new();
+    home.run("reproduce edm/rtl --out gates");
+    let page = home.text("gates/index.html");
+    for shown in ["edm_multiplexer", "LUTs", "not counted"] {
+        assert!(page.contains(shown), "{shown}");
+    }
+}
