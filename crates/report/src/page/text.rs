@@ -6,9 +6,12 @@ use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 /// Light Markdown: no HTML of its own (it is shown as text), no images (their description stays),
 /// links only as their text, headings two levels lower than they are written, since the page has
-/// its own.
+/// its own. A table scrolls sideways by itself, by keyboard too.
 pub(super) fn markdown(text: &str) -> Markup {
-    let events = Parser::new_ext(text, Options::ENABLE_TABLES).filter_map(tamed);
+    let mut tables = 0;
+    let events = Parser::new_ext(text, Options::ENABLE_TABLES)
+        .filter_map(tamed)
+        .flat_map(|event| in_its_region(event, &mut tables).into_iter().flatten());
     let mut out = String::new();
     pulldown_cmark::html::push_html(&mut out, events);
     PreEscaped(out)
@@ -26,6 +29,21 @@ fn tamed(event: Event<'_>) -> Option<Event<'_>> {
         // An ordered list may start at any number; that number is all that a list carries into an
         // attribute.
         other => Some(other),
+    }
+}
+
+/// A table between the tags of a region of its own, with a number, since regions need different
+/// names.
+fn in_its_region<'a>(event: Event<'a>, tables: &mut usize) -> [Option<Event<'a>>; 2] {
+    match event {
+        Event::Start(Tag::Table(_)) => {
+            *tables += 1;
+            let region =
+                format!(r#"<div class="wide" role="region" aria-label="Table {tables} of the text" tabindex="0">"#);
+            [Some(Event::Html(region.into())), Some(event)]
+        }
+        Event::End(TagEnd::Table) => [Some(event), Some(Event::Html("</div>".into()))],
+        other => [Some(other), None],
     }
 }
 
@@ -59,8 +77,16 @@ mod tests {
     fn markdown_keeps_its_text_and_loses_what_could_act() {
         let text = "# Title\n\nSome *words* and [a link](javascript:alert(1)).\n\n<script>alert(2)</script>\n\n![picture](http://x/y.png)\n\nx <img src=z onerror=alert(3)>\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n";
         let html = markdown(text).into_string();
-        for kept in ["<h3>Title</h3>", "<em>words</em>", "a link", "picture", "&lt;script&gt;", "&lt;img", "<td>1</td>"]
-        {
+        for kept in [
+            "<h3>Title</h3>",
+            "<em>words</em>",
+            "a link",
+            "picture",
+            "&lt;script&gt;",
+            "&lt;img",
+            "<td>1</td>",
+            "Table 1 of the text\" tabindex=\"0\"><table>",
+        ] {
             assert!(html.contains(kept), "{kept}: {html}");
         }
         for gone in ["javascript:", "<script", "<img", "http://"] {
