@@ -2,18 +2,17 @@
 //! time.
 
 use crate::configs;
+use crate::kept;
 use crate::role::{self, Role, Running, Start};
 use crate::wire::Wire;
 use base::{Program, Time};
 use blox::{Control, ControlIn, ControlOut, ControlState, Packet};
 use bytes::Bytes;
 use plan::rack::Rack;
-use runtime::draft::Draft;
 use runtime::error::StartError;
 use runtime::metrics::{Number, counter};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::{fs, io};
 
 struct ControlRole {
     program: Control,
@@ -36,11 +35,7 @@ pub fn start(rack: &Rack, start: Start) -> Result<Running, StartError> {
     let path = rack.folder.join("control.json");
     let wrong = |reason: String| StartError::State { path: path.clone(), reason };
     let config = configs::control(rack);
-    let kept = match fs::read(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(wrong(error.to_string())),
-        Ok(text) => Some(serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?),
-    };
+    let kept: Option<ControlState> = kept::read(&path)?;
     let program = match kept.clone() {
         None => Control::new(config).map_err(StartError::plan)?,
         Some(state) => Control::resume(config, state).map_err(|error| wrong(error.to_string()))?,
@@ -58,8 +53,7 @@ impl ControlRole {
     fn act(&mut self, wire: &mut Wire) {
         let state = self.program.state();
         if self.kept.as_ref() != Some(&state) {
-            let text = serde_json::to_string(&state).expect("a state is numbers and names");
-            if let Err(error) = Draft::write(&self.path, &text).and_then(Draft::keep) {
+            if let Err(error) = kept::write(&self.path, &state) {
                 tracing::error!(path = %self.path.display(), %error, "the state cannot be kept: nothing is sent");
                 return self.out.clear();
             }

@@ -17,6 +17,7 @@
 mod configs;
 pub mod control;
 mod flash;
+mod kept;
 mod opening;
 mod pages;
 mod role;

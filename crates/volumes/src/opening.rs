@@ -5,6 +5,7 @@ use base::Seed;
 use plan::rack::Rack;
 use plan::target::Backend;
 use runtime::error::StartError;
+use runtime::secret::random;
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
@@ -69,7 +70,7 @@ fn identity(folder: &Path, path: &Path) -> io::Result<[u64; 2]> {
     let mut bytes = [0; 16];
     match OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(mut file) => {
-            fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+            bytes = random()?;
             file.write_all(&bytes)?;
             file.sync_all()?;
         }

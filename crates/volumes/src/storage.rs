@@ -2,6 +2,7 @@
 
 use crate::configs;
 use crate::flash::Flash;
+use crate::kept;
 use crate::pages::Pages;
 use crate::role::{self, Role, Running, Start};
 use crate::wire::Wire;
@@ -11,23 +12,29 @@ use blox::{
 };
 use bytes::Bytes;
 use plan::rack::Rack;
-use runtime::draft::Draft;
 use runtime::error::StartError;
 use runtime::metrics::{Number, counter, gauge};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::path::PathBuf;
 
 /// What a server must know again after its process was killed.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Kept {
-    /// How often it was started before.
+    /// How often it was started; its file has this start too once it runs.
     starts: u32,
     /// vSSDs that it has taken in from others, with their pages.
     adopted: Vec<(VssdId, u64)>,
+}
+
+impl Kept {
+    /// All vSSDs of a server, with their pages: those of the rack's file first.
+    fn vssds(&self, rack: &Rack, server: usize) -> Vec<(VssdId, u64)> {
+        configs::vssds_of(rack, server).into_iter().chain(self.adopted.iter().copied()).collect()
+    }
 }
 
 /// What the drive is doing.
@@ -64,28 +71,23 @@ struct StorageRole {
 pub fn start(rack: &Rack, server: usize, start: Start) -> Result<Running, StartError> {
     let plan = &rack.storage[server];
     let folder = plan.flash.path.clone().unwrap_or_else(|| rack.folder.join(format!("{}.flash", plan.name)));
-    let mut flash = Flash::open(configs::flash(rack, server), &folder, &plan.flash)?;
     let path = folder.join("server.json");
-    let kept = read(&path)?;
-    let first = configs::vssds_of(rack, server);
-    let vssds: Vec<(VssdId, u64)> = first.into_iter().chain(kept.adopted.iter().copied()).collect();
+    let mut kept: Kept = kept::read(&path)?.unwrap_or_default();
+    let vssds = kept.vssds(rack, server);
+    let mut flash = Flash::open(configs::flash(rack, server), &folder, &plan.flash)?;
     for (vssd, pages) in &vssds {
         flash.add(*vssd, *pages).map_err(|error| StartError::file(&folder, error))?;
     }
-    let vssds = vssds.into_iter().map(|(vssd, pages)| configs::vssd(rack, server, vssd, pages)).collect();
-    let mut program = StorageNode::new(configs::node(rack, server, vssds)).map_err(StartError::plan)?;
+    let program = program_of(rack, server, &vssds, kept.starts)?;
+    kept.starts += 1;
     let wire = Wire::bind(&plan.listen.to_string())?;
-    let starts = kept.starts;
-    if starts > 0 {
-        program.resume(starts);
-    }
     let mut role = StorageRole {
         rack: rack.clone(),
         server,
         program,
         flash,
         pages: Pages::new(),
-        kept: Kept { starts: starts + 1, ..kept },
+        kept,
         path,
         switch: rack.switch.listen,
         inputs: VecDeque::new(),
@@ -98,33 +100,26 @@ pub fn start(rack: &Rack, server: usize, start: Start) -> Result<Running, StartE
         lost: 0,
     };
     role.keep().map_err(|error| StartError::file(&role.path, error))?;
-    role.report_all();
-    if starts > 0 {
+    vssds.iter().for_each(|(vssd, _)| role.report_blocks(*vssd));
+    if role.kept.starts > 1 {
         role.inputs.push_back(NodeIn::Recover);
     }
     role::start("storage", role, wire, plan.metrics, start)
 }
 
-fn read(path: &Path) -> Result<Kept, StartError> {
-    let wrong = |reason: String| StartError::State { path: path.into(), reason };
-    match fs::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Kept::default()),
-        Err(error) => Err(wrong(error.to_string())),
-        Ok(text) => serde_json::from_slice(&text).map_err(|error| wrong(error.to_string())),
+/// The program of a server that was started so often before.
+fn program_of(rack: &Rack, server: usize, vssds: &[(VssdId, u64)], starts: u32) -> Result<StorageNode, StartError> {
+    let vssds = vssds.iter().map(|(vssd, pages)| configs::vssd(rack, server, *vssd, *pages)).collect();
+    let mut program = StorageNode::new(configs::node(rack, server, vssds)).map_err(StartError::plan)?;
+    if starts > 0 {
+        program.resume(starts);
     }
+    Ok(program)
 }
 
 impl StorageRole {
     fn keep(&self) -> io::Result<()> {
-        let text = serde_json::to_string(&self.kept).expect("numbers make a text");
-        Draft::write(&self.path, &text)?.keep()
-    }
-
-    fn report_all(&mut self) {
-        let first = configs::vssds_of(&self.rack, self.server);
-        for (vssd, _) in first.into_iter().chain(self.kept.adopted.clone()) {
-            self.report_blocks(vssd);
-        }
+        kept::write(&self.path, &self.kept)
     }
 
     fn report_blocks(&mut self, vssd: VssdId) {
@@ -277,7 +272,7 @@ impl Role for StorageRole {
 
     fn numbers(&self) -> Vec<Number> {
         let counts = self.program.counters();
-        let vssds = configs::vssds_of(&self.rack, self.server);
+        let vssds = self.kept.vssds(&self.rack, self.server);
         let collecting = vssds.iter().filter(|(vssd, _)| self.program.is_collecting(*vssd)).count();
         vec![
             gauge("collecting", "vSSDs that collect garbage now.", collecting as u64),

@@ -192,24 +192,26 @@ impl<'a> Resolver<'a> {
                 let allowed = PRESETS.iter().map(|preset| preset.name.to_owned()).collect();
                 self.report(&format!("{key}.drive"), Problem::not_allowed(drive, allowed));
             }
-            Backend::Volume { rack, door, volume } => {
-                for (name, text, what) in [
-                    ("rack", rack, "the file of the live rack"),
-                    ("door", door, "the rack's door that this target is"),
-                    ("volume", volume, "the volume's name"),
-                ] {
-                    if text.is_empty() {
-                        self.report(key, Problem::missing(name, what));
-                    }
-                }
-                let is_right = block.count() >= crate::rack::PAGE.count();
-                self.expect(&format!("{key}.block"), is_right, block, "4KiB or more for a volume of a rack");
-                if let Some(size) = size {
-                    let problem = format!("{size}: the rack's file gives a volume its size");
-                    self.report(&format!("{key}.size"), Problem::Conflict(problem));
-                }
-            }
+            Backend::Volume { rack, door, volume } => self.volume(key, namespace, [rack, door, volume]),
             _ => {}
+        }
+    }
+
+    /// A volume of a live rack, by the names of rack, door and volume.
+    fn volume(&mut self, key: &str, namespace: &Namespace, named: [&String; 3]) {
+        let wanted = [
+            ("rack", "the file of the live rack"),
+            ("door", "the rack's door that this target is"),
+            ("volume", "the volume's name"),
+        ];
+        for ((name, what), _) in wanted.into_iter().zip(named).filter(|(_, text)| text.is_empty()) {
+            self.report(key, Problem::missing(name, what));
+        }
+        let is_right = namespace.block.count() >= crate::rack::PAGE.count();
+        self.expect(&format!("{key}.block"), is_right, namespace.block, "4KiB or more for a volume of a rack");
+        if let Some(size) = namespace.size {
+            let problem = format!("{size}: the rack's file gives a volume its size");
+            self.report(&format!("{key}.size"), Problem::Conflict(problem));
         }
     }
 }

@@ -54,14 +54,15 @@ pub(super) fn node_config(plan: &Blox, layout: &Layout, server: usize) -> NodeCo
         return_window: plan.scheduler.window as usize,
         adds_labels: emulation(plan).adds_labels(),
         replication: replication_config(&plan.membership),
-        control: Some(ControlLink {
-            node: layout.places.control(),
-            heartbeat: plan.membership.heartbeat,
-            lease: plan.membership.lease,
-        }),
+        control: Some(control_link(plan, layout)),
         marks: true,
         remember: None,
     }
+}
+
+fn control_link(plan: &Blox, layout: &Layout) -> ControlLink {
+    let membership = &plan.membership;
+    ControlLink { node: layout.places.control(), heartbeat: membership.heartbeat, lease: membership.lease }
 }
 
 pub(super) fn emulation(plan: &Blox) -> Emulation {
