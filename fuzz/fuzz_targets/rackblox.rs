@@ -33,6 +33,7 @@ fn control() -> Control {
         resend: Span::ms(10),
         replace_after: Span::ms(200),
         next_vssd: 4,
+        vssd_step: 1,
     };
     Control::new(config).expect("it is possible")
 }

@@ -77,6 +77,9 @@ pub struct ControlConfig {
     pub replace_after: Span,
     /// The first number for new vSSDs.
     pub next_vssd: u32,
+    /// Distance between the numbers of two new vSSDs. 1: they are numbered in their order. From the
+    /// number of groups on: a group's place is added, so that a number tells its group.
+    pub vssd_step: u32,
 }
 
 /// Reason why a configuration cannot work.
@@ -139,6 +142,14 @@ pub enum ControlError {
         vssd: VssdId,
         /// The first number for new ones.
         next_vssd: u32,
+    },
+    /// Numbers of new vSSDs would meet.
+    #[error("new vSSDs are {vssd_step} numbers apart: 1, or at least as many as there are groups ({groups})")]
+    VssdStep {
+        /// The distance.
+        vssd_step: u32,
+        /// How many groups.
+        groups: usize,
     },
 }
 
@@ -404,8 +415,7 @@ impl Control {
             let taken = self.servers.iter_mut().find(|other| other.place.node == server);
             taken.into_iter().for_each(|taken| taken.place.room -= 1);
             out.push(self.packet(self.config.own, vssd, Body::Delete));
-            self.next_vssd += 1;
-            (server, VssdId(self.next_vssd - 1))
+            (server, self.name_vssd(place))
         } else {
             return;
         };
@@ -413,6 +423,13 @@ impl Control {
         group.bring_back(lost, replica);
         out.push(ControlOut::Happened(Event::Rebuilding { group: group.name, replica }));
         self.announce(now, place, out);
+    }
+    /// The number of a new vSSD of a group.
+    fn name_vssd(&mut self, group: usize) -> VssdId {
+        let step = self.config.vssd_step;
+        let vssd = VssdId(self.next_vssd + if step > 1 { group as u32 } else { 0 });
+        self.next_vssd += step;
+        vssd
     }
     /// The server for a new replica: alive, in the rack of the lost one, without a replica of the
     /// group, with the fewest vSSDs.

@@ -30,6 +30,7 @@ fn config() -> ControlConfig {
         resend: Span::ms(50),
         replace_after: Span::ms(200),
         next_vssd: 9,
+        vssd_step: 1,
     }
 }
 
@@ -347,6 +348,8 @@ fn configurations_that_cannot_work_are_refused_with_their_numbers() {
     let taken = ControlError::VssdTaken { group: 1, vssd: VssdId(0), next_vssd: 9 };
     assert_eq!(refused(|config| config.groups[1][0].1 = VssdId(0)), Some(taken));
     assert!(matches!(refused(|config| config.next_vssd = 8), Some(ControlError::VssdTaken { .. })));
+    assert_eq!(refused(|config| config.vssd_step = 2), Some(ControlError::VssdStep { vssd_step: 2, groups: 3 }));
+    assert_eq!(refused(|config| config.vssd_step = 3), None);
 }
 
 #[test]

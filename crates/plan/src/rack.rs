@@ -23,6 +23,8 @@ use std::path::{Path, PathBuf};
 
 /// The unit of reads and writes of volumes, and a page of flash.
 pub const PAGE: Bytes = Bytes::kib(4);
+/// Most volumes of a rack.
+pub const VOLUMES_MAX: usize = 4_096;
 /// Names of roles that a file cannot give to others.
 const TAKEN: [&str; 2] = ["switch", "control"];
 
@@ -257,7 +259,7 @@ table! {
         /// The storage servers.
         storage: Vec<StorageFile> [length 1 to 256],
         /// The volumes that they hold.
-        volume: Vec<VolumeFile> [length 1 to 4096] where [given storage],
+        volume: Vec<VolumeFile> [length 1 to VOLUMES_MAX] where [given storage],
         /// NVMe/TCP targets, by which hosts reach volumes.
         door: Vec<DoorFile> [length 1 to 64],
         /// Key-value stores for Redis clients.
@@ -308,7 +310,8 @@ table! {
         listen: Address where [needed] => Address::local(1),
         /// Serve `/metrics` and `/healthz` at this address.
         metrics: Address,
-        /// How many replicas lost on other servers it takes in.
+        /// The most replicas lost on other servers that it takes in. It is lowered to the number of
+        /// the rack's largest volumes that the flash has left; one that is given has to fit.
         room: u32 [0 to 1_024] = 2,
         /// Its emulated flash.
         flash: FlashFile => FlashFile::default().resolve(),
@@ -459,7 +462,9 @@ impl Checks<'_> {
         self.addresses(&rack);
         self.control(&rack.control);
         rack.storage.iter().enumerate().for_each(|(place, server)| self.flash(place, &server.flash));
-        rack.volumes = self.volumes(&rack.storage);
+        let left;
+        (rack.volumes, left) = self.volumes(&rack.storage);
+        self.room(&mut rack, &left);
         if rack.storage.is_empty() && rack.doors.is_empty() && rack.stores.is_empty() {
             let why = "a rack has a `[[storage]]`, a `[[door]]` or a `[[store]]` at least";
             self.resolver.report("", Problem::missing("store", why));
@@ -552,8 +557,25 @@ impl Checks<'_> {
         self.resolver.expect(&format!("storage.{place}.flash.size"), is_whole, flash.size, &allowed);
     }
 
-    /// The volumes, and whether they fit.
-    fn volumes(&mut self, storage: &[Storage]) -> Vec<Volume> {
+    /// Replicas that are lost elsewhere have to fit too: the control plane does not ask again.
+    fn room(&mut self, rack: &mut Rack, left: &[u64]) {
+        let pages = rack.volumes.iter().map(|volume| volume.size.count() / PAGE.count()).max().unwrap_or(0);
+        let given: Vec<bool> = self.file.storage.iter().flatten().map(|server| server.room.is_some()).collect();
+        for (place, (server, (left, given))) in rack.storage.iter_mut().zip(left.iter().zip(given)).enumerate() {
+            let fit = left / server.flash.blocks_for(pages);
+            let allowed = format!("up to {fit}: so often the flash has room left for the largest volume");
+            self.resolver.expect(
+                &format!("storage.{place}.room"),
+                !given || u64::from(server.room) <= fit,
+                server.room,
+                &allowed,
+            );
+            server.room = server.room.min(u32::try_from(fit).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// The volumes, whether they fit, and the blocks of each channel that each server has left.
+    fn volumes(&mut self, storage: &[Storage]) -> (Vec<Volume>, Vec<u64>) {
         let mut free: Vec<u64> = storage.iter().map(|one| one.flash.blocks()).collect();
         let mut taken = BTreeMap::new();
         let mut volumes = Vec::new();
@@ -573,7 +595,7 @@ impl Checks<'_> {
             }
             volumes.push(Volume { name, size, replicas });
         }
-        volumes
+        (volumes, free)
     }
 
     /// The places of servers that exist. Where servers are wrong it reports nothing.

@@ -1,18 +1,21 @@
 //! From `rack.toml` to the configurations of the rack's programs.
 //!
 //! Nodes are numbered: storage servers first, then doors, the control plane last, behind the
-//! switch's uplink. A volume's replicas have the vSSDs `volume * REPLICAS_MAX + rank`.
+//! switch's uplink. A volume's replicas have the vSSDs `volume * REPLICAS_MAX + rank`; one that
+//! replaces a lost one has a number above those of all volumes that there may ever be.
 
-use base::{Bytes, NodeId, Rate, Span, Time};
+use base::{Bytes, NodeId, Rate, Seed, Span, Time};
 use blox::{
     CacheConfig, CacheScope, ClientConfig, CollectionConfig, ControlConfig, ControlLink, Coordination, Grain,
     IdleConfig, NetworkScheduling, NodeConfig, Policy, REPLICAS_MAX, ReplicationConfig, SchedulerConfig, ServerPlace,
     SwitchConfig, VssdConfig, VssdId, WriteAck,
 };
 use hardware::ssd::{Geometry, PageTimes, SdfConfig, Suspension, Timing};
-use plan::rack::{PAGE, Rack};
+use plan::rack::{PAGE, Rack, VOLUMES_MAX};
 use std::net::SocketAddr;
 
+/// The number of the first vSSD that replaces a lost one.
+const NEXT_VSSD: u32 = (VOLUMES_MAX * REPLICAS_MAX) as u32;
 /// Time during which a request without an answer is sent again; then the host has an error.
 const GIVE_UP: Span = Span::secs(30);
 /// How long servers know which writes they have seen.
@@ -36,6 +39,14 @@ pub(crate) fn addresses(rack: &Rack) -> Vec<SocketAddr> {
     storage.chain(doors).chain([rack.control.listen]).collect()
 }
 
+/// Tells racks apart, and roles with different versions of a rack's file: it comes of all addresses,
+/// and of what each volume is. Paths and times may differ from machine to machine.
+pub(crate) fn tag(rack: &Rack) -> u64 {
+    let addresses = addresses(rack).into_iter().chain([rack.switch.listen]).map(|address| address.to_string());
+    let volumes = rack.volumes.iter().map(|volume| format!("{volume:?}"));
+    addresses.chain(volumes).fold(Seed(0), |seed, text| seed.child(&text)).0
+}
+
 pub(crate) fn control_node(rack: &Rack) -> NodeId {
     NodeId((rack.storage.len() + rack.doors.len()) as u32)
 }
@@ -48,9 +59,13 @@ fn vssd_of(volume: usize, rank: usize) -> VssdId {
     VssdId((volume * REPLICAS_MAX + rank) as u32)
 }
 
-/// The volume that a vSSD was made for at the start; none for one that replaces a lost one.
+/// The volume that a vSSD holds; none if the rack has no such volume.
 pub(crate) fn volume_of(rack: &Rack, vssd: VssdId) -> Option<usize> {
-    Some(vssd.index() / REPLICAS_MAX).filter(|volume| *volume < rack.volumes.len())
+    let volume = match vssd.0.checked_sub(NEXT_VSSD) {
+        Some(new) => new as usize % VOLUMES_MAX,
+        None => vssd.index() / REPLICAS_MAX,
+    };
+    Some(volume).filter(|volume| *volume < rack.volumes.len())
 }
 
 fn groups(rack: &Rack) -> Vec<Vec<(NodeId, VssdId)>> {
@@ -61,17 +76,14 @@ fn groups(rack: &Rack) -> Vec<Vec<(NodeId, VssdId)>> {
     rack.volumes.iter().enumerate().map(group).collect()
 }
 
-fn next_vssd(rack: &Rack) -> u32 {
-    (rack.volumes.len() * REPLICAS_MAX) as u32
-}
-
 /// The pages of a volume.
 pub(crate) fn pages(rack: &Rack, volume: usize) -> u64 {
     rack.volumes[volume].size.count() / PAGE.count()
 }
 
 pub(crate) fn switch(rack: &Rack) -> SwitchConfig {
-    let room: u32 = rack.storage.iter().map(|server| server.room).sum();
+    // Its tables are arrays. One row is a new vSSD of each volume.
+    let rows = rack.storage.iter().map(|server| server.room).sum::<u32>().min(256);
     let nodes = control_node(rack).0;
     SwitchConfig {
         nodes,
@@ -82,7 +94,7 @@ pub(crate) fn switch(rack: &Rack) -> SwitchConfig {
         coordination: rack.switch.coordination,
         scheduling: NetworkScheduling::Fifo,
         queue_bytes: Bytes::kib(1_024),
-        table_entries: next_vssd(rack) + room,
+        table_entries: NEXT_VSSD + rows * VOLUMES_MAX as u32,
     }
 }
 
@@ -105,15 +117,17 @@ pub(crate) fn control(rack: &Rack) -> ControlConfig {
         lease: control.lease,
         resend: control.resend,
         replace_after: control.replace_after,
-        next_vssd: next_vssd(rack),
+        next_vssd: NEXT_VSSD,
+        vssd_step: VOLUMES_MAX as u32,
     }
 }
 
 /// A vSSD of a server. Its channels are those of all others here: they collect together.
 pub(crate) fn vssd(rack: &Rack, server: usize, id: VssdId, pages: u64) -> VssdConfig {
     let mut replicas = [None; REPLICAS_MAX];
-    let group = volume_of(rack, id).map(|volume| groups(rack)[volume].clone());
-    let group = group.unwrap_or_else(|| vec![(NodeId(server as u32), id)]);
+    let first = groups(rack).into_iter().find(|group| group.iter().any(|(_, member)| *member == id));
+    // One that replaces a lost one hears from the control plane who its peers are.
+    let group = first.unwrap_or_else(|| vec![(NodeId(server as u32), id)]);
     replicas.iter_mut().zip(group).for_each(|(place, replica)| *place = Some(replica));
     let streams = rack.storage[server].flash.channels;
     VssdConfig { id, pages, unit: 0, streams, isolation: None, epoch: 1, replicas }
@@ -219,5 +233,48 @@ pub(crate) fn flash(rack: &Rack, server: usize) -> SdfConfig {
             suspension: Suspension::None,
         },
         without_flash: Span::ZERO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn racks_that_differ_in_an_address_or_a_volume_have_other_tags() {
+        let with = |port: u16, size: &str| {
+            let text = format!(
+                "[[storage]]\nname = 's'\nlisten = '127.0.0.1:{port}'\n\
+                 [[volume]]\nname = 'v'\nsize = '{size}'\nreplicas = ['s']\n"
+            );
+            tag(&plan::rack::parse("rack.toml", &text).expect("a rack"))
+        };
+        assert_eq!(with(7_010, "1MiB"), with(7_010, "1024KiB"));
+        assert_ne!(with(7_010, "1MiB"), with(7_011, "1MiB"));
+        assert_ne!(with(7_010, "1MiB"), with(7_010, "2MiB"));
+    }
+
+    #[test]
+    fn a_vssd_tells_its_volume_and_no_volume_that_comes_later_takes_its_number() {
+        let rack = |volumes: usize| {
+            let volume = |name| format!("[[volume]]\nname = 'v{name}'\nsize = '1MiB'\nreplicas = ['s']\n");
+            let volumes: String = (0..volumes).map(volume).collect();
+            let storage = "[[storage]]\nname = 's'\nlisten = '127.0.0.1:7010'\n[storage.flash]\nsize = '64GiB'\n";
+            plan::rack::parse("rack.toml", &format!("{storage}{volumes}")).expect("a rack")
+        };
+        let (small, large) = (rack(1), rack(VOLUMES_MAX));
+        let [few, many] = [&small, &large].map(control);
+        assert_eq!((few.next_vssd, few.vssd_step), (many.next_vssd, many.vssd_step));
+        let last = VOLUMES_MAX - 1;
+        assert!(vssd_of(last, REPLICAS_MAX - 1).0 < many.next_vssd);
+        for (place, volume) in [(0, Some(0)), (last as u32, Some(last))] {
+            for new in 0..3 {
+                let vssd = VssdId(many.next_vssd + new * many.vssd_step + place);
+                assert_eq!(volume_of(&large, vssd), volume);
+                assert_eq!(volume_of(&small, vssd), volume.filter(|volume| *volume == 0));
+            }
+        }
+        assert_eq!(volume_of(&large, vssd_of(last, 2)), Some(last));
+        assert_eq!(volume_of(&small, vssd_of(1, 0)), None);
     }
 }

@@ -80,7 +80,7 @@ pub fn start(rack: &Rack, server: usize, start: Start) -> Result<Running, StartE
     }
     let program = program_of(rack, server, &vssds, kept.starts)?;
     kept.starts += 1;
-    let wire = Wire::bind(&plan.listen.to_string())?;
+    let wire = Wire::bind(rack, plan.listen)?;
     let mut role = StorageRole {
         rack: rack.clone(),
         server,
@@ -224,11 +224,13 @@ impl StorageRole {
         let Some(pages) = volume.map(|volume| configs::pages(&self.rack, volume)) else {
             return tracing::error!(vssd = vssd.0, "no member of its group is known: its size is not");
         };
-        self.kept.adopted.push((vssd, pages));
-        let made = self.keep().and_then(|()| self.flash.add(vssd, pages));
+        // Kept only once it fits: a server whose file says more than its flash holds cannot start.
+        let made = self.flash.add(vssd, pages).and_then(|()| {
+            self.kept.adopted.push((vssd, pages));
+            self.keep()
+        });
         if let Err(error) = made {
-            self.kept.adopted.pop();
-            return tracing::error!(%error, vssd = vssd.0, "there is no room for a replica that was lost elsewhere");
+            return self.fail(error, "a replica that was lost elsewhere cannot be made", vssd);
         }
         tracing::info!(vssd = vssd.0, pages, "a replica that was lost elsewhere is made here");
         let replicas = [None; REPLICAS_MAX];

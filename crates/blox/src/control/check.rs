@@ -8,6 +8,10 @@ use std::collections::BTreeSet;
 
 pub fn check(config: &ControlConfig) -> Result<(), ControlError> {
     check_times(config)?;
+    let (vssd_step, groups) = (config.vssd_step, config.groups.len());
+    if vssd_step != 1 && (vssd_step as usize) < groups.max(1) {
+        return Err(ControlError::VssdStep { vssd_step, groups });
+    }
     let mut vssds = BTreeSet::new();
     for (group, replicas) in config.groups.iter().enumerate() {
         check_group(config, group, replicas)?;

@@ -445,7 +445,14 @@ impl StorageNode {
         network: Span,
         out: &mut Vec<NodeOut>,
     ) {
-        self.vssds[index].replica.message(now, from, message, &mut self.replica_out);
+        let replica = &mut self.vssds[index].replica;
+        let ignored = replica.ignored();
+        replica.message(now, from, message, &mut self.replica_out);
+        // A write that a newer one has overtaken is not applied. It is known all the same: it must
+        // not be done once more after the newer one.
+        if let (ReplicaMessage::Invalidate { value, .. }, true) = (message, replica.ignored() == ignored) {
+            self.memory.iter_mut().for_each(|memory| memory.note(now, index, *value));
+        }
         self.carry_out(now, index, network, out);
     }
 

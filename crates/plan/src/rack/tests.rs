@@ -236,6 +236,21 @@ fn volumes_have_to_fit_into_every_server_that_holds_them() {
 }
 
 #[test]
+fn room_for_lost_replicas_is_what_the_flash_has_left() {
+    // 256 blocks, of which a volume of 200 x 4 MiB takes 252, of 100 x 4 MiB 127, of 50 x 4 MiB 65.
+    let with = |blocks: u64, room: &str| {
+        let text = SMALL.replace("size = \"100MiB\"", &format!("size = \"{}MiB\"", blocks * 4));
+        let text = text.replacen("[[storage]]\n", &format!("[[storage]]\n{room}\n"), 1);
+        parse("rack.toml", &text).map_err(|error| error.to_string())
+    };
+    let room = |blocks| with(blocks, "").map(|rack| rack.storage[0].room);
+    assert_eq!([200, 100, 50, 4].map(room), [Ok(0), Ok(1), Ok(2), Ok(2)]);
+    assert_eq!(with(50, "room = 2").map(|rack| rack.storage[0].room), Ok(2));
+    let error = with(50, "room = 3").expect_err("it takes a fourth part");
+    assert!(error.contains("storage.0.room") && error.contains("up to 2"), "{error}");
+}
+
+#[test]
 fn tables_that_nothing_needs_are_refused() {
     let store = "[[store]]\nname = 'k'\nconfig = 'kv.toml'\n";
     for table in ["[switch]\n", "[control]\n", "[[volume]]\nname = 'v'\nsize = '4KiB'\nreplicas = ['s']\n"] {

@@ -88,6 +88,7 @@ impl Rack {
             resend: Span::ms(4),
             replace_after: Span::secs(1_000),
             next_vssd: 1_000,
+            vssd_step: 1,
         };
         let node = |server| StorageNode::new(server_config(server, scope, policy)).expect("a configuration that fits");
         Rack {

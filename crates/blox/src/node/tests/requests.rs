@@ -432,6 +432,20 @@ fn a_write_that_is_sent_again_is_done_once_and_answered_again() {
 }
 
 #[test]
+fn a_write_that_a_newer_one_had_overtaken_is_not_done_once_more() {
+    let mut server = remembering();
+    for (version, value) in [(2, 78), (1, 77)] {
+        let timestamp = Timestamp { version, node: PEER };
+        let invalidate = ReplicaMessage::Invalidate { page: PAGE, timestamp, value: Value(value), epoch: 1 };
+        server.packet(PEER, VSSD, 0, Body::Replica(invalidate));
+        let validate = ReplicaMessage::Validate { page: PAGE, timestamp, epoch: 1 };
+        server.packet(PEER, VSSD, 0, Body::Replica(validate));
+    }
+    let again = server.write(1, PAGE, 77);
+    assert_eq!((replies(&again), invalidations(&again)), (1, 0));
+}
+
+#[test]
 fn a_write_that_a_peer_had_begun_is_known_here_and_forgotten_with_the_group() {
     let mut server = remembering();
     let timestamp = Timestamp { version: 1, node: PEER };

@@ -187,6 +187,7 @@ pub(super) fn control_config(plan: &Blox, layout: &Layout, groups: Vec<Vec<(Node
         resend: plan.membership.resend,
         replace_after: plan.membership.replace_after,
         next_vssd,
+        vssd_step: 1,
     }
 }
 

@@ -141,6 +141,7 @@ fn config() -> ControlConfig {
         resend: Span::us(800),
         replace_after: Span::ms(6),
         next_vssd: 10,
+        vssd_step: 1,
     }
 }
 
