@@ -40,7 +40,7 @@ pub fn start(rack: &Rack, start: Start) -> Result<Running, StartError> {
         None => Control::new(config).map_err(StartError::plan)?,
         Some(state) => Control::resume(config, state).map_err(|error| wrong(error.to_string()))?,
     };
-    let wire = Wire::bind(&rack.control.listen.to_string())?;
+    let wire = Wire::bind(rack, rack.control.listen)?;
     let switch = rack.switch.listen;
     let out = Vec::new();
     let role = ControlRole { program, switch, path, kept, out, sent: 0, suspected: 0, restarted: 0, rebuilt: 0 };

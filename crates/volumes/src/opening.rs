@@ -64,21 +64,48 @@ pub fn identity_of(backend: &Backend) -> Result<Option<[u8; 16]>, StartError> {
     Ok(Some(uuid))
 }
 
+/// Several doors may be the first at the same time: the file appears whole, and the first one stays.
+fn make_identity(path: &Path) -> io::Result<()> {
+    let bytes: [u8; 16] = random()?;
+    let draft = path.with_extension(format!("{:x}", u128::from_be_bytes(bytes)));
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&draft)?;
+    let written = file.write_all(&bytes).and_then(|()| file.sync_all());
+    let linked = written.and_then(|()| match fs::hard_link(&draft, path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        linked => linked,
+    });
+    fs::remove_file(&draft)?;
+    linked
+}
+
 /// The rack's own number, made at random by who needs it first.
 fn identity(folder: &Path, path: &Path) -> io::Result<[u64; 2]> {
     fs::create_dir_all(folder)?;
-    let mut bytes = [0; 16];
-    match OpenOptions::new().write(true).create_new(true).open(path) {
-        Ok(mut file) => {
-            bytes = random()?;
-            file.write_all(&bytes)?;
-            file.sync_all()?;
-        }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            fs::File::open(path)?.read_exact(&mut bytes)?;
-        }
-        Err(error) => return Err(error),
+    if !path.exists() {
+        make_identity(path)?;
     }
+    let mut bytes = [0; 16];
+    fs::File::open(path)?.read_exact(&mut bytes)?;
     let (words, _) = bytes.as_chunks();
     Ok([u64::from_be_bytes(words[0]), u64::from_be_bytes(words[1])])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doors_that_open_a_new_rack_at_the_same_time_agree_who_it_is() {
+        for _ in 0..100 {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("rack.id");
+            let own = || identity(folder.path(), &path).expect("it can be kept");
+            let all: Vec<[u64; 2]> = std::thread::scope(|scope| {
+                let threads = [(); 4].map(|()| scope.spawn(own));
+                threads.map(|thread| thread.join().expect("no panic")).to_vec()
+            });
+            assert!(all.iter().all(|one| *one == all[0]), "{all:x?}");
+            assert_eq!(fs::read_dir(folder.path()).expect("it is there").count(), 1, "no draft stays");
+        }
+    }
 }

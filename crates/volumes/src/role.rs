@@ -229,12 +229,9 @@ impl<R: Role> Loop<R> {
     fn take_packets(&mut self) -> bool {
         for _ in 0..BATCH {
             let Some(received) = self.wire.receive(&mut self.page) else { return false };
-            match received {
-                Ok(packet) => {
-                    let data = Bytes::copy_from_slice(&self.page);
-                    self.role.on_packet(self.clock.now(), packet, &data, &mut self.wire);
-                }
-                Err(error) => tracing::debug!(%error, "not a packet"),
+            if let Some(packet) = received {
+                let data = Bytes::copy_from_slice(&self.page);
+                self.role.on_packet(self.clock.now(), packet, &data, &mut self.wire);
             }
         }
         true
@@ -247,6 +244,7 @@ fn all(mut numbers: Vec<Number>, counts: WireCounts) -> Vec<Number> {
         counter("datagrams_received", "Datagrams received.", counts.received),
         counter("datagrams_sent", "Datagrams sent.", counts.sent),
         counter("datagrams_malformed", "Datagrams that are no packets.", counts.malformed),
+        counter("datagrams_foreign", "Datagrams of other racks, or other versions of its file.", counts.foreign),
         counter("datagrams_unsent", "Datagrams that the system did not take.", counts.unsent),
     ]);
     numbers

@@ -35,7 +35,7 @@ struct SwitchRole {
 /// When an address is wrong or taken, or the rack impossible.
 pub fn start(rack: &Rack, start: Start) -> Result<Running, StartError> {
     let program = Switch::new(configs::switch(rack)).map_err(StartError::plan)?;
-    let wire = Wire::bind(&rack.switch.listen.to_string())?;
+    let wire = Wire::bind(rack, rack.switch.listen)?;
     let role = SwitchRole {
         program,
         addresses: configs::addresses(rack),

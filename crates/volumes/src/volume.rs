@@ -69,7 +69,7 @@ impl Door {
     pub fn open(rack: &Rack, name: &str) -> Result<Arc<Door>, StartError> {
         let place = place_of("door", rack.doors.iter().map(|door| &*door.name), name)?;
         let program = Client::new(configs::client(rack, place)).map_err(StartError::plan)?;
-        let wire = Wire::bind(&rack.doors[place].listen.to_string())?;
+        let wire = Wire::bind(rack, rack.doors[place].listen)?;
         let node = configs::door_node(rack, place).0;
         let switch = rack.switch.listen;
         let (asks, asked) = channel();

@@ -1,8 +1,11 @@
-//! Packets in UDP datagrams.
+//! Packets in UDP datagrams, behind the tag of their rack. A dead role's port may be another rack's
+//! next, and its packets would be taken for its own.
 
-use blox::{CodecError, PAGE_BYTES, Packet, decode_datagram, encode_datagram};
-use bytes::Bytes;
+use crate::configs;
+use blox::{PAGE_BYTES, Packet, decode_datagram, encode_datagram};
+use bytes::{BufMut, Bytes};
 use mio::net::UdpSocket;
+use plan::rack::Rack;
 use runtime::error::StartError;
 use runtime::listen::resolve;
 use std::io;
@@ -10,6 +13,8 @@ use std::net::SocketAddr;
 
 /// The longest datagram: a page with all its headers, and room for what is no packet.
 const ROOM: usize = 8_192;
+/// Bytes of the tag.
+const TAG: usize = 8;
 /// What the system may hold of datagrams that came while the role was busy, if it allows that.
 const BUFFER: usize = 16 << 20;
 
@@ -22,6 +27,8 @@ pub struct WireCounts {
     pub sent: u64,
     /// Datagrams that are no packets.
     pub malformed: u64,
+    /// Datagrams of other racks, or of roles with another version of the rack's file.
+    pub foreign: u64,
     /// Datagrams that the system did not take; their senders send them again.
     pub unsent: u64,
 }
@@ -29,17 +36,19 @@ pub struct WireCounts {
 /// A socket, with room for one datagram each way.
 pub struct Wire {
     socket: UdpSocket,
+    tag: [u8; TAG],
     room: Box<[u8; ROOM]>,
     out: Vec<u8>,
     counts: WireCounts,
 }
 
 impl Wire {
-    /// Binds `text`, `ADDRESS:PORT`.
+    /// Binds an address of a role of `rack`.
     ///
     /// # Errors
-    /// When the address is wrong or taken.
-    pub fn bind(text: &str) -> Result<Wire, StartError> {
+    /// When the address is taken, or not one of this machine.
+    pub fn bind(rack: &Rack, address: SocketAddr) -> Result<Wire, StartError> {
+        let text = &*address.to_string();
         let address = resolve(text).map_err(|reason| StartError::Address { text: text.into(), reason })?;
         let socket = UdpSocket::bind(address).map_err(|reason| match reason.kind() {
             io::ErrorKind::AddrInUse => StartError::InUse { address: text.into(), by: None },
@@ -51,7 +60,8 @@ impl Wire {
             let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER);
         }
         let _ = sockopt::set_socket_send_buffer_size(&socket, BUFFER);
-        Ok(Wire { socket, room: Box::new([0; ROOM]), out: Vec::new(), counts: WireCounts::default() })
+        let tag = configs::tag(rack).to_be_bytes();
+        Ok(Wire { socket, tag, room: Box::new([0; ROOM]), out: Vec::new(), counts: WireCounts::default() })
     }
 
     /// What was seen so far.
@@ -72,9 +82,9 @@ impl Wire {
         self.socket.local_addr()
     }
 
-    /// The next packet with its data, an error for a datagram that is none, and `None` when no more
-    /// wait. `data` has the page's bytes, or none.
-    pub fn receive(&mut self, data: &mut Vec<u8>) -> Option<Result<Packet, CodecError>> {
+    /// The next packet with its data; `Some(None)` for a datagram that is counted and means nothing
+    /// here, and `None` when no more wait. `data` has the page's bytes, or none.
+    pub fn receive(&mut self, data: &mut Vec<u8>) -> Option<Option<Packet>> {
         let length = loop {
             match self.socket.recv(&mut *self.room) {
                 Ok(length) => break length,
@@ -85,12 +95,24 @@ impl Wire {
         };
         self.counts.received += 1;
         data.clear();
-        let decoded = decode_datagram(&self.room[..length]).map(|(packet, page)| {
-            data.extend_from_slice(page);
-            packet
-        });
-        self.counts.malformed += u64::from(decoded.is_err());
-        Some(decoded)
+        let Some(datagram) = self.room[..length].strip_prefix(&self.tag) else {
+            if self.counts.foreign == 0 {
+                tracing::warn!("a datagram of another rack, or of a role with another version of this rack's file");
+            }
+            self.counts.foreign += 1;
+            return Some(None);
+        };
+        match decode_datagram(datagram) {
+            Ok((packet, page)) => {
+                data.extend_from_slice(page);
+                Some(Some(packet))
+            }
+            Err(error) => {
+                tracing::debug!(%error, "not a packet");
+                self.counts.malformed += 1;
+                Some(None)
+            }
+        }
     }
 
     /// Sends a packet. `data` is its page where it carries one.
@@ -98,6 +120,7 @@ impl Wire {
         let page: &[u8] = data.map_or(&[], |data| data);
         debug_assert_eq!(page.len(), if packet.body.value().is_some() { PAGE_BYTES as usize } else { 0 });
         self.out.clear();
+        self.out.put_slice(&self.tag);
         encode_datagram(packet, page, &mut self.out);
         match self.socket.send_to(&self.out, to) {
             Ok(_) => self.counts.sent += 1,
