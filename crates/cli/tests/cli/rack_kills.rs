@@ -6,7 +6,6 @@ use history::{Action, History, Operation};
 use rand::RngExt;
 use runtime::storage::Storage as _;
 use std::net::UdpSocket;
-use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,6 +17,9 @@ const PAGE: usize = 4_096;
 const PAGES: u64 = 16;
 const CLIENTS: u64 = 4;
 const ROLES: [&str; 4] = ["s0", "s1", "switch", "control"];
+/// After a fault: time for the control plane to notice that a role was away (6 beats of 30 ms), and
+/// to note it in its file.
+const NOTICED: Duration = Duration::from_millis(400);
 /// Longer than anything takes here.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -52,10 +54,18 @@ impl Roles {
 
     fn start(&mut self, name: &'static str) {
         let mut command = self.home.command(&format!("rack role rack.toml {name}"));
+        let said = self.greetings(name);
         let log = std::fs::OpenOptions::new().create(true).append(true).open(self.home.path(&format!("{name}.log")));
         let log = log.expect("a disk");
         let child = command.stdout(log.try_clone().expect("a file")).stderr(log).spawn().expect("it starts");
         self.running.push((name, child));
+        self.wait_until(&format!("{name} is ready"), |roles| roles.greetings(name) > said);
+    }
+
+    /// How often a role has said that it is ready.
+    fn greetings(&self, name: &str) -> usize {
+        let log = std::fs::read_to_string(self.home.path(&format!("{name}.log"))).unwrap_or_default();
+        log.lines().filter(|line| line.starts_with("ready")).count()
     }
 
     fn child(&mut self, name: &str) -> &mut Child {
@@ -77,31 +87,52 @@ impl Roles {
 
     /// Waits until both replicas serve: so that the next fault is one fault.
     fn wait_until_whole(&self) {
+        self.wait_until("both replicas serve", |roles| is_whole(&roles.home));
+    }
+
+    fn wait_until(&self, what: &str, holds: impl Fn(&Roles) -> bool) {
         let until = Instant::now() + TIMEOUT;
-        while !is_whole(&self.home.path("state/control.json")) {
-            assert!(Instant::now() < until, "the lost replica does not come back");
-            std::thread::sleep(Duration::from_millis(10));
+        while !holds(self) {
+            assert!(Instant::now() < until, "not within {TIMEOUT:?}: {what}");
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 }
 
 impl Drop for Roles {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            let read = |name: &str| std::fs::read_to_string(self.home.path(name)).unwrap_or_default();
+            eprintln!("control.json: {}", read("state/control.json"));
+            for name in ROLES {
+                let log = read(&format!("{name}.log"));
+                let last: Vec<&str> = log.lines().rev().take(8).collect();
+                eprintln!("{name}: {last:#?}");
+            }
+        }
         for (_, child) in &mut self.running {
             let _ = child.kill().and_then(|()| child.wait());
         }
     }
 }
 
-fn is_whole(state: &Path) -> bool {
-    let text = std::fs::read_to_string(state).unwrap_or_default();
-    let Ok(state) = serde_json::from_str::<serde_json::Value>(&text) else { return false };
+/// Whether the control plane's file says that both serve, and is about their last starts: a server
+/// that was killed and started again has lost its memory, whether or not that was noticed.
+fn is_whole(home: &Home) -> bool {
+    let read = |name: &str| -> serde_json::Value {
+        let text = std::fs::read_to_string(home.path(name)).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
+    };
+    let state = read("state/control.json");
     let group = &state["groups"][0];
     let none = |key: &str| group[key].as_array().is_some_and(Vec::is_empty);
-    let alive = |server: &serde_json::Value| server["standing"] == "Alive";
-    group["stale"].is_null()
-        && ["lost", "awaited", "leaving"].into_iter().all(none)
-        && state["servers"].as_array().is_some_and(|servers| servers.iter().all(alive))
+    // A server's file counts its starts, its beats those before the last.
+    let is_known = |server: usize| {
+        let starts = read(&format!("state/s{server}.flash/server.json"))["starts"].as_u64();
+        let known = &state["servers"][server];
+        known["standing"] == "Alive" && starts == known["starts"].as_u64().map(|before| before + 1)
+    };
+    group["stale"].is_null() && ["lost", "awaited", "leaving"].into_iter().all(none) && (0..2).all(is_known)
 }
 
 /// Clients that read and write a few pages, and what they saw.
@@ -181,6 +212,7 @@ fn no_write_is_lost_and_no_host_sees_an_error_whatever_role_is_killed_or_paused(
             let name = ROLES[random.random_range(0..ROLES.len())];
             let pause = Duration::from_millis(random.random_range(0..400));
             strike(&mut roles, name, pause, fault % 4 != 3);
+            std::thread::sleep(NOTICED);
             if workers.iter().any(|worker| worker.is_finished()) {
                 break;
             }
