@@ -23,7 +23,7 @@ BUILD = build --release --package cli
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build book pages demo paper python python-cluster test tidy bench dependencies fit-coverage fuzz guides interop least-rust models compare-redis rack-soak soak clean rust openssl without-tls rtl
+.PHONY: help build book pages demo paper python python-cluster test tidy bench dependencies fit-coverage fuzz guides interop least-rust models compare-redis rack-soak rack-latency soak clean rust openssl without-tls rtl
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -89,6 +89,9 @@ fit-coverage: rust ## fit 200 drives that are known and count how often the rang
 
 interop: build ## three stock Linux hosts in QEMU use our target as a disk; STEPS=small is what CI does
 	tests/interop/run.sh $(STEPS)
+
+rack-latency: build ## reads of a Linux host in QEMU while flash collects garbage, coordinated and not, in turns: percentiles
+	tests/interop/guest.sh own latency
 
 soak: rust ## a minute of hosts that work, reset and vanish, with every block checked
 	SOAK_SECONDS=60 $(CARGO) test --package live $(TLS) --test soak -- --nocapture

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Boots one Debian kernel in QEMU and lets it use our target: `guest.sh own|new all|small|tls`.
+# Boots one Debian kernel in QEMU and lets it use our target: `guest.sh own|new all|small|tls|latency`.
 #
 # Prints a line a step and "N passed, N failed" at the end. Where QEMU cannot be installed it says so and skips.
 # Software emulation on purpose: what is tested is right or wrong, not fast, and nested virtualisation hangs on some machines.
@@ -13,12 +13,12 @@ rackweave=${RACKWEAVE:-target/release/rackweave}
 case "$guest" in
 own) place=target/interop memory=768 processors=2 ;;
 new) place=target/interop/${INTEROP_SUITE:-trixie} memory=1024 processors=1 ;;
-*) echo "usage: $0 own|new all|small|tls" >&2; exit 2 ;;
+*) echo "usage: $0 own|new all|small|tls|latency" >&2; exit 2 ;;
 esac
 case "$steps" in
-all) seconds_max=${INTEROP_SECONDS:-420} ;;
+all | latency) seconds_max=${INTEROP_SECONDS:-480} ;;
 small | tls) seconds_max=${INTEROP_SECONDS:-240} ;;
-*) echo "usage: $0 own|new all|small|tls" >&2; exit 2 ;;
+*) echo "usage: $0 own|new all|small|tls|latency" >&2; exit 2 ;;
 esac
 
 if tests/interop/setup.sh "$guest"; then :; else
@@ -38,6 +38,7 @@ started=()
 clean_up() {
   local pid
   for pid in $guest_pid $target_pid "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
+  stop_racks
   wait 2>/dev/null || true
 }
 trap clean_up EXIT
@@ -50,6 +51,7 @@ start_target() {
   target_pid=$!
 }
 
+. tests/interop/rack.sh
 # What the guest finds around it: `prepare` starts it and sets the `words` of the kernel's command line,
 # `answer` does what the guest asks for.
 . "tests/interop/$guest/around.sh"
@@ -93,6 +95,7 @@ prepare
 start_guest
 ended=yes
 follow_guest || ended=no
+stop_racks
 passed=$(grep -c 'STEP ok ' "$log" || true)
 failed=$(grep -c 'STEP FAILED ' "$log" || true)
 if [ "$ended" = no ]; then

@@ -89,6 +89,7 @@ answer() {
   cut-first) { kill -KILL "${relays[$first_port]}" && wait "${relays[$first_port]}"; } 2>/dev/null || true ;;
   mend-first) start_relay "$first_port" "$port" ;;
   cut-second) kill -STOP "${relays[$second_port]}" ;;
+  rack) answer_rack "${@:2}" ;;
   mend-second) kill -CONT "${relays[$second_port]}" ;;
   esac
 }
@@ -103,9 +104,12 @@ prepare() {
   tls_port=$(free_port)
   one_port=$(free_port)
   another_port=$(free_port)
-  words="one_port=$one_port another_port=$another_port first_port=$first_port second_port=$second_port tls_port=$tls_port"
+  door_port=$(free_port)
+  other_door_port=$(free_port)
+  words="one_port=$one_port another_port=$another_port first_port=$first_port second_port=$second_port tls_port=$tls_port door_port=$door_port other_door_port=$other_door_port"
   start_relay "$first_port" "$port"
   start_relay "$second_port" "$other_port"
   plain_target "$one_port" one.img
   plain_target "$another_port" another.img
+  start_rack volume "$door_port" "$other_door_port"
 }

@@ -179,44 +179,53 @@ tls_steps() {
   step "a secret on top of TLS, also after a reset" secured_and_proven
 }
 
+# connect_path PORT SUBSYSTEM
 connect_path() {
-  nvme connect -t tcp -a "$address" -s "$1" -n "$nqn:paths" -q "$host" -I "$host_id" -i 2 --keep-alive-tmo=3 \
+  nvme connect -t tcp -a "$address" -s "$1" -n "$nqn:$2" -q "$host" -I "$host_id" -i 2 --keep-alive-tmo=3 \
     --reconnect-delay=1
 }
 
-# How many paths are live.
+# How many paths of a subsystem are live.
 live_paths() {
-  for path in $(controllers_of paths); do cat "/sys/class/nvme/$path/state"; done | grep -cx live
+  for path in $(controllers_of "$1"); do cat "/sys/class/nvme/$path/state"; done | grep -cx live
 }
 
-has_live_paths() { [ "$(live_paths)" = "$1" ]; }
+has_live_paths() { [ "$(live_paths "$1")" = "$2" ]; }
 
+# two_paths SUBSYSTEM PORT PORT
 two_paths() {
-  connect_path "$first_port" && connect_path "$second_port" && until_true 20 has_disk paths && until_true 20 has_live_paths 2 || return
-  disk=/dev/$(disk_of paths)
+  connect_path "$2" "$1" && connect_path "$3" "$1" && until_true 20 has_disk "$1" && until_true 20 has_live_paths "$1" 2 || return
+  disk=/dev/$(disk_of "$1")
   nvme list-subsys
   ls /sys/block
-  echo round-robin >"$(folder_of paths)/iopolicy"
-  [ "$(controllers_of paths | wc -l)" = 2 ] && [ "$(disk_of paths | wc -l)" = 1 ]
+  echo round-robin >"$(folder_of "$1")/iopolicy"
+  [ "$(controllers_of "$1" | wc -l)" = 2 ] && [ "$(disk_of "$1" | wc -l)" = 1 ]
 }
 
-# lost PATH: fio writes for some ten seconds and reads all back; meanwhile the path goes and comes again.
+# lost SUBSYSTEM CUT MEND: fio writes for some ten seconds and reads all back; meanwhile a path goes and comes again.
 lost() {
   dmesg -c >/dev/null
-  verified "$1" 4k 4 4m --rate_iops=100 >/tmp/fio 2>&1 &
+  verified lost 4k 4 4m --rate_iops=100 >/tmp/fio 2>&1 &
   writer=$!
   sleep 2
-  ask "cut-$1" && until_true 30 has_live_paths 1 && kill -0 $writer || { nvme list-subsys; return 1; }
+  ask $2 && until_true 30 has_live_paths "$1" 1 && kill -0 $writer || { nvme list-subsys; return 1; }
   wait $writer || { cat /tmp/fio; return 1; }
-  works one-path && ask "mend-$1" && until_true 40 has_live_paths 2 && works two-paths || return
+  works one-path && ask $3 && until_true 40 has_live_paths "$1" 2 && works two-paths || return
   ! dmesg | grep 'I/O error'
 }
 
 path_steps() {
-  step "one disk by two paths" two_paths || return
-  step "the first path breaks and comes back under fio" lost first
-  step "the second path falls silent and comes back under fio" lost second
+  step "one disk by two paths" two_paths paths "$first_port" "$second_port" || return
+  step "the first path breaks and comes back under fio" lost paths cut-first mend-first
+  step "the second path falls silent and comes back under fio" lost paths cut-second mend-second
   step "disconnect both paths" disconnect paths
+}
+
+door_steps() {
+  step "a replicated volume by two doors" two_paths volume "$door_port" "$other_door_port" || return
+  step "a door dies and comes back under fio" lost volume "rack kill a" "rack up"
+  step "the other door dies and comes back under fio" lost volume "rack kill b" "rack up"
+  step "disconnect both doors" disconnect volume
 }
 
 connect_passing() {
@@ -289,6 +298,7 @@ step "discover both ports" discovered || give_up
 authentication_steps
 tls_steps
 path_steps
+door_steps
 step "two targets without names are two disks" two_disks
 nvme disconnect-all
 step "a subsystem comes and goes ten times" came_and_went

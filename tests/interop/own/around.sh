@@ -48,6 +48,9 @@ start_guide() {
   started+=($!)
 }
 
+# Slower than a drive, so that emulating the guest's processor does not hide what the flash takes.
+slow_flash='{ size = "128MiB", pages_per_block = 64, read = "1ms", program = "3ms", erase = "60ms" }'
+
 answer() {
   case "$1" in
   restart)
@@ -58,14 +61,24 @@ answer() {
   grow) configuration 128MiB >"$run/target.toml" && kill -HUP "$target_pid" ;;
   add) configuration 128MiB 16MiB >"$run/target.toml" && kill -HUP "$target_pid" ;;
   remove) configuration 128MiB >"$run/target.toml" && kill -HUP "$target_pid" ;;
+  rack) answer_rack "${@:2}" ;;
   esac
 }
 
 prepare() {
   port=$(free_port)
   guide_port=$(free_port)
-  words="target_port=$port guide_port=$guide_port"
+  door_port=$(free_port)
+  words="target_port=$port guide_port=$guide_port door_port=$door_port"
   configuration 64MiB >"$run/target.toml"
   start_target
   start_guide
+  if [ "$steps" = latency ]; then
+    other_door_port=$(free_port)
+    words="$words other_door_port=$other_door_port"
+    start_rack coordinated "$door_port" "$(free_port)" "$slow_flash"
+    start_rack uncoordinated "$other_door_port" "$(free_port)" "$slow_flash" false
+  else
+    start_rack volume "$door_port" "$(free_port)"
+  fi
 }

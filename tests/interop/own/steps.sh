@@ -164,6 +164,55 @@ lost_a_namespace() {
   until_true 30 test ! -e /dev/nvme0n2
 }
 
+# A volume of a rack. Its switch, servers and door are processes of the machine around this one.
+connect_volume() {
+  nvme connect -t tcp -a "$address" -s "$door_port" -n nqn.2026-11.io.rackweave:volume -q "$host" -I "$host_id" || return
+  until_true 20 test -b "$disk" && [ "$(blockdev --getsize64 "$disk")" = 67108864 ] && [ "$(blockdev --getss "$disk")" = 4096 ]
+}
+
+# filled DISK: every page, and half of them again, so that its servers collect.
+filled() {
+  fio --name=fill --filename="$1" --direct=1 --ioengine=libaio --rw=write --bs=64k --iodepth=4 --size=100% &&
+    fio --name=again --filename="$1" --direct=1 --ioengine=libaio --rw=randwrite --bs=4k --iodepth=8 --io_size=32m
+}
+
+# read_while_written DISK: prints percentiles of reads in us, while others write.
+read_while_written() {
+  fio --output-format=terse --terse-version=3 --filename="$1" --direct=1 --ioengine=libaio --bs=4k --time_based \
+    --runtime=${runtime:-25} --percentile_list=50:99:99.9 --name=read --rw=randread --iodepth=1 --rate_iops=100 \
+    --name=write --rw=randwrite --iodepth=4 --rate_iops=80 >/tmp/terse || return
+  grep ';read;' /tmp/terse | tr ';' '\n' | grep -E '^(50|99|99\.9)[.0]*%=' | head -n 3 | sed 's/\.\{0,1\}0\{4,\}%=/ % in /' | tr '\n' ',' | sed 's/,$/ us/'
+}
+
+# What coordination does for reads: the same jobs on two racks that differ in nothing else, in turns.
+latency_steps() {
+  for name in coordinated uncoordinated; do
+    at=$door_port
+    [ $name = coordinated ] || at=$other_door_port
+    step "connect to the $name volume" nvme connect -t tcp -a "$address" -s "$at" -n nqn.2026-11.io.rackweave:$name -q "$host" \
+      -I "$host_id" || return
+  done
+  until_true 20 test -b /dev/nvme1n1 || return
+  for number in 0 1; do step "fill /dev/nvme${number}n1" filled /dev/nvme${number}n1 || return; done
+  for turn in 1 2 3 4; do
+    for number in 0 1; do
+      name=$(sed 's/.*://' /sys/class/nvme/nvme$number/subsysnqn)
+      echo "STEP ok $name, turn $turn: $(read_while_written /dev/nvme${number}n1)"
+    done
+  done
+}
+
+# lost ROLE: fio writes for some ten seconds and reads all back; meanwhile a role dies, and comes again.
+lost() {
+  dmesg -c >/dev/null
+  verified "$1" 4k 4 4m --rate_iops=100 >/tmp/fio 2>&1 &
+  writer=$!
+  sleep 2
+  ask rack kill "$1" && sleep 2 && ask rack up && kill -0 $writer || { cat /tmp/fio; return 1; }
+  wait $writer || { cat /tmp/fio; return 1; }
+  ! dmesg | grep 'I/O error'
+}
+
 # Debian 12's kernel is built without DH-HMAC-CHAP: such a host must be refused. What has it is in secure.sh.
 connect_guarded() {
   nvme connect -t tcp -a "$address" -s "$target_port" -n nqn.2026-11.io.rackweave:guarded \
@@ -171,6 +220,11 @@ connect_guarded() {
 }
 
 echo "STEP ok booted $(uname -r) after $(cut -d ' ' -f 1 /proc/uptime) s"
+if [ "$steps" = latency ]; then
+  modprobe nvme-tcp
+  latency_steps
+  give_up
+fi
 step "the guide's lines" followed_the_guide || { umount /mnt 2>/dev/null; nvme disconnect-all; }
 step "discover" discovered
 step "a wrong subsystem is refused" refused_because "Invalid Data Parameter" connect_to_nothing
@@ -209,6 +263,15 @@ step "connect with digests" connect --hdr-digest --data-digest
 step "files under digests" still_there
 step "fio with verify under digests" verified digests 16k 8 4m
 step "disconnect after digests" disconnect
+step "connect to a replicated volume" connect_volume || give_up
+step "fio with verify while a server of the volume dies and comes back" lost s0
+if [ "$steps" = all ]; then
+  step "the switch dies and comes back under fio" lost switch
+  step "the control plane dies and comes back under fio" lost control
+  step "the other server dies and comes back under fio" lost s1
+fi
+step "disconnect from the volume" nvme disconnect -n nqn.2026-11.io.rackweave:volume
+until_true 20 test ! -e "$disk"
 if [ "$steps" = all ]; then
   step "connect with two queues of 16, flow control off" connect --nr-io-queues=2 --queue-size=16 --disable-sqflow
   step "fio with verify, flow control off" verified flow 4k 16 2m

@@ -1,0 +1,67 @@
+# The world around a guest: live racks, whose volume two doors show as one disk.
+
+# free_ports COUNT: UDP ports of loopback that nobody has, all different.
+free_ports() {
+  python3 -c 'import socket, sys
+sockets = [socket.socket(type=socket.SOCK_DGRAM) for _ in range(int(sys.argv[1]))]
+[s.bind(("127.0.0.1", 0)) for s in sockets]
+print(*[s.getsockname()[1] for s in sockets])' "$1"
+}
+
+# door RACK NAME PORT: the target of a door.
+door() {
+  cat >"$run/$1/$2.toml" <<END
+[[port]]
+address = "127.0.0.1:$3"
+advertised = "10.0.2.2:$3"
+
+[[subsystem]]
+nqn = "nqn.2026-11.io.rackweave:$1"
+
+[[subsystem.namespace]]
+backend = "volume"
+rack = "rack.toml"
+door = "$2"
+volume = "disk"
+block = "4KiB"
+END
+}
+
+racks=()
+
+# start_rack NAME TCP-PORT TCP-PORT [FLASH] [COORDINATION]: three servers, two replicas, two doors.
+start_rack() {
+  local -a ports
+  local file=$run/$1/rack.toml flash=${4:-} name place=2
+  mkdir "$run/$1"
+  racks+=("$file")
+  read -ra ports < <(free_ports 7)
+  {
+    printf '[switch]\nlisten = "127.0.0.1:%s"\ncoordination = %s\n' "${ports[0]}" "${5:-true}"
+    printf '[control]\nlisten = "127.0.0.1:%s"\n' "${ports[1]}"
+    for name in s0 s1 s2; do
+      printf '[[storage]]\nname = "%s"\nlisten = "127.0.0.1:%s"\n%s\n' "$name" "${ports[place++]}" "${flash:+flash = $flash}"
+    done
+    printf '[[volume]]\nname = "disk"\nsize = "64MiB"\nreplicas = ["s0", "s1"]\n'
+    for name in a b; do
+      printf '[[door]]\nname = "%s"\nlisten = "127.0.0.1:%s"\nconfig = "%s.toml"\n' "$name" "${ports[place++]}" "$name"
+    done
+  } >"$file"
+  door "$1" a "$2"
+  door "$1" b "$3"
+  "$rackweave" rack up "$file" >>"$run/rack.log" 2>&1
+}
+
+# answer_rack kill ROLE|up: kills a role of the first rack, or starts again those that are dead.
+answer_rack() {
+  case "$1" in
+  kill) kill -KILL "$(head -n 1 "$(dirname "${racks[0]}")/rack/$2.pid")" ;;
+  up) "$rackweave" rack up "${racks[0]}" >>"$run/rack.log" 2>&1 ;;
+  esac
+}
+
+stop_racks() {
+  local file
+  for file in "${racks[@]}"; do "$rackweave" rack down "$file" >>"$run/rack.log" 2>&1 || true; done
+  racks=()
+}
