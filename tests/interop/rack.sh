@@ -28,16 +28,19 @@ END
 }
 
 racks=()
+meters=()
 
 # start_rack NAME TCP-PORT TCP-PORT [FLASH] [COORDINATION]: three servers, two replicas, two doors.
 start_rack() {
   local -a ports
-  local file=$run/$1/rack.toml flash=${4:-} name place=2
+  local file=$run/$1/rack.toml flash=${4:-} meter name place=2
+  meter=$(free_port)
   mkdir "$run/$1"
   racks+=("$file")
+  meters+=("$1 $meter")
   read -ra ports < <(free_ports 7)
   {
-    printf '[switch]\nlisten = "127.0.0.1:%s"\ncoordination = %s\n' "${ports[0]}" "${5:-true}"
+    printf '[switch]\nlisten = "127.0.0.1:%s"\nmetrics = "127.0.0.1:%s"\ncoordination = %s\n' "${ports[0]}" "$meter" "${5:-true}"
     printf '[control]\nlisten = "127.0.0.1:%s"\n' "${ports[1]}"
     for name in s0 s1 s2; do
       printf '[[storage]]\nname = "%s"\nlisten = "127.0.0.1:%s"\n%s\n' "$name" "${ports[place++]}" "${flash:+flash = $flash}"
@@ -52,11 +55,19 @@ start_rack() {
   "$rackweave" rack up "$file" >>"$run/rack.log" 2>&1
 }
 
-# answer_rack kill ROLE|up: kills a role of the first rack, or starts again those that are dead.
+# answer_rack kill ROLE|up|report: kills a role of the first rack, starts again those that are dead, or prints what
+# all switches have decided.
 answer_rack() {
   case "$1" in
   kill) kill -KILL "$(head -n 1 "$(dirname "${racks[0]}")/rack/$2.pid")" ;;
   up) "$rackweave" rack up "${racks[0]}" >>"$run/rack.log" 2>&1 ;;
+  report)
+    local meter
+    for meter in "${meters[@]}"; do
+      echo "interop: the ${meter% *} switch: $(curl -s "127.0.0.1:${meter#* }/metrics" |
+        sed -nE 's/^rackweave_switch_(redirected|soft_accepted|soft_delayed|regular|background)_total /\1 /p' | tr '\n' ' ')"
+    done
+    ;;
   esac
 }
 

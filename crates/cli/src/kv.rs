@@ -65,6 +65,8 @@ fn config_of(plan: &KvPlan) -> Result<Config, Failure> {
             backlog: limits.backlog.count() as usize,
             handshake: limits.handshake,
             stall: limits.stall,
+            slow_after: limits.slow_after,
+            slow_commands: limits.slow_commands as usize,
         },
     })
 }

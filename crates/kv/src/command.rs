@@ -1,6 +1,7 @@
 //! Commands of Redis: from arguments to what they ask of the store.
 
 use crate::protocol::{Reply, Version};
+use crate::slowlog::Wanted;
 use base::Span;
 use bytes::Bytes;
 use globset::{GlobBuilder, GlobMatcher};
@@ -113,13 +114,15 @@ pub enum Late {
     Keys,
     /// INFO.
     Info,
+    /// SLOWLOG.
+    Slow(Wanted),
 }
 
 /// A command that there is: name, arguments (with the name; negative: at least), first key, last
 /// key and step as COMMAND reports them.
 struct Known(&'static str, i64, i64, i64, i64);
 
-const KNOWN: [Known; 30] = [
+const KNOWN: [Known; 31] = [
     Known("auth", -2, 0, 0, 0),
     Known("client", -2, 0, 0, 0),
     Known("command", -1, 0, 0, 0),
@@ -147,6 +150,7 @@ const KNOWN: [Known; 30] = [
     Known("set", -3, 1, 1, 1),
     Known("setex", 4, 1, 1, 1),
     Known("setnx", 3, 1, 1, 1),
+    Known("slowlog", -2, 0, 0, 0),
     Known("ttl", 2, 1, 1, 1),
     Known("type", 2, 1, 1, 1),
     Known("unlink", -2, 1, -1, 1),
@@ -237,6 +241,7 @@ fn of_name(name: &'static str, rest: &[Bytes]) -> Parsed {
         }
         "psetex" => put(rest[0].clone(), rest[2].clone(), Some(lifetime(&rest[1], 1, name)?), Condition::Always, false),
         "setnx" => put(rest[0].clone(), rest[1].clone(), None, Condition::Absent, true),
+        "slowlog" => slowlog(rest),
         "reset" => Err(error("ERR RESET is not supported: connect anew")),
         _ => Err(error("ERR value is not an integer or out of range")),
     }
@@ -394,14 +399,35 @@ fn client(rest: &[Bytes]) -> Parsed {
         ("getname", []) => Ok(Command::MyName),
         ("setname", [name]) => Ok(Command::Greet { hello: None, proof: None, name: Some(client_name(name)?) }),
         ("setinfo", [_, _]) => Ok(ok()),
-        _ => Err(error(format!("ERR unknown subcommand or wrong number of arguments for '{}'", shown(&rest[0])))),
+        _ => Err(unknown_part(&rest[0])),
     }
+}
+
+fn slowlog(rest: &[Bytes]) -> Parsed {
+    /// Entries of an answer where nothing else is said.
+    const LATEST: usize = 10;
+    let count = |bytes: &Bytes| match number(bytes)? {
+        -1 => Ok(usize::MAX),
+        count => usize::try_from(count).map_err(|_| error("ERR count should be greater than or equal to -1")),
+    };
+    let wanted = match (lower(&rest[0]).as_str(), &rest[1..]) {
+        ("get", []) => Wanted::Latest(LATEST),
+        ("get", [most]) => Wanted::Latest(count(most)?),
+        ("len", []) => Wanted::Count,
+        ("reset", []) => Wanted::Reset,
+        _ => return Err(unknown_part(&rest[0])),
+    };
+    Ok(Command::Late(Late::Slow(wanted)))
+}
+
+fn unknown_part(word: &[u8]) -> Reply {
+    error(format!("ERR unknown subcommand or wrong number of arguments for '{}'", shown(word)))
 }
 
 fn config(rest: &[Bytes]) -> Parsed {
     let [get, patterns @ ..] = rest else { return Err(syntax()) };
     if lower(get) != "get" || patterns.is_empty() {
-        return Err(error(format!("ERR unknown subcommand or wrong number of arguments for '{}'", shown(get))));
+        return Err(unknown_part(get));
     }
     let known = [("appendonly", "yes"), ("databases", "1"), ("save", ""), ("timeout", "0")];
     let wanted = |name: &str| patterns.iter().any(|pattern| lower(pattern) == name || pattern == &b"*"[..]);
@@ -462,6 +488,20 @@ mod tests {
         assert_eq!(refused("select 1"), "ERR DB index is out of range");
         assert_eq!(refused("hello 4"), "NOPROTO unsupported protocol version");
         assert!(refused(&format!("x{} {}", "y".repeat(1000), "z".repeat(1000))).len() < 500);
+    }
+
+    #[test]
+    fn what_the_slow_log_is_asked_for() {
+        let wanted = |line: &str| match parsed(line) {
+            Command::Late(Late::Slow(wanted)) => wanted,
+            other => panic!("{line}: {other:?}"),
+        };
+        let lines = ["slowlog get", "SLOWLOG GET 3", "slowlog get -1", "slowlog len", "slowlog RESET"];
+        let all = [Wanted::Latest(10), Wanted::Latest(3), Wanted::Latest(usize::MAX), Wanted::Count, Wanted::Reset];
+        assert_eq!(lines.map(wanted), all);
+        assert_eq!(refused("slowlog get -2"), "ERR count should be greater than or equal to -1");
+        assert!(refused("slowlog get x").starts_with("ERR value is not an integer"));
+        assert!(refused("slowlog what").starts_with("ERR unknown subcommand"));
     }
 
     #[test]

@@ -63,6 +63,10 @@ pub struct Limits {
     pub handshake: Span,
     /// How long a client may take over the rest of a command, or leave answers unread.
     pub stall: Span,
+    /// Commands whose outcome takes so long are in the slow log.
+    pub slow_after: Span,
+    /// Commands of the slow log; 0: there is none.
+    pub slow_commands: usize,
 }
 
 impl Default for Limits {
@@ -76,6 +80,8 @@ impl Default for Limits {
             backlog: 1 << 20,
             handshake: Span::secs(10),
             stall: Span::secs(60),
+            slow_after: Span::ms(10),
+            slow_commands: 128,
         }
     }
 }

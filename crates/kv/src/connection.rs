@@ -9,8 +9,9 @@ use mio::net::TcpStream;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 
-/// Bytes of one read.
-const READ_BYTES: usize = 64 << 10;
+/// Bytes of one read, at least and at most: a client that sends much is given more room. Room is
+/// filled with zeros before it is read into.
+const READ_BYTES: [usize; 2] = [4 << 10, 64 << 10];
 
 /// One connection.
 pub struct Connection {
@@ -23,6 +24,8 @@ pub struct Connection {
     socket: Socket,
     input: BytesMut,
     output: BytesMut,
+    /// Bytes of the next read.
+    room: usize,
     is_readable: bool,
     /// The other end sends no more than what is there.
     is_closing: bool,
@@ -61,6 +64,7 @@ impl Connection {
             socket,
             input: BytesMut::new(),
             output: BytesMut::new(),
+            room: READ_BYTES[0],
             is_readable: true,
             is_closing: false,
             is_ended: false,
@@ -97,10 +101,10 @@ impl Connection {
         if self.is_held {
             return 0;
         }
-        let mut taken = self.session.take(&mut self.input, rules, asks);
+        let mut taken = self.session.take(now, &mut self.input, rules, asks);
         if self.may_read(limits) {
             self.read();
-            taken += self.session.take(&mut self.input, rules, asks);
+            taken += self.session.take(now, &mut self.input, rules, asks);
         }
         let is_partial = !self.input.is_empty() && !self.session.is_full() && !self.session.is_over();
         self.partial_since = match self.partial_since.filter(|_| taken == 0) {
@@ -122,7 +126,7 @@ impl Connection {
 
     fn read(&mut self) {
         let start = self.input.len();
-        self.input.resize(start + READ_BYTES, 0);
+        self.input.resize(start + self.room, 0);
         let got = loop {
             match self.socket.read(&mut self.input[start..]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -133,7 +137,8 @@ impl Connection {
             Ok(count) => {
                 self.is_ended |= count == 0;
                 // Less than there is room for: more is an event again (epoll(7)), the end is not.
-                self.is_readable = count == READ_BYTES || self.is_closing || !self.socket.gives_all();
+                self.is_readable = count == self.room || self.is_closing || !self.socket.gives_all();
+                self.room = (2 * count.next_power_of_two()).clamp(READ_BYTES[0], READ_BYTES[1]);
                 count
             }
             Err(error) => {

@@ -19,6 +19,7 @@ mod jbof;
 mod metrics;
 pub mod protocol;
 pub mod session;
+mod slowlog;
 mod socket;
 mod store;
 mod superblock;

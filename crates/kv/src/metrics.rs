@@ -17,6 +17,8 @@ pub struct Counts {
     pub evicted: u64,
     /// Commands taken.
     pub commands: u64,
+    /// Commands that were slow.
+    pub slow: u64,
 }
 
 /// All values at one moment.
@@ -43,7 +45,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    fn numbers(&self) -> [Number; 24] {
+    fn numbers(&self) -> [Number; 25] {
         let (counts, client, helper) = (&self.counts, &self.client, &self.helper);
         [
             counter("connections_accepted", "Connections accepted.", counts.accepted),
@@ -51,6 +53,7 @@ impl Snapshot {
             counter("connections_too_slow", "Connections ended because they were too slow.", counts.too_slow),
             counter("connections_evicted", "Connections ended for want of memory.", counts.evicted),
             counter("commands", "Commands taken.", counts.commands),
+            counter("slow_commands", "Commands that took `limits.slow_after` or longer.", counts.slow),
             counter("hits", "Reads of a key that a slot of the index answered.", client.hits),
             counter("misses", "Reads of a key that flash answered.", client.misses),
             counter("fills", "Slots filled.", client.fills),

@@ -6,6 +6,8 @@
 use crate::command::{Command, Late, Unit, parse};
 use crate::config::Config;
 use crate::protocol::{ProtocolError, Reply, RequestLimits, Version, take_request};
+use crate::slowlog::{Said, Slow};
+use base::{Span, Time};
 use bytes::{Bytes, BytesMut};
 use globset::GlobMatcher;
 use scalio::{Key, Name, Operation, Outcome, Refusal, RequestBody};
@@ -58,6 +60,8 @@ pub struct Rules {
     pub operations: usize,
     /// Blocks of the store.
     pub blocks: u32,
+    /// Commands that take so long are slow; `None`: nobody asks.
+    pub slow_after: Option<Span>,
 }
 
 impl Rules {
@@ -72,6 +76,7 @@ impl Rules {
             reply_bytes: limits.reply,
             operations: (limits.reply / config.value_bytes_max.max(1) as usize).clamp(1, OPERATIONS_MAX),
             blocks: config.blocks,
+            slow_after: (limits.slow_commands > 0).then_some(limits.slow_after),
         }
     }
 }
@@ -100,6 +105,8 @@ struct Open {
     bytes: usize,
     shape: Shape,
     version: Version,
+    /// What was said, where the slow log may want it.
+    said: Option<Said>,
 }
 
 impl Open {
@@ -132,7 +139,8 @@ pub struct Session {
     /// Bytes of values of open commands.
     held: usize,
     uses: BTreeMap<Name, Uses>,
-    waiting: Option<Command>,
+    slow_after: Option<Span>,
+    waiting: Option<(Command, Said)>,
     is_over: bool,
     failed_proofs: u32,
 }
@@ -152,6 +160,7 @@ impl Session {
             reply_bytes_max: rules.reply_bytes,
             held: 0,
             uses: BTreeMap::new(),
+            slow_after: rules.slow_after,
             waiting: None,
             is_over: false,
             failed_proofs: 0,
@@ -161,6 +170,10 @@ impl Session {
     /// Whether the client has proved itself, or needs not.
     pub fn is_known(&self) -> bool {
         self.is_known
+    }
+    /// What the client calls itself.
+    pub fn name(&self) -> &Bytes {
+        &self.name
     }
     /// Whether nothing more is read from the client.
     pub fn is_over(&self) -> bool {
@@ -185,10 +198,10 @@ impl Session {
 
     /// Takes commands from the front of `input`, and adds what they ask for to `asks`. Returns how
     /// many it has taken.
-    pub fn take(&mut self, input: &mut BytesMut, rules: &Rules, asks: &mut Vec<Ask>) -> usize {
+    pub fn take(&mut self, now: Time, input: &mut BytesMut, rules: &Rules, asks: &mut Vec<Ask>) -> usize {
         let mut taken = 0;
-        if let Some(command) = self.waiting.take() {
-            self.begin(command, rules, asks);
+        if let Some((command, said)) = self.waiting.take() {
+            self.begin(command, said, rules, asks);
         }
         while !self.is_over && !self.is_full() {
             let limits = if self.is_known { rules.limits } else { STRANGER };
@@ -198,7 +211,7 @@ impl Session {
                     taken += 1;
                     // An empty line is answered by nothing.
                     if !arguments.is_empty() {
-                        self.begin(parse(&arguments), rules, asks);
+                        self.begin(parse(&arguments), Said { arguments, at: now }, rules, asks);
                     }
                 }
                 Err(error) => self.break_off(error),
@@ -213,17 +226,24 @@ impl Session {
     }
 
     fn ready(&mut self, reply: Reply) {
-        self.push((Vec::new(), false), 0, 0, Shape::Ready(reply));
+        self.push((Vec::new(), false), 0, 0, Shape::Ready(reply), None);
     }
 
-    fn push(&mut self, (names, is_write): (Vec<Name>, bool), parts: usize, given: usize, shape: Shape) {
+    fn push(
+        &mut self,
+        (names, is_write): (Vec<Name>, bool),
+        parts: usize,
+        given: usize,
+        shape: Shape,
+        said: Option<Said>,
+    ) {
         let (outcomes, version) = (vec![None; parts], self.version);
         self.operations += parts;
         self.held += given;
-        self.open.push_back(Open { names, is_write, outcomes, left: parts, given, bytes: 0, shape, version });
+        self.open.push_back(Open { names, is_write, outcomes, left: parts, given, bytes: 0, shape, version, said });
     }
 
-    fn begin(&mut self, command: Command, rules: &Rules, asks: &mut Vec<Ask>) {
+    fn begin(&mut self, command: Command, said: Said, rules: &Rules, asks: &mut Vec<Ask>) {
         if !self.is_known && !matches!(command, Command::Greet { .. } | Command::Quit) {
             return self.ready(Reply::Error("NOAUTH Authentication required.".into()));
         }
@@ -239,7 +259,7 @@ impl Session {
         if is_walk && self.uses.values().any(|uses| uses.writes > 0)
             || names.iter().any(|name| self.is_in_the_way(name, is_write))
         {
-            self.waiting = Some(command);
+            self.waiting = Some((command, said));
             return;
         }
         for name in &names {
@@ -252,7 +272,8 @@ impl Session {
             _ => 0,
         };
         let (shape, wants) = wants_of(command, rules);
-        self.push((names, is_write), wants.len(), given, shape);
+        let said = self.slow_after.is_some().then_some(said);
+        self.push((names, is_write), wants.len(), given, shape, said);
         let ask = |(part, want)| Ask { command: number, part, want };
         asks.extend(wants.into_iter().enumerate().map(ask));
     }
@@ -264,7 +285,7 @@ impl Session {
 
     fn at_once(&mut self, command: Command, rules: &Rules) {
         match command {
-            Command::Late(late) => self.push((Vec::new(), false), 0, 0, Shape::Late(late)),
+            Command::Late(late) => self.push((Vec::new(), false), 0, 0, Shape::Late(late), None),
             Command::Greet { hello, proof, name } => self.greet(hello, proof, name, rules),
             Command::MyName => self.ready(Reply::Bulk(self.name.clone())),
             Command::MyNumber => self.ready(Reply::Number(self.number as i64)),
@@ -329,11 +350,11 @@ impl Session {
         Some("WRONGPASS invalid username-password pair or user is disabled.")
     }
 
-    /// An operation of a command has ended.
-    pub fn done(&mut self, command: u64, part: usize, outcome: Outcome<Bytes>) {
-        let at = command.checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
-        let Some(open) = at.and_then(|at| self.open.get_mut(at)) else { return };
-        let Some(slot @ None) = open.outcomes.get_mut(part) else { return };
+    /// An operation of a command has ended. Returns the command if it was the last one, and slow.
+    pub fn done(&mut self, now: Time, command: u64, part: usize, outcome: Outcome<Bytes>) -> Option<Slow> {
+        let at = command.checked_sub(self.first).and_then(|at| usize::try_from(at).ok())?;
+        let open = self.open.get_mut(at)?;
+        let slot = open.outcomes.get_mut(part).filter(|slot| slot.is_none())?;
         let bytes = match &outcome {
             // Its record may have the name, too.
             Outcome::Value(Some(record)) | Outcome::Taken { found: Some(record) } => {
@@ -352,12 +373,16 @@ impl Session {
             // The reply will be an error: what it has of values is of no use.
             open.outcomes.iter_mut().flatten().for_each(|outcome| *outcome = Outcome::Value(None));
         }
-        if open.left == 0 {
-            let (names, is_write) = (std::mem::take(&mut open.names), open.is_write);
-            names.iter().for_each(|name| self.release(name, is_write));
-            let open = &mut self.open[at.unwrap_or(0)];
-            open.names = names;
+        if open.left > 0 {
+            return None;
         }
+        let said = open.said.take();
+        let (names, is_write) = (std::mem::take(&mut open.names), open.is_write);
+        names.iter().for_each(|name| self.release(name, is_write));
+        self.open[at].names = names;
+        let (said, after) = said.zip(self.slow_after)?;
+        let took = now.saturating_since(said.at);
+        (took >= after).then(|| Slow::new(&said, took))
     }
 
     fn release(&mut self, name: &Name, is_write: bool) {
@@ -370,7 +395,7 @@ impl Session {
 
     /// Appends the replies of commands that are done, up to `most` bytes and what the last one has.
     /// `late` knows what the host knows.
-    pub fn write(&mut self, output: &mut BytesMut, most: usize, late: impl Fn(&Late) -> Reply) {
+    pub fn write(&mut self, output: &mut BytesMut, most: usize, mut late: impl FnMut(&Late) -> Reply) {
         while output.len() < most && self.open.front().is_some_and(|open| open.left == 0) {
             let Some(open) = self.open.pop_front() else { return };
             self.first += 1;
@@ -527,6 +552,7 @@ mod tests {
             reply_bytes: REPLY,
             operations: 64,
             blocks: 100,
+            slow_after: Some(Span::ms(10)),
         }
     }
 
@@ -544,11 +570,11 @@ mod tests {
         }
         fn say(&mut self, text: &str) -> usize {
             self.input.extend_from_slice(text.as_bytes());
-            self.session.take(&mut self.input, &self.rules, &mut self.asks)
+            self.session.take(Time::ms(5), &mut self.input, &self.rules, &mut self.asks)
         }
         fn done(&mut self, at: usize, outcome: Outcome<Bytes>) {
             let Ask { command, part, .. } = self.asks[at];
-            self.session.done(command, part, outcome);
+            self.session.done(Time::ms(5), command, part, outcome);
             self.say("");
         }
         fn told(&mut self) -> String {
@@ -588,6 +614,21 @@ mod tests {
             desk.say(text);
             assert_eq!(desk.asks.len(), 2, "{text}");
         }
+    }
+
+    #[test]
+    fn a_command_is_slow_by_its_last_operation_and_what_asks_nothing_never_is() {
+        let slow = |end| {
+            let mut desk = Desk::new(None);
+            desk.say("PING\r\nMGET a b\r\n");
+            let mut done = |part, at| desk.session.done(at, 1, part, Outcome::Value(None));
+            assert_eq!(done(1, Time::secs(9)), None, "a part is missing");
+            done(0, end)
+        };
+        assert_eq!(slow(Time::ms(15) - Span::ps(1)), None);
+        let said = ["MGET", "a", "b"].map(|text| Bytes::from_static(text.as_bytes())).to_vec();
+        let expected = Slow::new(&Said { arguments: said, at: Time::ms(5) }, Span::ms(10));
+        assert_eq!(slow(Time::ms(15)), Some(expected));
     }
 
     #[test]

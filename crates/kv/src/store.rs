@@ -9,6 +9,7 @@ use crate::jbof::Jbof;
 use crate::metrics::{Counts, Snapshot};
 use crate::protocol::Reply;
 use crate::session::{Ask, Rules, Want};
+use crate::slowlog::SlowLog;
 use crate::socket::Acceptor;
 use crate::transport::{Arrival, Transport};
 use base::{Program, Span, Time};
@@ -105,10 +106,11 @@ pub struct Store {
     next_number: u64,
     swept: Time,
     counts: Counts,
+    slow: SlowLog,
 }
 
 /// The store's clock counts seconds since 1970, so that it goes on over restarts.
-fn start_second() -> u32 {
+fn this_second() -> u32 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX / 2)
 }
@@ -142,7 +144,7 @@ impl Store {
         let registry = poll.registry();
         let waker = Arc::new(Waker::new(registry, WAKER).map_err(&system)?);
         let clock = Clock::start();
-        let start_second = start_second();
+        let start_second = this_second();
         let acceptor = Acceptor::new(config.tls.as_ref())?;
         let mut listener = listen(&config.listen)?;
         let mut http = config.metrics.as_deref().map(listen).transpose()?;
@@ -181,6 +183,7 @@ impl Store {
             next_number: 1,
             swept: Time::ZERO,
             counts: Counts::default(),
+            slow: SlowLog::default(),
         })
     }
 
@@ -300,7 +303,10 @@ impl Store {
 
     fn turn(&mut self) {
         let now = self.clock.now();
-        self.accept(now);
+        // To ask in vain makes the system a socket each time.
+        if self.has_waiting {
+            self.accept(now);
+        }
         self.jbof.turn(now);
         self.client.on_wakeup(now, &mut self.out);
         self.settle(now);
@@ -413,13 +419,14 @@ impl Store {
     fn give(&mut self, now: Time, client: usize, has_taken: bool) {
         let limits = self.config.limits;
         let connections = (self.clients.len(), self.held);
-        let Store { jbof, client: program, counts, clients, .. } = self;
+        let Store { jbof, client: program, counts, clients, slow, .. } = self;
         let Some(connection) = clients.get_mut(client) else { return };
-        let late = |late: &Late| match late {
+        let mut late = |late: &Late| match late {
+            Late::Slow(wanted) => slow.answer(*wanted),
             Late::Keys => Reply::Number(jbof.helper().keys() as i64),
             Late::Info => Reply::text(snapshot(jbof, program, *counts, connections).info()),
         };
-        let life = connection.give(now, &limits, |session, output| session.write(output, limits.backlog, late));
+        let life = connection.give(now, &limits, |session, output| session.write(output, limits.backlog, &mut late));
         match life {
             Life::Over => self.close(client, None),
             // Commands may wait in the buffer, or in the socket.
@@ -479,7 +486,11 @@ impl Store {
         let Some(Ticket { client, number, command, part }) = self.tickets.try_remove(ticket as usize) else { return };
         let connection = self.clients.get_mut(client).filter(|connection| connection.number == number);
         if let Some(connection) = connection {
-            connection.session.done(command, part, outcome);
+            if let Some(slow) = connection.session.done(self.clock.now(), command, part, outcome) {
+                let who = (connection.peer, connection.session.name().clone());
+                self.slow.add(slow, u64::from(this_second()), who, self.config.limits.slow_commands);
+                self.counts.slow = self.slow.total();
+            }
             self.count(client);
             self.list(client);
         }

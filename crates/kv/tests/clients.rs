@@ -2,9 +2,10 @@
 
 mod common;
 
+use base::Span;
 use bytes::Bytes;
 use common::{Running, config};
-use kv::Config;
+use kv::{Config, Limits};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -99,6 +100,11 @@ for protocol in (2, 3):
     assert isinstance(r.client_id(), int)
     assert "appendonly" in r.config_get("appendonly")
     assert r.info()["keys"] == r.dbsize()
+    assert r.slowlog_reset() is True
+    r.get("k")
+    (slow,) = [entry for entry in r.slowlog_get() if entry["command"] == b"GET k"]
+    assert slow["duration"] >= 0 and slow["client_name"] == b"test" and b":" in slow["client_address"], slow
+    assert r.slowlog_len() >= 1
     pipe = r.pipeline(transaction=False)
     for i in range(100):
         pipe.set("p", i).get("p")
@@ -116,15 +122,86 @@ except redis.AuthenticationError:
     pass
 "#;
 
-#[test]
-fn redis_py_works() {
+/// Runs a program for redis-py on a store.
+fn python(program: &str, config: Config) {
     let Some(there) = run("python3", &["-c", "import redis"]) else { return };
     if !there.status.success() {
         return eprintln!("skipped: redis-py (PyPI `redis`) is not installed for python3");
     }
+    let store = Running::start(config);
+    let output = run("python3", &["-c", program, &store.address.port().to_string()]).expect("it was there");
+    assert!(output.status.success(), "{}", text(&output));
+}
+
+#[test]
+fn redis_py_works() {
     let folder = tempfile::tempdir().expect("a folder");
     let secret = Some(Bytes::from_static(b"secret"));
-    let store = Running::start(Config { password: secret, ..config(folder.path()) });
-    let output = run("python3", &["-c", PYTHON, &store.address.port().to_string()]).expect("it was there");
-    assert!(output.status.success(), "{}", text(&output));
+    let limits = Limits { slow_after: Span::ZERO, ..Limits::default() };
+    python(PYTHON, Config { password: secret, limits, ..config(folder.path()) });
+}
+
+/// The calls of LMCache's RedisConnector (lmcache/v1/storage_backend/connector/redis_connector.py, 2025): the
+/// bytes of a chunk, then what describes them; EXISTS of that for chunk after chunk; many chunks at a time, each
+/// from a connection of a pool. Then pipelines of SET, EXISTS and MGET, as its batched connectors have them.
+const LMCACHE: &str = r#"
+import asyncio, hashlib, sys
+import redis, redis.asyncio
+
+def chunk(number, size):
+    return hashlib.shake_128(b"%d" % number).digest(1 << 16) * (size >> 16)
+
+def key(number):
+    return "vllm@meta-llama/Llama-3.1-8B-Instruct@1@0@%064x" % number
+
+sizes = {number: size << 20 for number, size in enumerate([2, 2, 2, 2, 8, 8, 32])}
+
+async def put(r, number):
+    await r.set(key(number) + "kv_bytes", chunk(number, sizes[number]))
+    await r.set(key(number) + "metadata", b"%d" % sizes[number])
+
+async def get(r, number):
+    length = await r.get(key(number) + "metadata")
+    return length and (int(length), await r.get(key(number) + "kv_bytes"))
+
+async def hits(r, numbers):
+    count = 0
+    for number in numbers:
+        if not await r.exists(key(number) + "metadata"):
+            break
+        count += 1
+    return count
+
+async def connector():
+    pool = redis.asyncio.ConnectionPool.from_url("redis://127.0.0.1:" + sys.argv[1], max_connections=150)
+    r = redis.asyncio.Redis.from_pool(pool)
+    assert await hits(r, sizes) == 0
+    await asyncio.gather(*(put(r, number) for number in sizes))
+    assert await hits(r, [*sizes, 99]) == len(sizes)
+    got = await asyncio.gather(*(get(r, number) for number in [*sizes, 99]))
+    assert got.pop() is None
+    for number, (length, data) in enumerate(got):
+        assert length == sizes[number] and data == chunk(number, length), number
+    await r.delete(key(0) + "kv_bytes")
+    assert (await get(r, 0))[1] is None
+    await r.aclose()
+
+asyncio.run(connector())
+pipe = redis.Redis(port=int(sys.argv[1])).pipeline(transaction=False)
+small = [number for number in sizes if sizes[number] == 2 << 20]
+for number in small:
+    pipe.set("batch%d" % number, chunk(number, 2 << 20))
+pipe.exists(*("batch%d" % number for number in small))
+pipe.mget("batch%d" % number for number in [*small, 99])
+*stored, there, values = pipe.execute()
+assert stored == [True] * len(small) and there == len(small)
+assert values == [chunk(number, 2 << 20) for number in small] + [None]
+"#;
+
+#[test]
+fn lmcache_s_calls_work() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let limits = Limits { request: 33 << 20, reply: 64 << 20, ..Limits::default() };
+    let (zone_sectors, value_bytes_max) = (9 * (33 << 20) / 512, 32 << 20);
+    python(LMCACHE, Config { zones: 12, zone_sectors, value_bytes_max, limits, ..config(folder.path()) });
 }

@@ -89,6 +89,10 @@ pub struct KvLimits {
     pub handshake: Span,
     /// How long a client may take over the rest of a command, or leave answers unread.
     pub stall: Span,
+    /// Commands whose outcome takes so long are in the slow log.
+    pub slow_after: Span,
+    /// Commands of the slow log.
+    pub slow_commands: u32,
 }
 
 table! {
@@ -170,6 +174,11 @@ table! {
         /// How long a client may take over the rest of a command that it has begun, or leave
         /// answers unread.
         stall: Quantity<Span> ["100ms" to "1h"] = Span::secs(60),
+        /// A command whose outcome is known only after so long is in the slow log (SLOWLOG). It
+        /// counts from when the command was taken, and with the waiting for those before it.
+        slow_after: Quantity<Span> ["0s" to "1h"] = Span::ms(10),
+        /// Commands that the slow log keeps, the latest; 0 for none.
+        slow_commands: u32 [0 to 100_000] = 128,
     }
 }
 

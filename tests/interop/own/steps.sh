@@ -173,14 +173,14 @@ connect_volume() {
 # filled DISK: every page, and half of them again, so that its servers collect.
 filled() {
   fio --name=fill --filename="$1" --direct=1 --ioengine=libaio --rw=write --bs=64k --iodepth=4 --size=100% &&
-    fio --name=again --filename="$1" --direct=1 --ioengine=libaio --rw=randwrite --bs=4k --iodepth=8 --io_size=32m
+    fio --name=again --filename="$1" --direct=1 --ioengine=libaio --rw=randwrite --bs=4k --iodepth=8 --io_size=64m
 }
 
 # read_while_written DISK: prints percentiles of reads in us, while others write.
 read_while_written() {
   fio --output-format=terse --terse-version=3 --filename="$1" --direct=1 --ioengine=libaio --bs=4k --time_based \
     --runtime=${runtime:-25} --percentile_list=50:99:99.9 --name=read --rw=randread --iodepth=1 --rate_iops=100 \
-    --name=write --rw=randwrite --iodepth=4 --rate_iops=80 >/tmp/terse || return
+    --name=write --rw=randwrite --iodepth=4 --rate_iops=200 >/tmp/terse || return
   grep ';read;' /tmp/terse | tr ';' '\n' | grep -E '^(50|99|99\.9)[.0]*%=' | head -n 3 | sed 's/\.\{0,1\}0\{4,\}%=/ % in /' | tr '\n' ',' | sed 's/,$/ us/'
 }
 
@@ -194,12 +194,13 @@ latency_steps() {
   done
   until_true 20 test -b /dev/nvme1n1 || return
   for number in 0 1; do step "fill /dev/nvme${number}n1" filled /dev/nvme${number}n1 || return; done
-  for turn in 1 2 3 4; do
+  for turn in 1 2 3; do
     for number in 0 1; do
       name=$(sed 's/.*://' /sys/class/nvme/nvme$number/subsysnqn)
       echo "STEP ok $name, turn $turn: $(read_while_written /dev/nvme${number}n1)"
     done
   done
+  ask rack report
 }
 
 # lost ROLE: fio writes for some ten seconds and reads all back; meanwhile a role dies, and comes again.
