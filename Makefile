@@ -23,7 +23,7 @@ BUILD = build --release --package cli
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build book pages demo paper python python-cluster test tidy bench dependencies fit-coverage fuzz guides interop least-rust models compare-redis rack-soak rack-latency soak clean rust openssl without-tls rtl
+.PHONY: help build container book pages demo paper python python-cluster test tidy bench dependencies fit-coverage fuzz guides interop least-rust models compare-redis rack-soak rack-latency soak clean rust openssl without-tls rtl
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -86,6 +86,9 @@ bench: rust ## measure what `make build` builds, in CPU time; writes target/benc
 
 fit-coverage: rust ## fit 200 drives that are known and count how often the ranges have the truth (an hour or more)
 	$(CARGO) test --release --package hardware --lib ranges_have_the_truth_in_95 -- --ignored --nocapture
+
+container: build ## check the recipe of an image and the manifest of Kubernetes, and run the store with its configuration
+	tools/check-container.sh
 
 interop: build ## three stock Linux hosts in QEMU use our target as a disk; STEPS=small is what CI does
 	tests/interop/run.sh $(STEPS)

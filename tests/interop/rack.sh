@@ -64,7 +64,7 @@ answer_rack() {
   report)
     local meter
     for meter in "${meters[@]}"; do
-      echo "interop: the ${meter% *} switch: $(curl -s "127.0.0.1:${meter#* }/metrics" |
+      echo "interop: the ${meter% *} switch: $(python3 -c "import urllib.request as r; print(r.urlopen('http://127.0.0.1:${meter#* }/metrics').read().decode())" |
         sed -nE 's/^rackweave_switch_(redirected|soft_accepted|soft_delayed|regular|background)_total /\1 /p' | tr '\n' ' ')"
     done
     ;;
