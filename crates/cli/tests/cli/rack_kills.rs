@@ -190,10 +190,8 @@ fn strike(roles: &mut Roles, name: &'static str, pause: Duration, kills: bool) {
     }
 }
 
-/// `RACK_FAULTS=1000` for a soak. One run in some hundred shows an old value again, or an error
-/// after 30 s, on a machine with too little time for all processes. The cause is not found yet.
+/// `RACK_FAULTS=1000` for a soak.
 #[test]
-#[ignore = "`make rack-soak`; it fails now and then, which docs/reference/rack.md says"]
 fn no_write_is_lost_and_no_host_sees_an_error_whatever_role_is_killed_or_paused() {
     let faults: u64 = std::env::var("RACK_FAULTS").map_or(10, |count| count.parse().expect("a number"));
     let mut roles = Roles::up();
