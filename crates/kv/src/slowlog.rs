@@ -16,7 +16,7 @@ const BYTES_MAX: usize = 128;
 pub struct Said {
     /// The command's name, and what follows it.
     pub arguments: Vec<Bytes>,
-    /// When.
+    /// The turn of the loop in which it was taken.
     pub at: Time,
 }
 

@@ -141,9 +141,9 @@ fn redis_py_works() {
     python(PYTHON, Config { password: secret, limits, ..config(folder.path()) });
 }
 
-/// The calls of LMCache's RedisConnector (lmcache/v1/storage_backend/connector/redis_connector.py, 2025): the
-/// bytes of a chunk, then what describes them; EXISTS of that for chunk after chunk; many chunks at a time, each
-/// from a connection of a pool. Then pipelines of SET, EXISTS and MGET, as its batched connectors have them.
+/// The calls of LMCache's RedisConnector (its redis_connector.py of 2025): the bytes of a chunk,
+/// then what describes them; EXISTS of that for chunk after chunk; many chunks at a time, each from
+/// a connection of a pool. Then pipelines of SET, EXISTS and MGET, as its batched connectors have.
 const LMCACHE: &str = r#"
 import asyncio, hashlib, sys
 import redis, redis.asyncio

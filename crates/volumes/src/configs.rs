@@ -39,8 +39,8 @@ pub(crate) fn addresses(rack: &Rack) -> Vec<SocketAddr> {
     storage.chain(doors).chain([rack.control.listen]).collect()
 }
 
-/// Tells racks apart, and roles with different versions of a rack's file: it comes of all addresses,
-/// and of what each volume is. Paths and times may differ from machine to machine.
+/// Tells racks apart, and roles with different versions of a rack's file: it comes of all
+/// addresses, and of what each volume is. Paths and times may differ from machine to machine.
 pub(crate) fn tag(rack: &Rack) -> u64 {
     let addresses = addresses(rack).into_iter().chain([rack.switch.listen]).map(|address| address.to_string());
     let volumes = rack.volumes.iter().map(|volume| format!("{volume:?}"));

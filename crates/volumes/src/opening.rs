@@ -64,7 +64,7 @@ pub fn identity_of(backend: &Backend) -> Result<Option<[u8; 16]>, StartError> {
     Ok(Some(uuid))
 }
 
-/// Several doors may be the first at the same time: the file appears whole, and the first one stays.
+/// Several doors may be the first at the same time: the file appears whole, and the first stays.
 fn make_identity(path: &Path) -> io::Result<()> {
     let bytes: [u8; 16] = random()?;
     let draft = path.with_extension(format!("{:x}", u128::from_be_bytes(bytes)));
