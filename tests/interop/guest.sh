@@ -101,6 +101,7 @@ failed=$(grep -c 'STEP FAILED ' "$log" || true)
 if [ "$ended" = no ]; then
   failed=$((failed + 1))
   tail -n 20 "$run"/*.log
+  [ ! -d "$run/volume" ] || tail -n 10 "$run"/*/rack/*.log
 fi
 if [ "$failed" = 0 ]; then rm -rf "$run"; else echo "interop: logs are in $run"; fi
 echo "$passed passed, $failed failed"

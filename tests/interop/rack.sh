@@ -52,7 +52,7 @@ start_rack() {
   } >"$file"
   door "$1" a "$2"
   door "$1" b "$3"
-  "$rackweave" rack up "$file" >>"$run/rack.log" 2>&1
+  "$rackweave" rack up "$file" >>"$run/rack.log" 2>&1 || { tail -n 20 "$run/rack.log" >&2; return 1; }
 }
 
 # answer_rack kill ROLE|up|report: kills a role of the first rack, starts again those that are dead, or prints what

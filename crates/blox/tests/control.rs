@@ -373,6 +373,16 @@ fn a_control_plane_that_is_started_again_goes_on_where_it_ended() {
 }
 
 #[test]
+fn a_server_that_has_less_room_than_it_had_takes_in_no_more_than_that() {
+    let state = Rack::new().control.state();
+    let mut less = config();
+    less.servers.iter_mut().for_each(|server| server.room = 3);
+    let resumed = Control::resume(less, state).expect("the same rack").state();
+    let text = serde_json::to_string(&resumed).expect("numbers make a text");
+    assert_eq!((text.matches("\"room\":3,").count(), text.matches("\"room\":8,").count()), (6, 0), "{text}");
+}
+
+#[test]
 fn a_state_of_another_rack_is_refused_by_name() {
     let state = Rack::new().control.state();
     let fewer = ControlConfig { servers: config().servers[..2].to_vec(), groups: Vec::new(), ..config() };

@@ -86,6 +86,8 @@ pub struct Store {
     listener: TcpListener,
     /// Whether clients wait that were not accepted yet.
     has_waiting: bool,
+    /// Whether some may wait since the system had no room for them.
+    accepts_again: bool,
     http: Option<Http>,
     signals: Option<Signals>,
     timer: Timer,
@@ -167,6 +169,7 @@ impl Store {
             reload: None,
             listener,
             has_waiting: true,
+            accepts_again: false,
             http: http.map(|listener| Http::new(listener, METRICS_CONNECTIONS)),
             signals,
             alarm: None,
@@ -261,7 +264,7 @@ impl Store {
             self.alarm = Some(due);
         }
         let http = self.http.as_ref().and_then(Http::next_wakeup);
-        let sweep = (!self.clients.is_empty()).then_some(self.swept + SWEEP);
+        let sweep = (self.accepts_again || !self.clients.is_empty()).then_some(self.swept + SWEEP);
         Ok([http, sweep].into_iter().flatten().min().map(|until| Clock::wait(now, until)))
     }
 
@@ -320,6 +323,7 @@ impl Store {
         }
         if now.saturating_since(self.swept) >= SWEEP {
             self.swept = now;
+            self.has_waiting |= std::mem::take(&mut self.accepts_again);
             self.sweep(now);
         }
         if let Some(http) = &mut self.http {
@@ -336,8 +340,9 @@ impl Store {
                 Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => {
                 }
                 Err(error) => {
-                    // Most likely out of file descriptors. The next client is an event again.
+                    // Most likely out of file descriptors. Those who wait are no event again.
                     tracing::error!(%error, "cannot accept connections for now");
+                    self.accepts_again = true;
                     return;
                 }
             }

@@ -178,7 +178,7 @@ table! {
         /// counts from when the command was taken, and with the waiting for those before it.
         slow_after: Quantity<Span> ["0s" to "1h"] = Span::ms(10),
         /// Commands that the slow log keeps, the latest; 0 for none.
-        slow_commands: u32 [0 to 100_000] = 128,
+        slow_commands: u32 [0 to 4_096] = 128,
     }
 }
 

@@ -16,6 +16,9 @@ use std::net::SocketAddr;
 
 /// The number of the first vSSD that replaces a lost one.
 const NEXT_VSSD: u32 = (VOLUMES_MAX * REPLICAS_MAX) as u32;
+/// Replacements in the life of a rack that the switch has places for: its tables are arrays, of which
+/// each replacement takes a place of every volume. They take 14 MB.
+const REPLACEMENTS: u32 = 256;
 /// Time during which a request without an answer is sent again; then the host has an error.
 const GIVE_UP: Span = Span::secs(30);
 /// How long servers know which writes they have seen.
@@ -82,8 +85,6 @@ pub(crate) fn pages(rack: &Rack, volume: usize) -> u64 {
 }
 
 pub(crate) fn switch(rack: &Rack) -> SwitchConfig {
-    // Its tables are arrays. One row is a new vSSD of each volume.
-    let rows = rack.storage.iter().map(|server| server.room).sum::<u32>().min(256);
     let nodes = control_node(rack).0;
     SwitchConfig {
         nodes,
@@ -94,7 +95,7 @@ pub(crate) fn switch(rack: &Rack) -> SwitchConfig {
         coordination: rack.switch.coordination,
         scheduling: NetworkScheduling::Fifo,
         queue_bytes: Bytes::kib(1_024),
-        table_entries: NEXT_VSSD + rows * VOLUMES_MAX as u32,
+        table_entries: NEXT_VSSD + REPLACEMENTS * VOLUMES_MAX as u32,
     }
 }
 

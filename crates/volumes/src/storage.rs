@@ -229,8 +229,13 @@ impl StorageRole {
             self.kept.adopted.push((vssd, pages));
             self.keep()
         });
-        if let Err(error) = made {
-            return self.fail(error, "a replica that was lost elsewhere cannot be made", vssd);
+        match made {
+            Ok(()) => {}
+            // The control plane counts room; it is not worth the replicas that are here.
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                return tracing::error!(%error, "there is no room for a replica that was lost elsewhere");
+            }
+            Err(error) => return self.fail(error, "a replica that was lost elsewhere cannot be made", vssd),
         }
         tracing::info!(vssd = vssd.0, pages, "a replica that was lost elsewhere is made here");
         let replicas = [None; REPLICAS_MAX];

@@ -47,7 +47,9 @@ impl Control {
         for kept in state.servers {
             let server = control.servers.iter_mut().find(|server| server.place.node == kept.node);
             let server = server.ok_or_else(|| ControlError::Changed { what: format!("server {}", kept.node.0) })?;
-            (server.place.room, server.standing) = (kept.room, kept.standing);
+            // What a server has taken in it still has; the rack's file may leave it less.
+            server.place.room = server.place.room.min(kept.room);
+            server.standing = kept.standing;
             server.last_beat = kept.starts.map(|starts| starts << 32);
         }
         for kept in state.groups {

@@ -135,6 +135,15 @@ fn is_whole(home: &Home) -> bool {
     group["stale"].is_null() && ["lost", "awaited", "leaving"].into_iter().all(none) && (0..2).all(is_known)
 }
 
+/// Tells clients to end, also where a check fails: the others are awaited before it is told.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Clients that read and write a few pages, and what they saw.
 struct Clients<'a> {
     /// One volume by two doors.
@@ -201,7 +210,7 @@ fn no_write_is_lost_and_no_host_sees_an_error_whatever_role_is_killed_or_paused(
     let (ends, next, history) = (AtomicBool::new(false), AtomicU64::new(0), Mutex::new(History::default()));
     let clients = Clients { volumes, start: Instant::now(), ends: &ends, next: &next, history: &history };
     std::thread::scope(|scope| {
-        let clients = &clients;
+        let (clients, _ends) = (&clients, Ends(&ends));
         let workers: Vec<_> = (0..CLIENTS).map(|client| scope.spawn(move || clients.run(client))).collect();
         let mut random = Seed(faults).stream("faults");
         for fault in 0..faults {
@@ -216,7 +225,6 @@ fn no_write_is_lost_and_no_host_sees_an_error_whatever_role_is_killed_or_paused(
             }
         }
         roles.wait_until_whole();
-        ends.store(true, Ordering::Relaxed);
     });
     let history = history.into_inner().expect("nobody panicked with it");
     history.check().unwrap_or_else(|violation| panic!("{violation}"));
