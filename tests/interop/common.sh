@@ -48,6 +48,16 @@ verified() {
     --size="$size" --verify=crc32c --verify_fatal=1 --do_verify=1 --end_fsync=1 "$@"
 }
 
+# written_while COMMAND...: fio writes $disk for some ten seconds and reads all back; the command has to
+# succeed meanwhile.
+written_while() {
+  dmesg -c >/dev/null
+  verified lost 4k 4 4m --rate_iops=100 >/tmp/fio 2>&1 &
+  writer=$!
+  sleep 2
+  "$@" && kill -0 $writer && wait $writer || { cat /tmp/fio; return 1; }
+}
+
 refused() { ! "$@"; }
 
 # The kernel must have been told why.

@@ -427,7 +427,7 @@ impl Control {
     /// The number of a new vSSD of a group.
     fn name_vssd(&mut self, group: usize) -> VssdId {
         let step = self.config.vssd_step;
-        let vssd = VssdId(self.next_vssd + if step > 1 { group as u32 } else { 0 });
+        let vssd = VssdId(self.next_vssd + group as u32 % step);
         self.next_vssd += step;
         vssd
     }

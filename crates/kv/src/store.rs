@@ -15,7 +15,7 @@ use crate::transport::{Arrival, Transport};
 use base::{Program, Span, Time};
 use bytes::Bytes;
 use mio::net::{TcpListener, TcpStream};
-use mio::{Events, Interest, Poll, Token, Waker};
+use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use runtime::clock::Clock;
 use runtime::error::{RunError, StartError};
 use runtime::http::Http;
@@ -148,15 +148,10 @@ impl Store {
         let clock = Clock::start();
         let start_second = this_second();
         let acceptor = Acceptor::new(config.tls.as_ref())?;
-        let mut listener = listen(&config.listen)?;
-        let mut http = config.metrics.as_deref().map(listen).transpose()?;
+        let (listener, http) = doors(registry, &config)?;
         let jbof = recovered(Jbof::start(&config, start_second, waker.clone())?, clock, &config)?;
         let mut client = Client::new(client_config(&config, start_second));
         client.learn_epoch(0, jbof.helper().epoch());
-        registry.register(&mut listener, DOOR, Interest::READABLE).map_err(&system)?;
-        if let Some(listener) = &mut http {
-            registry.register(listener, METRICS, Interest::READABLE).map_err(&system)?;
-        }
         let signals = signals.then(|| signals_of(&poll)).transpose().map_err(&system)?;
         Ok(Store {
             timer: Timer::new(registry, TIMER)?,
@@ -170,7 +165,7 @@ impl Store {
             listener,
             has_waiting: true,
             accepts_again: false,
-            http: http.map(|listener| Http::new(listener, METRICS_CONNECTIONS)),
+            http,
             signals,
             alarm: None,
             seal: jbof.seal(),
@@ -538,6 +533,17 @@ fn snapshot(jbof: &Jbof, client: &Client<Bytes>, counts: Counts, connections: (u
         capacity_bytes: helper.capacity_bytes(),
         memory_bytes: jbof.memory_bytes(),
     }
+}
+
+/// Where clients come in, and where metrics are asked for.
+fn doors(registry: &Registry, config: &Config) -> Result<(TcpListener, Option<Http>), StartError> {
+    let door = |address: &str, token| {
+        let mut listener = listen(address)?;
+        registry.register(&mut listener, token, Interest::READABLE).map_err(StartError::system("the event queue"))?;
+        Ok::<_, StartError>(listener)
+    };
+    let metrics = config.metrics.as_deref().map(|address| door(address, METRICS)).transpose()?;
+    Ok((door(&config.listen, DOOR)?, metrics.map(|listener| Http::new(listener, METRICS_CONNECTIONS))))
 }
 
 fn signals_of(poll: &Poll) -> io::Result<Signals> {

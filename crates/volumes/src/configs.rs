@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 /// The number of the first vSSD that replaces a lost one.
 const NEXT_VSSD: u32 = (VOLUMES_MAX * REPLICAS_MAX) as u32;
 /// Replacements in the life of a rack that the switch has places for. Its tables are arrays, of
-/// which each replacement takes a place of every volume. They take 14 MB.
+/// which each replacement takes a place of every volume. They take 11 MB.
 const REPLACEMENTS: u32 = 256;
 /// Time during which a request without an answer is sent again; then the host has an error.
 const GIVE_UP: Span = Span::secs(30);

@@ -8,7 +8,8 @@ use runtime::error::StartError;
 use runtime::secret::random;
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -64,30 +65,19 @@ pub fn identity_of(backend: &Backend) -> Result<Option<[u8; 16]>, StartError> {
     Ok(Some(uuid))
 }
 
-/// Several doors may be the first at the same time: the file appears whole, and the first stays.
-fn make_identity(path: &Path) -> io::Result<()> {
-    let bytes: [u8; 16] = random()?;
-    let draft = path.with_extension(format!("{:x}", u128::from_be_bytes(bytes)));
-    let mut file = OpenOptions::new().write(true).create_new(true).open(&draft)?;
-    let written = file.write_all(&bytes).and_then(|()| file.sync_all());
-    let linked = written.and_then(|()| match fs::hard_link(&draft, path) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        // A file system without links: two first doors at the same time may differ there.
-        Err(_) => fs::rename(&draft, path),
-    });
-    let _ = fs::remove_file(&draft);
-    linked
-}
-
-/// The rack's own number, made at random by who needs it first.
+/// The rack's own number, made at random by who needs it first. Several doors may be the first at
+/// the same time: each holds the file's lock while it looks.
 fn identity(folder: &Path, path: &Path) -> io::Result<[u64; 2]> {
     fs::create_dir_all(folder)?;
-    if !path.exists() {
-        make_identity(path)?;
-    }
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    file.lock()?;
     let mut bytes = [0; 16];
-    fs::File::open(path)?.read_exact(&mut bytes)?;
+    if file.metadata()?.len() < bytes.len() as u64 {
+        bytes = random()?;
+        file.write_all_at(&bytes, 0)?;
+        file.sync_all()?;
+    }
+    file.read_exact_at(&mut bytes, 0)?;
     let (words, _) = bytes.as_chunks();
     Ok([u64::from_be_bytes(words[0]), u64::from_be_bytes(words[1])])
 }
@@ -107,7 +97,7 @@ mod tests {
                 threads.map(|thread| thread.join().expect("no panic")).to_vec()
             });
             assert!(all.iter().all(|one| *one == all[0]), "{all:x?}");
-            assert_eq!(fs::read_dir(folder.path()).expect("it is there").count(), 1, "no draft stays");
+            assert_eq!(fs::read_dir(folder.path()).expect("it is there").count(), 1);
         }
     }
 }

@@ -224,18 +224,18 @@ impl StorageRole {
         let Some(pages) = volume.map(|volume| configs::pages(&self.rack, volume)) else {
             return tracing::error!(vssd = vssd.0, "no member of its group is known: its size is not");
         };
-        // Kept only once it fits: a server whose file says more than its flash holds cannot start.
-        let made = self.flash.add(vssd, pages).and_then(|()| {
-            self.kept.adopted.push((vssd, pages));
-            self.keep()
-        });
-        match made {
+        match self.flash.add(vssd, pages) {
             Ok(()) => {}
             // The control plane counts room; it is not worth the replicas that are here.
             Err(error) if error.kind() == io::ErrorKind::StorageFull => {
                 return tracing::error!(%error, "there is no room for a replica that was lost elsewhere");
             }
             Err(error) => return self.fail(error, "a replica that was lost elsewhere cannot be made", vssd),
+        }
+        // Kept only once it fits: a server whose file says more than its flash holds cannot start.
+        self.kept.adopted.push((vssd, pages));
+        if let Err(error) = self.keep() {
+            return self.fail(error, "a replica that was lost elsewhere cannot be noted", vssd);
         }
         tracing::info!(vssd = vssd.0, pages, "a replica that was lost elsewhere is made here");
         let replicas = [None; REPLICAS_MAX];

@@ -7,7 +7,6 @@ use bytes::{BufMut, Bytes};
 use mio::net::UdpSocket;
 use plan::rack::Rack;
 use runtime::error::StartError;
-use runtime::listen::resolve;
 use std::io;
 use std::net::SocketAddr;
 
@@ -48,11 +47,9 @@ impl Wire {
     /// # Errors
     /// When the address is taken, or not one of this machine.
     pub fn bind(rack: &Rack, address: SocketAddr) -> Result<Wire, StartError> {
-        let text = &*address.to_string();
-        let address = resolve(text).map_err(|reason| StartError::Address { text: text.into(), reason })?;
         let socket = UdpSocket::bind(address).map_err(|reason| match reason.kind() {
-            io::ErrorKind::AddrInUse => StartError::InUse { address: text.into(), by: None },
-            _ => StartError::Listen { address: text.into(), reason },
+            io::ErrorKind::AddrInUse => StartError::InUse { address: address.to_string(), by: None },
+            _ => StartError::Listen { address: address.to_string(), reason },
         })?;
         // Beyond the system's limit only root may go; less makes losses likelier, nothing else.
         use rustix::net::sockopt;

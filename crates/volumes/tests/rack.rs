@@ -237,6 +237,7 @@ fn a_server_that_stays_away_is_replaced_by_another() {
         for page in 0..64 {
             assert_eq!(read(&volume, page), page_of(page, version), "page {page} without {lost}");
             write(&volume, page, version + 1);
+            assert_eq!(read(&volume, page), page_of(page, version + 1), "page {page} without {lost}");
         }
         live.start(other);
         live.start(lost);

@@ -1,6 +1,7 @@
 //! Text from files made safe for the page.
 
-use maud::{Markup, PreEscaped};
+use super::wide;
+use maud::{Markup, PreEscaped, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
@@ -35,14 +36,15 @@ fn tamed(event: Event<'_>) -> Option<Event<'_>> {
 /// A table between the tags of a region of its own, with a number, since regions need different
 /// names.
 fn in_its_region<'a>(event: Event<'a>, tables: &mut usize) -> [Option<Event<'a>>; 2] {
+    const END: &str = "</div>";
     match event {
         Event::Start(Tag::Table(_)) => {
             *tables += 1;
-            let region =
-                format!(r#"<div class="wide" role="region" aria-label="Table {tables} of the text" tabindex="0">"#);
-            [Some(Event::Html(region.into())), Some(event)]
+            let region = wide(&format!("Table {tables} of the text"), &html! {}).into_string();
+            let begin = region.strip_suffix(END).unwrap_or(&region).to_owned();
+            [Some(Event::Html(begin.into())), Some(event)]
         }
-        Event::End(TagEnd::Table) => [Some(event), Some(Event::Html("</div>".into()))],
+        Event::End(TagEnd::Table) => [Some(event), Some(Event::Html(END.into()))],
         other => [Some(other), None],
     }
 }
