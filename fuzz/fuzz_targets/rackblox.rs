@@ -31,6 +31,7 @@ fn control() -> Control {
         misses: 6,
         lease: Span::ms(40),
         resend: Span::ms(10),
+        first_beat: Span::ZERO,
         replace_after: Span::ms(200),
         next_vssd: 4,
         vssd_step: 1,

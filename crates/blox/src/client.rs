@@ -16,18 +16,20 @@
 //! Calling order: [`ClientIn::Issue`] with a tag that no open request has; exactly one
 //! [`ClientOut::Done`] follows for each.
 
-mod deadlines;
 mod volume;
 
 use crate::id::earlier;
 use crate::packet::{Body, ControlMessage, Packet, Refusal};
+use crate::timeouts::Timeouts;
 use crate::{Page, Tag, Value, VssdId};
 use base::{NodeId, Operation, Program, Span, Time};
-use deadlines::{Deadline, Deadlines};
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use std::collections::BTreeMap;
 use volume::Volume;
+
+/// With [`ClientConfig::resend`], how often the time until a request is sent again is doubled.
+const DOUBLINGS: u32 = 3;
 
 /// Configuration of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +59,9 @@ pub struct ClientConfig {
     /// Whether LAT of an answer is added to the latency of its request
     /// ([`Emulation::adds_labels`](crate::Emulation::adds_labels)).
     pub adds_labels: bool,
-    /// Time since its issue during which a request without an answer is sent again, a write too.
+    /// Time since its issue during which a request without an answer is sent again, a write too:
+    /// after its timeout, then after twice as long, up to eight times. It ends at the first of
+    /// these after that time.
     /// Servers have to [remember](crate::NodeConfig::remember) writes for longer. `None`: a write
     /// is sent once, and a read [`attempts_max`](Self::attempts_max) times, as in the paper.
     pub resend: Option<Span>,
@@ -105,6 +109,14 @@ pub enum ClientError {
         /// The field.
         field: &'static str,
     },
+}
+
+/// One sending of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Deadline {
+    tag: Tag,
+    /// Which of its sendings.
+    sending: u32,
 }
 
 /// Inputs of a client.
@@ -181,8 +193,8 @@ pub struct Client {
     /// The volume an order of the control plane is about.
     names: BTreeMap<VssdId, usize>,
     requests: IndexMap<Tag, Request, FxBuildHasher>,
-    read_deadlines: Deadlines,
-    write_deadlines: Deadlines,
+    read_deadlines: Timeouts<Deadline>,
+    write_deadlines: Timeouts<Deadline>,
     /// Requests that wait for the rate limit, in all volumes.
     waiting: usize,
     /// The end of a period with demand.
@@ -230,12 +242,13 @@ impl Client {
         check(&config)?;
         let names = names(&config)?;
         let volumes = config.volumes.iter().map(|replicas| Volume::new(replicas, &config)).collect();
+        let doublings = if config.resend.is_some() { DOUBLINGS } else { 0 };
         Ok(Client {
             volumes,
             names,
             requests: IndexMap::default(),
-            read_deadlines: Deadlines::new(config.read_timeout),
-            write_deadlines: Deadlines::new(config.write_timeout),
+            read_deadlines: Timeouts::new(config.read_timeout, doublings),
+            write_deadlines: Timeouts::new(config.write_timeout, doublings),
             waiting: 0,
             report_at: None,
             strikes: 0,
@@ -301,8 +314,9 @@ impl Client {
         request.is_turned_away = false;
         request.attempts += 1;
         request.sending += 1;
-        let deadline = Deadline { tag, sending: request.sending };
-        (if request.is_writing { &mut self.write_deadlines } else { &mut self.read_deadlines }).push(now, deadline);
+        let (tries, deadline) = (request.attempts - 1, Deadline { tag, sending: request.sending });
+        let deadlines = if request.is_writing { &mut self.write_deadlines } else { &mut self.read_deadlines };
+        deadlines.push(now, tries, deadline);
         self.counters.sent += 1;
         self.counters.retried += u64::from(request.attempts > 1);
         out.push(ClientOut::Send(request.packet(self.config.node, tag)));

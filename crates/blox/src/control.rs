@@ -69,6 +69,9 @@ pub struct ControlConfig {
     pub beat: Span,
     /// Missed heartbeats after which a server counts as dead.
     pub misses: u32,
+    /// How long a server that was never heard has to start, if that is more than `misses` beats. It
+    /// has no data yet that others could be without.
+    pub first_beat: Span,
     /// How long an echo lets a server serve; shorter than `misses` beats.
     pub lease: Span,
     /// An order that was not confirmed is sent again after so long.
@@ -286,8 +289,8 @@ impl Program for Control {
             self.begin(now, out);
         }
         for server in 0..self.servers.len() {
-            let Server { standing, last_heard, .. } = self.servers[server];
-            if standing != Standing::Suspected && now.saturating_since(last_heard) >= self.failure_timeout() {
+            let Server { standing, .. } = self.servers[server];
+            if standing != Standing::Suspected && now >= self.silent_at(&self.servers[server]) {
                 self.suspect(now, server, out);
             }
         }
@@ -307,8 +310,11 @@ impl Control {
             self.announce(now, group, out);
         }
     }
-    fn failure_timeout(&self) -> Span {
-        self.config.beat * u64::from(self.config.misses)
+    /// When a server counts as dead unless it is heard before.
+    fn silent_at(&self, server: &Server) -> Time {
+        let ControlConfig { beat, misses, first_beat, .. } = self.config;
+        let timeout = beat * u64::from(misses);
+        server.last_heard + if server.last_beat.is_none() { timeout.max(first_beat) } else { timeout }
     }
     fn on_heartbeat(&mut self, now: Time, source: NodeId, beat: u64, out: &mut Vec<ControlOut>) {
         let Some(place) = self.servers.iter().position(|server| server.place.node == source) else { return };
@@ -503,7 +509,7 @@ impl Control {
     }
     fn plan_wakeup(&mut self, now: Time) {
         let watched = self.servers.iter().filter(|server| server.standing != Standing::Suspected);
-        let silent = watched.map(|server| server.last_heard + self.failure_timeout()).min();
+        let silent = watched.map(|server| self.silent_at(server)).min();
         let lost = self.groups.iter().filter_map(Group::waits_since).map(|since| since + self.config.replace_after);
         // A replacement that nobody could take waits for the next change among the servers.
         let lost = lost.filter(|at| *at > now).min();

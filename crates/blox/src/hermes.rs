@@ -41,7 +41,7 @@ pub struct ReplicaConfig {
     /// Pages of the vSSD; messages about others are ignored and counted.
     pub pages: u64,
     /// After so long without an acknowledgement an INV, and without an answer a fetch, is sent
-    /// again.
+    /// again; then after twice as long, up to 16 times for an INV and 64 times for a fetch.
     pub retransmit: Span,
     /// A page that has been invalid for so long is replayed (Hermes: the message-loss timeout).
     pub replay: Span,

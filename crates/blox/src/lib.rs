@@ -30,6 +30,7 @@ mod placement;
 mod predict;
 mod schedule;
 mod switch;
+mod timeouts;
 mod wear;
 
 pub use cache::{CacheConfig, CacheScope};

@@ -28,6 +28,7 @@ fn config() -> ControlConfig {
         misses: MISSES,
         lease: LEASE,
         resend: Span::ms(50),
+        first_beat: Span::ZERO,
         replace_after: Span::ms(200),
         next_vssd: 9,
         vssd_step: 1,
@@ -49,8 +50,11 @@ struct Rack {
 
 impl Rack {
     fn new() -> Rack {
+        Rack::with(config())
+    }
+    fn with(config: ControlConfig) -> Rack {
         let mut rack = Rack {
-            control: Control::new(config()).expect("the configuration is sound"),
+            control: Control::new(config).expect("the configuration is sound"),
             now: Time::ZERO,
             starts: [0; 6],
             beats: [0; 6],
@@ -142,6 +146,27 @@ fn a_dead_server_is_suspected_after_the_missed_beats_and_no_earlier() {
     rack.run(due);
     assert_eq!(rack.events, [(due, Event::Suspected(NodeId(1)))]);
     assert_eq!((rack.servers_of(0), rack.servers_of(1), rack.servers_of(2)), (vec![0, 5], vec![0, 5], vec![2, 3, 5]));
+}
+
+#[test]
+fn a_server_that_was_never_heard_has_longer_to_start() {
+    let first_beat = BEAT * 20;
+    let due_of = |silent: usize, until: Time| {
+        let mut rack = Rack::with(ControlConfig { first_beat, ..config() });
+        rack.is_silent[1] = true;
+        rack.run(until);
+        rack.is_silent[1] = false;
+        rack.run(Time::ms(1_000));
+        rack.is_silent[silent] = true;
+        rack.run(Time::ms(2_000));
+        rack.events.first().copied()
+    };
+    let after = |span: Span| Time::ZERO + span;
+    assert_eq!(due_of(1, after(first_beat)), Some((after(first_beat), Event::Suspected(NodeId(1)))));
+    // Heard just in time, it has as long as any other from then on.
+    let (at, event) = due_of(1, after(first_beat - Span::ps(1))).expect("it falls silent later");
+    assert_eq!(event, Event::Suspected(NodeId(1)));
+    assert!(at > Time::ms(1_000) && at <= Time::ms(1_000) + BEAT * u64::from(MISSES), "{at:?}");
 }
 
 #[test]

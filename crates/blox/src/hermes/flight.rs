@@ -3,9 +3,12 @@
 use super::Ticket;
 use crate::id::{Page, Value, earlier};
 use crate::packet::Timestamp;
+use crate::timeouts::Timeouts;
 use base::{Span, Time};
 use slab::Slab;
-use std::collections::VecDeque;
+
+/// How often the time until an INV is sent again is doubled.
+const DOUBLINGS: u32 = 4;
 
 /// What a page in flight waits for. (Valid pages have no state of their own.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +45,8 @@ pub struct Flight {
     pub drive: Drive,
     /// A bit for each peer whose acknowledgement of `drive` is missing.
     pub missing: u8,
+    /// How often its INV was sent.
+    pub sendings: u32,
     /// Whether the page was in flight when the epoch began, and has not been valid since.
     pub settling: bool,
     /// Whether the stale peer waits for the page.
@@ -62,6 +67,7 @@ impl Flight {
             value,
             drive: Drive { timestamp, value, ticket: None },
             missing: 0,
+            sendings: 0,
             settling: false,
             wanted: false,
             armed: 0,
@@ -72,7 +78,7 @@ impl Flight {
     /// Puts the write that we drive, and that is the newest, to its start.
     pub fn start(&mut self, state: State, drive: Drive, missing: u8) {
         (self.state, self.timestamp, self.value) = (state, drive.timestamp, drive.value);
-        (self.drive, self.missing) = (drive, missing);
+        (self.drive, self.missing, self.sendings) = (drive, missing, 0);
     }
 }
 
@@ -132,63 +138,45 @@ pub enum Alarm {
     Replay,
 }
 
-/// Alarms in flight: two queues, because all alarms of a kind take equally long.
+/// Alarms in flight.
 pub struct Alarms {
-    retransmit: Queue,
-    replay: Queue,
+    retransmit: Timeouts<Due>,
+    replay: Timeouts<Due>,
     stamp: u64,
-}
-
-struct Queue {
-    span: Span,
-    due: VecDeque<Due>,
 }
 
 #[derive(Clone, Copy)]
 struct Due {
-    at: Time,
     slot: usize,
     stamp: u64,
 }
 
 impl Alarms {
     pub fn new(retransmit: Span, replay: Span) -> Alarms {
-        // An alarm that were due at once would be armed again for ever.
-        let queue = |span: Span| Queue { span: span.max(Span::ps(1)), due: VecDeque::new() };
-        Alarms { retransmit: queue(retransmit), replay: queue(replay), stamp: 0 }
+        Alarms { retransmit: Timeouts::new(retransmit, DOUBLINGS), replay: Timeouts::new(replay, 0), stamp: 0 }
     }
     /// Arms the slot's alarm, which replaces an older one.
     pub fn arm(&mut self, now: Time, alarm: Alarm, slot: usize, flight: &mut Flight) {
         self.stamp += 1;
         flight.armed = self.stamp;
-        let stamp = self.stamp;
-        let queue = self.queue(alarm);
-        queue.due.push_back(Due { at: now + queue.span, slot, stamp });
+        let due = Due { slot, stamp: self.stamp };
+        self.queue(alarm).push(now, flight.sendings.saturating_sub(1), due);
     }
     /// Drops alarms that nobody needs from the fronts, so that nobody is woken for them.
     pub fn prune(&mut self, flights: &Slab<Flight>) {
         for queue in [&mut self.retransmit, &mut self.replay] {
-            while queue.due.front().is_some_and(|due| !is_live(due, flights)) {
-                queue.due.pop_front();
-            }
+            queue.trim(|due| is_live(due, flights));
         }
     }
     pub fn next(&self) -> Option<Time> {
-        let first = |queue: &Queue| queue.due.front().map(|due| due.at);
-        earlier(first(&self.retransmit), first(&self.replay))
+        earlier(self.retransmit.next(), self.replay.next())
     }
     /// The next slot with an alarm of that kind due.
     pub fn pop(&mut self, now: Time, alarm: Alarm, flights: &Slab<Flight>) -> Option<usize> {
         let queue = self.queue(alarm);
-        while let Some(due) = queue.due.front().copied().filter(|due| due.at <= now) {
-            queue.due.pop_front();
-            if is_live(&due, flights) {
-                return Some(due.slot);
-            }
-        }
-        None
+        std::iter::from_fn(|| queue.pop_due(now)).find(|due| is_live(due, flights)).map(|due| due.slot)
     }
-    fn queue(&mut self, alarm: Alarm) -> &mut Queue {
+    fn queue(&mut self, alarm: Alarm) -> &mut Timeouts<Due> {
         match alarm {
             Alarm::Retransmit => &mut self.retransmit,
             Alarm::Replay => &mut self.replay,

@@ -7,15 +7,28 @@ use base::{Span, Time};
 struct Asked {
     page: Page,
     due: Time,
+    /// When it was sent the last time.
+    at: Time,
     /// Number of requests so far: each uses another peer.
     tries: usize,
 }
+
+/// How often the time for an answer is doubled, and how many times the time that one took is
+/// enough for the next.
+const DOUBLINGS: u32 = 6;
+const ENOUGH: u64 = 4;
 
 pub struct Rebuild {
     next: u64,
     pages: u64,
     window: usize,
     timeout: Span,
+    /// How long the next request has. It is doubled when answers are late, and stays so for other
+    /// pages until one is answered at once (Karn's algorithm): what waits in queues does not get
+    /// through sooner if it is asked for twice.
+    patience: Span,
+    /// Requests that were sent before that do not double it again.
+    doubled: Time,
     asked: Vec<Asked>,
 }
 
@@ -26,6 +39,8 @@ impl Rebuild {
             pages,
             window: window.max(1),
             timeout: timeout.max(Span::ps(1)),
+            patience: timeout.max(Span::ps(1)),
+            doubled: Time::ZERO,
             asked: Vec::with_capacity(window),
         }
     }
@@ -36,23 +51,29 @@ impl Rebuild {
         }
         let page = Page(self.next);
         self.next += 1;
-        self.asked.push(Asked { page, due: now + self.timeout, tries: 0 });
+        self.asked.push(Asked { page, due: now + self.patience, at: now, tries: 0 });
         Some(page)
     }
     /// A page whose request timed out, and the number of its requests.
     pub fn overdue(&mut self, now: Time) -> Option<(Page, usize)> {
         let asked = self.asked.iter_mut().find(|asked| asked.due <= now)?;
+        if asked.at >= self.doubled {
+            (self.patience, self.doubled) = ((self.patience * 2).min(self.timeout * (1 << DOUBLINGS)), now);
+        }
         asked.tries += 1;
-        asked.due = now + self.timeout;
+        (asked.at, asked.due) = (now, now + self.patience);
         Some((asked.page, asked.tries))
     }
     /// Returns whether the page was requested, and removes the request.
-    pub fn answered(&mut self, page: Page) -> bool {
-        let place = self.asked.iter().position(|asked| asked.page == page);
-        place.is_some_and(|place| {
-            self.asked.swap_remove(place);
-            true
-        })
+    pub fn answered(&mut self, now: Time, page: Page) -> bool {
+        let Some(place) = self.asked.iter().position(|asked| asked.page == page) else { return false };
+        let asked = self.asked.swap_remove(place);
+        // Which request an answer is for is known only where there was one.
+        if asked.tries == 0 {
+            let enough = now.saturating_since(asked.at) * ENOUGH;
+            self.patience = self.patience.min(enough.max(self.timeout));
+        }
+        true
     }
     /// Makes every question overdue: nobody will answer those of an old epoch.
     pub fn ask_again(&mut self, now: Time) {
@@ -68,5 +89,73 @@ impl Rebuild {
     pub fn give_up(&mut self) {
         self.next = self.pages;
         self.asked.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    const TIMEOUT: Span = Span::ms(20);
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Span::ms(ms)
+    }
+
+    #[test]
+    fn without_answers_the_time_is_doubled_up_to_64_times() {
+        let mut rebuild = Rebuild::new(1, 4, TIMEOUT);
+        assert_eq!(rebuild.next_page(at(0)), Some(Page(0)));
+        let mut gaps = Vec::new();
+        let mut last = at(0);
+        for tries in 1..10 {
+            let due = rebuild.next_due().expect("it was asked for");
+            assert_eq!((rebuild.overdue(due), rebuild.overdue(due)), (Some((Page(0), tries)), None));
+            gaps.push(due.saturating_since(last).as_ps() / TIMEOUT.as_ps());
+            last = due;
+        }
+        assert_eq!(gaps, [1, 2, 4, 8, 16, 32, 64, 64, 64]);
+    }
+
+    #[test]
+    fn an_answer_at_once_restores_the_patience_that_it_needs() {
+        let mut rebuild = Rebuild::new(9, 1, TIMEOUT);
+        let _ = rebuild.next_page(at(0));
+        let _ = rebuild.overdue(at(20));
+        let _ = rebuild.overdue(at(60));
+        assert!(rebuild.answered(at(70), Page(0)), "of the first or a later request");
+        let _ = rebuild.next_page(at(100));
+        assert_eq!(rebuild.next_due(), Some(at(180)), "no answer has said that less is enough");
+        assert!(rebuild.answered(at(110), Page(1)) && !rebuild.answered(at(110), Page(1)));
+        let _ = rebuild.next_page(at(200));
+        assert_eq!(rebuild.next_due(), Some(at(240)), "four times 10 ms");
+        assert!(rebuild.answered(at(201), Page(2)));
+        let _ = rebuild.next_page(at(300));
+        assert_eq!(rebuild.next_due(), Some(at(320)), "never less than the timeout");
+    }
+
+    /// A peer takes 1 ms for each request, also for those that it has answered already: a window of
+    /// 64 waits for three timeouts then.
+    #[test]
+    fn a_peer_slower_than_the_timeout_is_not_buried_in_copies() {
+        let (pages, window) = (2_000, 64);
+        let mut rebuild = Rebuild::new(pages, window, TIMEOUT);
+        let (mut queue, mut served, mut now) = (VecDeque::new(), 0, Time::ZERO);
+        while !rebuild.is_done() {
+            while let Some((page, _)) = rebuild.overdue(now) {
+                queue.push_back(page);
+            }
+            while let Some(page) = rebuild.next_page(now) {
+                queue.push_back(page);
+            }
+            now += Span::ms(1);
+            if let Some(page) = queue.pop_front() {
+                served += 1;
+                rebuild.answered(now, page);
+            }
+            assert!(served < 2 * pages, "{served} answers and {} pages still to come", pages - rebuild.next);
+        }
+        assert!(served >= pages);
     }
 }

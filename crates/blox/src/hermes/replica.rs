@@ -232,6 +232,7 @@ impl Replica {
                 out.push(ReplicaOut::Send { to: *to, vssd: *vssd, message });
             }
         }
+        flight.sendings += 1;
         self.alarms.arm(now, Alarm::Retransmit, slot, flight);
     }
     fn on_acknowledge(
@@ -530,7 +531,7 @@ impl Replica {
         value: Value,
         out: &mut Vec<ReplicaOut>,
     ) {
-        let is_expected = self.rebuild.as_mut().is_some_and(|rebuild| rebuild.answered(page));
+        let is_expected = self.rebuild.as_mut().is_some_and(|rebuild| rebuild.answered(now, page));
         if !is_expected || timestamp.version > VERSION_MAX {
             self.ignored += 1;
             return;

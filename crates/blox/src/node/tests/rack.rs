@@ -86,6 +86,7 @@ impl Rack {
             misses: 4,
             lease: Span::ms(5),
             resend: Span::ms(4),
+            first_beat: Span::ZERO,
             replace_after: Span::secs(1_000),
             next_vssd: 1_000,
             vssd_step: 1,
@@ -391,7 +392,7 @@ proptest! {
 
 #[test]
 fn without_faults_every_request_is_served() {
-    let mut rack = Rack::new(7, CacheScope::Vssd, Policy::Fifo);
+    let mut rack = Rack::new(8, CacheScope::Vssd, Policy::Fifo);
     (0..2).for_each(|server| rack.report_blocks(server));
     // The first echo of a heartbeat is the right to serve.
     rack.run(Time::ms(3));

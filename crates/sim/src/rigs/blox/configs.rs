@@ -185,6 +185,7 @@ pub(super) fn control_config(plan: &Blox, layout: &Layout, groups: Vec<Vec<(Node
         misses: plan.membership.misses,
         lease: plan.membership.lease,
         resend: plan.membership.resend,
+        first_beat: Span::ZERO,
         replace_after: plan.membership.replace_after,
         next_vssd,
         vssd_step: 1,

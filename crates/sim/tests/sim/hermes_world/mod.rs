@@ -139,6 +139,7 @@ fn config() -> ControlConfig {
         misses: 4,
         lease: Span::us(3_000),
         resend: Span::us(800),
+        first_beat: Span::ZERO,
         replace_after: Span::ms(6),
         next_vssd: 10,
         vssd_step: 1,
