@@ -22,7 +22,7 @@ trap 'rack down >/dev/null 2>&1 || true' EXIT
 disk() { "$rackweave" disk 127.0.0.1:4420 "$@"; }
 
 echo "demo: a live rack"
-rack up
+rack up --wait 120
 disk verify --overwrite --bytes 16MiB
 
 echo "demo: server s0 is killed while a host reads and writes"
@@ -31,7 +31,7 @@ host=$!
 sleep 2
 kill -KILL "$(head -n 1 "$place/rack/s0.pid")"
 wait "$host"
-rack up >/dev/null
+rack up --wait 120 >/dev/null
 disk verify --overwrite --bytes 16MiB --seed 2
 
 if command -v redis-benchmark >/dev/null; then

@@ -33,7 +33,7 @@ judged() {
   local violations ours=0 theirs=0
   violations=$(sed -n 's/.*"history_violations": \([0-9]*\).*/\1/p' "$results/$1/seed-1/summary.json")
   [ "$violations" = 0 ] || ours=1
-  "$results/porcupine" -timeout 60s "$results/$1/seed-1/history.jsonl" || theirs=$?
+  "$results/porcupine" -timeout 10m "$results/$1/seed-1/history.jsonl" || theirs=$?
   if [ "$ours" != "$2" ] || [ "$theirs" != "$2" ]; then
     echo "test-go: the history of $1 should be judged $2 (0: linearizable, 1: not); ours says $ours ($violations keys), Porcupine $theirs" >&2
     exit 1

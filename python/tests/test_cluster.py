@@ -339,14 +339,30 @@ def test_a_point_whose_workers_all_freeze_fails_and_says_so(cluster, tmp_path, s
 
 
 def test_points_that_no_worker_begins_are_warned_of_and_waited_for(cluster, tmp_path, swept):
-    @ray.remote
-    def other() -> None:
-        time.sleep(8)
+    begun, over = [tmp_path / f"other-{number}" for number in range(2)], tmp_path / "over"
 
-    others = [other.remote() for _ in range(2)]
-    time.sleep(1)
-    with pytest.warns(RackweaveWarning, match="point 0 has not begun for [0-9]+ s: the cluster has no free core"):
+    def wait_for(holds: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 60
+        while not holds() and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    @ray.remote
+    def other(own: Path) -> None:
+        own.touch()
+        wait_for(over.exists)
+
+    def end_others() -> None:
+        wait_for(lambda: any(issubclass(one.category, RackweaveWarning) for one in warned.list))
+        over.touch()
+
+    others = [other.remote(path) for path in begun]
+    wait_for(lambda: all(path.exists() for path in begun))
+    ending = threading.Thread(target=end_others)
+    told = "point 0 has not begun for [0-9]+ s: the cluster has no free core"
+    with pytest.warns(RackweaveWarning, match=told) as warned:
+        ending.start()
         sweep = swept.sweep(engine="ray", out=tmp_path / "out", jobs=1, silence_max=2)
+    ending.join()
     assert len(sweep) == 4
     ray.get(others)
 

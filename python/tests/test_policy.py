@@ -121,11 +121,19 @@ def test_ctrl_c_ends_a_call_that_does_not():
     import _thread
     import threading
 
+    called = threading.Event()
+
     def endless(demand: rackweave.Demand) -> int:
+        called.set()
         while True:
             pass
 
-    threading.Timer(0.5, _thread.interrupt_main).start()
+    def interrupt() -> None:
+        called.wait()
+        time.sleep(0.1)
+        _thread.interrupt_main()
+
+    threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
         mixed().run(priority=endless, policy_timeout=1e9)
 

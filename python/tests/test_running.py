@@ -112,11 +112,16 @@ def test_what_is_said_goes_to_the_error_output_and_warnings_are_never_dropped(ca
 
 
 INTERRUPTED = """
-import json, os, signal, sys, threading
+import json, os, pathlib, signal, sys, threading, time
 import rackweave
 from rackweave import Interrupted
 experiment = rackweave.Experiment.from_text(sys.argv[1]).set("run.requests", 2_000_000_000)
-threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+def interrupt():
+    while not pathlib.Path(sys.argv[2], "seed-1", "records").exists():
+        time.sleep(0.01)
+    time.sleep(1)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt, daemon=True).start()
 try:
     experiment.run(out=sys.argv[2], long=True)
 except KeyboardInterrupt as error:

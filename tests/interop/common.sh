@@ -22,9 +22,9 @@ give_up() {
   exit
 }
 
-# until_true SECONDS COMMAND...
+# until_true SECONDS COMMAND...: three times as long, for the machine around this one may have other work.
 until_true() {
-  left=$1
+  left=$(($1 * 3))
   shift
   while ! "$@" >/dev/null 2>&1; do
     left=$((left - 1))
@@ -48,14 +48,24 @@ verified() {
     --size="$size" --verify=crc32c --verify_fatal=1 --do_verify=1 --end_fsync=1 "$@"
 }
 
-# written_while COMMAND...: fio writes $disk for some ten seconds and reads all back; the command has to
-# succeed meanwhile.
+# written_while COMMAND...: fio writes $disk for some ten seconds and reads all back, and again until the
+# command has ended; the command has to succeed meanwhile.
 written_while() {
   dmesg -c >/dev/null
-  verified lost 4k 4 4m --rate_iops=100 >/tmp/fio 2>&1 &
+  rm -f /tmp/over
+  until_over verified lost 4k 4 4m --rate_iops=100 >/tmp/fio 2>&1 &
   writer=$!
   sleep 2
-  "$@" && kill -0 $writer && wait $writer || { cat /tmp/fio; return 1; }
+  "$@" && kill -0 $writer
+  code=$?
+  : >/tmp/over
+  wait $writer && [ "$code" = 0 ] || { cat /tmp/fio; return 1; }
+}
+
+# until_over COMMAND...: runs it once, and again until somebody has made /tmp/over.
+until_over() {
+  "$@" || return
+  while [ ! -e /tmp/over ]; do "$@" || return; done
 }
 
 refused() { ! "$@"; }

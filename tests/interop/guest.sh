@@ -16,8 +16,8 @@ new) place=target/interop/${INTEROP_SUITE:-trixie} memory=1024 processors=1 ;;
 *) echo "usage: $0 own|new all|small|tls|latency" >&2; exit 2 ;;
 esac
 case "$steps" in
-all | latency) seconds_max=${INTEROP_SECONDS:-480} ;;
-small | tls) seconds_max=${INTEROP_SECONDS:-240} ;;
+all | latency) seconds_max=${INTEROP_SECONDS:-1800} ;;
+small | tls) seconds_max=${INTEROP_SECONDS:-900} ;;
 *) echo "usage: $0 own|new all|small|tls|latency" >&2; exit 2 ;;
 esac
 
@@ -42,9 +42,6 @@ clean_up() {
   wait 2>/dev/null || true
 }
 trap clean_up EXIT
-
-# A port that nobody listens at. The kernel picks it; the target takes it right after.
-free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
 start_target() {
   "$rackweave" target --config "$run/target.toml" >>"$run/target.log" 2>&1 &

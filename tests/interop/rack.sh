@@ -1,12 +1,30 @@
 # The world around a guest: live racks, whose volume two doors show as one disk.
 
-# free_ports COUNT: UDP ports of loopback that nobody has, all different.
+# free_ports COUNT: ports of loopback that nobody has for TCP or UDP, none of them twice in a run. Those
+# from 32768 on the system hands out to whoever connects (ip(7)), also while their target is away.
 free_ports() {
-  python3 -c 'import socket, sys
-sockets = [socket.socket(type=socket.SOCK_DGRAM) for _ in range(int(sys.argv[1]))]
-[s.bind(("127.0.0.1", 0)) for s in sockets]
-print(*[s.getsockname()[1] for s in sockets])' "$1"
+  python3 - "$1" "$run/ports" <<'END'
+import pathlib, random, socket, sys
+
+def is_free(port):
+    try:
+        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+            with socket.socket(type=kind) as one:
+                one.bind(("127.0.0.1", port))
+        return True
+    except OSError:
+        return False
+
+last = pathlib.Path(sys.argv[2])
+first = int(last.read_text()) + 1 if last.exists() else random.randrange(10_000, 30_000)
+free = (port for port in range(first, 32_768) if is_free(port))
+ports = [next(free) for _ in range(int(sys.argv[1]))]
+last.write_text(str(ports[-1]))
+print(*ports)
+END
 }
+
+free_port() { free_ports 1; }
 
 # door RACK NAME PORT: the target of a door.
 door() {
@@ -52,7 +70,7 @@ start_rack() {
   } >"$file"
   door "$1" a "$2"
   door "$1" b "$3"
-  "$rackweave" rack up "$file" >>"$run/rack.log" 2>&1 || { tail -n 20 "$run/rack.log" >&2; return 1; }
+  "$rackweave" rack up --wait 120 "$file" >>"$run/rack.log" 2>&1 || { tail -n 20 "$run/rack.log" >&2; return 1; }
 }
 
 # answer_rack kill ROLE|up|report: kills a role of the first rack, starts again those that are dead, or prints what
@@ -60,7 +78,7 @@ start_rack() {
 answer_rack() {
   case "$1" in
   kill) kill -KILL "$(head -n 1 "$(dirname "${racks[0]}")/rack/$2.pid")" ;;
-  up) "$rackweave" rack up "${racks[0]}" >>"$run/rack.log" 2>&1 ;;
+  up) "$rackweave" rack up --wait 120 "${racks[0]}" >>"$run/rack.log" 2>&1 ;;
   report)
     local meter
     for meter in "${meters[@]}"; do

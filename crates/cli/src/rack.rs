@@ -2,6 +2,7 @@
 //! them.
 
 mod down;
+mod netns;
 mod page;
 mod process;
 mod role;
@@ -21,7 +22,9 @@ use std::time::Duration;
 /// Runs the selected command.
 pub fn rack(arguments: &RackArguments) -> Result<(), Failure> {
     match &arguments.verb {
-        RackVerb::Up { file, only, wait } => up::up(&Site::of(file)?, only, Duration::from_secs(*wait)),
+        RackVerb::Up { file, only, wait, netns, delay } => {
+            up::up(&Site::of(file)?, only, Duration::from_secs(*wait), *netns, *delay)
+        }
         RackVerb::Status { file, json } => status::status(&Site::of(file)?, *json),
         RackVerb::Down { file, only } => down::down(&Site::of(file)?, only),
         RackVerb::Role { file, name, own_session } => role::role(&Site::of(file)?, name, *own_session),
@@ -192,11 +195,13 @@ impl Site {
 /// What runs of a rack. A switch and its control plane are there for storage servers alone.
 fn roles_of(rack: &Rack) -> Vec<Role> {
     let mut roles = Vec::new();
-    if !rack.storage.is_empty() {
-        roles.push(Role::new("control", Kind::Control, rack.control.listen, rack.control.metrics));
-        roles.push(Role::new("switch", Kind::Switch, rack.switch.listen, rack.switch.metrics));
+    let reached: Vec<String> = rack.places().into_iter().map(|place| place.reached).collect();
+    if let ([.., control, switch], false) = (&reached[..], rack.storage.is_empty()) {
+        roles.push(Role::new("control", Kind::Control, control, rack.control.metrics));
+        roles.push(Role::new("switch", Kind::Switch, switch, rack.switch.metrics));
     }
-    roles.extend(rack.storage.iter().map(|one| Role::new(&one.name, Kind::Storage, one.listen, one.metrics)));
+    let storage = rack.storage.iter().zip(&reached);
+    roles.extend(storage.map(|(one, address)| Role::new(&one.name, Kind::Storage, address, one.metrics)));
     roles.extend(rack.doors.iter().map(|one| Role::with_config(&one.name, Kind::Door, &one.config)));
     roles.extend(rack.stores.iter().map(|one| Role::with_config(&one.name, Kind::Store, &one.config)));
     roles

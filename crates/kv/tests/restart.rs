@@ -9,8 +9,8 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// Names the folder of the store that the other process serves.
 const FOLDER: &str = "RACKWEAVE_KV_TEST_FOLDER";
@@ -58,16 +58,28 @@ fn value_of(key: u32, version: u32) -> Vec<u8> {
     value
 }
 
+/// Keys of a client.
+const KEYS: u32 = 7;
+const CLIENTS: u32 = 4;
+
+/// How writers and the one who kills the store hear of each other.
+#[derive(Default)]
+struct Round {
+    is_over: AtomicBool,
+    /// Clients each of whose keys was acknowledged once.
+    begun: AtomicUsize,
+}
+
 /// Writes until the store is gone. Returns the last acknowledged version of each key, and the one
 /// whose answer did not come.
-fn write_on(address: SocketAddr, client: u32, from: u32, is_over: &AtomicBool) -> BTreeMap<u32, (u32, u32)> {
+fn write_on(address: SocketAddr, client: u32, from: u32, round: &Round) -> BTreeMap<u32, (u32, u32)> {
     let mut connection = Client::new(address);
     let mut told = BTreeMap::new();
     for version in from.. {
-        let key = client * 100 + version % 7;
+        let key = client * 100 + version % KEYS;
         let before = told.get(&key).map_or(0, |(acknowledged, _)| *acknowledged);
         told.insert(key, (before, version));
-        if is_over.load(Ordering::Relaxed) {
+        if round.is_over.load(Ordering::Relaxed) {
             break;
         }
         let name = format!("key {key}");
@@ -75,6 +87,9 @@ fn write_on(address: SocketAddr, client: u32, from: u32, is_over: &AtomicBool) -
             Some(frame) => {
                 assert_eq!(frame, ok());
                 told.insert(key, (version, version));
+                if version == from + KEYS - 1 {
+                    round.begun.fetch_add(1, Ordering::Relaxed);
+                }
             }
             None => break,
         }
@@ -89,18 +104,22 @@ fn kill_9_loses_nothing_that_was_acknowledged() {
     for round in 0..3u32 {
         let (process, address) = Process::start(folder.path());
         check(address, &known);
-        let is_over = AtomicBool::new(false);
+        let shared = Round::default();
         let told: Vec<_> = std::thread::scope(|scope| {
             let write = |client| {
                 scope.spawn({
-                    let is_over = &is_over;
-                    move || write_on(address, client, round * 1_000_000 + 1, is_over)
+                    let shared = &shared;
+                    move || write_on(address, client, round * 1_000_000 + 1, shared)
                 })
             };
-            let writers: Vec<_> = (0..4).map(write).collect();
+            let writers: Vec<_> = (0..CLIENTS).map(write).collect();
             std::thread::sleep(Duration::from_millis(500));
+            let until = Instant::now() + Duration::from_secs(60);
+            while shared.begun.load(Ordering::Relaxed) < CLIENTS as usize && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(10));
+            }
             drop(process);
-            is_over.store(true, Ordering::Relaxed);
+            shared.is_over.store(true, Ordering::Relaxed);
             writers.into_iter().map(|writer| writer.join().expect("it ends")).collect()
         });
         for (key, (acknowledged, tried)) in told.into_iter().flatten() {

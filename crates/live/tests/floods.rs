@@ -25,17 +25,19 @@ fn silent(log: &Log) -> (usize, u64) {
 fn silent_connections_are_told_of_once_a_second_and_all_of_them_in_the_end() {
     let log = Log::start();
     let target = Running::start("[limits]\nhandshake = '300ms'\n");
+    let start = Instant::now();
     let all: Vec<TcpStream> = (0..SILENT).map(|_| TcpStream::connect(&target.address).expect("it listens")).collect();
     for mut stream in all {
-        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
         assert_eq!(stream.read(&mut [0; 1]).expect("the target ends it"), 0);
     }
-    let until = Instant::now() + Duration::from_secs(30);
+    let until = Instant::now() + Duration::from_secs(60);
     while silent(&log).1 < SILENT && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(50));
     }
     let (lines, told) = silent(&log);
     assert_eq!(told, SILENT);
-    assert!(lines <= 4, "{lines} lines");
+    let seconds = start.elapsed().as_secs();
+    assert!(lines as u64 <= 2 + seconds, "{lines} lines in {seconds} s");
     target.stop();
 }

@@ -121,7 +121,7 @@ fn hang_up() {
 }
 
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..1000 {
+    for _ in 0..3000 {
         if is_so() {
             return;
         }
@@ -191,7 +191,7 @@ mod tls {
 
     /// Waits for the line that says this.
     fn is_logged(words: &str) {
-        for _ in 0..1000 {
+        for _ in 0..3000 {
             if log().text().contains(words) {
                 return;
             }
@@ -217,7 +217,7 @@ mod tls {
     /// What a peer gets that sends `bytes`, until the target closes.
     fn answer_to(target: &Running, bytes: &[u8]) -> Vec<u8> {
         let mut stream = TcpStream::connect(&target.address).expect("it listens");
-        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
         stream.write_all(bytes).expect("it reads");
         let mut answer = Vec::new();
         // A reset says the same as an end.
@@ -294,7 +294,7 @@ mod tls {
     fn a_handshake_that_stalls_ends_in_time_and_a_flood_of_them_leaves_hosts_alone() {
         log();
         let port = "[[port]]\naddress = '127.0.0.1:0'\ntls = 'required'\n";
-        let limits = "[limits]\nconnections = 100\nhandshake = '2s'\n";
+        let limits = "[limits]\nconnections = 100\nhandshake = '4s'\n";
         let target = Running::start(&(port.to_owned() + &with_host(&format!("tls_key = '{KEY}'")) + limits));
         let mut disk = enter(&target, config("one"), &by_key(KEY)).expect("it has the key");
         // The beginning of a record of 256 bytes that never comes.
@@ -308,7 +308,7 @@ mod tls {
         let data = pattern(9, 1, 4096);
         disk.write(Extent { start: 0, blocks: 8 }, data.clone(), true).expect("it is taken meanwhile");
         for mut stream in stalled {
-            stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
+            stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
             let mut rest = Vec::new();
             let ended = stream.read_to_end(&mut rest);
             assert!(
@@ -491,7 +491,7 @@ mod tls {
             let server = ["s_server", "-quiet", "-nocert", "-tls1_3", "-accept", &address];
             let Some(mut server) = openssl(&[&server[..], &shown].concat()) else { return };
             let host = std::thread::spawn(move || {
-                let until = std::time::Instant::now() + Duration::from_secs(30);
+                let until = std::time::Instant::now() + Duration::from_secs(60);
                 loop {
                     match Host::connect_with(&address, config("one"), &by_key(key)) {
                         // It is about to listen.

@@ -193,7 +193,8 @@ fn metrics_count_what_was_done_and_health_is_told() {
 fn connections_that_say_nothing_cost_nothing() {
     const CONNECTIONS: usize = 64;
     let address = free_address();
-    let target = Running::start(&format!("metrics = '{address}'\n{}", BACKENDS[0]));
+    let limits = "limits = { handshake = '1h' }";
+    let target = Running::start(&format!("metrics = '{address}'\n{limits}\n{}", BACKENDS[0]));
     let silent: Vec<_> =
         (0..CONNECTIONS).map(|_| std::net::TcpStream::connect(&target.address).expect("it listens")).collect();
     while metric(&address, "rackweave_target_connections") < CONNECTIONS as u64 {}
@@ -215,7 +216,7 @@ fn an_end_that_comes_with_the_last_bytes_is_noticed() {
     rustix::net::sockopt::set_tcp_cork(&peer, true).expect("it is TCP");
     peer.write_all(&[0; 4]).expect("there is room");
     peer.shutdown(std::net::Shutdown::Write).expect("it is open");
-    peer.set_read_timeout(Some(std::time::Duration::from_secs(30))).expect("it is longer than nothing");
+    peer.set_read_timeout(Some(std::time::Duration::from_secs(60))).expect("it is longer than nothing");
     let closed = peer.read_to_end(&mut Vec::new());
     assert!(closed.is_ok(), "the target has let go of it: {closed:?}");
     target.stop();

@@ -25,6 +25,8 @@ use std::path::{Path, PathBuf};
 pub const PAGE: Bytes = Bytes::kib(4);
 /// Most volumes of a rack.
 pub const VOLUMES_MAX: usize = 4_096;
+/// Longest name of a machine (RFC 1035).
+const NAME_MAX: usize = 253;
 /// Names of roles that a file cannot give to others.
 const TAKEN: [&str; 2] = ["switch", "control"];
 
@@ -37,6 +39,8 @@ pub struct Rack {
     pub log: LogLevelName,
     /// How they are written.
     pub log_format: LogFormatName,
+    /// The file of the secret that packets are sealed with. [`Rack::read`] makes it absolute.
+    pub secret: Option<PathBuf>,
     /// The switch. Without storage servers nothing needs it.
     pub switch: Switch,
     /// The control plane. Without storage servers nothing needs it.
@@ -56,6 +60,8 @@ pub struct Rack {
 pub struct Switch {
     /// Where it receives packets (UDP).
     pub listen: SocketAddr,
+    /// Where others send them, a name or an IP address with a port, if that is not `listen`.
+    pub address: Option<String>,
     /// Where metrics and health are served over HTTP.
     pub metrics: Option<SocketAddr>,
     /// Whether it coordinates garbage collection and redirects reads (Algorithm 1).
@@ -67,6 +73,8 @@ pub struct Switch {
 pub struct Control {
     /// Where it receives packets (UDP).
     pub listen: SocketAddr,
+    /// Where others send them, a name or an IP address with a port, if that is not `listen`.
+    pub address: Option<String>,
     /// Where metrics and health are served over HTTP.
     pub metrics: Option<SocketAddr>,
     /// Time between two heartbeats of a server.
@@ -88,6 +96,8 @@ pub struct Storage {
     pub name: String,
     /// Where it receives packets (UDP).
     pub listen: SocketAddr,
+    /// Where others send them, a name or an IP address with a port, if that is not `listen`.
+    pub address: Option<String>,
     /// Where metrics and health are served over HTTP.
     pub metrics: Option<SocketAddr>,
     /// How many replicas lost elsewhere it takes in.
@@ -165,6 +175,8 @@ pub struct Door {
     pub name: String,
     /// Where it receives packets of the rack (UDP).
     pub listen: SocketAddr,
+    /// Where others send them, a name or an IP address with a port, if that is not `listen`.
+    pub address: Option<String>,
     /// The file for `rackweave target --config`; absolute.
     pub config: PathBuf,
 }
@@ -205,7 +217,7 @@ impl Address {
     /// What an address looks like.
     pub(crate) const ALLOWED: &'static str = "an IP address and a port from 1, such as 127.0.0.1:7000 or [::1]:7000";
 
-    /// Whether a text is an address. Names of machines are none: packets name servers by address.
+    /// Whether a text is an address. A name of a machine is none: a socket is bound to it.
     pub(crate) fn check(text: &str) -> Result<(), Problem> {
         let is_right = text.parse::<SocketAddr>().is_ok_and(|address| address.port() > 0);
         if is_right { Ok(()) } else { Err(Problem::out_of_range(format!("`{text}`"), Address::ALLOWED)) }
@@ -245,8 +257,10 @@ table! {
     RackFile {
         /// The folder of logs, process numbers and emulated flash. It is made if it is not there.
         folder: String [length from 1] = "rack".into(),
-        /// Receive packets at other addresses than loopback ones, though they carry no
-        /// authentication.
+        /// A file whose first line, of 32 letters at least, is the secret of the rack. Packets are
+        /// encrypted and authenticated with it, and clocks of machines may differ by 30 s.
+        secret_file: String [length from 1],
+        /// Receive packets at other addresses than loopback ones without a `secret_file`.
         insecure: bool = false,
         /// Which messages the switch, the control plane and storage servers log.
         log: LogLevelName = LogLevelName::Info,
@@ -270,8 +284,11 @@ table! {
 table! {
     /// The switch between doors and storage servers.
     SwitchFile => Switch {
-        /// Where it receives packets (UDP). Others send to this address.
+        /// Where it receives packets (UDP). Others send here, or to `address` if there is one.
         listen: Address = Address::local(7_000),
+        /// A name or an IP address with a port, at which others reach it: `"storage-0.rack:7000"`.
+        /// Names are looked up every 2 s. `listen` may then be `"0.0.0.0:7000"` or `"[::]:7000"`.
+        address: String [length from 1],
         /// Serve `/metrics` and `/healthz` at this address.
         metrics: Address,
         /// Coordinate garbage collection of replicas and redirect reads (RackBlox, Algorithm 1).
@@ -283,8 +300,11 @@ table! {
 table! {
     /// The control plane.
     ControlFile => Control {
-        /// Where it receives packets (UDP). Others send to this address.
+        /// Where it receives packets (UDP). Others send here, or to `address` if there is one.
         listen: Address = Address::local(7_001),
+        /// A name or an IP address with a port, at which others reach it: `"storage-0.rack:7000"`.
+        /// Names are looked up every 2 s. `listen` may then be `"0.0.0.0:7000"` or `"[::]:7000"`.
+        address: String [length from 1],
         /// Serve `/metrics` and `/healthz` at this address.
         metrics: Address,
         /// Time between two heartbeats of a storage server.
@@ -306,8 +326,11 @@ table! {
     StorageFile => Storage {
         /// Its name, of letters, digits, `-` and `_`. No two roles have the same.
         name: String [length from 1] where [needed] => String::new(),
-        /// Where it receives packets (UDP). Others send to this address.
+        /// Where it receives packets (UDP). Others send here, or to `address` if there is one.
         listen: Address where [needed] => Address::local(1),
+        /// A name or an IP address with a port, at which others reach it: `"storage-0.rack:7000"`.
+        /// Names are looked up every 2 s. `listen` may then be `"0.0.0.0:7000"` or `"[::]:7000"`.
+        address: String [length from 1],
         /// Serve `/metrics` and `/healthz` at this address.
         metrics: Address,
         /// The most replicas lost on other servers that it takes in. It is lowered to the number of
@@ -365,11 +388,15 @@ table! {
     DoorFile => Door {
         /// Its name, of letters, digits, `-` and `_`. No two roles have the same.
         name: String [length from 1] where [needed] => String::new(),
-        /// Where it receives packets of the rack (UDP). Others send to this address.
+        /// Where it receives packets of the rack (UDP). Others send here, or to `address` if there
+        /// is one.
         listen: Address where [needed] => Address::local(1),
+        /// A name or an IP address with a port, at which others reach it: `"storage-0.rack:7000"`.
+        /// Names are looked up every 2 s. `listen` may then be `"0.0.0.0:7000"` or `"[::]:7000"`.
+        address: String [length from 1],
         /// Its configuration, as `rackweave target --config` reads it.
         config: String [length from 1] where [needed] => String::new(),
-    } as { name, listen, config: file } from {
+    } as { name, listen, address, config: file } from {
         let file = PathBuf::from(config);
     } to {
         let config = file.to_string_lossy().into_owned();
@@ -411,7 +438,56 @@ pub fn schema() -> Json {
     crate::schema::schema_of::<RackFile>()
 }
 
+/// Whether a text is the name of a machine and a port from 1.
+fn is_name_and_port(text: &str) -> bool {
+    text.rsplit_once(':').is_some_and(|(name, port)| {
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+        let is_name = !name.is_empty() && name.len() <= NAME_MAX && name.chars().all(is_plain);
+        // What has digits alone is an IP address with a mistake.
+        is_name
+            && name.contains(|letter: char| letter.is_ascii_alphabetic())
+            && port.parse().is_ok_and(|port: u16| port > 0)
+    })
+}
+
+/// Where a role receives packets of the rack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its table in the file.
+    key: String,
+    /// Where it receives packets.
+    pub listen: SocketAddr,
+    /// Where others send them: an IP address or a name, and a port.
+    pub reached: String,
+    has_address: bool,
+}
+
+impl Place {
+    fn new(key: String, listen: SocketAddr, address: &Option<String>) -> Place {
+        let reached = address.clone().unwrap_or_else(|| listen.to_string());
+        Place { key, listen, reached, has_address: address.is_some() }
+    }
+
+    /// The key that says where others send.
+    fn told(&self) -> String {
+        format!("{}.{}", self.key, if self.has_address { "address" } else { "listen" })
+    }
+}
+
 impl Rack {
+    /// All places: those of the storage servers, of the doors, of the control plane and of the
+    /// switch.
+    pub fn places(&self) -> Vec<Place> {
+        let storage = self.storage.iter().enumerate();
+        let storage = storage.map(|(at, one)| Place::new(format!("storage.{at}"), one.listen, &one.address));
+        let doors = self.doors.iter().enumerate();
+        let doors = doors.map(|(at, one)| Place::new(format!("door.{at}"), one.listen, &one.address));
+        let Rack { control, switch, .. } = self;
+        let control = Place::new("control".into(), control.listen, &control.address);
+        let switch = Place::new("switch".into(), switch.listen, &switch.address);
+        storage.chain(doors).chain([control, switch]).collect()
+    }
+
     /// Reads and checks the file at `path`. All paths in it become absolute.
     ///
     /// # Errors
@@ -427,6 +503,7 @@ impl Rack {
 
     fn begin_paths_at(&mut self, base: &Path) {
         self.folder = base.join(&self.folder);
+        self.secret.iter_mut().for_each(|path| *path = base.join(&*path));
         for server in &mut self.storage {
             let usual = || self.folder.join(format!("{}.flash", server.name));
             server.flash.path = Some(server.flash.path.as_ref().map_or_else(usual, |path| base.join(path)));
@@ -451,6 +528,7 @@ impl Checks<'_> {
             folder: self.file.folder().into(),
             log: self.file.log(),
             log_format: self.file.log_format(),
+            secret: self.file.secret_file.as_ref().map(PathBuf::from),
             switch: switch.unwrap_or_default().resolve(),
             control: control.unwrap_or_default().resolve(),
             storage: storage.unwrap_or_default().plain(),
@@ -498,40 +576,62 @@ impl Checks<'_> {
     }
 
     fn addresses(&mut self, rack: &Rack) {
-        let mut all: Vec<(String, SocketAddr)> = Vec::new();
-        if !rack.storage.is_empty() {
-            all.push(("switch.listen".into(), rack.switch.listen));
-            all.push(("control.listen".into(), rack.control.listen));
+        let mut places = rack.places();
+        // Switch and control plane first: of two with one address, the other one is told.
+        places.rotate_right(2);
+        let unused = if rack.storage.is_empty() { 2 } else { 0 };
+        let places = &places[unused..];
+        let mut taken: BTreeMap<&str, String> = BTreeMap::new();
+        for place in places {
+            self.place(place, places[0].listen);
+            self.take(&mut taken, &place.reached, place.told());
         }
-        all.extend(rack.storage.iter().enumerate().map(|(at, one)| (format!("storage.{at}.listen"), one.listen)));
-        all.extend(rack.doors.iter().enumerate().map(|(at, one)| (format!("door.{at}.listen"), one.listen)));
-        for (key, address) in &all {
-            self.reachable(key, *address, all[0].1);
-        }
-        all.extend(rack.switch.metrics.map(|address| ("switch.metrics".into(), address)));
-        all.extend(rack.control.metrics.map(|address| ("control.metrics".into(), address)));
-        for (at, address) in rack.storage.iter().enumerate().filter_map(|(at, one)| Some((at, one.metrics?))) {
-            all.push((format!("storage.{at}.metrics"), address));
-        }
-        let mut taken: BTreeMap<SocketAddr, &str> = BTreeMap::new();
-        for (key, address) in &all {
-            if let Some(owner) = taken.insert(*address, key) {
-                let reason = format!("{address} is taken: it is `{owner}`, and each has an address of its own");
-                self.resolver.report(key, Problem::Conflict(reason));
-            }
+        let metrics: Vec<(String, String)> = self.metrics(rack);
+        for (key, address) in &metrics {
+            self.take(&mut taken, address, key.clone());
         }
     }
 
-    /// Whether the others reach an address, and nobody else who should not.
-    fn reachable(&mut self, key: &str, address: SocketAddr, first: SocketAddr) {
-        let allowed = "an address that others can send to";
-        self.resolver.expect(key, !address.ip().is_unspecified(), address, allowed);
+    /// Where metrics are served, apart from those that listen at every address of their machine.
+    fn metrics(&self, rack: &Rack) -> Vec<(String, String)> {
+        let storage = rack.storage.iter().enumerate().map(|(at, one)| (format!("storage.{at}.metrics"), one.metrics));
+        let all = storage
+            .chain([("switch.metrics".into(), rack.switch.metrics), ("control.metrics".into(), rack.control.metrics)]);
+        all.filter_map(|(key, address)| Some((key, address.filter(|one| !one.ip().is_unspecified())?.to_string())))
+            .collect()
+    }
+
+    fn take<'a>(&mut self, taken: &mut BTreeMap<&'a str, String>, address: &'a str, key: String) {
+        if let Some(owner) = taken.get(address) {
+            let reason = format!("{address} is taken: it is `{owner}`, and each has an address of its own");
+            return self.resolver.report(&key, Problem::Conflict(reason));
+        }
+        taken.insert(address, key);
+    }
+
+    /// Whether the others reach a role, and nobody else who should not.
+    fn place(&mut self, place: &Place, first: SocketAddr) {
+        let Place { key, listen, reached, has_address } = place;
+        let ip = listen.ip();
+        let own = format!("{key}.listen");
+        let allowed = "an address that others can send to, or any with an `address` beside it";
+        self.resolver.expect(&own, !ip.is_unspecified() || *has_address, listen, allowed);
         let allowed = format!("one of the same kind as {first}: all are IPv4, or all IPv6");
-        self.resolver.expect(key, address.is_ipv4() == first.is_ipv4(), address, &allowed);
-        if !address.ip().is_loopback() && !self.file.insecure() {
-            let why = "packets of the rack carry no authentication, and at this address others can send them; \
-                `insecure = true` says it is meant";
-            self.resolver.report(key, Problem::missing("insecure", why));
+        self.resolver.expect(&own, listen.is_ipv4() == first.is_ipv4(), listen, &allowed);
+        if *has_address {
+            let key = format!("{key}.address");
+            let is_right = match reached.parse::<SocketAddr>() {
+                Ok(address) => address.port() > 0 && !address.ip().is_unspecified(),
+                Err(_) => is_name_and_port(reached),
+            };
+            let example = "a name or an IP address, and a port from 1, such as storage-0.rack:7000";
+            self.resolver.expect(&key, is_right, format!("`{reached}`"), example);
+            let is_alike = reached.parse().is_ok_and(|address: SocketAddr| address.is_ipv4() != listen.is_ipv4());
+            self.resolver.expect(&key, !is_alike, reached, &format!("one of the same kind as {listen}"));
+        }
+        if !ip.is_loopback() && !self.file.insecure() && self.file.secret_file.is_none() {
+            let why = "without a secret, packets of the rack carry no authentication, and at this address others can                 send them; `insecure = true` says it is meant";
+            self.resolver.report(&own, Problem::missing("secret_file", why));
         }
     }
 

@@ -12,7 +12,6 @@ use blox::{
 };
 use hardware::ssd::{Geometry, PageTimes, SdfConfig, Suspension, Timing};
 use plan::rack::{PAGE, Rack, VOLUMES_MAX};
-use std::net::SocketAddr;
 
 /// The number of the first vSSD that replaces a lost one.
 const NEXT_VSSD: u32 = (VOLUMES_MAX * REPLICAS_MAX) as u32;
@@ -27,6 +26,8 @@ const REMEMBER: Span = Span::secs(60);
 const RESEND: Span = Span::ms(50);
 /// Interval at which a door asks for the members of its volumes.
 const HELLO: Span = Span::ms(200);
+/// How long a new server has to start, on whatever machine: without it, a volume waits so long.
+const FIRST_BEAT: Span = Span::secs(10);
 /// Interval between looks at free blocks. The paper's 30 s fit drives of a terabyte.
 const CHECK: Span = Span::ms(100);
 /// Free blocks below which a vSSD must collect, would like to, and stops, as parts of the blocks
@@ -35,23 +36,23 @@ const MUST: f64 = 0.3;
 const WOULD: f64 = 0.5;
 const STOP: f64 = 0.75;
 
-/// Where each node receives packets.
-pub(crate) fn addresses(rack: &Rack) -> Vec<SocketAddr> {
-    let storage = rack.storage.iter().map(|server| server.listen);
-    let doors = rack.doors.iter().map(|door| door.listen);
-    storage.chain(doors).chain([rack.control.listen]).collect()
-}
-
 /// Tells racks apart, and roles with different versions of a rack's file: it comes of all
-/// addresses, and of what each volume is. Paths and times may differ from machine to machine.
+/// addresses, of what each volume is, and of whether packets are sealed. Paths, times, and where
+/// sockets are bound may differ from machine to machine.
 pub(crate) fn tag(rack: &Rack) -> u64 {
-    let addresses = addresses(rack).into_iter().chain([rack.switch.listen]).map(|address| address.to_string());
+    let addresses = rack.places().into_iter().map(|place| place.reached);
     let volumes = rack.volumes.iter().map(|volume| format!("{volume:?}"));
-    addresses.chain(volumes).fold(Seed(0), |seed, text| seed.child(&text)).0
+    let sealed = rack.secret.iter().map(|_| "sealed".into());
+    addresses.chain(volumes).chain(sealed).fold(Seed(0), |seed, text| seed.child(&text)).0
 }
 
 pub(crate) fn control_node(rack: &Rack) -> NodeId {
     NodeId((rack.storage.len() + rack.doors.len()) as u32)
+}
+
+/// The place of the switch in [`Rack::places`]. No packet names it: all are sent to it.
+pub(crate) fn switch_node(rack: &Rack) -> NodeId {
+    NodeId(control_node(rack).0 + 1)
 }
 
 pub(crate) fn door_node(rack: &Rack, door: usize) -> NodeId {
@@ -117,6 +118,7 @@ pub(crate) fn control(rack: &Rack) -> ControlConfig {
         misses: control.misses,
         lease: control.lease,
         resend: control.resend,
+        first_beat: FIRST_BEAT,
         replace_after: control.replace_after,
         next_vssd: NEXT_VSSD,
         vssd_step: VOLUMES_MAX as u32,

@@ -5,18 +5,17 @@ use crate::configs;
 use crate::kept;
 use crate::role::{self, Role, Running, Start};
 use crate::wire::Wire;
-use base::{Program, Time};
+use base::{NodeId, Program, Time};
 use blox::{Control, ControlIn, ControlOut, ControlState, Packet};
 use bytes::Bytes;
 use plan::rack::Rack;
 use runtime::error::StartError;
 use runtime::metrics::{Number, counter};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 struct ControlRole {
     program: Control,
-    switch: SocketAddr,
+    switch: NodeId,
     path: PathBuf,
     kept: Option<ControlState>,
     out: Vec<ControlOut>,
@@ -40,8 +39,8 @@ pub fn start(rack: &Rack, start: Start) -> Result<Running, StartError> {
         None => Control::new(config).map_err(StartError::plan)?,
         Some(state) => Control::resume(config, state).map_err(|error| wrong(error.to_string()))?,
     };
-    let wire = Wire::bind(rack, rack.control.listen)?;
-    let switch = rack.switch.listen;
+    let wire = Wire::bind(rack, configs::control_node(rack))?;
+    let switch = configs::switch_node(rack);
     let out = Vec::new();
     let role = ControlRole { program, switch, path, kept, out, sent: 0, suspected: 0, restarted: 0, rebuilt: 0 };
     role::start("control", role, wire, rack.control.metrics, start)

@@ -9,6 +9,7 @@
 //! | [`storage`] | a storage server: its vSSDs in files, with the collection of emulated flash |
 //! | [`control`] | the control plane: who is alive, and who has which replica; its state in a file |
 //! | [`Volume`] | a replicated disk: [`blox::Client`] on a thread, as a `Storage` of the target |
+//! | `wire` | packets in datagrams, sealed with the rack's secret (`seal`), to where nodes are now (`peers`) |
 //! | `configs` | from `rack.toml` to the configurations of the programs |
 //!
 //! A page has a [`blox::Value`] in the programs, and its bytes in `pages` beside them: a value
@@ -20,7 +21,9 @@ mod flash;
 mod kept;
 mod opening;
 mod pages;
+mod peers;
 mod role;
+mod seal;
 pub mod storage;
 pub mod switch;
 mod volume;

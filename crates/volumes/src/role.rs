@@ -245,7 +245,9 @@ fn all(mut numbers: Vec<Number>, counts: WireCounts) -> Vec<Number> {
         counter("datagrams_sent", "Datagrams sent.", counts.sent),
         counter("datagrams_malformed", "Datagrams that are no packets.", counts.malformed),
         counter("datagrams_foreign", "Datagrams of other racks, or other versions of its file.", counts.foreign),
-        counter("datagrams_unsent", "Datagrams that the system did not take.", counts.unsent),
+        counter("datagrams_forged", "Datagrams not sealed with the rack's secret.", counts.forged),
+        counter("datagrams_late", "Datagrams of another time.", counts.late),
+        counter("datagrams_unsent", "Datagrams that could not be sent.", counts.unsent),
     ]);
     numbers
 }

@@ -6,7 +6,7 @@ use crate::kept;
 use crate::pages::Pages;
 use crate::role::{self, Role, Running, Start};
 use crate::wire::Wire;
-use base::{Program, Time};
+use base::{NodeId, Program, Time};
 use blox::{
     DeviceJob, NodeIn, NodeOut, PAGE_BYTES, Packet, Page, REPLICAS_MAX, StorageNode, Value, VssdConfig, VssdId,
 };
@@ -18,7 +18,6 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// What a server must know again after its process was killed.
@@ -53,7 +52,7 @@ struct StorageRole {
     pages: Pages,
     kept: Kept,
     path: PathBuf,
-    switch: SocketAddr,
+    switch: NodeId,
     inputs: VecDeque<NodeIn>,
     out: Vec<NodeOut>,
     doing: BinaryHeap<Reverse<(Time, u64, Doing)>>,
@@ -80,7 +79,7 @@ pub fn start(rack: &Rack, server: usize, start: Start) -> Result<Running, StartE
     }
     let program = program_of(rack, server, &vssds, kept.starts)?;
     kept.starts += 1;
-    let wire = Wire::bind(rack, plan.listen)?;
+    let wire = Wire::bind(rack, NodeId(server as u32))?;
     let mut role = StorageRole {
         rack: rack.clone(),
         server,
@@ -89,7 +88,7 @@ pub fn start(rack: &Rack, server: usize, start: Start) -> Result<Running, StartE
         pages: Pages::new(),
         kept,
         path,
-        switch: rack.switch.listen,
+        switch: configs::switch_node(rack),
         inputs: VecDeque::new(),
         out: Vec::new(),
         doing: BinaryHeap::new(),

@@ -10,7 +10,6 @@ use bytes::Bytes;
 use plan::rack::Rack;
 use runtime::error::StartError;
 use runtime::metrics::{Number, counter};
-use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Interval between the switch's signs of life for the control plane.
@@ -18,8 +17,8 @@ const HELLO: Span = Span::ms(100);
 
 struct SwitchRole {
     program: Switch,
-    /// By node; the control plane last.
-    addresses: Vec<SocketAddr>,
+    /// Nodes of the rack; the control plane is the last.
+    nodes: u32,
     control: NodeId,
     /// This start, in the upper half, and the signs of life since.
     hello: u64,
@@ -35,10 +34,10 @@ struct SwitchRole {
 /// When an address is wrong or taken, or the rack impossible.
 pub fn start(rack: &Rack, start: Start) -> Result<Running, StartError> {
     let program = Switch::new(configs::switch(rack)).map_err(StartError::plan)?;
-    let wire = Wire::bind(rack, rack.switch.listen)?;
+    let wire = Wire::bind(rack, configs::switch_node(rack))?;
     let role = SwitchRole {
         program,
-        addresses: configs::addresses(rack),
+        nodes: configs::switch_node(rack).0,
         control: configs::control_node(rack),
         hello: started() << 32,
         hello_at: Time::ZERO,
@@ -66,9 +65,10 @@ impl SwitchRole {
                     .body
                     .value()
                     .map(|value| page.filter(|(came, _)| came.body.value() == Some(value)).map(|(_, data)| data));
-                match (self.addresses.get(packet.target.index()), data) {
-                    (Some(to), None) => wire.send(*to, &packet, None),
-                    (Some(to), Some(Some(data))) => wire.send(*to, &packet, Some(data)),
+                let is_here = packet.target.0 < self.nodes;
+                match data {
+                    None if is_here => wire.send(packet.target, &packet, None),
+                    Some(Some(data)) if is_here => wire.send(packet.target, &packet, Some(data)),
                     _ => self.misled += 1,
                 }
                 self.program.on(now, SwitchIn::PortIdle(port), &mut self.out);
@@ -97,7 +97,7 @@ impl Role for SwitchRole {
             let body = Body::Heartbeat { beat: self.hello };
             self.hello += 1;
             let packet = Packet { vssd: VssdId::default(), latency_ns: 0, source, target, body };
-            wire.send(self.addresses[self.control.index()], &packet, None);
+            wire.send(self.control, &packet, None);
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::configs;
 use crate::role::{self, Role, Running, Start, Stop};
 use crate::wire::Wire;
-use base::{Operation, Program, Time};
+use base::{NodeId, Operation, Program, Time};
 use blox::{Client, ClientIn, ClientOut, ClientOutcome, PAGE_BYTES, Packet, Page, Refusal, Tag, Value};
 use bytes::Bytes;
 use mio::Waker;
@@ -13,7 +13,6 @@ use runtime::metrics::{Number, counter, gauge};
 use runtime::storage::Storage;
 use rustc_hash::FxHashMap;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -69,9 +68,9 @@ impl Door {
     pub fn open(rack: &Rack, name: &str) -> Result<Arc<Door>, StartError> {
         let place = place_of("door", rack.doors.iter().map(|door| &*door.name), name)?;
         let program = Client::new(configs::client(rack, place)).map_err(StartError::plan)?;
-        let wire = Wire::bind(rack, rack.doors[place].listen)?;
+        let wire = Wire::bind(rack, configs::door_node(rack, place))?;
         let node = configs::door_node(rack, place).0;
-        let switch = rack.switch.listen;
+        let switch = configs::switch_node(rack);
         let (asks, asked) = channel();
         let mut waker_of = None;
         let role = |waker: Arc<Waker>| {
@@ -216,7 +215,7 @@ struct Open {
 struct DoorRole {
     program: Client,
     asked: Receiver<Ask>,
-    switch: SocketAddr,
+    switch: NodeId,
     open: FxHashMap<Tag, Open>,
     /// Pages that may still be sent.
     data: FxHashMap<Value, Bytes>,
@@ -227,7 +226,7 @@ struct DoorRole {
 }
 
 impl DoorRole {
-    fn new(program: Client, asked: Receiver<Ask>, switch: SocketAddr, node: u64) -> DoorRole {
+    fn new(program: Client, asked: Receiver<Ask>, switch: NodeId, node: u64) -> DoorRole {
         // An answer to an earlier life must not look like one to this: both count from the clock.
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let start = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX / 2);

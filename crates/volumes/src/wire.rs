@@ -1,7 +1,10 @@
 //! Packets in UDP datagrams, behind the tag of their rack. A dead role's port may be another rack's
-//! next, and its packets would be taken for its own.
+//! next, and its packets would be taken for its own. Racks with a secret seal what follows the tag.
 
 use crate::configs;
+use crate::peers::Peers;
+use crate::seal::{Broken, Seal};
+use base::NodeId;
 use blox::{PAGE_BYTES, Packet, decode_datagram, encode_datagram};
 use bytes::{BufMut, Bytes};
 use mio::net::UdpSocket;
@@ -9,8 +12,9 @@ use plan::rack::Rack;
 use runtime::error::StartError;
 use std::io;
 use std::net::SocketAddr;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The longest datagram: a page with all its headers, and room for what is no packet.
+/// The longest datagram: a page with all its headers, its seal, and room for what is no packet.
 const ROOM: usize = 8_192;
 /// Bytes of the tag.
 const TAG: usize = 8;
@@ -28,25 +32,41 @@ pub struct WireCounts {
     pub malformed: u64,
     /// Datagrams of other racks, or of roles with another version of the rack's file.
     pub foreign: u64,
-    /// Datagrams that the system did not take; their senders send them again.
+    /// Datagrams that were not sealed with the rack's secret for this node.
+    pub forged: u64,
+    /// Datagrams of another time: repeated ones, or of machines whose clock is wrong.
+    pub late: u64,
+    /// Datagrams that the system did not take, or whose receiver's name has no address yet; they
+    /// are sent again.
     pub unsent: u64,
 }
 
 /// A socket, with room for one datagram each way.
 pub struct Wire {
     socket: UdpSocket,
+    own: NodeId,
+    peers: Peers,
     tag: [u8; TAG],
+    seal: Option<Seal>,
     room: Box<[u8; ROOM]>,
     out: Vec<u8>,
     counts: WireCounts,
 }
 
 impl Wire {
-    /// Binds an address of a role of `rack`.
+    /// Binds the address of a node of `rack`.
     ///
     /// # Errors
-    /// When the address is taken, or not one of this machine.
-    pub fn bind(rack: &Rack, address: SocketAddr) -> Result<Wire, StartError> {
+    /// When the address is taken, or not one of this machine, or the rack's secret cannot be read.
+    pub fn bind(rack: &Rack, own: NodeId) -> Result<Wire, StartError> {
+        let seal = rack.secret.as_deref().map(Seal::open_file).transpose()?;
+        let places = rack.places();
+        let address = places[own.index()].listen;
+        // All but the switch send to the switch alone.
+        let switch = configs::switch_node(rack);
+        let is_peer = |node: usize| own == switch || node == switch.index();
+        let reached = places.into_iter().enumerate();
+        let reached = reached.map(|(node, place)| if is_peer(node) { place.reached } else { String::new() }).collect();
         let socket = UdpSocket::bind(address).map_err(|reason| match reason.kind() {
             io::ErrorKind::AddrInUse => StartError::InUse { address: address.to_string(), by: None },
             _ => StartError::Listen { address: address.to_string(), reason },
@@ -58,7 +78,16 @@ impl Wire {
         }
         let _ = sockopt::set_socket_send_buffer_size(&socket, BUFFER);
         let tag = configs::tag(rack).to_be_bytes();
-        Ok(Wire { socket, tag, room: Box::new([0; ROOM]), out: Vec::new(), counts: WireCounts::default() })
+        Ok(Wire {
+            socket,
+            own,
+            peers: Peers::new(reached, address),
+            tag,
+            seal,
+            room: Box::new([0; ROOM]),
+            out: Vec::new(),
+            counts: WireCounts::default(),
+        })
     }
 
     /// What was seen so far.
@@ -92,11 +121,8 @@ impl Wire {
         };
         self.counts.received += 1;
         data.clear();
-        let Some(datagram) = self.room[..length].strip_prefix(&self.tag) else {
-            if self.counts.foreign == 0 {
-                tracing::warn!("a datagram of another rack, or of a role with another version of this rack's file");
-            }
-            self.counts.foreign += 1;
+        let Wire { room, tag, seal, counts, own, .. } = self;
+        let Some(datagram) = opened(&mut room[..length], *tag, seal.as_ref(), *own, counts) else {
             return Some(None);
         };
         match decode_datagram(datagram) {
@@ -112,16 +138,128 @@ impl Wire {
         }
     }
 
-    /// Sends a packet. `data` is its page where it carries one.
-    pub fn send(&mut self, to: SocketAddr, packet: &Packet, data: Option<&Bytes>) {
+    /// Sends a packet to a node of the rack. `data` is its page where it carries one.
+    pub fn send(&mut self, to: NodeId, packet: &Packet, data: Option<&Bytes>) {
         let page: &[u8] = data.map_or(&[], |data| data);
         debug_assert_eq!(page.len(), if packet.body.value().is_some() { PAGE_BYTES as usize } else { 0 });
         self.out.clear();
         self.out.put_slice(&self.tag);
         encode_datagram(packet, page, &mut self.out);
-        match self.socket.send_to(&self.out, to) {
-            Ok(_) => self.counts.sent += 1,
-            Err(_) => self.counts.unsent += 1,
+        if let Some(seal) = &mut self.seal {
+            seal.seal(unix_us(), to, TAG, &mut self.out);
+        }
+        match self.peers.address(to).map(|address| self.socket.send_to(&self.out, address)) {
+            Some(Ok(_)) => self.counts.sent += 1,
+            Some(Err(_)) | None => self.counts.unsent += 1,
+        }
+    }
+}
+
+/// What is behind the tag of a datagram of this rack. Others are counted.
+fn opened<'a>(
+    whole: &'a mut [u8],
+    tag: [u8; TAG],
+    seal: Option<&Seal>,
+    own: NodeId,
+    counts: &mut WireCounts,
+) -> Option<&'a [u8]> {
+    if !whole.starts_with(&tag) {
+        if counts.foreign == 0 {
+            tracing::warn!("a datagram of another rack, or of a role with another version of this rack's file");
+        }
+        counts.foreign += 1;
+        return None;
+    }
+    match seal {
+        None => Some(&whole[TAG..]),
+        Some(seal) => seal.open(unix_us(), own, TAG, whole).map_err(|broken| note(counts, broken)).ok(),
+    }
+}
+
+/// Counts a datagram that is not taken. The first of its kind is logged.
+fn note(counts: &mut WireCounts, broken: Broken) {
+    match broken {
+        Broken::Forged => {
+            if counts.forged == 0 {
+                tracing::warn!("a datagram that was not sealed for this role with the secret of its rack");
+            }
+            counts.forged += 1;
+        }
+        Broken::Late { behind_us } => {
+            if counts.late == 0 {
+                let behind_s = behind_us / 1_000_000;
+                tracing::warn!(behind_s, "a datagram of another time: repeated, or its sender's clock is wrong");
+            }
+            counts.late += 1;
+        }
+    }
+}
+
+fn unix_us() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blox::{Body, VssdId};
+    use std::path::PathBuf;
+    use std::time::{Duration, Instant};
+
+    const SWITCH: NodeId = NodeId(2);
+    const SERVER: NodeId = NodeId(0);
+
+    /// A rack of one server at free addresses, with a secret of a letter, or none.
+    fn rack(folder: &tempfile::TempDir, addresses: &[SocketAddr; 3], secret: Option<&str>) -> Rack {
+        let [server, control, switch] = addresses;
+        let text = format!(
+            "switch.listen = '{switch}'\ncontrol.listen = '{control}'\n[[storage]]\nname = 's'\nlisten = '{server}'\n"
+        );
+        let mut rack = plan::rack::parse("rack.toml", &text).expect("a rack");
+        rack.secret = secret.map(|letter| -> PathBuf {
+            let path = folder.path().join(letter);
+            std::fs::write(&path, letter.repeat(40)).expect("a disk");
+            path
+        });
+        rack
+    }
+
+    /// What the server counts of `count` packets that a switch with another secret has sent it.
+    fn sent(own: Option<&str>, other: Option<&str>) -> (u64, WireCounts) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let sockets =
+            [(); 3].map(|()| UdpSocket::bind("127.0.0.1:0".parse().expect("an address")).expect("it is free"));
+        let addresses = sockets.map(|socket| socket.local_addr().expect("it is bound"));
+        let mut server = Wire::bind(&rack(&folder, &addresses, own), SERVER).expect("it is free");
+        let mut switch = Wire::bind(&rack(&folder, &addresses, other), SWITCH).expect("it is free");
+        let body = Body::Heartbeat { beat: 7 };
+        let packet = Packet { vssd: VssdId(3), latency_ns: 5, source: NodeId(1), target: SERVER, body };
+        (0..4).for_each(|_| switch.send(SERVER, &packet, None));
+        let (mut data, mut taken) = (Vec::new(), 0);
+        let until = Instant::now() + Duration::from_secs(60);
+        while server.counts().received < 4 {
+            assert!(Instant::now() < until, "loopback loses nothing");
+            match server.receive(&mut data) {
+                Some(Some(came)) => {
+                    assert_eq!(came, packet);
+                    taken += 1;
+                }
+                Some(None) => {}
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        (taken, server.counts())
+    }
+
+    #[test]
+    fn roles_with_the_same_secret_hear_each_other_and_no_others() {
+        assert_eq!([sent(Some("a"), Some("a")).0, sent(None, None).0], [4, 4]);
+        let (taken, counts) = sent(Some("a"), Some("b"));
+        assert_eq!((taken, counts.forged, counts.foreign), (0, 4, 0));
+        for (own, other) in [(Some("a"), None), (None, Some("a"))] {
+            let (taken, counts) = sent(own, other);
+            assert_eq!((taken, counts.forged, counts.foreign), (0, 0, 4), "{own:?} {other:?}");
         }
     }
 }

@@ -6,16 +6,25 @@ use plan::target::{LogFormatName, LogLevelName};
 use runtime::storage::Storage as _;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use volumes::{Door, Running, Start, Stop, Volume, control, storage, switch};
 
 const PAGE: usize = 4_096;
 
+/// Longer than anything takes here.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Addresses that nobody has, below those that the system hands out (ip(7)): nobody is given one
+/// before it is bound, or while its role is away.
 fn free_addresses(count: usize) -> Vec<SocketAddr> {
-    let sockets: Vec<UdpSocket> =
-        (0..count).map(|_| UdpSocket::bind("127.0.0.1:0").expect("there is a free port")).collect();
-    sockets.iter().map(|socket| socket.local_addr().expect("it is bound")).collect()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 10_000 + (std::process::id() * 61 % 20_000) as u16;
+    let all = (0..2_000).map(|_| SocketAddr::from(([127, 0, 0, 1], first + NEXT.fetch_add(1, Ordering::Relaxed))));
+    let free: Vec<SocketAddr> = all.filter(|address| UdpSocket::bind(address).is_ok()).take(count).collect();
+    assert_eq!(free.len(), count, "there are free ports");
+    free
 }
 
 fn server_of(folder: &Path, server: usize, pages: u64, listen: SocketAddr) -> Storage {
@@ -29,7 +38,8 @@ fn server_of(folder: &Path, server: usize, pages: u64, listen: SocketAddr) -> St
         program: Span::ZERO,
         erase: Span::ZERO,
     };
-    Storage { name: format!("s{server}"), listen, metrics: None, room: 1, flash, cache: Bytes::kib(256) }
+    let name = format!("s{server}");
+    Storage { name, listen, address: None, metrics: None, room: 1, flash, cache: Bytes::kib(256) }
 }
 
 /// Servers with a volume of `pages` pages on the first two of them.
@@ -40,9 +50,11 @@ fn rack(folder: &Path, servers: usize, pages: u64) -> Rack {
         folder: folder.into(),
         log: LogLevelName::Warn,
         log_format: LogFormatName::Text,
-        switch: Switch { listen: next(), metrics: None, coordination: true },
+        secret: None,
+        switch: Switch { listen: next(), address: None, metrics: None, coordination: true },
         control: Control {
             listen: next(),
+            address: None,
             metrics: None,
             beat: Span::ms(30),
             misses: 6,
@@ -50,7 +62,7 @@ fn rack(folder: &Path, servers: usize, pages: u64) -> Rack {
             resend: Span::ms(30),
             replace_after: Span::secs(2),
         },
-        doors: vec![DoorPlan { name: "door".into(), listen: next(), config: "target.toml".into() }],
+        doors: vec![DoorPlan { name: "door".into(), listen: next(), address: None, config: "target.toml".into() }],
         storage: (0..servers).map(|server| server_of(folder, server, pages, next())).collect(),
         volumes: vec![VolumePlan { name: "disk".into(), size: Bytes::kib(4) * pages, replicas: vec![0, 1] }],
         stores: Vec::new(),
@@ -96,6 +108,31 @@ impl Live {
         thread.join().expect("it ends");
     }
 
+    /// Whether both replicas are up to date, on servers that run as the control plane knows them.
+    /// It notes in its file what it decides, before anybody hears of it.
+    fn is_whole(&self) -> bool {
+        let state = json(&self.rack.folder.join("control.json"));
+        let group = &state["groups"][0];
+        let none = |key: &str| group[key].as_array().is_some_and(Vec::is_empty);
+        let Some([one, other]) = group["members"].as_array().map(Vec::as_slice) else { return false };
+        let is_here = |member: &serde_json::Value| {
+            member[1][0].as_u64().is_some_and(|server| self.is_known(&state, server as usize))
+        };
+        group["stale"].is_null() && ["lost", "awaited"].into_iter().all(none) && is_here(one) && is_here(other)
+    }
+
+    /// Whether the control plane has heard of the last start of a server.
+    fn is_known(&self, state: &serde_json::Value, server: usize) -> bool {
+        // Its file counts its starts, its beats those before the last.
+        let starts = json(&self.rack.folder.join(format!("s{server}/server.json")))["starts"].as_u64();
+        let known = &state["servers"][server];
+        known["standing"] == "Alive" && starts == known["starts"].as_u64().map(|before| before + 1)
+    }
+
+    fn wait_until_whole(&self) {
+        wait_until("both replicas serve", || self.is_whole());
+    }
+
     fn volume(&self) -> Volume {
         let door = Door::open(&self.rack, "door").expect("it opens");
         door.volume(&self.rack, "disk").expect("it is there")
@@ -108,6 +145,18 @@ impl Drop for Live {
             let name = name.clone();
             self.stop(&name);
         }
+    }
+}
+
+fn json(path: &Path) -> serde_json::Value {
+    std::fs::read_to_string(path).ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+}
+
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let until = Instant::now() + TIMEOUT;
+    while !holds() {
+        assert!(Instant::now() < until, "not within {TIMEOUT:?}: {what}");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -181,38 +230,53 @@ fn after_an_orderly_end_of_all_roles_everything_is_there() {
     }
 }
 
+/// Has a loop end when it is dropped.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn hosts_see_delays_and_no_errors_while_each_role_is_stopped_and_started() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut live = Live::up(rack(folder.path(), 3, 64));
     let volume = live.volume();
     (0..64).for_each(|page| write(&volume, page, 0));
-    let until = Instant::now() + Duration::from_secs(6);
-    let work = std::thread::scope(|scope| {
+    let (ends, count) = (AtomicBool::new(false), AtomicU64::new(0));
+    let versions = std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
             let (mut versions, mut done) = ([0; 64], 0_u64);
-            while Instant::now() < until {
+            while !ends.load(Ordering::Relaxed) {
                 let page = done * 7 % 64;
                 versions[page as usize] += 1;
                 write(&volume, page, versions[page as usize]);
                 let other = done * 11 % 64;
                 assert_eq!(read(&volume, other), page_of(other, versions[other as usize]), "page {other}");
                 done += 1;
+                count.store(done, Ordering::Relaxed);
             }
-            (versions, done)
+            versions
         });
+        // Also where a check fails: the worker is awaited before that is told.
+        let at_the_end = Ends(&ends);
         for role in ["s0", "switch", "s1", "control", "s0"] {
             std::thread::sleep(Duration::from_millis(500));
+            live.wait_until_whole();
             live.stop(role);
             std::thread::sleep(Duration::from_millis(400));
             live.start(role);
         }
+        std::thread::sleep(Duration::from_secs(1));
+        wait_until("100 requests", || count.load(Ordering::Relaxed) > 100 || worker.is_finished());
+        drop(at_the_end);
         worker.join().expect("no error, and no page is another")
     });
-    for (page, version) in work.0.iter().enumerate() {
+    for (page, version) in versions.iter().enumerate() {
         assert_eq!(read(&volume, page as u64), page_of(page as u64, *version), "page {page}");
     }
-    assert!(work.1 > 100, "only {} requests", work.1);
 }
 
 #[test]
@@ -223,25 +287,27 @@ fn a_server_that_stays_away_is_replaced_by_another() {
     (0..64).for_each(|page| write(&volume, page, 1));
     // The last one replaces a replica whose peers are replacements themselves.
     for (version, (lost, other, heir)) in (1..).zip([("s0", "s1", "s2"), ("s1", "s2", "s0"), ("s2", "s0", "s1")]) {
+        live.wait_until_whole();
         live.stop(lost);
         let made = folder.path().join(heir).join("server.json");
-        let until = Instant::now() + Duration::from_secs(20);
         let has_adopted = || std::fs::read_to_string(&made).is_ok_and(|text| !text.contains("\"adopted\":[]"));
-        while !has_adopted() {
-            assert!(Instant::now() < until, "nobody took in the replica that was lost with {lost}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        wait_until(&format!("somebody takes in the replica that was lost with {lost}"), has_adopted);
         // Once it serves, the other one may go for a while.
-        std::thread::sleep(Duration::from_secs(1));
+        live.wait_until_whole();
         live.stop(other);
         for page in 0..64 {
             assert_eq!(read(&volume, page), page_of(page, version), "page {page} without {lost}");
             write(&volume, page, version + 1);
             assert_eq!(read(&volume, page), page_of(page, version + 1), "page {page} without {lost}");
         }
+        // The lost one comes when it can no longer take in what the other one has.
         live.start(other);
+        live.wait_until_whole();
         live.start(lost);
-        std::thread::sleep(Duration::from_secs(1));
+        let server = lost[1..].parse().expect("s and a number");
+        wait_until("the control plane has heard of it", || {
+            live.is_known(&json(&folder.path().join("control.json")), server)
+        });
     }
     for page in 0..64 {
         assert_eq!(read(&volume, page), page_of(page, 4), "page {page}");

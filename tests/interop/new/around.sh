@@ -58,12 +58,20 @@ END
   [ -z "$passing" ] || subsystem passing "$host" "[1]"
 }
 
-# The target takes what has changed, well before a host connects.
+# The target takes what has changed, before a host connects.
 reload() {
+  local before left=600
+  before=$(times_reloaded)
   configuration >"$run/target.toml"
   kill -HUP "$target_pid"
-  sleep 0.5
+  while [ "$(times_reloaded)" = "$before" ]; do
+    left=$((left - 1))
+    [ "$left" -gt 0 ] || return 1
+    sleep 0.1
+  done
 }
+
+times_reloaded() { grep -c "the file was read anew" "$run/target.log" || true; }
 
 # plain_target PORT FILE: a target as somebody types it who says nothing of names.
 plain_target() {

@@ -1,6 +1,8 @@
 //! Arguments of `rackweave rack`.
 
+use base::Span;
 use clap::{Args, Subcommand};
+use ipnet::IpNet;
 use std::path::PathBuf;
 
 /// `rackweave rack`
@@ -24,6 +26,13 @@ pub enum RackVerb {
         /// Seconds that a role may take until it is ready
         #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3600))]
         wait: u64,
+        /// Give each role a network namespace, joined by a bridge with this address of this
+        /// machine and this prefix, such as 10.99.0.254/24. Needs root; `down` removes all of it
+        #[arg(long, value_name = "ADDRESS/PREFIX")]
+        netns: Option<IpNet>,
+        /// Delay each packet that a role sends, such as 50us (netem)
+        #[arg(long, value_name = "TIME", requires = "netns")]
+        delay: Option<Span>,
     },
     /// Show every role: state, process, time, memory, and what its metrics say
     Status {

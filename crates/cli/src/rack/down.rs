@@ -1,7 +1,7 @@
 //! `rackweave rack down`: ends what runs.
 
 use super::process::{Started, end};
-use super::{Site, stages};
+use super::{Site, netns, stages};
 use crate::failure::{Failure, failed_at, print};
 use std::fs;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub fn down(site: &Site, only: &[String]) -> Result<(), Failure> {
     for stage in stages(&roles).rev() {
         end_all(site, &stage.iter().rev().map(|role| role.name.clone()).collect::<Vec<_>>())?;
     }
-    Ok(())
+    if only.is_empty() { netns::remove(site) } else { Ok(()) }
 }
 
 /// Names of processes of this rack that no role of its file has any more.

@@ -154,7 +154,8 @@ pub fn end(all: &[Started], patience: Duration) -> io::Result<Vec<bool>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::{Child, Command};
+    use std::io::Read;
+    use std::process::{Child, Command, Stdio};
 
     fn sleeper() -> Child {
         Command::new("sleep").arg("60").spawn().expect("there is sleep")
@@ -180,10 +181,11 @@ mod tests {
 
     #[test]
     fn who_does_not_hear_sigterm_is_killed() {
-        let mut child =
-            Command::new("sh").args(["-c", "trap '' TERM; sleep 60 & wait; wait"]).spawn().expect("a shell");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "trap '' TERM; echo; sleep 60 >/dev/null 2>&1 & wait; wait"]).stdout(Stdio::piped());
+        let mut child = shell.spawn().expect("a shell");
         let started = Started::of(child.id(), 0, Path::new("/r")).expect("it runs");
-        std::thread::sleep(Duration::from_millis(300));
+        child.stdout.take().expect("it is piped").read_exact(&mut [0]).expect("it is deaf from now on");
         assert_eq!(end(std::slice::from_ref(&started), Duration::from_millis(200)).expect("it is ours"), [true]);
         assert!(!started.is_alive());
         child.wait().expect("it has ended");

@@ -1,9 +1,12 @@
 //! `rackweave rack up`: starts what does not run.
 
+use super::netns::{self, Network};
 use super::process::{Started, end};
 use super::status::{State, state_of, table};
 use super::{Kind, Role, Site, page, stages};
 use crate::failure::{Failure, failed_at, print};
+use base::Span;
+use ipnet::IpNet;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -21,14 +24,22 @@ const TAIL_BYTES: u64 = 16 << 10;
 /// Bytes of a log in which a role has said that it is ready.
 const GREETING_BYTES: u64 = 1 << 20;
 
-/// Starts every chosen role that does not run, and waits until all are ready.
-pub fn up(site: &Site, only: &[String], wait: Duration) -> Result<(), Failure> {
+/// Starts every chosen role that does not run, and waits until all are ready. With `netns` each is
+/// in a network namespace of its own, as it is when an earlier command has asked for that.
+pub fn up(
+    site: &Site,
+    only: &[String],
+    wait: Duration,
+    netns: Option<IpNet>,
+    delay: Option<Span>,
+) -> Result<(), Failure> {
     let mut roles = site.chosen(only)?;
     roles.iter_mut().try_for_each(Role::complete)?;
     let _lock = site.lock()?;
+    let network = Network::of(site, netns, delay, &roles)?;
     let mut new = Vec::new();
     for stage in stages(&roles) {
-        if let Err(failure) = start_stage(site, stage, wait, &mut new) {
+        if let Err(failure) = start_stage(site, network.as_ref(), stage, wait, &mut new) {
             withdraw(site, &mut new)?;
             return Err(failure);
         }
@@ -43,19 +54,27 @@ struct New {
     child: Child,
 }
 
-fn start_stage(site: &Site, stage: &[Role], wait: Duration, new: &mut Vec<New>) -> Result<(), Failure> {
+fn start_stage(
+    site: &Site,
+    network: Option<&Network>,
+    stage: &[Role],
+    wait: Duration,
+    new: &mut Vec<New>,
+) -> Result<(), Failure> {
     for role in stage {
         match site.started(&role.name)?.filter(Started::is_alive) {
             Some(started) => print(&format!("{} already runs as process {}\n", role.name, started.pid))?,
-            None => new.push(start(site, role)?),
+            None => new.push(start(site, network, role)?),
         }
     }
     let until = Instant::now() + wait;
-    stage.iter().try_for_each(|role| wait_for(site, role, until, wait, new))
+    stage.iter().try_for_each(|role| wait_for(site, network, role, until, wait, new))
 }
 
 /// Starts the process of a role, with its log as output.
-fn start(site: &Site, role: &Role) -> Result<New, Failure> {
+fn start(site: &Site, network: Option<&Network>, role: &Role) -> Result<New, Failure> {
+    // An address of a namespace that is not there yet answers nobody, which takes seconds.
+    network.map(|network| network.join(site, role)).transpose()?;
     if let Some(address) = role.metrics.as_ref().filter(|address| page::is_healthy(address)) {
         let reason = format!("{}: another process serves http://{address}/healthz already", role.name);
         return Err(Failure::NotReady(reason));
@@ -64,7 +83,10 @@ fn start(site: &Site, role: &Role) -> Result<New, Failure> {
     let log = File::options().create(true).append(true).open(&path).map_err(failed_at(&path))?;
     let log_begin = log.metadata().map_err(failed_at(&path))?.len();
     let program = std::env::current_exe().map_err(|error| Failure::Failed(format!("the program itself: {error}")))?;
-    let mut command = Command::new(&program);
+    let mut command = match network {
+        None => Command::new(&program),
+        Some(_) => netns::command(site, &role.name, &program),
+    };
     command.args(["rack", "role", "--own-session"]).arg(&site.file).arg(&role.name);
     command.stdin(Stdio::null()).stdout(log.try_clone().map_err(failed_at(&path))?).stderr(log);
     let mut child = command.spawn().map_err(failed_at(&program))?;
@@ -81,12 +103,19 @@ fn start(site: &Site, role: &Role) -> Result<New, Failure> {
 }
 
 /// Waits until a role is ready. One that was about to end when it was looked at is started anew.
-fn wait_for(site: &Site, role: &Role, until: Instant, wait: Duration, new: &mut Vec<New>) -> Result<(), Failure> {
+fn wait_for(
+    site: &Site,
+    network: Option<&Network>,
+    role: &Role,
+    until: Instant,
+    wait: Duration,
+    new: &mut Vec<New>,
+) -> Result<(), Failure> {
     loop {
         match state_of(site, role)? {
             State::Ready => return Ok(()),
             State::Dead | State::NotStarted if new.iter().all(|one| one.name != role.name) => {
-                new.push(start(site, role)?);
+                new.push(start(site, network, role)?);
             }
             State::Dead | State::NotStarted => return Err(not_ready(site, role, "it has ended")),
             State::Starting | State::Silent if Instant::now() < until => std::thread::sleep(PAUSE),

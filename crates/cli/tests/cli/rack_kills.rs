@@ -1,11 +1,12 @@
 //! A replicated volume while its roles are killed and paused: no error, and a linearizable history.
 
-use crate::support::Home;
+use crate::support::{Home, free};
 use base::{Seed, Time};
 use history::{Action, History, Operation};
 use rand::RngExt;
 use runtime::storage::Storage as _;
-use std::net::UdpSocket;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::{Child, Command};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,36 +19,42 @@ const PAGES: u64 = 16;
 const CLIENTS: u64 = 4;
 const ROLES: [&str; 4] = ["s0", "s1", "switch", "control"];
 /// After a fault: time for the control plane to notice that a role was away (6 beats of 30 ms), and
-/// to note it in its file.
+/// to note it in its file, if it has its turns.
 const NOTICED: Duration = Duration::from_millis(400);
 /// Longer than anything takes here.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The rack's file, with addresses that nobody uses. Leases end after 120 ms.
-fn rack() -> String {
-    let sockets = [(); 6].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a free port"));
-    let [switch, control, s0, s1, door, other] =
-        sockets.map(|socket| socket.local_addr().expect("it is bound").to_string());
+/// The rack's file, with addresses that nobody uses. Leases end after 120 ms. Packets are sealed,
+/// and sent to names.
+fn rack(metrics: &str) -> String {
+    let [switch, control, s0, s1, door, other] = free().map(|address: String| {
+        let name = address.replace("127.0.0.1", "localhost");
+        format!("'{address}'\naddress = '{name}'")
+    });
     format!(
-        "folder = 'state'\n[switch]\nlisten = '{switch}'\n\
-         [control]\nlisten = '{control}'\nbeat = '30ms'\nmisses = 6\nlease = '120ms'\nresend = '30ms'\n\
-         [[storage]]\nname = 's0'\nlisten = '{s0}'\nflash = {{ size = '4MiB', channels = 2, pages_per_block = 16 }}\n\
-         [[storage]]\nname = 's1'\nlisten = '{s1}'\nflash = {{ size = '4MiB', channels = 2, pages_per_block = 16 }}\n\
+        "folder = 'state'\nsecret_file = 'secret'\n[switch]\nlisten = {switch}\n\
+         [control]\nlisten = {control}\nmetrics = '{metrics}'\nbeat = '30ms'\nmisses = 6\nlease = '120ms'\nresend = '30ms'\n\
+         [[storage]]\nname = 's0'\nlisten = {s0}\nflash = {{ size = '4MiB', channels = 2, pages_per_block = 16 }}\n\
+         [[storage]]\nname = 's1'\nlisten = {s1}\nflash = {{ size = '4MiB', channels = 2, pages_per_block = 16 }}\n\
          [[volume]]\nname = 'disk'\nsize = '1MiB'\nreplicas = ['s0', 's1']\n\
-         [[door]]\nname = 'door'\nlisten = '{door}'\nconfig = 'target.toml'\n\
-         [[door]]\nname = 'other'\nlisten = '{other}'\nconfig = 'target.toml'\n"
+         [[door]]\nname = 'door'\nlisten = {door}\nconfig = 'target.toml'\n\
+         [[door]]\nname = 'other'\nlisten = {other}\nconfig = 'target.toml'\n"
     )
 }
 
 /// Processes of the rack, killed when the test is over, however it ends.
 struct Roles {
     home: Home,
+    /// Where the control plane answers.
+    metrics: String,
     running: Vec<(&'static str, Child)>,
 }
 
 impl Roles {
     fn up() -> Roles {
-        let mut roles = Roles { home: Home::new().with("rack.toml", &rack()), running: Vec::new() };
+        let [metrics] = free();
+        let home = Home::new().with("rack.toml", &rack(&metrics)).with("secret", &"s".repeat(32));
+        let mut roles = Roles { home, metrics, running: Vec::new() };
         ROLES.iter().rev().for_each(|name| roles.start(name));
         roles
     }
@@ -90,6 +97,13 @@ impl Roles {
         self.wait_until("both replicas serve", |roles| is_whole(&roles.home));
     }
 
+    /// Waits until the control plane has had its turns since the last fault.
+    fn wait_for_control(&self) {
+        std::thread::sleep(NOTICED);
+        // What had come before the first question was read before the second was answered.
+        (0..2).for_each(|_| self.wait_until("the control plane answers", |roles| is_healthy(&roles.metrics)));
+    }
+
     fn wait_until(&self, what: &str, holds: impl Fn(&Roles) -> bool) {
         let until = Instant::now() + TIMEOUT;
         while !holds(self) {
@@ -114,6 +128,16 @@ impl Drop for Roles {
             let _ = child.kill().and_then(|()| child.wait());
         }
     }
+}
+
+fn is_healthy(address: &str) -> bool {
+    let answer = TcpStream::connect(address).and_then(|mut stream| {
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n")?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).map(|_| text)
+    });
+    answer.is_ok_and(|text| text.starts_with("HTTP/1.1 200"))
 }
 
 /// Whether the control plane's file says that both serve, and is about their last starts: a server
@@ -214,17 +238,20 @@ fn no_write_is_lost_and_no_host_sees_an_error_whatever_role_is_killed_or_paused(
         let workers: Vec<_> = (0..CLIENTS).map(|client| scope.spawn(move || clients.run(client))).collect();
         let mut random = Seed(faults).stream("faults");
         for fault in 0..faults {
-            roles.wait_until_whole();
             std::thread::sleep(Duration::from_millis(random.random_range(0..200)));
             let name = ROLES[random.random_range(0..ROLES.len())];
             let pause = Duration::from_millis(random.random_range(0..400));
+            roles.wait_until_whole();
             strike(&mut roles, name, pause, fault % 4 != 3);
-            std::thread::sleep(NOTICED);
+            roles.wait_for_control();
             if workers.iter().any(|worker| worker.is_finished()) {
                 break;
             }
         }
         roles.wait_until_whole();
+        let enough = |_: &Roles| history.lock().is_ok_and(|history| history.operations() > 100 * faults);
+        let is_over = || workers.iter().any(|worker| worker.is_finished());
+        roles.wait_until("100 operations a fault", |roles| enough(roles) || is_over());
     });
     let history = history.into_inner().expect("nobody panicked with it");
     history.check().unwrap_or_else(|violation| panic!("{violation}"));

@@ -1,7 +1,7 @@
 //! SIGHUP: what is served becomes what the file says, all of it or nothing.
 
-use crate::support::Home;
 use crate::support::target::Target;
+use crate::support::{Home, free};
 use live::{Extent, Host, HostError, Proof, RemoteDisk};
 use nvme::feature::Event;
 use nvme::initiator::{HostEvent, InitiatorConfig};
@@ -104,8 +104,8 @@ fn ports_come_and_go_and_with_them_who_came_by_them() {
     let disk = subsystem(A, "namespace = [{ size = '1MiB' }]");
     let (home, target) = serve(&disk);
     let mut by_first = connect(&target.address, ONE, A).expect("it is let in");
-    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let second = free.local_addr().expect("it is bound").to_string();
+    let [second] = free();
+    let taken = std::net::TcpListener::bind(&second).expect("it is free");
     let service = second.rsplit_once(':').expect("a port").1.to_owned();
     let port = format!("[[port]]\naddress = '{second}'\n");
 
@@ -113,7 +113,7 @@ fn ports_come_and_go_and_with_them_who_came_by_them() {
     let said = reload(&home, &target, &(PORT.to_owned() + &port + &disk));
     assert!(said.contains("nothing was changed") && said.contains("is in use"), "{said}");
     assert_eq!(told(&target.address, ONE).len(), 1);
-    drop(free);
+    drop(taken);
 
     let said = reload(&home, &target, &(PORT.to_owned() + &port + &disk));
     assert!(said.contains(&format!("port 127.0.0.1:{service} added")), "{said}");
@@ -220,8 +220,8 @@ fn what_of_a_namespace_changes_under_its_number_is_served_as_the_file_says() {
     assert!(reload(&home, &target, &(PORT.to_owned() + &other)).contains("replaced"));
     assert_eq!(write(&target.address), Some(0));
     // The first file is free again, soon: what was underway ends first.
-    let free = || home.run("target --check --listen 127.0.0.1:0 --path disk") == "it can be served\n";
-    assert!((0..200).any(|_| free() || {
+    let is_free = || home.run("target --check --listen 127.0.0.1:0 --path disk") == "it can be served\n";
+    assert!((0..1_000).any(|_| is_free() || {
         std::thread::sleep(Duration::from_millis(20));
         false
     }));

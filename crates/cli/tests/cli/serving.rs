@@ -41,7 +41,8 @@ fn every_known_attack_is_refused_and_leaves_a_target_that_serves() {
     let file = "strict = true\nport = [{ address = '127.0.0.1:0' }]\n[[subsystem]]\nnamespace = [{ size = '16MiB' }]\n";
     let home = Home::new().with("strict.toml", file);
     let target = Target::start(&home, "--config strict.toml");
-    let said = home.say(&format!("attack {}", target.address));
+    // A target that has no turn for a while does not hang.
+    let said = home.say(&format!("attack {} --step-timeout 20", target.address));
     assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
     assert!(said.out.lines().count() > 20, "{}", said.out);
     assert!(said.out.lines().all(|line| line.ends_with(" sound") || line.contains(" allowed: ")), "{}", said.out);
@@ -71,7 +72,7 @@ fn attacks_are_reported_and_compared_with_what_is_expected() {
     let home =
         Home::new().with("wrong.toml", table).with("right.toml", "").with("typo.toml", &table.replace("fault", "falt"));
     let target = Target::start(&home, "--listen 127.0.0.1:0 --size 16MiB");
-    let attack = format!("attack {} --only log-", target.address);
+    let attack = format!("attack {} --step-timeout 20 --only log-", target.address);
     home.run(&format!("{attack} --expect right.toml --report report.json"));
     let report = fs::read_to_string(home.path("report.json")).expect("it was written");
     let report: serde_json::Value = serde_json::from_str(&report).expect("it is JSON");

@@ -67,7 +67,7 @@ impl Client {
     pub fn new(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).expect("it listens");
         stream.set_nodelay(true).expect("it is a socket");
-        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("it is a socket");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("it is a socket");
         Client { stream, input: BytesMut::new() }
     }
 
@@ -97,6 +97,8 @@ impl Client {
             }
             let mut room = [0; 64 << 10];
             match self.stream.read(&mut room) {
+                // A process that was stopped and goes on (signal(7)).
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Ok(0) | Err(_) => return None,
                 Ok(count) => self.input.extend_from_slice(&room[..count]),
             }
@@ -121,6 +123,7 @@ pub fn is_closed(stream: &mut TcpStream) -> bool {
         match stream.read(&mut room) {
             Ok(0) => return true,
             Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => return error.kind() == std::io::ErrorKind::ConnectionReset,
         }
     }

@@ -7,6 +7,7 @@ use nvme::initiator::InitiatorConfig;
 use nvme::{HostId, Nqn};
 use plan::target::{TargetPlan, parse};
 use std::io::Write;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -148,8 +149,11 @@ pub fn metric(address: &str, name: &str) -> u64 {
     line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} in\n{text}"))
 }
 
-/// A port of the loopback that is free now.
+/// A port of the loopback that nobody has, below those that the system hands out (ip(7)): nobody is
+/// given it before it is bound.
 pub fn free_address() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there is one");
-    listener.local_addr().expect("it is bound").to_string()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 10_000 + (std::process::id() * 61 % 20_000) as u16;
+    let mut all = (0..2_000).map(|_| format!("127.0.0.1:{}", first + NEXT.fetch_add(1, Ordering::Relaxed)));
+    all.find(|address| std::net::TcpListener::bind(address).is_ok()).expect("a free port")
 }

@@ -1,7 +1,7 @@
 use super::*;
 
 const WHOLE: &str = r#"folder = "state"
-insecure = true
+secret_file = "rack.secret"
 log = "warn"
 log_format = "json"
 
@@ -21,7 +21,8 @@ replace_after = "1min"
 
 [[storage]]
 name = "s1"
-listen = "10.0.0.1:7010"
+listen = "0.0.0.0:7010"
+address = "s1.rack:7010"
 metrics = "127.0.0.1:9510"
 room = 0
 cache = "1MiB"
@@ -111,7 +112,8 @@ fn servers() -> Vec<Storage> {
     };
     let first = Storage {
         name: "s1".into(),
-        listen: address("10.0.0.1:7010"),
+        listen: address("0.0.0.0:7010"),
+        address: Some("s1.rack:7010".into()),
         metrics: Some(address("127.0.0.1:9510")),
         room: 0,
         flash,
@@ -120,6 +122,7 @@ fn servers() -> Vec<Storage> {
     let usual = Storage {
         name: "s2".into(),
         listen: address("10.0.0.1:7011"),
+        address: None,
         metrics: None,
         room: 2,
         flash: FlashFile::default().resolve(),
@@ -131,10 +134,15 @@ fn servers() -> Vec<Storage> {
 #[test]
 fn every_key_arrives_where_it_belongs() {
     let rack = parse("", WHOLE).expect("it is right");
-    let switch =
-        Switch { listen: address("10.0.0.1:7000"), metrics: Some(address("127.0.0.1:9500")), coordination: false };
+    let switch = Switch {
+        listen: address("10.0.0.1:7000"),
+        address: None,
+        metrics: Some(address("127.0.0.1:9500")),
+        coordination: false,
+    };
     let control = Control {
         listen: address("10.0.0.1:7001"),
+        address: None,
         metrics: Some(address("127.0.0.1:9501")),
         beat: Span::ms(100),
         misses: 5,
@@ -142,13 +150,15 @@ fn every_key_arrives_where_it_belongs() {
         resend: Span::ms(20),
         replace_after: Span::secs(60),
     };
-    let door = Door { name: "door".into(), listen: address("10.0.0.1:7020"), config: "target.toml".into() };
+    let door =
+        Door { name: "door".into(), listen: address("10.0.0.1:7020"), address: None, config: "target.toml".into() };
     assert_eq!(
         rack,
         Rack {
             folder: "state".into(),
             log: LogLevelName::Warn,
             log_format: LogFormatName::Json,
+            secret: Some("rack.secret".into()),
             switch,
             control,
             storage: servers(),
@@ -209,11 +219,36 @@ fn addresses_are_numbers_of_their_own_on_this_machine() {
     with("7011", &["an IP address and a port"]);
     with("true", &["an IP address and a port"]);
     with("\"[::1]:7011\"", &["all are IPv4, or all IPv6"]);
-    with("\"192.0.2.1:7011\"", &["`insecure` is missing", "`insecure = true` says it is meant"]);
+    with("\"192.0.2.1:7011\"", &["`secret_file` is missing", "`insecure = true` says it is meant"]);
     says("\"127.0.0.1:9511\"", "\"127.0.0.1:7020\"", "storage.1.metrics", &["door.0.listen"]);
     let meant = |address: &str| format!("insecure = true\n{}", SMALL.replace("127.0.0.1:7011", address));
     parse("", &meant("192.0.2.1:7011")).expect("it is meant");
     assert!(refused(&meant("0.0.0.0:7011")).contains("an address that others can send to"));
+}
+
+#[test]
+fn a_name_says_where_others_reach_a_role_of_another_machine() {
+    let with = |listen: &str, address: &str| {
+        let lines = format!("\"{listen}\"\naddress = \"{address}\"");
+        let text = format!("secret_file = 's'\n{}", SMALL.replace("\"127.0.0.1:7011\"", &lines));
+        parse("rack.toml", &text).map_err(|error| error.to_string())
+    };
+    for address in ["storage-1.rack:7010", "192.0.2.1:7010", "s_1:1", "a:65535", "127.0.0.1:7011"] {
+        let rack = with("0.0.0.0:7011", address).unwrap_or_else(|error| panic!("{address}: {error}"));
+        assert_eq!(rack.places()[1].reached, address);
+    }
+    let wrong = ["s1", "s1:0", "s1:70000", ":7010", "0.0.0.0:7010", "1.2.3:7010", "s 1:7010", "s1:70:10", "s1:"];
+    for address in wrong {
+        let error = with("0.0.0.0:7011", address).expect_err(address);
+        assert!(error.contains("storage.1.address") && error.contains("a name or an IP address"), "{address}: {error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+    let error = with("0.0.0.0:7011", "[::1]:7010").expect_err("IPv4 does not reach it");
+    assert!(error.contains("storage.1.address") && error.contains("one of the same kind as 0.0.0.0"), "{error}");
+    // Who is reached at an address of its own may listen where a role of another machine does.
+    with("127.0.0.1:7010", "s2:7010").expect("another machine");
+    let error = with("0.0.0.0:7011", "127.0.0.1:7010").expect_err("that is s1");
+    assert!(error.contains("storage.1.address") && error.contains("`storage.0.listen`"), "{error}");
 }
 
 #[test]
@@ -265,6 +300,7 @@ fn paths_begin_at_the_folder_of_the_file() {
     let mut rack = parse("", WHOLE).expect("it is right");
     rack.begin_paths_at(Path::new("/etc/rack"));
     assert_eq!(rack.folder, Path::new("/etc/rack/state"));
+    assert_eq!(rack.secret.as_deref(), Some(Path::new("/etc/rack/rack.secret")));
     assert_eq!(rack.storage[0].flash.path.as_deref(), Some(Path::new("/mnt/s1")));
     assert_eq!(rack.storage[1].flash.path.as_deref(), Some(Path::new("/etc/rack/state/s2.flash")));
     assert_eq!(rack.doors[0].config, Path::new("/etc/rack/target.toml"));

@@ -6,8 +6,10 @@ pub mod target;
 
 use record::{Row, SpanRow, Summary, read_part, read_spans};
 use std::fs::{self, File};
+use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -33,6 +35,17 @@ design.name = ["edm", "cxl"]
 
 /// More than any test waits for.
 pub const LONG: &str = "1000000000";
+
+/// Addresses of this machine that nobody uses, below those that the system hands out (ip(7)).
+pub fn free<const N: usize>() -> [String; N] {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 10_000 + (std::process::id() * 61 % 20_000) as u16;
+    let is_free = |address: &String| TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok();
+    [(); N].map(|()| {
+        let mut all = (0..2_000).map(|_| format!("127.0.0.1:{}", first + NEXT.fetch_add(1, Ordering::Relaxed)));
+        all.find(is_free).expect("a free port")
+    })
+}
 
 /// A folder in which the program is run.
 pub struct Home(TempDir);

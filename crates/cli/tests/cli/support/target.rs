@@ -78,7 +78,9 @@ impl Target {
         let until = Instant::now() + TIMEOUT;
         loop {
             let said = self.log()[begin..].to_owned();
-            if said.contains("the file was read anew") || said.contains("nothing was changed") {
+            // Up to the end of that line.
+            let whole = said.rsplit_once('\n').map_or("", |(whole, _)| whole);
+            if whole.contains("the file was read anew") || whole.contains("nothing was changed") {
                 return said;
             }
             assert!(Instant::now() < until, "no answer to SIGHUP: {said}");

@@ -1,0 +1,206 @@
+//! What keeps others from reading, changing and making up the packets of a rack.
+//!
+//! A datagram is encrypted and authenticated with XChaCha20-Poly1305 under a key that comes of the
+//! rack's secret. Its nonce is the time of sending and 16 random bytes of the sender's start, so
+//! that no nonce comes twice. For which node and which rack it is, is authenticated too.
+//!
+//! Whoever can send and listen on the network may repeat a datagram, as a network does by itself,
+//! and for [`WINDOW_US`] alone: servers remember for longer which writes they have seen.
+
+use base::NodeId;
+use chacha20poly1305::aead::{AeadInOut, KeyInit};
+use chacha20poly1305::{Tag, XChaCha20Poly1305, XNonce};
+use hkdf::Hkdf;
+use runtime::error::StartError;
+use runtime::secret::{random, secret_in};
+use sha2::Sha256;
+use std::path::Path;
+
+/// How far the times of sender and receiver may be apart, in microseconds.
+const WINDOW_US: u64 = 30_000_000;
+/// Letters of a secret at least: `openssl rand -base64 32` has 44.
+const SECRET_MIN: usize = 32;
+/// Bytes of the time in a nonce, and of the random rest.
+const TIME: usize = 8;
+const START: usize = 16;
+const NONCE: usize = TIME + START;
+const MAC: usize = 16;
+/// Bytes that a sealed datagram is longer than an open one.
+const OVERHEAD: usize = NONCE + MAC;
+
+/// Why a datagram is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// It was not sealed with the secret of this rack, or not for this node, or it was changed.
+    Forged,
+    /// It is of another time.
+    Late {
+        /// How far the sender's clock is behind, in microseconds; negative if it is ahead.
+        behind_us: i64,
+    },
+}
+
+/// Seals what a process sends, and opens what it receives.
+pub(crate) struct Seal {
+    cipher: XChaCha20Poly1305,
+    start: [u8; START],
+    last_us: u64,
+}
+
+impl Seal {
+    /// One with the secret in a file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or its secret is too short.
+    pub fn open_file(path: &Path) -> Result<Seal, StartError> {
+        let key = secret_in(path, |line| match line.len() {
+            SECRET_MIN.. => Ok(key_of(line)),
+            length => Err(format!("its first line has {length} letters, and a secret needs {SECRET_MIN}")),
+        })?;
+        Ok(Seal::new(&key, random().map_err(StartError::system("random bytes"))?))
+    }
+
+    fn new(key: &[u8; 32], start: [u8; START]) -> Seal {
+        Seal { cipher: XChaCha20Poly1305::new(key.into()), start, last_us: 0 }
+    }
+
+    /// Seals what is behind the first `open` bytes of a datagram for `to`. Those are authenticated.
+    pub fn seal(&mut self, now_us: u64, to: NodeId, open: usize, datagram: &mut Vec<u8>) {
+        self.last_us = now_us.max(self.last_us + 1);
+        let nonce = nonce_of(self.last_us, self.start);
+        let (front, text) = datagram.split_at_mut(open);
+        let known = known(front, to);
+        let tag = self.cipher.encrypt_inout_detached(&nonce, &known, text.into()).expect("it is short");
+        datagram.extend_from_slice(&nonce);
+        datagram.extend_from_slice(&tag);
+    }
+
+    /// Opens what is behind the first `open` bytes of a datagram in its place.
+    ///
+    /// # Errors
+    /// Where it is not taken; its bytes mean nothing then.
+    pub fn open<'a>(&self, now_us: u64, own: NodeId, open: usize, datagram: &'a mut [u8]) -> Result<&'a [u8], Broken> {
+        let (front, rest) = datagram.split_at_mut_checked(open).ok_or(Broken::Forged)?;
+        let length = rest.len().checked_sub(OVERHEAD).ok_or(Broken::Forged)?;
+        let (text, end) = rest.split_at_mut(length);
+        let (nonce, tag) = end.split_at(NONCE);
+        let nonce = XNonce::try_from(nonce).map_err(|_| Broken::Forged)?;
+        let tag = Tag::try_from(tag).map_err(|_| Broken::Forged)?;
+        let known = known(front, own);
+        let opened = self.cipher.decrypt_inout_detached(&nonce, &known, (&mut *text).into(), &tag);
+        opened.map_err(|_| Broken::Forged)?;
+        let (time, _) = nonce.split_first_chunk().expect("a nonce begins with its time");
+        let sent_us = u64::from_be_bytes(*time);
+        if now_us.abs_diff(sent_us) > WINDOW_US {
+            return Err(Broken::Late { behind_us: now_us.wrapping_sub(sent_us).cast_signed() });
+        }
+        Ok(text)
+    }
+}
+
+/// The key that a secret stands for (RFC 5869).
+fn key_of(secret: &str) -> [u8; 32] {
+    let mut key = [0; 32];
+    let derived = Hkdf::<Sha256>::new(None, secret.as_bytes()).expand(b"rackweave rack datagrams 1", &mut key);
+    derived.expect("one block is no more than 255");
+    key
+}
+
+fn nonce_of(time_us: u64, start: [u8; START]) -> XNonce {
+    let mut nonce = [0; NONCE];
+    nonce[..TIME].copy_from_slice(&time_us.to_be_bytes());
+    nonce[TIME..].copy_from_slice(&start);
+    nonce.into()
+}
+
+/// What is authenticated beside the text.
+fn known(front: &[u8], to: NodeId) -> Vec<u8> {
+    [front, &to.0.to_be_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    const SECRET: &str = "a secret of as many letters as it needs";
+    const FRONT: &[u8] = b"the rack";
+    const NOW: u64 = 1_800_000_000_000_000;
+
+    fn seal(start: u8) -> Seal {
+        Seal::new(&key_of(SECRET), [start; START])
+    }
+
+    fn sealed(text: &[u8]) -> Vec<u8> {
+        let mut datagram = [FRONT, text].concat();
+        seal(1).seal(NOW, NodeId(3), FRONT.len(), &mut datagram);
+        datagram
+    }
+
+    fn opened(now_us: u64, own: u32, mut datagram: Vec<u8>) -> Result<Vec<u8>, Broken> {
+        seal(2).open(now_us, NodeId(own), FRONT.len(), &mut datagram).map(<[u8]>::to_vec)
+    }
+
+    #[test]
+    fn what_was_sealed_is_opened_by_its_receiver_alone() {
+        for text in [&b""[..], b"a", &[7; 4_200]] {
+            let datagram = sealed(text);
+            assert_eq!(datagram.len(), FRONT.len() + text.len() + OVERHEAD);
+            assert!(text.len() < 2 || !datagram.windows(text.len()).any(|part| part == text), "it can be read");
+            assert_eq!(opened(NOW, 3, datagram.clone()).as_deref(), Ok(text));
+            assert_eq!(opened(NOW, 4, datagram.clone()), Err(Broken::Forged), "it is for another node");
+            let other = Seal::new(&key_of("another secret of as many letters"), [1; START]);
+            assert_eq!(other.open(NOW, NodeId(3), FRONT.len(), &mut datagram.clone()), Err(Broken::Forged));
+        }
+    }
+
+    #[test]
+    fn no_bit_can_be_changed_and_no_byte_can_be_left_out() {
+        let datagram = sealed(b"a packet");
+        for bit in 0..datagram.len() * 8 {
+            let mut changed = datagram.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(opened(NOW, 3, changed), Err(Broken::Forged), "bit {bit}");
+        }
+        for length in 0..datagram.len() {
+            assert_eq!(opened(NOW, 3, datagram[..length].to_vec()), Err(Broken::Forged), "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn what_is_repeated_later_or_comes_from_the_future_is_not_taken() {
+        let at = |now_us: u64| opened(now_us, 3, sealed(b"a packet")).map(|_| ());
+        assert_eq!([NOW + WINDOW_US, NOW - WINDOW_US].map(at), [Ok(()); 2]);
+        let behind = WINDOW_US.cast_signed() + 1;
+        assert_eq!(at(NOW + WINDOW_US + 1), Err(Broken::Late { behind_us: behind }));
+        assert_eq!(at(NOW - WINDOW_US - 1), Err(Broken::Late { behind_us: -behind }));
+    }
+
+    #[test]
+    fn no_nonce_comes_twice_even_if_the_clock_stands_or_goes_back() {
+        let mut seal = seal(1);
+        let nonces: std::collections::BTreeSet<Vec<u8>> = [NOW, NOW, NOW - 1, NOW + 2, NOW + 2, 0]
+            .map(|now_us| {
+                let mut datagram = FRONT.to_vec();
+                seal.seal(now_us, NodeId(0), FRONT.len(), &mut datagram);
+                datagram[FRONT.len()..][..NONCE].to_vec()
+            })
+            .into();
+        assert_eq!(nonces.len(), 6);
+    }
+
+    #[test]
+    fn a_secret_is_long_and_in_a_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("secret");
+        let with = |text: &str| {
+            std::fs::write(&path, text).expect("a disk");
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("a disk");
+            Seal::open_file(&path).err().map(|error| error.to_string())
+        };
+        assert_eq!(with(&format!("{}\n", "x".repeat(SECRET_MIN))), None);
+        let short = with(&format!("{}\nmore", "x".repeat(SECRET_MIN - 1))).expect("it is short");
+        assert!(short.contains("31 letters") && !short.contains("xxx"), "{short}");
+        assert!(Seal::open_file(&folder.path().join("none")).is_err());
+    }
+}
