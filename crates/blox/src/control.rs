@@ -327,6 +327,7 @@ impl Control {
         (server.last_heard, server.last_beat) = (now, Some(beat));
         if has_restarted {
             out.push(ControlOut::Happened(Event::Restarted(source)));
+            self.drop_unheard(now, source, out);
             self.leave_groups(now, source, true, out);
         }
         let server = &mut self.servers[place];
@@ -345,6 +346,18 @@ impl Control {
         let node = self.servers[server].place.node;
         out.push(ControlOut::Happened(Event::Suspected(node)));
         self.drop_silent(now, out);
+    }
+    /// Servers that were never there are not waited for by one that has to leave its groups
+    /// otherwise: nobody would have its data.
+    fn drop_unheard(&mut self, now: Time, source: NodeId, out: &mut Vec<ControlOut>) {
+        for server in 0..self.servers.len() {
+            let Server { place, standing, last_beat, .. } = &self.servers[server];
+            let is_awaited = last_beat.is_none() && *standing == Standing::Alive;
+            let shares = |group: &Group| group.hosts(place.node) && group.hosts(source);
+            if self.config.first_beat > Span::ZERO && is_awaited && self.groups.iter().any(shares) {
+                self.suspect(now, server, out);
+            }
+        }
     }
     /// Silent servers leave their groups as soon as a member that continues without them is heard.
     /// Until then, the control plane itself may be cut off. The member that it then kept as the

@@ -170,6 +170,20 @@ fn a_server_that_was_never_heard_has_longer_to_start() {
 }
 
 #[test]
+fn a_new_rack_goes_on_without_a_server_that_was_never_there_though_another_restarts() {
+    let mut rack = Rack::with(ControlConfig { first_beat: BEAT * 20, ..config() });
+    rack.is_silent = [false, true, true, true, true, false];
+    rack.run(Time::ms(50));
+    (rack.starts[0], rack.beats[0]) = (1, 0);
+    rack.run(Time::ms(60));
+    assert!(rack.events.contains(&(Time::ms(60), Event::Restarted(NodeId(0)))), "{:?}", rack.events);
+    // The first two groups have it and the server elsewhere, and not the one that nobody has heard.
+    assert_eq!((rack.servers_of(0), rack.servers_of(1)), (vec![0, 5], vec![0, 5]));
+    // The third has nobody of them, and waits.
+    assert_eq!(rack.servers_of(2), vec![2, 3, 5]);
+}
+
+#[test]
 fn a_lease_has_ended_before_the_epoch_that_replaces_its_holder() {
     for delay_us in [0, 1, 700, 9_000] {
         let mut lease = Lease::new(LEASE, 0);

@@ -25,7 +25,7 @@ pub fn rack(arguments: &RackArguments) -> Result<(), Failure> {
         RackVerb::Up { file, only, wait, netns, delay } => {
             up::up(&Site::of(file)?, only, Duration::from_secs(*wait), *netns, *delay)
         }
-        RackVerb::Status { file, json } => status::status(&Site::of(file)?, *json),
+        RackVerb::Status { file, only, json } => status::status(&Site::of(file)?, only, *json),
         RackVerb::Down { file, only } => down::down(&Site::of(file)?, only),
         RackVerb::Role { file, name, own_session } => role::role(&Site::of(file)?, name, *own_session),
         RackVerb::Units { file } => units::units(&Site::of(file)?),

@@ -581,6 +581,13 @@ impl Checks<'_> {
         places.rotate_right(2);
         let unused = if rack.storage.is_empty() { 2 } else { 0 };
         let places = &places[unused..];
+        let is_far = |place: &&Place| !place.listen.ip().is_loopback();
+        if let Some(far) = places.iter().find(is_far) {
+            for near in places.iter().filter(|place| !is_far(place)) {
+                let allowed = format!("an address that reaches other machines, as `{}.listen` does", far.key);
+                self.resolver.expect(&format!("{}.listen", near.key), near.has_address, near.listen, &allowed);
+            }
+        }
         let mut taken: BTreeMap<&str, String> = BTreeMap::new();
         for place in places {
             self.place(place, places[0].listen);
@@ -630,7 +637,8 @@ impl Checks<'_> {
             self.resolver.expect(&key, !is_alike, reached, &format!("one of the same kind as {listen}"));
         }
         if !ip.is_loopback() && !self.file.insecure() && self.file.secret_file.is_none() {
-            let why = "without a secret, packets of the rack carry no authentication, and at this address others can                 send them; `insecure = true` says it is meant";
+            let why = "without a secret, packets of the rack carry no authentication, and at this address others can \
+                send them; `insecure = true` says it is meant";
             self.resolver.report(&own, Problem::missing("secret_file", why));
         }
     }

@@ -26,6 +26,8 @@ struct Found {
 pub(crate) struct Peers {
     addresses: Addresses,
     found: Option<Arc<Found>>,
+    #[cfg(test)]
+    thread: Option<thread::JoinHandle<()>>,
     seen: u64,
 }
 
@@ -35,14 +37,24 @@ impl Peers {
     pub fn new(reached: Vec<String>, own: SocketAddr) -> Peers {
         let addresses: Addresses = reached.iter().map(|text| text.parse().ok()).collect();
         let is_name = |(text, address): (&String, &Option<SocketAddr>)| !text.is_empty() && address.is_none();
-        let mut peers = Peers { addresses, found: None, seen: 0 };
+        let mut peers = Peers {
+            addresses,
+            found: None,
+            #[cfg(test)]
+            thread: None,
+            seen: 0,
+        };
         if reached.iter().zip(&peers.addresses).any(is_name) {
             let found = Found { addresses: Mutex::new(peers.addresses.clone()), changes: AtomicU64::new(0) };
             let found = Arc::new(found);
             let held = Arc::downgrade(&found);
             let look = move || look_up(&reached, own, &held);
-            if let Err(error) = thread::Builder::new().name("rack-names".into()).spawn(look) {
-                tracing::error!(%error, "no thread to look names up");
+            match thread::Builder::new().name("rack-names".into()).spawn(look) {
+                Err(error) => tracing::error!(%error, "no thread to look names up"),
+                #[cfg(test)]
+                Ok(thread) => peers.thread = Some(thread),
+                #[cfg(not(test))]
+                Ok(_) => {}
             }
             peers.found = Some(found);
         }
@@ -67,9 +79,12 @@ fn look_up(reached: &[String], own: SocketAddr, held: &Weak<Found>) {
     let mut unknown = vec![false; reached.len()];
     loop {
         for (node, name) in reached.iter().enumerate().filter(|(_, name)| is_name(name)) {
-            let looked = address_of(name, own);
+            let looked = addresses_of(name, own);
             let Some(found) = held.upgrade() else { return };
             let mut addresses = found.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+            // One of several that is in use stays so.
+            let used = |all: &[SocketAddr]| addresses[node].filter(|address| all.contains(address));
+            let looked = looked.map(|all| used(&all).unwrap_or(all[0]));
             match looked {
                 Ok(address) if addresses[node] == Some(address) => unknown[node] = false,
                 Ok(address) => {
@@ -93,11 +108,12 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.parse::<SocketAddr>().is_err()
 }
 
-/// The first address of the kind that the own socket can send to.
-fn address_of(name: &str, own: SocketAddr) -> Result<SocketAddr, String> {
-    let mut all = name.to_socket_addrs().map_err(|error| error.to_string())?;
+/// The addresses of the kind that the own socket can send to, one at least.
+fn addresses_of(name: &str, own: SocketAddr) -> Result<Vec<SocketAddr>, String> {
+    let all = name.to_socket_addrs().map_err(|error| error.to_string())?;
     let kind = if own.is_ipv4() { "IPv4" } else { "IPv6" };
-    all.find(|address| address.is_ipv4() == own.is_ipv4()).ok_or_else(|| format!("it has no {kind} address"))
+    let right: Vec<SocketAddr> = all.filter(|address| address.is_ipv4() == own.is_ipv4()).collect();
+    if right.is_empty() { Err(format!("it has no {kind} address")) } else { Ok(right) }
 }
 
 #[cfg(test)]
@@ -124,12 +140,13 @@ mod tests {
     fn without_names_there_is_no_thread_and_with_one_it_ends() {
         let own: SocketAddr = "[::1]:1".parse().expect("an address");
         assert!(Peers::new(vec!["[::1]:7".into(), String::new()], own).found.is_none());
-        let peers = Peers::new(vec!["localhost:7".into()], own);
-        let held = Arc::downgrade(peers.found.as_ref().expect("it has a name"));
+        let mut peers = Peers::new(vec!["localhost:7".into()], own);
+        let thread = peers.thread.take().expect("it has a name");
         drop(peers);
         let until = Instant::now() + Duration::from_secs(60);
-        while held.upgrade().is_some() {
-            assert!(Instant::now() < until);
+        while !thread.is_finished() {
+            assert!(Instant::now() < until, "it looks names up for nobody");
+            thread::sleep(Duration::from_millis(10));
         }
     }
 }

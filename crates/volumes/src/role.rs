@@ -246,6 +246,7 @@ fn all(mut numbers: Vec<Number>, counts: WireCounts) -> Vec<Number> {
         counter("datagrams_malformed", "Datagrams that are no packets.", counts.malformed),
         counter("datagrams_foreign", "Datagrams of other racks, or other versions of its file.", counts.foreign),
         counter("datagrams_forged", "Datagrams not sealed with the rack's secret.", counts.forged),
+        counter("datagrams_repeated", "Datagrams that had come before.", counts.repeated),
         counter("datagrams_late", "Datagrams of another time.", counts.late),
         counter("datagrams_unsent", "Datagrams that could not be sent.", counts.unsent),
     ]);

@@ -4,8 +4,9 @@
 //! rack's secret. Its nonce is the time of sending and 16 random bytes of the sender's start, so
 //! that no nonce comes twice. For which node and which rack it is, is authenticated too.
 //!
-//! Whoever can send and listen on the network may repeat a datagram, as a network does by itself,
-//! and for [`WINDOW_US`] alone: servers remember for longer which writes they have seen.
+//! Whoever can send and listen on the network may repeat a datagram. It is known by its nonce: a
+//! receiver takes none twice, and none that is older than [`ORDER_US`] beside others of its sender.
+//! One that was started anew knows no nonces, and takes what is not older than [`WINDOW_US`].
 
 use base::NodeId;
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
@@ -14,10 +15,15 @@ use hkdf::Hkdf;
 use runtime::error::StartError;
 use runtime::secret::{random, secret_in};
 use sha2::Sha256;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// How far the times of sender and receiver may be apart, in microseconds.
 const WINDOW_US: u64 = 30_000_000;
+/// How much later a datagram may come than one that was sent after it, in microseconds.
+const ORDER_US: u64 = 1_000_000;
+/// Starts of senders that are remembered at least.
+const SENDERS_MIN: usize = 1_024;
 /// Letters of a secret at least: `openssl rand -base64 32` has 44.
 const SECRET_MIN: usize = 32;
 /// Bytes of the time in a nonce, and of the random rest.
@@ -33,6 +39,8 @@ const OVERHEAD: usize = NONCE + MAC;
 pub(crate) enum Broken {
     /// It was not sealed with the secret of this rack, or not for this node, or it was changed.
     Forged,
+    /// It came before.
+    Repeated,
     /// It is of another time.
     Late {
         /// How far the sender's clock is behind, in microseconds; negative if it is ahead.
@@ -45,6 +53,29 @@ pub(crate) struct Seal {
     cipher: XChaCha20Poly1305,
     start: [u8; START],
     last_us: u64,
+    senders: BTreeMap<[u8; START], Sender>,
+}
+
+/// What has come of one start of a sender.
+#[derive(Default)]
+struct Sender {
+    newest_us: u64,
+    /// Times of those that are not much older.
+    recent: BTreeSet<u64>,
+}
+
+impl Sender {
+    /// Whether a datagram of this time is a new one.
+    fn takes(&mut self, sent_us: u64) -> bool {
+        if sent_us.saturating_add(ORDER_US) < self.newest_us || !self.recent.insert(sent_us) {
+            return false;
+        }
+        self.newest_us = self.newest_us.max(sent_us);
+        while self.recent.first().is_some_and(|oldest| oldest.saturating_add(ORDER_US) < self.newest_us) {
+            self.recent.pop_first();
+        }
+        true
+    }
 }
 
 impl Seal {
@@ -61,11 +92,17 @@ impl Seal {
     }
 
     fn new(key: &[u8; 32], start: [u8; START]) -> Seal {
-        Seal { cipher: XChaCha20Poly1305::new(key.into()), start, last_us: 0 }
+        Seal { cipher: XChaCha20Poly1305::new(key.into()), start, last_us: 0, senders: BTreeMap::new() }
     }
 
     /// Seals what is behind the first `open` bytes of a datagram for `to`. Those are authenticated.
     pub fn seal(&mut self, now_us: u64, to: NodeId, open: usize, datagram: &mut Vec<u8>) {
+        // A clock that was set back: times come again, and are those of another start.
+        if now_us.saturating_add(ORDER_US) < self.last_us
+            && let Ok(start) = random()
+        {
+            (self.start, self.last_us) = (start, 0);
+        }
         self.last_us = now_us.max(self.last_us + 1);
         let nonce = nonce_of(self.last_us, self.start);
         let (front, text) = datagram.split_at_mut(open);
@@ -79,7 +116,13 @@ impl Seal {
     ///
     /// # Errors
     /// Where it is not taken; its bytes mean nothing then.
-    pub fn open<'a>(&self, now_us: u64, own: NodeId, open: usize, datagram: &'a mut [u8]) -> Result<&'a [u8], Broken> {
+    pub fn open<'a>(
+        &mut self,
+        now_us: u64,
+        own: NodeId,
+        open: usize,
+        datagram: &'a mut [u8],
+    ) -> Result<&'a [u8], Broken> {
         let (front, rest) = datagram.split_at_mut_checked(open).ok_or(Broken::Forged)?;
         let length = rest.len().checked_sub(OVERHEAD).ok_or(Broken::Forged)?;
         let (text, end) = rest.split_at_mut(length);
@@ -89,12 +132,16 @@ impl Seal {
         let known = known(front, own);
         let opened = self.cipher.decrypt_inout_detached(&nonce, &known, (&mut *text).into(), &tag);
         opened.map_err(|_| Broken::Forged)?;
-        let (time, _) = nonce.split_first_chunk().expect("a nonce begins with its time");
-        let sent_us = u64::from_be_bytes(*time);
+        let (time, start) = nonce.split_first_chunk().expect("a nonce begins with its time");
+        let (sent_us, start) = (u64::from_be_bytes(*time), start.try_into().expect("and ends with its start"));
         if now_us.abs_diff(sent_us) > WINDOW_US {
             return Err(Broken::Late { behind_us: now_us.wrapping_sub(sent_us).cast_signed() });
         }
-        Ok(text)
+        if self.senders.len() >= SENDERS_MIN && !self.senders.contains_key(&start) {
+            // What they sent is too old by now.
+            self.senders.retain(|_, sender| sender.newest_us.saturating_add(2 * WINDOW_US) >= now_us);
+        }
+        if self.senders.entry(start).or_default().takes(sent_us) { Ok(text) } else { Err(Broken::Repeated) }
     }
 }
 
@@ -149,7 +196,7 @@ mod tests {
             assert!(text.len() < 2 || !datagram.windows(text.len()).any(|part| part == text), "it can be read");
             assert_eq!(opened(NOW, 3, datagram.clone()).as_deref(), Ok(text));
             assert_eq!(opened(NOW, 4, datagram.clone()), Err(Broken::Forged), "it is for another node");
-            let other = Seal::new(&key_of("another secret of as many letters"), [1; START]);
+            let mut other = Seal::new(&key_of("another secret of as many letters"), [1; START]);
             assert_eq!(other.open(NOW, NodeId(3), FRONT.len(), &mut datagram.clone()), Err(Broken::Forged));
         }
     }
@@ -168,6 +215,37 @@ mod tests {
     }
 
     #[test]
+    fn what_is_repeated_is_taken_once() {
+        let (mut sender, mut receiver) = (seal(1), seal(2));
+        let mut sent = |us: u64| {
+            let mut datagram = FRONT.to_vec();
+            sender.seal(NOW + us, NodeId(3), FRONT.len(), &mut datagram);
+            datagram
+        };
+        let [first, second, third, late] = [0, 10, ORDER_US + 10, ORDER_US + 20].map(&mut sent);
+        let mut take = |datagram: &[u8]| {
+            let mut datagram = datagram.to_vec();
+            receiver.open(NOW + ORDER_US + 30, NodeId(3), FRONT.len(), &mut datagram).map(|_| ())
+        };
+        assert_eq!((take(&second), take(&second)), (Ok(()), Err(Broken::Repeated)));
+        assert_eq!((take(&first), take(&first)), (Ok(()), Err(Broken::Repeated)), "a network may change their order");
+        assert_eq!(take(&third), Ok(()));
+        // `second` is as old as may be, `first` is older: neither comes through again.
+        assert_eq!([&first, &second, &third].map(|datagram| take(datagram)), [Err(Broken::Repeated); 3]);
+        assert_eq!((take(&late), take(&late)), (Ok(()), Err(Broken::Repeated)));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_is_right_at_once() {
+        let mut sender = seal(1);
+        for now_us in [NOW, NOW - 3_600_000_000] {
+            let mut datagram = FRONT.to_vec();
+            sender.seal(now_us, NodeId(3), FRONT.len(), &mut datagram);
+            assert_eq!(opened(now_us, 3, datagram), Ok(Vec::new()));
+        }
+    }
+
+    #[test]
     fn what_is_repeated_later_or_comes_from_the_future_is_not_taken() {
         let at = |now_us: u64| opened(now_us, 3, sealed(b"a packet")).map(|_| ());
         assert_eq!([NOW + WINDOW_US, NOW - WINDOW_US].map(at), [Ok(()); 2]);
@@ -179,7 +257,7 @@ mod tests {
     #[test]
     fn no_nonce_comes_twice_even_if_the_clock_stands_or_goes_back() {
         let mut seal = seal(1);
-        let nonces: std::collections::BTreeSet<Vec<u8>> = [NOW, NOW, NOW - 1, NOW + 2, NOW + 2, 0]
+        let nonces: BTreeSet<Vec<u8>> = [NOW, NOW, NOW - 1, NOW + 2, NOW + 2, 0]
             .map(|now_us| {
                 let mut datagram = FRONT.to_vec();
                 seal.seal(now_us, NodeId(0), FRONT.len(), &mut datagram);

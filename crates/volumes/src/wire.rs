@@ -20,6 +20,8 @@ const ROOM: usize = 8_192;
 const TAG: usize = 8;
 /// What the system may hold of datagrams that came while the role was busy, if it allows that.
 const BUFFER: usize = 16 << 20;
+/// With less than this, what one rebuild and some writes have under way may not fit.
+const BUFFER_MIN: usize = 1 << 20;
 
 /// What a socket has seen.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,7 +36,9 @@ pub struct WireCounts {
     pub foreign: u64,
     /// Datagrams that were not sealed with the rack's secret for this node.
     pub forged: u64,
-    /// Datagrams of another time: repeated ones, or of machines whose clock is wrong.
+    /// Datagrams that had come before.
+    pub repeated: u64,
+    /// Datagrams of another time: of machines whose clock is wrong, or repeated long after.
     pub late: u64,
     /// Datagrams that the system did not take, or whose receiver's name has no address yet; they
     /// are sent again.
@@ -77,6 +81,12 @@ impl Wire {
             let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER);
         }
         let _ = sockopt::set_socket_send_buffer_size(&socket, BUFFER);
+        // The system doubles what it gives, for its own needs.
+        let given = sockopt::socket_recv_buffer_size(&socket).unwrap_or_default() / 2;
+        if given < BUFFER_MIN {
+            let (wanted, setting) = (BUFFER, "net.core.rmem_max");
+            tracing::warn!(given, wanted, setting, "few datagrams may wait: under load some are lost and sent again");
+        }
         let tag = configs::tag(rack).to_be_bytes();
         Ok(Wire {
             socket,
@@ -122,7 +132,7 @@ impl Wire {
         self.counts.received += 1;
         data.clear();
         let Wire { room, tag, seal, counts, own, .. } = self;
-        let Some(datagram) = opened(&mut room[..length], *tag, seal.as_ref(), *own, counts) else {
+        let Some(datagram) = opened(&mut room[..length], *tag, seal.as_mut(), *own, counts) else {
             return Some(None);
         };
         match decode_datagram(datagram) {
@@ -150,7 +160,13 @@ impl Wire {
         }
         match self.peers.address(to).map(|address| self.socket.send_to(&self.out, address)) {
             Some(Ok(_)) => self.counts.sent += 1,
-            Some(Err(_)) | None => self.counts.unsent += 1,
+            Some(Err(error)) => {
+                if self.counts.unsent == 0 {
+                    tracing::warn!(%error, node = to.0, "a datagram cannot be sent");
+                }
+                self.counts.unsent += 1;
+            }
+            None => self.counts.unsent += 1,
         }
     }
 }
@@ -159,7 +175,7 @@ impl Wire {
 fn opened<'a>(
     whole: &'a mut [u8],
     tag: [u8; TAG],
-    seal: Option<&Seal>,
+    seal: Option<&mut Seal>,
     own: NodeId,
     counts: &mut WireCounts,
 ) -> Option<&'a [u8]> {
@@ -185,6 +201,7 @@ fn note(counts: &mut WireCounts, broken: Broken) {
             }
             counts.forged += 1;
         }
+        Broken::Repeated => counts.repeated += 1,
         Broken::Late { behind_us } => {
             if counts.late == 0 {
                 let behind_s = behind_us / 1_000_000;

@@ -78,6 +78,8 @@ impl Rebuild {
     /// Makes every question overdue: nobody will answer those of an old epoch.
     pub fn ask_again(&mut self, now: Time) {
         self.asked.iter_mut().for_each(|asked| asked.due = now);
+        // None of them is late.
+        self.doubled = now + Span::ps(1);
     }
     pub fn next_due(&self) -> Option<Time> {
         self.asked.iter().map(|asked| asked.due).min()

@@ -454,7 +454,7 @@ impl Replica {
         let all = self.all_peers();
         self.unsettled = self.flights.len();
         for (_, flight) in &mut self.flights {
-            (flight.settling, flight.wanted, flight.missing) = (true, false, all);
+            (flight.settling, flight.wanted, flight.missing, flight.sendings) = (true, false, all, 0);
         }
         let slots: Vec<usize> = self.flights.iter().map(|(slot, _)| slot).collect();
         for slot in slots {

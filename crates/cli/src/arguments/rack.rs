@@ -38,6 +38,9 @@ pub enum RackVerb {
     Status {
         /// The rack
         file: PathBuf,
+        /// Show this role and no other; may be repeated
+        #[arg(long, value_name = "NAME")]
+        only: Vec<String>,
         /// Print a list of objects for programs, with all metrics
         #[arg(long)]
         json: bool,

@@ -4,10 +4,11 @@
 //! noted in `network.json`, so that later commands use and remove it. All is done by `ip` and `tc`
 //! of iproute2.
 
-use super::{Role, Site};
+use super::{Kind, Role, Site};
 use crate::failure::{Failure, bad_input, failed_at};
 use base::{Seed, Span};
 use ipnet::IpNet;
+use plan::rack::Rack;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::fs;
@@ -55,9 +56,13 @@ impl Network {
         roles: &[Role],
     ) -> Result<Option<Network>, Failure> {
         let found = Network::read(site)?;
-        let Some(own) = own else { return Ok(found) };
+        let Some(own) = own else {
+            // The file outlives a restart of the machine, and the bridge does not.
+            found.as_ref().map(Network::make).transpose()?;
+            return Ok(found);
+        };
         let delay = delay.unwrap_or_default();
-        let network = Network { own, delay, bridge: format!("rw{}", digits(&[&site.file.display().to_string()])) };
+        let network = Network { own, delay, bridge: format!("rw{}", digits_of(site)) };
         if let Some(found) = found.filter(|found| *found != network) {
             let Network { own, delay, .. } = found;
             let reason = format!("this rack has the network {own} with a delay of {delay}");
@@ -83,10 +88,17 @@ impl Network {
 
     /// The addresses that a role needs.
     fn addresses(&self, site: &Site, role: &Role) -> Result<Vec<IpAddr>, Failure> {
-        let door = site.rack.doors.iter().find(|door| door.name == role.name);
-        let door = door.map(|door| door.address.clone().unwrap_or_else(|| door.listen.to_string()));
+        let Rack { doors, storage, switch, control, .. } = &site.rack;
+        let door = doors.iter().find(|door| door.name == role.name).map(|door| door.listen);
+        let server = storage.iter().find(|server| server.name == role.name).map(|server| server.listen);
+        let listen = match role.kind {
+            Kind::Switch => Some(switch.listen),
+            Kind::Control => Some(control.listen),
+            _ => door.or(server),
+        };
+        let bound = listen.filter(|listen| !listen.ip().is_unspecified()).map(|listen| listen.to_string());
         let mut all = Vec::new();
-        for text in [&role.address, &role.metrics, &door].into_iter().flatten() {
+        for text in [&role.address, &role.metrics, &bound].into_iter().flatten() {
             let ip = text.parse::<SocketAddr>().ok().map(|address| address.ip());
             match ip.filter(|ip| self.own.contains(ip) && *ip != self.own.addr()) {
                 Some(ip) if all.contains(&ip) => {}
@@ -106,16 +118,29 @@ impl Network {
     /// Makes the namespace of a role unless it is there.
     pub fn join(&self, site: &Site, role: &Role) -> Result<(), Failure> {
         let (space, outside) = (space_of(site, &role.name), outside_of(site, &role.name));
-        if Path::new("/run/netns").join(&space).exists() {
-            return Ok(());
-        }
         let addresses = self.addresses(site, role)?;
+        if Path::new("/run/netns").join(&space).exists() {
+            if self.is_whole(&space, &addresses) {
+                return Ok(());
+            }
+            // A command was ended while it made it, or the file gives other addresses now.
+            ip(&["netns", "delete", &space])?;
+        }
         // One whose namespace was removed by somebody else takes its time to go.
         if Path::new("/sys/class/net").join(&outside).exists() {
             ip(&["link", "delete", &outside])?;
         }
         ip(&["netns", "add", &space])?;
         self.connect(&space, &outside, &addresses).inspect_err(|_| drop(ip(&["netns", "delete", &space])))
+    }
+
+    /// Whether a namespace has an interface that is up with these addresses.
+    fn is_whole(&self, space: &str, addresses: &[IpAddr]) -> bool {
+        let words = ["-netns", space, "-oneline", "addr", "show", "dev", INSIDE, "up"];
+        let said = Command::new("ip").args(words).output().map(|said| said.stdout).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said);
+        let has = |one: &IpAddr| said.contains(&format!(" {one}/{} ", self.own.prefix_len()));
+        addresses.iter().all(has)
     }
 
     fn connect(&self, space: &str, outside: &str, addresses: &[IpAddr]) -> Result<(), Failure> {
@@ -147,7 +172,7 @@ pub fn command(site: &Site, name: &str, program: &Path) -> Command {
 /// Removes all namespaces of a rack whose roles have ended, and its bridge.
 pub fn remove(site: &Site) -> Result<(), Failure> {
     let Some(network) = Network::read(site)? else { return Ok(()) };
-    let tail = format!("-{}", digits(&[&site.file.display().to_string()]));
+    let tail = format!("-{}", digits_of(site));
     for space in fs::read_dir("/run/netns").into_iter().flatten().flatten() {
         let space = space.file_name();
         if space.to_str().is_some_and(|name| name.starts_with("rackweave-") && name.ends_with(&tail)) {
@@ -167,12 +192,18 @@ fn file_of(site: &Site) -> PathBuf {
 
 /// The namespace of a role; racks do not share any.
 fn space_of(site: &Site, role: &str) -> String {
-    format!("rackweave-{role}-{}", digits(&[&site.file.display().to_string()]))
+    format!("rackweave-{role}-{}", digits_of(site))
 }
 
 /// The end of a role's pair outside of its namespace.
 fn outside_of(site: &Site, role: &str) -> String {
-    format!("rw{}", digits(&[&site.file.display().to_string(), role]))
+    format!("rw{}", digits(&[&digits_of(site), role]))
+}
+
+/// Digits of a rack, however its file is called.
+fn digits_of(site: &Site) -> String {
+    let file = fs::canonicalize(&site.file).unwrap_or_else(|_| site.file.clone());
+    digits(&[&file.display().to_string()])
 }
 
 /// Twelve digits for texts: with two letters they fit into the name of an interface.

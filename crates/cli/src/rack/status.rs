@@ -60,9 +60,9 @@ struct Report {
     shown: String,
 }
 
-/// Shows all roles. It fails unless all are ready.
-pub fn status(site: &Site, json: bool) -> Result<(), Failure> {
-    let reports = site.roles.iter().map(|role| report(site, role)).collect::<Result<Vec<_>, _>>()?;
+/// Shows the chosen roles. It fails unless all of them are ready.
+pub fn status(site: &Site, only: &[String], json: bool) -> Result<(), Failure> {
+    let reports = site.chosen(only)?.iter().map(|role| report(site, role)).collect::<Result<Vec<_>, _>>()?;
     if json { print_json(&reports) } else { print(&shown(&reports)) }?;
     let late: Vec<&str> = reports.iter().filter(|one| one.state != State::Ready).map(|one| one.role.as_str()).collect();
     let all = reports.len();

@@ -462,8 +462,12 @@ fn roles_in_namespaces_of_their_own_serve_a_disk() {
     rack.run("up");
     rack.0.run(&verify);
     rack.say(&format!("up --netns {net}.253/24")).refused(2, &["network.json", &format!("{net}.254/24")]);
+    rack.run("status --only s0 --only door");
+    let tail = namespaces(&rack)[0].rsplit_once('-').expect("it ends with the rack").1.to_owned();
     rack.run("down");
     assert!(!rack.0.path("state/network.json").exists());
+    let spaces = Command::new("ip").args(["netns"]).output().expect("there is ip").stdout;
+    assert!(!String::from_utf8_lossy(&spaces).contains(&tail), "namespaces are left");
     let left = Command::new("ip").args(["route"]).output().expect("there is ip").stdout;
     assert!(!String::from_utf8_lossy(&left).contains(&net), "the bridge is gone");
 }

@@ -219,21 +219,35 @@ fn addresses_are_numbers_of_their_own_on_this_machine() {
     with("7011", &["an IP address and a port"]);
     with("true", &["an IP address and a port"]);
     with("\"[::1]:7011\"", &["all are IPv4, or all IPv6"]);
-    with("\"192.0.2.1:7011\"", &["`secret_file` is missing", "`insecure = true` says it is meant"]);
     says("\"127.0.0.1:9511\"", "\"127.0.0.1:7020\"", "storage.1.metrics", &["door.0.listen"]);
-    let meant = |address: &str| format!("insecure = true\n{}", SMALL.replace("127.0.0.1:7011", address));
-    parse("", &meant("192.0.2.1:7011")).expect("it is meant");
-    assert!(refused(&meant("0.0.0.0:7011")).contains("an address that others can send to"));
+    // One role elsewhere: the others have to be reached from there, and packets to be sealed.
+    let far = |text: &str| text.replace("127.0.0.1", "192.0.2.1");
+    let one = refused(&SMALL.replace("127.0.0.1:7011", "192.0.2.1:7011"));
+    for words in ["storage.1.listen: `secret_file` is missing", "`insecure = true` says it is meant"] {
+        assert!(one.contains(words), "{words}: {one}");
+    }
+    for key in ["switch.listen", "control.listen", "storage.0.listen", "door.0.listen"] {
+        let words = format!("{key}: ");
+        assert!(one.contains(&words) && one.contains("as `storage.1.listen` does"), "{key}: {one}");
+    }
+    let all = far(&SMALL.replace("[control]\n", "[control]\nlisten = '192.0.2.1:7001'\n"));
+    let all = format!("insecure = true\nswitch.listen = '192.0.2.1:7000'\n{all}");
+    parse("", &all).expect("it is meant");
+    assert!(refused(&all.replace("192.0.2.1:7011", "0.0.0.0:7011")).contains("an address that others can send to"));
 }
 
 #[test]
 fn a_name_says_where_others_reach_a_role_of_another_machine() {
     let with = |listen: &str, address: &str| {
         let lines = format!("\"{listen}\"\naddress = \"{address}\"");
-        let text = format!("secret_file = 's'\n{}", SMALL.replace("\"127.0.0.1:7011\"", &lines));
+        let far = SMALL.replace("[control]\n", "[control]\nlisten = '192.0.2.1:7001'\n");
+        let text = format!(
+            "secret_file = 's'\nswitch.listen = '192.0.2.1:7000'\n{}",
+            far.replace("\"127.0.0.1:7011\"", &lines).replace("127.0.0.1:70", "192.0.2.1:70")
+        );
         parse("rack.toml", &text).map_err(|error| error.to_string())
     };
-    for address in ["storage-1.rack:7010", "192.0.2.1:7010", "s_1:1", "a:65535", "127.0.0.1:7011"] {
+    for address in ["storage-1.rack:7010", "192.0.2.9:7010", "s_1:1", "a:65535"] {
         let rack = with("0.0.0.0:7011", address).unwrap_or_else(|error| panic!("{address}: {error}"));
         assert_eq!(rack.places()[1].reached, address);
     }
@@ -246,8 +260,8 @@ fn a_name_says_where_others_reach_a_role_of_another_machine() {
     let error = with("0.0.0.0:7011", "[::1]:7010").expect_err("IPv4 does not reach it");
     assert!(error.contains("storage.1.address") && error.contains("one of the same kind as 0.0.0.0"), "{error}");
     // Who is reached at an address of its own may listen where a role of another machine does.
-    with("127.0.0.1:7010", "s2:7010").expect("another machine");
-    let error = with("0.0.0.0:7011", "127.0.0.1:7010").expect_err("that is s1");
+    with("192.0.2.1:7010", "s2:7010").expect("another machine");
+    let error = with("0.0.0.0:7011", "192.0.2.1:7010").expect_err("that is s1");
     assert!(error.contains("storage.1.address") && error.contains("`storage.0.listen`"), "{error}");
 }
 
