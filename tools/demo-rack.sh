@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 rackweave=$(realpath "${RACKWEAVE:-target/release/rackweave}")
 place=${1:-out/demo-rack}
 
-if ss -Hltu 2>/dev/null | grep -qE '127\.0\.0\.1:(7000|7001|7010|7011|7012|7020|4420|6379|9500|9501|951[012]|9520)\b'; then
+if ss -Hltu 2>/dev/null | grep -qE '127\.0\.0\.1:(7000|7001|7010|7011|7012|7020|4420|6379|9500|9501|951[012]|9520|9599)\b'; then
   echo "demo: no live rack, since its addresses are in use: see examples/replicated-disk"
   exit 0
 fi
@@ -39,5 +39,23 @@ if command -v redis-benchmark >/dev/null; then
 else
   echo "demo: redis-benchmark is not installed: nothing measures the store"
 fi
+# The page of the rack, as it is now: `make pages` opens it.
+page=127.0.0.1:9599
+"$rackweave" rack status "$place/rack.toml" --listen "$page" >/dev/null &
+server=$!
+trap 'kill "$server" 2>/dev/null || true; rack down >/dev/null 2>&1 || true' EXIT
+python3 - "http://$page/" "$place/status.html" <<'END'
+import pathlib, sys, time, urllib.error, urllib.request
+
+for _ in range(300):
+    try:
+        pathlib.Path(sys.argv[2]).write_bytes(urllib.request.urlopen(sys.argv[1], timeout=60).read())
+        break
+    except (urllib.error.URLError, ConnectionError):
+        time.sleep(0.1)
+else:
+    sys.exit("demo: nobody serves the page of the rack")
+END
+kill "$server"
 rack status
 rack down

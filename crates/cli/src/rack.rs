@@ -2,6 +2,7 @@
 //! them.
 
 mod down;
+mod live;
 mod netns;
 mod page;
 mod process;
@@ -25,7 +26,8 @@ pub fn rack(arguments: &RackArguments) -> Result<(), Failure> {
         RackVerb::Up { file, only, wait, netns, delay } => {
             up::up(&Site::of(file)?, only, Duration::from_secs(*wait), *netns, *delay)
         }
-        RackVerb::Status { file, only, json } => status::status(&Site::of(file)?, only, *json),
+        RackVerb::Status { file, listen: Some(listen), .. } => live::serve(&Site::of(file)?, *listen),
+        RackVerb::Status { file, only, json, listen: None } => status::status(&Site::of(file)?, only, *json),
         RackVerb::Down { file, only } => down::down(&Site::of(file)?, only),
         RackVerb::Role { file, name, own_session } => role::role(&Site::of(file)?, name, *own_session),
         RackVerb::Units { file } => units::units(&Site::of(file)?),

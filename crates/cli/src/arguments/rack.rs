@@ -3,6 +3,7 @@
 use base::Span;
 use clap::{Args, Subcommand};
 use ipnet::IpNet;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// `rackweave rack`
@@ -44,6 +45,9 @@ pub enum RackVerb {
         /// Print a list of objects for programs, with all metrics
         #[arg(long)]
         json: bool,
+        /// Serve a page of all roles at this loopback address until a signal comes
+        #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["only", "json"])]
+        listen: Option<SocketAddr>,
     },
     /// End every role, the last started first: SIGTERM, and SIGKILL after 10 s
     Down {

@@ -30,7 +30,7 @@ pub enum State {
 }
 
 impl State {
-    fn words(self) -> &'static str {
+    pub fn words(self) -> &'static str {
         match self {
             State::Ready => "ready",
             State::Starting => "starting",
@@ -43,26 +43,29 @@ impl State {
 
 /// A role at this moment.
 #[derive(Serialize)]
-struct Report {
-    role: String,
+pub struct Report {
+    pub role: String,
     kind: &'static str,
-    state: State,
+    pub state: State,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pid: Option<i32>,
+    pub pid: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    since_unix_s: Option<u64>,
+    pub since_unix_s: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cpu_s: Option<f64>,
+    pub cpu_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    memory_bytes: Option<u64>,
-    metrics: BTreeMap<String, f64>,
+    pub memory_bytes: Option<u64>,
+    pub metrics: BTreeMap<String, f64>,
+    /// What is wrong with its own file now.
+    #[serde(skip)]
+    pub broken: Option<String>,
     #[serde(skip)]
     shown: String,
 }
 
 /// Shows the chosen roles. It fails unless all of them are ready.
 pub fn status(site: &Site, only: &[String], json: bool) -> Result<(), Failure> {
-    let reports = site.chosen(only)?.iter().map(|role| report(site, role)).collect::<Result<Vec<_>, _>>()?;
+    let reports = reports(site, only)?;
     if json { print_json(&reports) } else { print(&shown(&reports)) }?;
     let late: Vec<&str> = reports.iter().filter(|one| one.state != State::Ready).map(|one| one.role.as_str()).collect();
     let all = reports.len();
@@ -70,6 +73,11 @@ pub fn status(site: &Site, only: &[String], json: bool) -> Result<(), Failure> {
         0 => Ok(()),
         count => Err(Failure::NotReady(format!("not ready are {count} of {all} roles: {}", late.join(", ")))),
     }
+}
+
+/// The chosen roles at this moment.
+pub fn reports(site: &Site, only: &[String]) -> Result<Vec<Report>, Failure> {
+    site.chosen(only)?.iter().map(|role| report(site, role)).collect()
 }
 
 /// The state of a role by its process, its health where that is served, and its log elsewhere.
@@ -90,15 +98,15 @@ pub fn state_of(site: &Site, role: &Role) -> Result<State, Failure> {
 fn report(site: &Site, role: &Role) -> Result<Report, Failure> {
     let mut role = role.clone();
     // A file that was broken since does not hide whether the role runs.
-    let broken = role.complete().err();
+    let broken = role.complete().err().map(|error| error.to_string());
     let state = state_of(site, &role)?;
     let is_running = !matches!(state, State::Dead | State::NotStarted);
     let started = site.started(&role.name)?.filter(|_| is_running);
     let usage = started.as_ref().and_then(Started::usage);
     let page = role.metrics.as_ref().filter(|_| is_running);
     let metrics = page.and_then(|address| page::metrics(address)).unwrap_or_default();
-    let shown = match (broken, is_running) {
-        (Some(error), _) => error.to_string(),
+    let shown = match (&broken, is_running) {
+        (Some(error), _) => error.clone(),
         (None, true) if role.metrics.is_none() => "serves no metrics".into(),
         (None, _) => told(role.kind, &metrics),
     };
@@ -111,6 +119,7 @@ fn report(site: &Site, role: &Role) -> Result<Report, Failure> {
         cpu_s: usage.map(|usage| usage.cpu_s),
         memory_bytes: usage.map(|usage: Usage| usage.memory_bytes),
         metrics,
+        broken,
         shown,
     })
 }
@@ -166,7 +175,7 @@ pub fn table<const N: usize>(head: [&str; N]) -> Table {
 }
 
 /// A time in its two largest units.
-fn ago(seconds: u64) -> String {
+pub fn ago(seconds: u64) -> String {
     match (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60) {
         (0, 0, 0, seconds) => format!("{seconds} s"),
         (0, 0, minutes, seconds) => format!("{minutes} min {seconds} s"),

@@ -413,6 +413,71 @@ fn verify(home: &Home, parts: &[&str]) {
     assert!(ours.is_empty(), "{said:?}");
 }
 
+/// A page of a rack, served by a process of its own until the test is over.
+struct Page(Child, String);
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        let _ = self.0.kill().and_then(|()| self.0.wait());
+    }
+}
+
+impl Page {
+    fn of(rack: &Rack) -> Page {
+        let [address] = free();
+        let child = rack.0.command(&format!("rack status rack.toml --listen {address}")).spawn().expect("it starts");
+        let page = Page(child, address);
+        let until = Instant::now() + TIMEOUT;
+        while TcpStream::connect(&page.1).is_err() {
+            assert!(Instant::now() < until, "nobody serves the page");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        page
+    }
+
+    fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.1).expect("it listens");
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").expect("it reads");
+        let mut all = String::new();
+        stream.read_to_string(&mut all).expect("it answers and closes");
+        all
+    }
+
+    /// Waits until the rows say this.
+    fn says(&self, words: &[&str]) {
+        let until = Instant::now() + TIMEOUT;
+        loop {
+            let rows = self.get("/rows");
+            if words.iter().all(|word| rows.contains(word)) {
+                return;
+            }
+            assert!(Instant::now() < until, "{words:?}: {rows}");
+            std::thread::sleep(Duration::from_millis(600));
+        }
+    }
+}
+
+#[test]
+fn a_page_shows_all_roles_while_it_is_open() {
+    let (rack, [_, store]) = door_and_store();
+    rack.say("status --listen 0.0.0.0:7099").refused(2, &["0.0.0.0:7099", "no password", "loopback"]);
+    let page = Page::of(&rack);
+    page.says(&["<th scope=\"row\">store</th><td class=\"wrong\">not started</td>"]);
+    rack.run("up");
+    page.says(&["<th scope=\"row\">store</th><td>ready</td>", "<th scope=\"row\">door</th><td>ready</td>", "keys: 0"]);
+    assert_eq!(told(&store, "SET a 1\r\n"), "+OK\r\n");
+    page.says(&["keys: 1", "commands/s: "]);
+    let whole = page.get("/");
+    assert!(whole.starts_with("HTTP/1.1 200") && whole.contains("text/html") && whole.contains("keys: 1"), "{whole}");
+    assert!(whole.contains(&rack.0.path("rack.toml").display().to_string()) && !whole.contains("{rows}"), "{whole}");
+    assert!(page.get("/../secret").starts_with("HTTP/1.1 404"));
+    kill(rack.pid("store"));
+    page.says(&[
+        "<th scope=\"row\">store</th><td class=\"wrong\">dead</td>",
+        "<th scope=\"row\">door</th><td>ready</td>",
+    ]);
+}
+
 /// Namespaces of the rack whose tests use this network.
 fn namespaces(rack: &Rack) -> Vec<String> {
     let network: Value = serde_json::from_str(&rack.0.text("state/network.json")).expect("what `up` has written");
