@@ -26,47 +26,42 @@ enum Number {
     Mean(&'static str),
 }
 
-/// What is shown of a kind of role, and the prefix of its metrics.
-fn numbers(kind: Kind) -> (&'static str, &'static [(&'static str, Number)]) {
-    use Number::{Mean, Now, Rate, Share};
+type Shown = &'static [(&'static str, Number)];
+
+const SWITCH: Shown = &[
+    ("packets/s", Number::Rate("transmitted")),
+    ("reads redirected/s", Number::Rate("redirected")),
+    ("reads rescued/s", Number::Rate("rescued")),
+    ("collections delayed/s", Number::Rate("soft_delayed")),
+];
+const CONTROL: Shown = &[("servers lost", Number::Now("suspected")), ("replicas rebuilt", Number::Now("rebuilt"))];
+const STORAGE: Shown = &[
+    ("replicas collecting", Number::Now("collecting")),
+    ("reads/s", Number::Rate("reads")),
+    ("writes/s", Number::Rate("writes")),
+    ("collection steps/s", Number::Rate("collections")),
+];
+const DOOR: Shown = &[
+    ("connections", Number::Now("connections")),
+    ("reads/s", Number::Rate("reads")),
+    ("writes/s", Number::Rate("writes")),
+    ("mean latency, ms", Number::Mean("request_seconds")),
+];
+const STORE: Shown = &[
+    ("keys", Number::Now("keys")),
+    ("commands/s", Number::Rate("commands")),
+    ("answered by the cache, %", Number::Share("hits", "misses")),
+    ("connections", Number::Now("connections")),
+];
+
+/// The prefix of the metrics of a kind of role, and what is shown of them.
+fn numbers(kind: Kind) -> (&'static str, Shown) {
     match kind {
-        Kind::Control => ("control", &[("servers lost", Now("suspected")), ("replicas rebuilt", Now("rebuilt"))]),
-        Kind::Switch => (
-            "switch",
-            &[
-                ("packets/s", Rate("transmitted")),
-                ("reads redirected/s", Rate("redirected")),
-                ("reads rescued/s", Rate("rescued")),
-                ("collections delayed/s", Rate("soft_delayed")),
-            ],
-        ),
-        Kind::Storage => (
-            "storage",
-            &[
-                ("replicas collecting", Now("collecting")),
-                ("reads/s", Rate("reads")),
-                ("writes/s", Rate("writes")),
-                ("collection steps/s", Rate("collections")),
-            ],
-        ),
-        Kind::Door => (
-            "target",
-            &[
-                ("connections", Now("connections")),
-                ("reads/s", Rate("reads")),
-                ("writes/s", Rate("writes")),
-                ("mean latency, ms", Mean("request_seconds")),
-            ],
-        ),
-        Kind::Store => (
-            "kv",
-            &[
-                ("keys", Now("keys")),
-                ("commands/s", Rate("commands")),
-                ("answered by the cache, %", Share("hits", "misses")),
-                ("connections", Now("connections")),
-            ],
-        ),
+        Kind::Control => ("control", CONTROL),
+        Kind::Switch => ("switch", SWITCH),
+        Kind::Storage => ("storage", STORAGE),
+        Kind::Door => ("target", DOOR),
+        Kind::Store => ("kv", STORE),
     }
 }
 

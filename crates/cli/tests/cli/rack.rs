@@ -487,15 +487,26 @@ fn namespaces(rack: &Rack) -> Vec<String> {
     names.filter(|name| name.ends_with(&tail)).collect()
 }
 
-#[test]
-fn roles_in_namespaces_of_their_own_serve_a_disk() {
-    let probe = format!("rackweave-test-{}", std::process::id());
-    let ip = |verb: &str| Command::new("ip").args(["netns", verb, &probe]).output();
-    if !ip("add").is_ok_and(|said| said.status.success()) {
-        return println!("SKIPPED: network namespaces need root and iproute2");
+/// Whether this process may make what `--netns` makes.
+fn makes_namespaces() -> bool {
+    let id = std::process::id();
+    let (space, bridge, veth) = (format!("rackweave-test-{id}"), format!("rwb{id}"), format!("rwv{id}"));
+    let ip = |line: &str| {
+        let said = Command::new("ip").args(line.split(' ')).output();
+        said.is_ok_and(|said| said.status.success())
+    };
+    let can = ip(&format!("netns add {space}"))
+        && ip(&format!("link add {bridge} type bridge"))
+        && ip(&format!("link add {veth} mtu 9000 type veth peer name eth0 mtu 9000 netns {space}"))
+        && ip(&format!("link set {veth} master {bridge} up"));
+    for line in [format!("netns delete {space}"), format!("link delete {veth}"), format!("link delete {bridge}")] {
+        let _ = ip(&line);
     }
-    assert!(ip("delete").expect("there is ip").status.success());
-    let net = format!("10.{}.{}", 64 + std::process::id() / 250 % 128, std::process::id() % 250);
+    can
+}
+
+/// A rack with a disk whose roles have addresses in `net`.
+fn rack_in(net: &str) -> Rack {
     let role = |table: &str, name: &str, host: u32| {
         format!("{table}\n{name}listen = '{net}.{host}:7000'\nmetrics = '{net}.{host}:9500'\n")
     };
@@ -515,7 +526,18 @@ fn roles_in_namespaces_of_their_own_serve_a_disk() {
          door = 'door'\nvolume = 'v'\nblock = '4KiB'\n"
     );
     let file = format!("folder = 'state'\nsecret_file = 'secret'\n{}{rest}", tables.concat());
-    let rack = Rack::of(&file).with("secret", &"s".repeat(32)).with("target.toml", &target);
+    Rack::of(&file).with("secret", &"s".repeat(32)).with("target.toml", &target)
+}
+
+#[test]
+fn roles_in_namespaces_of_their_own_serve_a_disk() {
+    if !makes_namespaces() {
+        return println!(
+            "SKIPPED: network namespaces, veth and bridges need root, iproute2 and a kernel that has them"
+        );
+    }
+    let net = format!("10.{}.{}", 64 + std::process::id() / 250 % 128, std::process::id() % 250);
+    let rack = rack_in(&net);
     rack.say("up --netns 192.0.2.1/24").refused(2, &["control", &format!("{net}.2:7000"), "192.0.2.0/24"]);
     let own = format!("--netns {net}.254/24");
     rack.run(&format!("up {own}"));
