@@ -28,9 +28,6 @@ use rustc_hash::FxBuildHasher;
 use std::collections::BTreeMap;
 use volume::Volume;
 
-/// With [`ClientConfig::resend`], how often the time until a request is sent again is doubled.
-const DOUBLINGS: u32 = 3;
-
 /// Configuration of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
@@ -59,9 +56,7 @@ pub struct ClientConfig {
     /// Whether LAT of an answer is added to the latency of its request
     /// ([`Emulation::adds_labels`](crate::Emulation::adds_labels)).
     pub adds_labels: bool,
-    /// Time since its issue during which a request without an answer is sent again, a write too:
-    /// after its timeout, then after twice as long, up to eight times. It ends at the first of
-    /// these after that time.
+    /// Time since its issue during which a request without an answer is sent again, a write too.
     /// Servers have to [remember](crate::NodeConfig::remember) writes for longer. `None`: a write
     /// is sent once, and a read [`attempts_max`](Self::attempts_max) times, as in the paper.
     pub resend: Option<Span>,
@@ -242,13 +237,13 @@ impl Client {
         check(&config)?;
         let names = names(&config)?;
         let volumes = config.volumes.iter().map(|replicas| Volume::new(replicas, &config)).collect();
-        let doublings = if config.resend.is_some() { DOUBLINGS } else { 0 };
         Ok(Client {
             volumes,
             names,
             requests: IndexMap::default(),
-            read_deadlines: Timeouts::new(config.read_timeout, doublings),
-            write_deadlines: Timeouts::new(config.write_timeout, doublings),
+            // Never doubled: two losses while a write waits for its answer may have it done twice.
+            read_deadlines: Timeouts::new(config.read_timeout, 0),
+            write_deadlines: Timeouts::new(config.write_timeout, 0),
             waiting: 0,
             report_at: None,
             strikes: 0,
@@ -314,9 +309,8 @@ impl Client {
         request.is_turned_away = false;
         request.attempts += 1;
         request.sending += 1;
-        let (tries, deadline) = (request.attempts - 1, Deadline { tag, sending: request.sending });
-        let deadlines = if request.is_writing { &mut self.write_deadlines } else { &mut self.read_deadlines };
-        deadlines.push(now, tries, deadline);
+        let deadline = Deadline { tag, sending: request.sending };
+        (if request.is_writing { &mut self.write_deadlines } else { &mut self.read_deadlines }).push(now, 0, deadline);
         self.counters.sent += 1;
         self.counters.retried += u64::from(request.attempts > 1);
         out.push(ClientOut::Send(request.packet(self.config.node, tag)));
