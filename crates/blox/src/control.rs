@@ -289,8 +289,8 @@ impl Program for Control {
             self.begin(now, out);
         }
         for server in 0..self.servers.len() {
-            let Server { standing, .. } = self.servers[server];
-            if standing != Standing::Suspected && now >= self.silent_at(&self.servers[server]) {
+            let one = &self.servers[server];
+            if one.standing != Standing::Suspected && now >= self.silent_at(one) {
                 self.suspect(now, server, out);
             }
         }

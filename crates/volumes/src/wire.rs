@@ -161,10 +161,9 @@ impl Wire {
         match self.peers.address(to).map(|address| self.socket.send_to(&self.out, address)) {
             Some(Ok(_)) => self.counts.sent += 1,
             Some(Err(error)) => {
-                if self.counts.unsent == 0 {
+                if is_first(&mut self.counts.unsent) {
                     tracing::warn!(%error, node = to.0, "a datagram cannot be sent");
                 }
-                self.counts.unsent += 1;
             }
             None => self.counts.unsent += 1,
         }
@@ -180,10 +179,9 @@ fn opened<'a>(
     counts: &mut WireCounts,
 ) -> Option<&'a [u8]> {
     if !whole.starts_with(&tag) {
-        if counts.foreign == 0 {
+        if is_first(&mut counts.foreign) {
             tracing::warn!("a datagram of another rack, or of a role with another version of this rack's file");
         }
-        counts.foreign += 1;
         return None;
     }
     match seal {
@@ -194,22 +192,28 @@ fn opened<'a>(
 
 /// Counts a datagram that is not taken. The first of its kind is logged.
 fn note(counts: &mut WireCounts, broken: Broken) {
+    let count = match broken {
+        Broken::Forged => &mut counts.forged,
+        Broken::Repeated => &mut counts.repeated,
+        Broken::Late { .. } => &mut counts.late,
+    };
+    if !is_first(count) {
+        return;
+    }
     match broken {
-        Broken::Forged => {
-            if counts.forged == 0 {
-                tracing::warn!("a datagram that was not sealed for this role with the secret of its rack");
-            }
-            counts.forged += 1;
-        }
-        Broken::Repeated => counts.repeated += 1,
+        Broken::Forged => tracing::warn!("a datagram that was not sealed for this role with the secret of its rack"),
+        Broken::Repeated => tracing::warn!("a datagram that had come before: the network repeats them, or somebody"),
         Broken::Late { behind_us } => {
-            if counts.late == 0 {
-                let behind_s = behind_us / 1_000_000;
-                tracing::warn!(behind_s, "a datagram of another time: repeated, or its sender's clock is wrong");
-            }
-            counts.late += 1;
+            let behind_s = behind_us / 1_000_000;
+            tracing::warn!(behind_s, "a datagram of another time: repeated, or its sender's clock is wrong");
         }
     }
+}
+
+/// Counts one, and returns whether it is the first.
+fn is_first(count: &mut u64) -> bool {
+    *count += 1;
+    *count == 1
 }
 
 fn unix_us() -> u64 {
@@ -242,7 +246,8 @@ mod tests {
         rack
     }
 
-    /// What the server counts of `count` packets that a switch with another secret has sent it.
+    /// How many of four packets a server with the one secret takes from a switch with the other,
+    /// and what it counts.
     fn sent(own: Option<&str>, other: Option<&str>) -> (u64, WireCounts) {
         let folder = tempfile::tempdir().expect("a folder");
         let sockets =

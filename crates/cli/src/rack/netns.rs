@@ -10,7 +10,6 @@ use base::{Seed, Span};
 use ipnet::IpNet;
 use plan::rack::Rack;
 use serde::{Deserialize, Serialize};
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -175,8 +174,9 @@ pub fn remove(site: &Site) -> Result<(), Failure> {
     let tail = format!("-{}", digits_of(site));
     for space in fs::read_dir("/run/netns").into_iter().flatten().flatten() {
         let space = space.file_name();
-        if space.to_str().is_some_and(|name| name.starts_with("rackweave-") && name.ends_with(&tail)) {
-            run("ip", &["netns".as_ref(), "delete".as_ref(), space.as_os_str()])?;
+        let is_ours = |name: &&str| name.starts_with("rackweave-") && name.ends_with(&tail);
+        if let Some(name) = space.to_str().filter(is_ours) {
+            ip(&["netns", "delete", name])?;
         }
     }
     if Path::new("/sys/class/net").join(&network.bridge).exists() {
@@ -222,9 +222,8 @@ fn ip(words: &[&str]) -> Result<(), Failure> {
     run("ip", words)
 }
 
-fn run<S: AsRef<OsStr>>(program: &str, words: &[S]) -> Result<(), Failure> {
+fn run(program: &str, words: &[&str]) -> Result<(), Failure> {
     let wrong = |reason: String| {
-        let words: Vec<_> = words.iter().map(|word| word.as_ref().to_string_lossy()).collect();
         let needs = "`--netns` needs root and iproute2";
         Failure::Failed(format!("{program} {}: {}; {needs}", words.join(" "), reason.trim()))
     };
