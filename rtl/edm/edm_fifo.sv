@@ -26,8 +26,8 @@ module edm_fifo #(
   end
 
   logic [Width-1:0] words_q[Depth];
-  logic [IndexW-1:0] front_q, front_d, back_q, back_d;
-  logic [CountW-1:0] count_q, count_d;
+  logic [IndexW-1:0] front_q, back_q;
+  logic [CountW-1:0] count_q;
   logic push, pop;
 
   function automatic logic [IndexW-1:0] after(input logic [IndexW-1:0] index);
@@ -38,13 +38,8 @@ module edm_fifo #(
   assign valid_o = count_q != 0;
   assign word_o = words_q[front_q];
 
-  always_comb begin
-    push = valid_i && ready_o;
-    pop = take_i && valid_o;
-    back_d = push ? after(back_q) : back_q;
-    front_d = pop ? after(front_q) : front_q;
-    count_d = count_q + CountW'(push) - CountW'(pop);
-  end
+  assign push = valid_i && ready_o;
+  assign pop = take_i && valid_o;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -52,9 +47,9 @@ module edm_fifo #(
       back_q <= '0;
       count_q <= '0;
     end else begin
-      front_q <= front_d;
-      back_q <= back_d;
-      count_q <= count_d;
+      if (pop) front_q <= after(front_q);
+      if (push) back_q <= after(back_q);
+      if (push != pop) count_q <= push ? count_q + 1'b1 : count_q - 1'b1;
       // What waits is what is between the two indices.
       assert ((32'(front_q) + 32'(count_q)) % Depth == 32'(back_q));
     end

@@ -123,8 +123,8 @@ module edm_host
   state_t read_state, read_changed;
   logic write_found, write_change, write_end, answer_found, answer_change, chunk_close;
   state_t write_state, answer_state, answer_kept, chunk_changed;
-  /* verilator lint_off UNUSEDSIGNAL */  // of an expired message only the tag is said
-  state_t read_expired, write_expired, answer_expired;
+  /* verilator lint_off UNUSEDSIGNAL */  // nobody asks
+  logic [TagW-1:0] answer_tag;
   logic answer_expires, reads_open, answers_open, read_end_found, write_end_found;
   /* verilator lint_on UNUSEDSIGNAL */
   logic read_expires, write_expires;
@@ -156,7 +156,7 @@ module edm_host
       .end_id_i       ('0),
       .end_found_o    (read_end_found),
       .expired_o      (read_expires),
-      .expired_state_o(read_expired)
+      .expired_tag_o  (expired_read_tag_o)
   );
 
   permit_t permit;
@@ -188,7 +188,7 @@ module edm_host
       .end_id_i       (write_end_id),
       .end_found_o    (write_end_found),
       .expired_o      (write_expires),
-      .expired_state_o(write_expired)
+      .expired_tag_o  (expired_write_tag_o)
   );
 
   // An answer that is never granted whole goes when the requester must have given it up.
@@ -219,7 +219,7 @@ module edm_host
       .end_id_i       (early_id),
       .end_found_o    (early_found),
       .expired_o      (answer_expires),
-      .expired_state_o(answer_expired)
+      .expired_tag_o  (answer_tag)
   );
 
   // The data of short answers, as the memory held them when the request came.
@@ -242,9 +242,7 @@ module edm_host
   end
 
   assign expired_read_o = read_expires;
-  assign expired_read_tag_o = read_expired.tag;
   assign expired_write_o = write_expires;
-  assign expired_write_tag_o = write_expired.tag;
 
   // --- The grant queue, from the receiving clock to the transmitting one. ---
 

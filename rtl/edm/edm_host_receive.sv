@@ -447,29 +447,33 @@ module edm_host_receive
       unexpected_count_q <= '0;
     end else begin
       valid_q <= memory_valid_i;
-      block_q <= memory_i;
-      open_q <= open_d;
-      good_q <= good_d;
-      left_q <= left_d;
-      index_q <= index_d;
-      address_q <= address_d;
-      high_q <= high_d;
-      opcode_q <= opcode_d;
-      first_q <= first_d;
-      second_q <= second_d;
-      state_q <= state_d;
+      if (memory_valid_i) block_q <= memory_i;
+      if (valid_q) begin
+        open_q <= open_d;
+        good_q <= good_d;
+        left_q <= left_d;
+        index_q <= index_d;
+        address_q <= address_d;
+        high_q <= high_d;
+        opcode_q <= opcode_d;
+        first_q <= first_d;
+        second_q <= second_d;
+        state_q <= state_d;
+      end
       op_valid_q <= op_valid;
-      op_q <= op;
+      if (op_valid) op_q <= op;
       early_valid_q <= early_valid_d;
       lapse_q <= lapse_q == LapseW'(Timeout) ? '0 : lapse_q + 1'b1;
       if (lapse_q == LapseW'(Timeout)) lapse_place_q <= lapse_place_q + 1'b1;
       lock_q <= lock_d;
       word_valid_q <= word_valid_d;
-      word_compares_q <= front.kind == MemoryModify && front.opcode == OpcodeCompareAndSwap;
-      word_node_q <= front.peer;
-      word_id_q <= front.id;
-      word_bytes_q <= 4'(front.size);
-      word_expected_q <= front.data;
+      if (word_valid_d) begin
+        word_compares_q <= front.kind == MemoryModify && front.opcode == OpcodeCompareAndSwap;
+        word_node_q <= front.peer;
+        word_id_q <= front.id;
+        word_bytes_q <= 4'(front.size);
+        word_expected_q <= front.data;
+      end
       if (unexpected_count_q[31:2] != '1) begin
         unexpected_count_q <= unexpected_count_q + 32'(unexpected) + 32'(early_lapses) +
             32'(serves && !put_answer_o);

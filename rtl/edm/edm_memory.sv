@@ -28,6 +28,7 @@ module edm_memory
 
     input  logic                cpu_write_i,
     output logic                cpu_ready_o,
+    input  logic                cpu_read_i,
     input  logic [AddressW-1:0] cpu_address_i,
     input  logic [63:0]         cpu_write_data_i,
     output logic [63:0]         cpu_read_data_o,
@@ -70,7 +71,7 @@ module edm_memory
   logic [2:0][63:0] data;
 
   assign address = {cpu_address_i, transmit_address_i, receive_address_i};
-  assign reads = {1'b1, transmit_read_i, receive_read_i};
+  assign reads = {cpu_read_i, transmit_read_i, receive_read_i};
   assign receive_data_o = data[0];
   assign transmit_data_o = data[1];
   assign cpu_read_data_o = data[2];

@@ -56,36 +56,51 @@ module edm_multiplexer
 
   // --- Offers: only blocks in sequence go to the queues. ---
 
-  kind_e control_kind, message_kind, frame_kind;
-  sequence_step_t step;
   logic control_good, message_good, frame_good, frame_idle;
 
   always_comb begin
-    control_kind = KindBad;
-    message_kind = KindBad;
-    frame_kind = KindBad;
+    kind_e kind;
+    kind = KindBad;
+    control_good = 1'b0;
+    if (control_valid_i) begin
+      kind = kind_of(control_i);
+      control_good = kind == KindNotify || kind == KindGrant;
+    end
+  end
+
+  always_comb begin
+    kind_e kind;
+    sequence_step_t step;
+    kind = KindBad;
     step = '0;
-    if (control_valid_i) control_kind = kind_of(control_i);
-    if (frame_valid_i) frame_kind = kind_of(frame_i);
+    message_good = 1'b0;
+    offered_d = offered_q;
     if (message_valid_i) begin
-      message_kind = kind_of(message_i);
-      step = sequence_after(offered_q, message_kind, message_i.payload[63:8]);
+      kind = kind_of(message_i);
+      step = sequence_after(offered_q, kind, message_i.payload[63:8]);
+      message_good = step.keep && (!step.fault || (message_cut_i && kind == KindMst));
+      if (message_good && message_ready_o) offered_d = step.next;
     end
+  end
 
-    control_good = control_valid_i && (control_kind == KindNotify || control_kind == KindGrant);
-    message_good = message_valid_i && step.keep &&
-        (!step.fault || (message_cut_i && message_kind == KindMst));
-    frame_idle = frame_kind == KindIdle && !offered_frame_open_q;
-    frame_good = frame_valid_i && (offered_frame_open_q ?
-        frame_kind == KindData || frame_kind == KindEnd :
-        frame_kind == KindStart || frame_kind == KindOrdered);
-
-    offered_d = message_good && message_ready_o ? step.next : offered_q;
+  always_comb begin
+    kind_e kind;
+    kind = KindBad;
+    frame_good = 1'b0;
+    frame_idle = 1'b0;
     offered_frame_open_d = offered_frame_open_q;
-    if (frame_good && frame_ready_o) begin
-      offered_frame_open_d = frame_kind == KindStart || frame_kind == KindData;
+    if (frame_valid_i) begin
+      kind = kind_of(frame_i);
+      frame_idle = kind == KindIdle && !offered_frame_open_q;
+      frame_good = offered_frame_open_q ?
+          kind == KindData || kind == KindEnd : kind == KindStart || kind == KindOrdered;
+      if (frame_good && frame_ready_o) begin
+        offered_frame_open_d = kind == KindStart || kind == KindData;
+      end
     end
+  end
 
+  always_comb begin
     refused_count_d = refused_count_q;
     if (control_valid_i && !control_good) refused_count_d += 1;
     if (message_valid_i && !message_good) refused_count_d += 1;

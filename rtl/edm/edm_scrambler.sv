@@ -20,28 +20,25 @@ module edm_scrambler
   localparam int unsigned StateW = 58;
   localparam int unsigned Tap = 39;
 
+  // The last bits on the line, the oldest first.
   logic [StateW-1:0] state_q;
-  // The last bits on the line, then this block's; bit `StateW` of it is the block's first.
-  logic [StateW+63:0] line;
+  logic [63:0] plain, scrambled;
+  logic [Tap-1:0] first;
+
+  assign plain = Descramble ? scrambled ^ {scrambled[63-Tap:0], state_q[StateW-1:StateW-Tap]} ^
+      {scrambled[63-StateW:0], state_q} : block_i.payload;
 
   // The first bits of a scrambled block depend on the register alone, the last ones on these too.
-  always_comb begin
-    line[StateW-1:0] = state_q;
-    if (Descramble) begin
-      line[StateW+63:StateW] = block_i.payload;
-    end else begin
-      line[StateW+:Tap] = block_i.payload[Tap-1:0] ^ line[StateW-Tap+:Tap] ^ line[0+:Tap];
-      line[StateW+63:StateW+Tap] =
-          block_i.payload[63:Tap] ^ line[StateW+63-Tap:StateW] ^ line[63:Tap];
-    end
-    block_o.sync = block_i.sync;
-    block_o.payload = Descramble ?
-        block_i.payload ^ line[StateW-Tap+:64] ^ line[63:0] : line[StateW+63:StateW];
-  end
+  assign first = plain[Tap-1:0] ^ state_q[StateW-1:StateW-Tap] ^ state_q[Tap-1:0];
+  assign scrambled = Descramble ? block_i.payload : {
+      plain[63:Tap] ^ first[63-Tap:0] ^ {first[63-StateW:0], state_q[StateW-1:Tap]}, first};
+
+  assign block_o.sync = block_i.sync;
+  assign block_o.payload = Descramble ? plain : scrambled;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) state_q <= '1;
-    else state_q <= line[StateW+63:64];
+    else state_q <= scrambled[63:64-StateW];
   end
 
 endmodule

@@ -51,8 +51,8 @@ module edm_state_table
     input  logic [IdW-1:0]   end_id_i,
     output logic             end_found_o,
 
-    output logic   expired_o,
-    output state_t expired_state_o
+    output logic            expired_o,
+    output logic [TagW-1:0] expired_tag_o
 );
 
   localparam int unsigned Places = 2 ** PlaceW;
@@ -99,7 +99,7 @@ module edm_state_table
     assign age = now_q - since_q[look_q];
     assign touched = (change_i && found == look_q) || (end_i && ended == look_q);
     assign expired_o = open_q[look_q] && age >= AgeW'(Timeout) && !touched;
-    assign expired_state_o = state_q[look_q];
+    assign expired_tag_o = state_q[look_q].tag;
 
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
@@ -118,7 +118,7 @@ module edm_state_table
   end else begin : gen_no_timer
     assign look_q = '0;
     assign expired_o = 1'b0;
-    assign expired_state_o = '0;
+    assign expired_tag_o = '0;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

@@ -125,7 +125,7 @@ module formal_ids
       .end_id_i       ('0),
       .end_found_o    (),
       .expired_o      (),
-      .expired_state_o()
+      .expired_tag_o()
   );
 
   edm_state_table #(
@@ -154,7 +154,7 @@ module formal_ids
       .end_id_i       (end_id),
       .end_found_o    (),
       .expired_o      (),
-      .expired_state_o()
+      .expired_tag_o()
   );
 
   // --- The port: it takes blocks while it has room, and what it has leaves. ---

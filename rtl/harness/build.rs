@@ -74,7 +74,7 @@ fn compile(unit: &Unit, folder: &Path, root: &Path) -> Vec<PathBuf> {
     let (once, always): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| runs_once(part));
     // Large schedulers are compiled longer than they run.
     let often = if unit.options.is_empty() { 2 } else { 1 };
-    let all = [("once", 0, once), ("always", often, always)].map(|(name, level, parts)| {
+    let all = [("once", 1, once), ("always", often, always)].map(|(name, level, parts)| {
         let includes: String = parts.iter().map(|part| format!("#include \"{}\"\n", part.display())).collect();
         let all = folder.join(format!("{name}.cpp"));
         fs::write(&all, includes).expect("the build folder is writable");

@@ -37,6 +37,7 @@ module edm_system
 
     input  logic [Nodes-1:0]               cpu_write_i,
     output logic [Nodes-1:0]               cpu_ready_o,
+    input  logic [Nodes-1:0]               cpu_read_i,
     input  logic [Nodes-1:0][AddressW-1:0] cpu_address_i,
     input  logic [Nodes-1:0][63:0]         cpu_write_data_i,
     output logic [Nodes-1:0][63:0]         cpu_read_data_o,
@@ -172,6 +173,7 @@ module edm_system
         .write_bytes_i     (write_bytes),
         .cpu_write_i       (cpu_write_i[n]),
         .cpu_ready_o       (cpu_ready_o[n]),
+        .cpu_read_i        (cpu_read_i[n]),
         .cpu_address_i     (cpu_address_i[n]),
         .cpu_write_data_i  (cpu_write_data_i[n]),
         .cpu_read_data_o   (cpu_read_data_o[n]),

@@ -161,14 +161,14 @@ impl Follower {
         &self.hosts[node]
     }
 
-    /// Looks at the lines of this cycle, after [`System::drive`] has said what the hosts took.
+    /// Looks at what hosts take and at the lines of this cycle, after [`System::drive`].
     ///
     /// # Errors
     /// What differs.
-    pub fn cycle(&mut self, system: &System, taken: &[Option<Request>]) -> Result<(), String> {
-        for (node, request) in taken.iter().enumerate() {
-            if let Some(request) = request {
-                self.submit(node, *request);
+    pub fn cycle(&mut self, system: &System) -> Result<(), String> {
+        for node in 0..self.hosts.len() {
+            if let Some(request) = system.taken(node) {
+                self.submit(node, request);
             }
             let up = self.up[node].push(system.line(node, true));
             if let Some(heard) = up.map_err(|error| format!("from {node}: {error}"))? {

@@ -137,10 +137,30 @@ impl Gates {
     /// Reads `width` bits (at most 64) of a port from bit `low` on.
     #[inline]
     pub fn get(&self, port: usize, low: usize, width: usize) -> u64 {
-        let storage = self.storage(port);
-        let (first, shift) = (low / 8, low % 8);
-        let end = (low + width).div_ceil(8).min(storage.len());
-        (window(storage, first, end) >> shift & (u128::MAX >> (128 - width))) as u64
+        self.get_wide(port, low, width) as u64
+    }
+
+    /// Reads `width` bits of a port from bit `low` on: at most 96 of them and of those before in the
+    /// word of 32 in which they begin.
+    #[inline]
+    pub fn get_wide(&self, port: usize, low: usize, width: usize) -> u128 {
+        let value = match self.storage(port) {
+            [only] => u128::from(*only) >> low,
+            [first, second] => u128::from(u16::from_le_bytes([*first, *second])) >> low,
+            words => match words[low / 32 * 4..] {
+                [a, b, c, d, ref rest @ ..] => {
+                    let first = u128::from(u32::from_le_bytes([a, b, c, d]));
+                    let rest = match *rest {
+                        [a, b, c, d, e, f, g, h, ..] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+                        [a, b, c, d, ..] => u64::from(u32::from_le_bytes([a, b, c, d])),
+                        _ => 0,
+                    };
+                    (first | u128::from(rest) << 32) >> (low % 32)
+                }
+                _ => 0,
+            },
+        };
+        value & (u128::MAX >> (128 - width))
     }
 
     /// Computes outputs that depend on inputs of this cycle.
@@ -157,9 +177,9 @@ impl Gates {
         if self.falls {
             self.eval();
         }
-        self.set(CLOCK, 0, 1, 1);
+        self.set_bit(CLOCK, 0, true);
         self.eval();
-        self.set(CLOCK, 0, 1, 0);
+        self.set_bit(CLOCK, 0, false);
         self.falls = true;
     }
 

@@ -15,7 +15,7 @@ macro_rules! ports {
 ports! {
     ACCESS_VALID ACCESS ACCESS_READY ANSWERED ANSWERED_NULL ANSWERED_TAG SENT SENT_TAG
     EXPIRED_READ EXPIRED_READ_TAG EXPIRED_WRITE EXPIRED_WRITE_TAG REFUSED REFUSED_TAG WRITTEN
-    CPU_WRITE CPU_READY CPU_ADDRESS CPU_WRITE_DATA CPU_READ_DATA
+    CPU_WRITE CPU_READY CPU_READ CPU_ADDRESS CPU_WRITE_DATA CPU_READ_DATA
     HOST_FRAME_VALID HOST_FRAME HOST_FRAME_READY HOST_FRAME_OUT
     PORT_FRAME_VALID PORT_FRAME PORT_FRAME_READY PORT_FRAME_OUT
     NOISE_UP NOISE_DOWN UP DOWN
@@ -207,6 +207,9 @@ pub struct System {
     nodes: usize,
     now: u64,
     waiting: Vec<VecDeque<Request>>,
+    taken: Vec<Option<Request>>,
+    /// Whether something was offered in the last cycle.
+    offered: bool,
     host_frames: Frames,
     port_frames: Frames,
     /// Blocks of the frame that comes in at each port of the switch.
@@ -228,6 +231,8 @@ impl System {
             nodes,
             now: 0,
             waiting: vec![VecDeque::new(); nodes],
+            taken: vec![None; nodes],
+            offered: true,
             host_frames: empty(),
             port_frames: empty(),
             relay: vec![Vec::new(); nodes],
@@ -297,11 +302,13 @@ impl System {
     /// Reads a node's memory as its processor. Takes a cycle a word.
     pub fn dump(&mut self, node: usize, address: u64, bytes: usize) -> Vec<u8> {
         let mut out = Vec::new();
+        self.gates.set_bit(CPU_READ, node, true);
         for at in (0..bytes).step_by(8) {
             self.gates.set(CPU_ADDRESS, node * 64, 64, address + at as u64);
             self.cycle();
             out.extend(self.gates.get(CPU_READ_DATA, node * 64, 64).to_le_bytes());
         }
+        self.gates.set_bit(CPU_READ, node, false);
         out.truncate(bytes);
         out
     }
@@ -312,7 +319,7 @@ impl System {
     }
 
     /// What ends in this cycle at a node.
-    pub fn ends(&self, node: usize) -> Vec<(End, u16)> {
+    pub fn ends(&self, node: usize) -> impl Iterator<Item = (End, u16)> {
         let null = self.gates.bit(ANSWERED_NULL, node);
         let answered = if null { End::Null } else { End::Answered };
         let all = [
@@ -322,8 +329,8 @@ impl System {
             (EXPIRED_WRITE, EXPIRED_WRITE_TAG, End::WriteExpired),
             (REFUSED, REFUSED_TAG, End::Refused),
         ];
-        let some = all.into_iter().filter(|(valid, ..)| self.gates.bit(*valid, node));
-        some.map(|(_, tag, end)| (end, self.gates.get(tag, node * TAG_BITS, TAG_BITS) as u16)).collect()
+        let some = all.into_iter().filter(move |(valid, ..)| self.gates.bit(*valid, node));
+        some.map(move |(_, tag, end)| (end, self.gates.get(tag, node * TAG_BITS, TAG_BITS) as u16))
     }
 
     /// Whether a write to the node is whole in this cycle.
@@ -355,11 +362,29 @@ impl System {
         }
     }
 
-    /// Sets the inputs of this cycle. Outputs may be read from now on, and [`cycle`](System::cycle)
-    /// ends it. Returns by node the request that the host takes in this cycle.
-    pub fn drive(&mut self) -> Vec<Option<Request>> {
-        let taken = (0..self.nodes).map(|node| self.offer_access(node)).collect();
+    /// The request that a node's host takes in this cycle.
+    pub fn taken(&self, node: usize) -> Option<Request> {
+        self.taken[node]
+    }
+
+    /// Sets the inputs of this cycle. Outputs may be read from now on, and [`step`](System::step)
+    /// ends it.
+    pub fn drive(&mut self) {
+        // Mostly there is nothing to offer.
+        let queues = self.host_frames.iter().chain(&self.port_frames);
+        let offers =
+            self.waiting.iter().any(|waiting| !waiting.is_empty()) || !queues.into_iter().all(VecDeque::is_empty);
+        let offered = std::mem::replace(&mut self.offered, offers);
+        if offers || offered {
+            self.offer();
+        }
+        self.make_noise();
+        self.gates.eval();
+    }
+
+    fn offer(&mut self) {
         for node in 0..self.nodes {
+            self.taken[node] = self.offer_access(node);
             offer_frame(
                 &mut self.gates,
                 &mut self.host_frames[node],
@@ -373,9 +398,6 @@ impl System {
                 node,
             );
         }
-        self.make_noise();
-        self.gates.eval();
-        taken
     }
 
     /// Puts other bits on the line of this cycle than its sender does: call it after
@@ -489,8 +511,7 @@ fn set_block(gates: &mut Gates, port: usize, node: usize, bits: u128) {
 }
 
 fn get_block(gates: &Gates, port: usize, node: usize) -> u128 {
-    let (low, high) = (gates.get(port, node * BLOCK_BITS, 64), gates.get(port, node * BLOCK_BITS + 64, 2));
-    u128::from(low) | u128::from(high) << 64
+    gates.get_wide(port, node * BLOCK_BITS, BLOCK_BITS)
 }
 
 /// Puts the scrambler on a line, a block at a time: the inverse of [`Descrambler`].

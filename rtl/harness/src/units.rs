@@ -91,6 +91,7 @@ pub const SYSTEM_PORTS: &[&str] = &[
     "written_o",
     "cpu_write_i",
     "cpu_ready_o",
+    "cpu_read_i",
     "cpu_address_i",
     "cpu_write_data_i",
     "cpu_read_data_o",

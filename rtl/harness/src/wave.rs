@@ -64,7 +64,8 @@ impl Wave {
         }
         system.submit(READER, Request { target: MEMORY as u32, access, there: THERE, here: HERE, tag: 7 });
         for cycle in 0..CYCLES {
-            wave.taken.push(system.drive()[READER].is_some());
+            system.drive();
+            wave.taken.push(system.taken(READER).is_some());
             for (line, bits) in lines(&system, &mut descramblers) {
                 wave.lines.entry(line).or_default().push(Block::from_bits(bits).expect("a block on the line"));
             }
@@ -79,12 +80,12 @@ impl Wave {
             for probe in Probe::ALL {
                 self.probes.entry((node, probe as u8)).or_default().push(system.probe(node, probe));
             }
-            self.ends.extend(system.ends(node).into_iter().map(|(end, _)| (end, cycle)));
+            self.ends.extend(system.ends(node).map(|(end, _)| (end, cycle)));
             if system.written(node) {
                 self.written = Some(cycle);
             }
         }
-        self.answered.push(!system.ends(READER).is_empty());
+        self.answered.push(system.ends(READER).next().is_some());
     }
 
     /// When a probe shows something.

@@ -87,7 +87,7 @@ impl Rack {
                 }
             }
         }
-        let ends = |node| self.system.ends(node).into_iter().map(move |(end, _)| (node, end));
+        let ends = |node| self.system.ends(node).map(move |(end, _)| (node, end));
         let ended = (0..NODES).flat_map(ends).collect();
         self.system.step();
         ended

@@ -75,6 +75,10 @@ impl Block {
     /// [`BlockError::Type`] for a type outside the sixteen, [`BlockError::Codes`] where a code
     /// other than idle or a padding bit is set.
     pub fn content(self) -> Result<Content, BlockError> {
+        // Most blocks of a line.
+        if self == Block::IDLE {
+            return Ok(Content::Idle);
+        }
         let bytes = self.payload.to_le_bytes();
         if self.sync == Sync::Data {
             return Ok(Content::Data(bytes));
