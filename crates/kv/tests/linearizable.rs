@@ -1,9 +1,12 @@
 //! What concurrent clients see is explained by some order of their operations.
 
 mod common;
+#[path = "common/game.rs"]
+mod game;
 
 use base::{Seed, Time};
-use common::{Client, Frame, Running, config, ok};
+use common::{Client, Running, config};
+use game::{ONLY, Told, name_of, send, told};
 use history::{StoreAction, StoreAnswer, StoreHistory, StoreOperation, StoreVerdict};
 use kv::Config;
 use std::net::SocketAddr;
@@ -12,48 +15,6 @@ use std::time::Instant;
 const CLIENTS: u64 = 6;
 const OPERATIONS: u64 = 400;
 const KEYS: u64 = 4;
-
-/// Values of all lengths: those that a slot holds and those that it does not.
-fn bytes_of(value: u64) -> Vec<u8> {
-    let mut bytes = value.to_string().into_bytes();
-    bytes.resize([8, 60, 300][value as usize % 3], b' ');
-    bytes
-}
-
-fn value_in(frame: &Frame) -> Option<u64> {
-    match frame {
-        Frame::Null => None,
-        Frame::BulkString(bytes) => {
-            let text = str::from_utf8(bytes).expect("digits");
-            let value = text.trim().parse().expect("digits");
-            assert_eq!(bytes, &bytes_of(value), "a value is whole");
-            Some(value)
-        }
-        other => panic!("{other:?}"),
-    }
-}
-
-/// The only value of a game in which it matters alone whether a key is there.
-const ONLY: u64 = 1;
-
-fn operate(client: &mut Client, key: &[u8], action: StoreAction, (asks, only): (bool, bool)) -> StoreAnswer {
-    match action {
-        StoreAction::Get if only && asks => {
-            let is_there = client.ask(&[b"EXISTS", key]) == Frame::Integer(1);
-            StoreAnswer::Found(is_there.then_some(ONLY))
-        }
-        StoreAction::Get => StoreAnswer::Found(value_in(&client.ask(&[b"GET", key]))),
-        StoreAction::Put(value) => {
-            assert_eq!(client.ask(&[b"SET", key, &bytes_of(value)]), ok());
-            StoreAnswer::Stored
-        }
-        StoreAction::Delete => StoreAnswer::Removed(client.ask(&[b"DEL", key]) == Frame::Integer(1)),
-        StoreAction::CompareAndSwap { new, .. } => {
-            let value = bytes_of(new.expect("SETNX stores something"));
-            StoreAnswer::Swapped(client.ask(&[b"SETNX", key, &value]) == Frame::Integer(1))
-        }
-    }
-}
 
 fn play(address: SocketAddr, number: u64, start: Instant, only: bool) -> Vec<StoreOperation> {
     let mut random = Seed(7).stream(&format!("client {number}"));
@@ -69,10 +30,9 @@ fn play(address: SocketAddr, number: u64, start: Instant, only: bool) -> Vec<Sto
             7 => StoreAction::Delete,
             _ => StoreAction::CompareAndSwap { expected: None, new: Some(value) },
         };
-        // Half of the keys are their own names in the store, half are hashed.
-        let name = if key % 2 == 0 { format!("k{key}") } else { format!("a longer name of a key: {key}") };
-        let invoked = now();
-        let answer = operate(&mut client, name.as_bytes(), action, (at % 2 == 0, only));
+        let (invoked, asks) = (now(), only && at % 2 == 0);
+        send(&mut client, name_of(key).as_bytes(), action, asks).expect("it is read");
+        let Told::Answer(answer) = told(client.reply(), action, asks) else { panic!("{action:?} is not answered") };
         done.push(StoreOperation { id, client: number, key, action, invoked, answered: Some((now(), answer)) });
     }
     done

@@ -1,55 +1,15 @@
 //! What was acknowledged survives the end of the process.
 
 mod common;
+#[path = "common/process.rs"]
+mod process;
 
-use common::{Client, Frame, Running, bulk, config, ok};
-use kv::{Config, Store};
+use common::{Client, Frame, Running, bulk, ok};
+use process::{Process, config_in};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-
-/// Names the folder of the store that the other process serves.
-const FOLDER: &str = "RACKWEAVE_KV_TEST_FOLDER";
-
-fn config_in(folder: &Path) -> Config {
-    Config { flush: true, value_bytes_max: 32 << 10, ..config(folder) }
-}
-
-/// No test of its own: the process that is killed.
-#[test]
-#[ignore = "the other process of the test below"]
-fn serve() {
-    let Some(folder) = std::env::var_os(FOLDER) else { return };
-    let mut store = Store::start(config_in(folder.as_ref()), false).unwrap_or_else(|error| panic!("{error}"));
-    println!("\nat {}", store.address().expect("it is bound"));
-    store.run().expect("it is killed before");
-}
-
-struct Process(Child);
-
-impl Process {
-    fn start(folder: &Path) -> (Process, SocketAddr) {
-        let mut command = Command::new(std::env::current_exe().expect("there is a program"));
-        let command = command.args(["--ignored", "--exact", "serve", "--nocapture"]).env(FOLDER, folder);
-        let mut process = Process(command.stdout(Stdio::piped()).spawn().expect("it starts"));
-        let output = BufReader::new(process.0.stdout.take().expect("it is piped"));
-        let mut lines = output.lines().map_while(Result::ok);
-        let address = lines.find_map(|line| line.strip_prefix("at ").map(str::to_owned)).expect("it says where");
-        (process, address.parse().expect("an address"))
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // SIGKILL.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn value_of(key: u32, version: u32) -> Vec<u8> {
     let length = [3, 60, 100, 5_000, 20_000][key as usize % 5];
@@ -102,7 +62,8 @@ fn kill_9_loses_nothing_that_was_acknowledged() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut known: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
     for round in 0..3u32 {
-        let (process, address) = Process::start(folder.path());
+        let process = Process::start(folder.path());
+        let address = process.address;
         check(address, &known);
         let shared = Round::default();
         let told: Vec<_> = std::thread::scope(|scope| {
@@ -128,8 +89,8 @@ fn kill_9_loses_nothing_that_was_acknowledged() {
         }
         assert!(known.values().filter(|(acknowledged, _)| *acknowledged > round * 1_000_000).count() > 8, "{known:?}");
     }
-    let (_process, address) = Process::start(folder.path());
-    check(address, &known);
+    let process = Process::start(folder.path());
+    check(process.address, &known);
 }
 
 /// Each key has the version that was acknowledged last, or the one whose answer did not come.

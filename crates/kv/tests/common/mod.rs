@@ -65,10 +65,15 @@ pub struct Client {
 
 impl Client {
     pub fn new(address: SocketAddr) -> Client {
-        let stream = TcpStream::connect(address).expect("it listens");
+        Client::try_new(address).expect("it listens")
+    }
+
+    /// A client of a store that may be gone.
+    pub fn try_new(address: SocketAddr) -> Option<Client> {
+        let stream = TcpStream::connect(address).ok()?;
         stream.set_nodelay(true).expect("it is a socket");
         stream.set_read_timeout(Some(Duration::from_secs(60))).expect("it is a socket");
-        Client { stream, input: BytesMut::new() }
+        Some(Client { stream, input: BytesMut::new() })
     }
 
     /// Sends a command without waiting.

@@ -1,0 +1,219 @@
+//! Stores in processes of their own that are killed and paused, that lose clients, and whose drive
+//! takes no more: what clients saw is explained by some order of their operations.
+
+mod common;
+#[path = "common/game.rs"]
+mod game;
+#[path = "common/process.rs"]
+mod process;
+
+use base::{Seed, Stream, Time};
+use common::{Client, Frame, Running, bulk, ok};
+use game::{Told, name_of, send, told};
+use history::{StoreAction, StoreHistory, StoreOperation, StoreVerdict};
+use process::{Process, config_in};
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::{scope, sleep};
+use std::time::{Duration, Instant};
+
+const CLIENTS: u64 = 6;
+/// Keys that are used at the same time.
+const KEYS: u64 = 4;
+/// Faults after which other keys are used: an update without an answer may come at any time later,
+/// and many of them on one key are long to judge.
+const FAULTS_A_KEY: u64 = 3;
+/// A reader's claim of a slot ends after a second (`LEASE` of the store).
+const PAST_THE_LEASE: Duration = Duration::from_millis(1_300);
+/// Operations of a key that the judge tries at most.
+const STEPS_MAX: u64 = 20_000_000;
+
+/// What clients share.
+struct Game {
+    start: Instant,
+    /// Where the store listens now.
+    address: Mutex<SocketAddr>,
+    faults: AtomicU64,
+    next: AtomicU64,
+    is_over: AtomicBool,
+    done: Mutex<Vec<StoreOperation>>,
+}
+
+impl Game {
+    fn new(address: SocketAddr) -> Game {
+        Game {
+            start: Instant::now(),
+            address: Mutex::new(address),
+            faults: AtomicU64::new(0),
+            next: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
+            done: Mutex::default(),
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time::ps(self.start.elapsed().as_nanos() as u64 * 1_000)
+    }
+
+    fn operations(&self) -> u64 {
+        self.done.lock().expect("nobody panics with it").len() as u64
+    }
+
+    /// Plays until all is over. A client that is told nothing never comes back: another one does.
+    fn play(&self, number: u64) {
+        let mut random = Seed(11).stream(&format!("client {number}"));
+        let mut client = None;
+        while !self.is_over.load(Relaxed) {
+            let address = *self.address.lock().expect("nobody panics with it");
+            let connected = client.take().or_else(|| Client::try_new(address).map(|new| (self.number(), new)));
+            let Some((as_client, mut connection)) = connected else {
+                sleep(Duration::from_millis(5));
+                continue;
+            };
+            if self.operate(as_client, &mut connection, &mut random) {
+                client = Some((as_client, connection));
+            }
+        }
+    }
+
+    fn number(&self) -> u64 {
+        self.next.fetch_add(1, Relaxed)
+    }
+
+    /// One operation; whether the client knows how it ended.
+    fn operate(&self, client: u64, connection: &mut Client, random: &mut Stream) -> bool {
+        let id = self.number();
+        let key = self.faults.load(Relaxed) / FAULTS_A_KEY * KEYS + random.below(KEYS);
+        let action = match random.below(10) {
+            0..=4 => StoreAction::Get,
+            5..=6 => StoreAction::Put(id),
+            7 => StoreAction::Delete,
+            _ => StoreAction::CompareAndSwap { expected: None, new: Some(id) },
+        };
+        let invoked = self.now();
+        let is_sent = send(connection, name_of(key).as_bytes(), action, false).is_ok();
+        // One in some hundreds goes away with its request on the way.
+        let dies = random.below(400) == 0;
+        let frame = if is_sent && !dies { connection.reply() } else { None };
+        let answered = match told(frame, action, false) {
+            Told::Answer(answer) => Some((self.now(), answer)),
+            Told::Unknown => None,
+            // A store that is being killed refuses nothing, and this one is never full.
+            Told::Refused(text) => panic!("{action:?}: {text}"),
+        };
+        let operation = StoreOperation { id, client, key, action, invoked, answered };
+        self.done.lock().expect("nobody panics with it").push(operation);
+        answered.is_some()
+    }
+
+    /// Waits until clients have done so much more.
+    fn wait_for(&self, operations: u64) {
+        let (until, from) = (Instant::now() + Duration::from_secs(60), self.operations());
+        while self.operations() < from + operations {
+            assert!(Instant::now() < until, "the store stands still");
+            sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// As many as the variable says, or a few.
+fn faults() -> u64 {
+    std::env::var("RACKWEAVE_KV_FAULTS").map_or(8, |text| text.parse().expect("a number of faults"))
+}
+
+#[test]
+fn a_history_over_kills_pauses_and_lost_clients_is_linearizable() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut store = Process::crowded(folder.path());
+    let game = Game::new(store.address);
+    scope(|scope| {
+        (0..CLIENTS).for_each(|number| {
+            drop(scope.spawn({
+                let game = &game;
+                move || game.play(number)
+            }))
+        });
+        // Clients end whatever happens here.
+        let _end = Ends(&game.is_over);
+        for fault in 0..faults() {
+            game.wait_for(100 + 37 * fault % 150);
+            if fault % 2 == 0 {
+                drop(store);
+                store = Process::crowded(folder.path());
+                *game.address.lock().expect("nobody panics with it") = store.address;
+            } else {
+                store.signal("STOP");
+                sleep(PAST_THE_LEASE);
+                store.signal("CONT");
+            }
+            game.faults.fetch_add(1, Relaxed);
+        }
+        game.wait_for(100);
+    });
+    let done = game.done.into_inner().expect("nobody panicked with it");
+    let unknown = done.iter().filter(|operation| operation.answered.is_none()).count();
+    let mut history = StoreHistory::new(|_| None);
+    done.iter().for_each(|operation| history.record(*operation));
+    assert_eq!(history.check(STEPS_MAX), StoreVerdict::Linearizable);
+    eprintln!("{} operations, {unknown} without an answer", done.len());
+    assert!(unknown > 0, "nothing was ever interrupted");
+}
+
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// Writes until the store says no for the third time. Returns all that was acknowledged.
+fn write_until_refused(client: &mut Client) -> (Vec<u64>, Vec<String>) {
+    let (mut stored, mut refused) = (Vec::new(), Vec::new());
+    for number in 0.. {
+        match client.ask(&[b"SET", format!("key {number}").as_bytes(), &long(number)]) {
+            Frame::Error(text) => refused.push(text.to_string()),
+            frame => {
+                assert_eq!(frame, ok());
+                stored.push(number);
+            }
+        }
+        if refused.len() == 3 {
+            return (stored, refused);
+        }
+        assert!(number < 2_000, "a store of 16 MiB takes 40 MiB");
+    }
+    unreachable!("the numbers do not end")
+}
+
+fn long(number: u64) -> Vec<u8> {
+    format!("{number:05}").into_bytes().repeat(4_000)
+}
+
+#[test]
+fn a_drive_that_takes_no_more_loses_nothing_that_was_acknowledged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // The file has its size before it is limited.
+    drop(Running::start(config_in(folder.path())));
+    let (stored, told) = {
+        let store = Process::with_writes_up_to(6 << 10, folder.path());
+        let mut client = Client::new(store.address);
+        let (stored, told) = write_until_refused(&mut client);
+        // It reads on, and says what it cannot do.
+        for number in &stored {
+            assert_eq!(client.ask(&[b"GET", format!("key {number}").as_bytes()]), bulk(long(*number)), "{number}");
+        }
+        (stored, told)
+    };
+    eprintln!("{} values stored, then {told:?}", stored.len());
+    assert!(stored.len() > 50, "{stored:?}");
+    assert!(told.iter().all(|text| text.starts_with("ERR the outcome is unknown")), "{told:?}");
+    // A drive that writes again.
+    let store = Running::start(config_in(folder.path()));
+    let mut client = store.client();
+    for number in &stored {
+        assert_eq!(client.ask(&[b"GET", format!("key {number}").as_bytes()]), bulk(long(*number)), "{number}");
+    }
+    assert_eq!(client.say("SET after 1"), ok());
+}
