@@ -93,59 +93,54 @@ module edm_demultiplexer
     store = 1'b0;
     store_offset = '0;
 
-    to_memory = 1'b0;
-    to_frame = 1'b0;
-    unfinished = 1'b0;
-    if (kind != KindIdle) begin
-      to_memory = kind == KindMs || kind == KindMt || kind == KindMst ||
-          (kind == KindData && line_q.message_open && owner == LineMemory);
-      to_frame = kind == KindStart || kind == KindEnd ||
-          (kind == KindData && line_q.frame_open && owner == LineFrame);
-      unfinished = hold_q == HoldOpen && (kind == KindStart || kind == KindOrdered);
+    to_memory = kind == KindMs || kind == KindMt || kind == KindMst ||
+        (kind == KindData && line_q.message_open && owner == LineMemory);
+    to_frame = kind == KindStart || kind == KindEnd ||
+        (kind == KindData && line_q.frame_open && owner == LineFrame);
+    unfinished = hold_q == HoldOpen && (kind == KindStart || kind == KindOrdered);
 
-      if (kind == KindBad) fault_d = FaultBlock;
-      if (kind == KindNotify || kind == KindGrant) memory_valid_d = 1'b1;
-      if (kind == KindData && !line_q.message_open && !line_q.frame_open) fault_d = FaultDataOutside;
+    if (kind == KindBad) fault_d = FaultBlock;
+    if (kind == KindNotify || kind == KindGrant) memory_valid_d = 1'b1;
+    if (kind == KindData && !line_q.message_open && !line_q.frame_open) fault_d = FaultDataOutside;
 
-      // The header's count decides when a message is over.
-      if (to_memory) begin
-        step = sequence_after(sequence_q, kind, block_i.payload[63:8]);
-        sequence_d = step.next;
-        line_d.message_open = step.next.state != SequenceClosed;
-        memory_valid_d = step.keep;
-        if (step.fault) fault_d = FaultMemory;
-      end
+    // The header's count decides when a message is over.
+    if (to_memory) begin
+      step = sequence_after(sequence_q, kind, block_i.payload[63:8]);
+      sequence_d = step.next;
+      line_d.message_open = step.next.state != SequenceClosed;
+      memory_valid_d = step.keep;
+      if (step.fault) fault_d = FaultMemory;
+    end
 
-      if (kind == KindStart || kind == KindOrdered) begin
-        if (unfinished) fault_d = FaultFrameNotEnded;
-        open = '0;
-        hold_d = kind == KindStart ? HoldOpen : HoldClosed;
-      end
-      if (kind == KindOrdered) begin
-        line_d.frame_open = 1'b0;
-        store = whole != CountW'(Depth);
-        store_offset = whole;
-        if (store) whole = whole + 1'b1;
-      end
-      if (to_frame) begin
-        if (kind == KindEnd && hold_q == HoldClosed) begin
-          fault_d = FaultEndWithoutStart;
-        end else if (hold_d == HoldOpen) begin
-          store_offset = whole + open;
-          if (open == CountW'(FrameMax) || store_offset == CountW'(Depth)) begin
-            fault_d = open == CountW'(FrameMax) ? FaultFrameTooLong : FaultOverrun;
-            open = '0;
-            hold_d = HoldDropping;
-          end else begin
-            store = 1'b1;
-            open = open + 1'b1;
-          end
-        end
-        if (kind == KindEnd) begin
-          whole = whole + open;
+    if (kind == KindStart || kind == KindOrdered) begin
+      if (unfinished) fault_d = FaultFrameNotEnded;
+      open = '0;
+      hold_d = kind == KindStart ? HoldOpen : HoldClosed;
+    end
+    if (kind == KindOrdered) begin
+      line_d.frame_open = 1'b0;
+      store = whole != CountW'(Depth);
+      store_offset = whole;
+      if (store) whole = whole + 1'b1;
+    end
+    if (to_frame) begin
+      if (kind == KindEnd && hold_q == HoldClosed) begin
+        fault_d = FaultEndWithoutStart;
+      end else if (hold_d == HoldOpen) begin
+        store_offset = whole + open;
+        if (open == CountW'(FrameMax) || store_offset == CountW'(Depth)) begin
+          fault_d = open == CountW'(FrameMax) ? FaultFrameTooLong : FaultOverrun;
           open = '0;
-          hold_d = HoldClosed;
+          hold_d = HoldDropping;
+        end else begin
+          store = 1'b1;
+          open = open + 1'b1;
         end
+      end
+      if (kind == KindEnd) begin
+        whole = whole + open;
+        open = '0;
+        hold_d = HoldClosed;
       end
     end
 

@@ -80,7 +80,6 @@ module edm_egress
   logic [PortW-1:0] requester_q, requester_d, requester;
   /* verilator lint_off UNUSEDSIGNAL */  // its id was compared above
   buffered_t request;
-  forward_t forward;
   /* verilator lint_on UNUSEDSIGNAL */
   logic request_wants, request_ends;
 
@@ -136,7 +135,7 @@ module edm_egress
     forward_wants = lane_q == LaneForward && asks[source_q];
     requester = requester_q;
     request_wants = lane_q == LaneRequest;
-    if (lane_q == LaneFree && (asks != 0 || due != 0)) begin
+    if (lane_q == LaneFree) begin
       for (int unsigned step = Ports; step > 0; step--) begin
         if (asks[PortW'((32'(source_q) + step) % Ports)]) begin
           source = PortW'((32'(source_q) + step) % Ports);
@@ -148,8 +147,7 @@ module edm_egress
         end
       end
     end
-    request = '0;
-    if (request_wants) request = request_i[requester];
+    request = request_i[requester];
     request_ends = index_q + 3'd1 == request.blocks;
     request_goes = message_ready_i && request_wants && !forward_wants;
     forward_goes = message_ready_i && forward_wants;
@@ -158,9 +156,7 @@ module edm_egress
     source_d = forward_goes ? source : source_q;
     requester_d = request_goes ? requester : requester_q;
     index_d = index_q;
-    forward = '0;
-    if (forward_wants) forward = forward_i[source];
-    if (forward_goes) lane_d = forward.last ? LaneFree : LaneForward;
+    if (forward_goes) lane_d = forward_i[source].last ? LaneFree : LaneForward;
     if (request_goes) begin
       lane_d = request_ends ? LaneFree : LaneRequest;
       index_d = request_ends ? 3'd0 : index_q + 3'd1;
@@ -173,9 +169,9 @@ module edm_egress
     request_take_o = emit_take;
 
     message_valid_o = forward_wants || request_wants;
-    message_cut_o = forward.cut;
-    message_o = forward.block;
-    if (request_wants && !forward_wants) begin
+    message_cut_o = forward_wants && forward_i[source].cut;
+    message_o = forward_i[source].block;
+    if (!forward_wants) begin
       message_o.payload = request.payload[index_q];
       message_o.sync = index_q == 0 || request_ends ? SyncControl : SyncData;
     end

@@ -150,7 +150,7 @@ module edm_host_transmit
   header_t request_header;
   block_t request_block;
 
-  always_comb begin : request_blocks
+  always_comb begin
     request_header = '0;
     request_header.kind = MessageRreq;
     request_header.last = 1'b1;
@@ -159,9 +159,7 @@ module edm_host_transmit
     request_header.id = request_id;
     request_header.size = SizeW'(front.bytes);
     payload = PayloadW'(front.there);
-    if (!front_valid) begin
-      payload = '0;
-    end else if (front.kind == AccessModify) begin
+    if (front.kind == AccessModify) begin
       request_header.kind = MessageRmw;
       request_header.size = argument_bytes(front.opcode);
       payload = PayloadW'({front.first, front.opcode, front.there});
@@ -258,31 +256,26 @@ module edm_host_transmit
   assign chunk_found = chunk_write ? write_found_i : answer_found_i;
 
   always_comb begin
-    job_begins = permit_valid_i && (!job_valid_q || (job_done && step_moves));
-    left = '0;
-    permitted = '0;
+    left = found.bytes - found.done;
+    permitted = permit_i.bytes - used_q;
     granted = SizeW'(Chunk);
+    if (left < DemandW'(granted)) granted = SizeW'(left);
+    if (permitted < DemandW'(granted)) granted = SizeW'(permitted);
     changed = found;
-    unexpected_o = 1'b0;
-    permit_take_o = 1'b0;
+    changed.done = found.done + DemandW'(granted);
+
+    job_begins = permit_valid_i && (!job_valid_q || (job_done && step_moves));
+    unexpected_o = job_begins && (!chunk_found || granted == 0);
+    permit_take_o = job_begins && (unexpected_o || permitted == DemandW'(granted));
     used_d = used_q;
-    if (job_begins) begin
-      left = found.bytes - found.done;
-      permitted = permit_i.bytes - used_q;
-      if (left < DemandW'(granted)) granted = SizeW'(left);
-      if (permitted < DemandW'(granted)) granted = SizeW'(permitted);
-      changed.done = found.done + DemandW'(granted);
-      unexpected_o = !chunk_found || granted == 0;
-      permit_take_o = unexpected_o || permitted == DemandW'(granted);
-      used_d = permit_take_o ? '0 : used_q + DemandW'(granted);
-    end
+    if (job_begins) used_d = permit_take_o ? '0 : used_q + DemandW'(granted);
     write_change_o = job_begins && chunk_write && !unexpected_o;
     answer_change_o = job_begins && !chunk_write && !unexpected_o;
     change_close_o = !chunk_write && changed.done == found.bytes;
     change_state_o = changed;
 
     job_valid_d = job_valid_q && !(job_done && step_moves);
-    job_d = '0;
+    job_d = job_q;
     if (write_change_o || answer_change_o) begin
       job_valid_d = 1'b1;
       job_d.write = chunk_write;
@@ -310,7 +303,7 @@ module edm_host_transmit
     step_moves = job_valid_q && (!step_valid_q || chunk_goes);
     index_d = step_moves ? (job_done ? '0 : index_q + 1'b1) : index_q;
     step_valid_d = job_valid_q || (step_valid_q && !chunk_goes);
-    step_d = '0;
+    step_d = step_q;
     if (step_moves) begin
       step_d.job = job_q;
       step_d.first = index_q == 0;
@@ -435,10 +428,10 @@ module edm_host_transmit
       request_id_q <= request_id;
       used_q <= used_d;
       job_valid_q <= job_valid_d;
-      if (write_change_o || answer_change_o) job_q <= job_d;
+      job_q <= job_d;
       index_q <= index_d;
       step_valid_q <= step_valid_d;
-      if (step_moves) step_q <= step_d;
+      step_q <= step_d;
       if (put_read_o) next_read_q[peer] <= next_read_q[peer] + 1'b1;
       if (put_write_o) next_write_q[peer] <= next_write_q[peer] + 1'b1;
 

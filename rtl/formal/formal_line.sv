@@ -78,10 +78,11 @@ module formal_line
   block_t frame_q, message_q;
   logic [3:0] length_q;
   logic out_open_q;
-  kind_e out_kind, memory_kind;
+  kind_e in_kind, out_kind, memory_kind;
 
   assign frame_in = dut.frame_good && frame_ready;
   assign message_in = dut.message_good && message_ready;
+  assign in_kind = kind_of(frame_i);
   assign out_kind = kind_of(frame);
   assign memory_kind = kind_of(memory);
   assign frame_out = out_kind != KindIdle;
@@ -100,11 +101,11 @@ module formal_line
       assume (watch_i == watch_q);
       if (Calm) assume (!control_valid_i && watch_i < 5'd3);
       // A frame is no longer than the receiver allows.
-      assume (!frame_in || dut.frame_kind == KindEnd || dut.frame_kind == KindOrdered ||
+      assume (!frame_in || in_kind == KindEnd || in_kind == KindOrdered ||
               32'(length_q) + 1 < FrameMax);
       if (frame_in) begin
         frames_in_q <= frames_in_q + 1'b1;
-        length_q <= dut.frame_kind == KindEnd || dut.frame_kind == KindOrdered ? '0 : length_q + 1'b1;
+        length_q <= in_kind == KindEnd || in_kind == KindOrdered ? '0 : length_q + 1'b1;
         if (frames_in_q == watch_i) frame_q <= frame_i;
       end
       if (frame_out) begin
