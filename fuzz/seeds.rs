@@ -41,18 +41,26 @@ fn main() -> std::io::Result<()> {
 
 /// What the roles of a rack send to each other.
 fn packets() -> impl Iterator<Item = blox::Packet> {
-    use blox::{Body, CollectionNote, ControlMessage, Page, ReplicaMessage, Tag, Timestamp, Value, VssdId};
+    use blox::{Body, CollectionNote, ControlMessage, Page, ReplicaMessage, Session, Tag, Timestamp, Value, VssdId};
     let (server, peer, door, control) = (base::NodeId(0), base::NodeId(1), base::NodeId(2), base::NodeId(3));
     let (page, tag, value, epoch) = (Page(3), Tag(1), Value(7), 1);
     let timestamp = Timestamp { version: 1, node: peer };
     let replicas = [Some((server, VssdId(0))), None, None, None];
+    let session = Session { life: std::num::NonZero::<u32>::MIN, oldest: tag, epoch, again: true };
+    let origin = session.origin(door, tag);
     let bodies = [
-        (door, Body::Write { tag, page, value }),
+        (door, Body::Write { tag, page, value, session: None }),
+        (door, Body::Write { tag, page, value, session: Some(session) }),
         (door, Body::Read { tag, page }),
-        (peer, Body::Replica(ReplicaMessage::Invalidate { page, timestamp, value, epoch })),
+        (peer, Body::Replica(ReplicaMessage::Invalidate { page, timestamp, value, epoch, origin: None })),
+        (peer, Body::Replica(ReplicaMessage::Invalidate { page, timestamp, value, epoch, origin: Some(origin) })),
         (peer, Body::Replica(ReplicaMessage::Acknowledge { page, timestamp, epoch })),
         (peer, Body::Replica(ReplicaMessage::Validate { page, timestamp, epoch })),
-        (peer, Body::Replica(ReplicaMessage::Fetch { page, epoch })),
+        (peer, Body::Replica(ReplicaMessage::Fetch { page, after: None, epoch })),
+        (peer, Body::Replica(ReplicaMessage::Fetch { page, after: Some(origin.id), epoch })),
+        (peer, Body::Replica(ReplicaMessage::Remembered { page, origin, epoch })),
+        (peer, Body::Replica(ReplicaMessage::Recall { page, origin, known: true, round: 1, epoch })),
+        (peer, Body::Replica(ReplicaMessage::Recalled { page, id: origin.id, known: false, round: 1, epoch })),
         (peer, Body::Replica(ReplicaMessage::Fetched { page, timestamp, value, epoch })),
         (control, Body::Control(ControlMessage::Members { epoch: 2, replicas, stale: None })),
         (server, Body::Collection(CollectionNote::Soft)),

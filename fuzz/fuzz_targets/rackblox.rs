@@ -52,6 +52,7 @@ fn client() -> Client {
         limit: None,
         adds_labels: false,
         resend: Some(Span::ms(100)),
+        life: std::num::NonZero::<u32>::MIN,
         hello: Some((CONTROL, Span::ms(50))),
     };
     Client::new(config).expect("it is possible")

@@ -11,21 +11,23 @@
 //!
 //! With [`ClientConfig::resend`], servers know which writes they have seen
 //! ([`NodeConfig::remember`](crate::NodeConfig::remember)), and an unanswered write is sent again
-//! like a read: what a live client needs, whose packets are lost and whose servers are killed.
+//! like a read: what a live client needs, whose packets are lost and whose servers are killed. Each
+//! copy names the oldest write that is open: servers forget what is older.
 //!
-//! Calling order: [`ClientIn::Issue`] with a tag that no open request has; exactly one
-//! [`ClientOut::Done`] follows for each.
+//! Calling order: [`ClientIn::Issue`] with a tag that no open request has, and with `resend` a
+//! higher one each time; exactly one [`ClientOut::Done`] follows for each.
 
 mod volume;
 
 use crate::id::earlier;
-use crate::packet::{Body, ControlMessage, Packet, Refusal};
+use crate::packet::{Body, ControlMessage, Packet, Refusal, Session};
 use crate::timeouts::Timeouts;
 use crate::{Page, Tag, Value, VssdId};
 use base::{NodeId, Operation, Program, Span, Time};
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use volume::Volume;
 
 /// Configuration of a client.
@@ -60,6 +62,9 @@ pub struct ClientConfig {
     /// Servers have to [remember](crate::NodeConfig::remember) writes for longer. `None`: a write
     /// is sent once, and a read [`attempts_max`](Self::attempts_max) times, as in the paper.
     pub resend: Option<Span>,
+    /// With `resend`: tells the client from what it was before it was started anew, and had
+    /// forgotten what it had open.
+    pub life: NonZero<u32>,
     /// The control plane, and the interval at which the client asks it for the members of its
     /// groups; `None`: it hears of changes alone.
     pub hello: Option<(NodeId, Span)>,
@@ -277,6 +282,9 @@ impl Client {
         assert!(!self.requests.contains_key(&tag), "a tag names one request at a time, and {tag:?} is under way");
         self.requests.insert(tag, request);
         volume.ask(request.is_write());
+        if self.config.resend.is_some() && request.is_write() {
+            volume.begin(tag);
+        }
         if let Some(limit) = self.config.limit {
             self.report_at = self.report_at.or_else(|| end_of_period(now, limit.period));
         }
@@ -313,7 +321,10 @@ impl Client {
         (if request.is_writing { &mut self.write_deadlines } else { &mut self.read_deadlines }).push(now, 0, deadline);
         self.counters.sent += 1;
         self.counters.retried += u64::from(request.attempts > 1);
-        out.push(ClientOut::Send(request.packet(self.config.node, tag)));
+        let (oldest, life) = (volume.oldest().unwrap_or(tag), self.config.life);
+        let Request { epoch, attempts, .. } = *request;
+        let session = self.config.resend.map(|_| Session { life, oldest, epoch, again: attempts > 1 });
+        out.push(ClientOut::Send(request.packet(self.config.node, tag, session)));
     }
 
     /// Where the attempts of a request begin: in the rack, unless that is silent. Only reads probe
@@ -396,7 +407,7 @@ impl Client {
 
     /// The next replica may serve what this one does not, save a page beyond the volume.
     fn on_refusal(&mut self, now: Time, tag: Tag, refusal: Refusal, out: &mut Vec<ClientOut>) {
-        if self.config.resend.is_some() && refusal == Refusal::Stale {
+        if self.config.resend.is_some() && matches!(refusal, Refusal::Stale | Refusal::Full) {
             // It is sent on at its deadline: at once, two stale servers would hand it to and fro.
             return self.requests.get_mut(&tag).into_iter().for_each(|request| request.is_turned_away = true);
         }
@@ -420,7 +431,9 @@ impl Client {
     }
 
     fn end(&mut self, tag: Tag, outcome: ClientOutcome, out: &mut Vec<ClientOut>) {
-        let label = self.requests.swap_remove(&tag).map_or(Span::ZERO, |request| request.label);
+        let ended = self.requests.swap_remove(&tag);
+        ended.iter().for_each(|request| self.volumes[request.volume as usize].end(tag));
+        let label = ended.map_or(Span::ZERO, |request| request.label);
         self.trim_deadlines();
         out.push(ClientOut::Done { tag, outcome, label });
     }
@@ -569,10 +582,10 @@ impl Request {
         self.operation != Operation::Read
     }
 
-    fn packet(&self, source: NodeId, tag: Tag) -> Packet {
+    fn packet(&self, source: NodeId, tag: Tag, session: Option<Session>) -> Packet {
         let (target, vssd) = self.asked;
         let body = if self.is_writing {
-            Body::Write { tag, page: self.page, value: self.value }
+            Body::Write { tag, page: self.page, value: self.value, session }
         } else {
             Body::Read { tag, page: self.page }
         };

@@ -17,12 +17,19 @@
 //! 4. Pass a `Members` order of the control plane to [`members`](Replica::members); the answer to
 //!    the control plane is [`ReplicaOut::UpToDate`].
 //! 5. Answer [`Load`](ReplicaOut::Load) by [`loaded`](Replica::loaded).
+//! 6. Where clients may send writes again: [`judge`](Replica::judge) each before it is passed in,
+//!    and [`recall`](Replica::recall) it if its verdict is `Doubtful`. While the host has a write
+//!    that it has not passed in, and that is not being recalled, it hands on no
+//!    [`Recall`](ReplicaMessage::Recall) of it.
 
 mod flight;
 mod rebuild;
+mod recall;
 mod replica;
 mod table;
+mod writes;
 
+pub use recall::Verdict;
 pub use replica::Replica;
 
 use crate::id::{Page, Value, VssdId};
@@ -47,6 +54,8 @@ pub struct ReplicaConfig {
     pub replay: Span,
     /// Pages that a rebuild requests at a time.
     pub fetch_window: usize,
+    /// How long the writes of a silent client are known. `None`: no client sends a write again.
+    pub remember: Option<Span>,
 }
 
 /// Content of a replica's flash at its creation.
@@ -139,9 +148,14 @@ pub enum ReplicaOut {
         /// Whether peers may have heard of it.
         started: bool,
     },
-    /// The replica has forgotten everything that it knew, timestamps too: what it had seen, the
-    /// group need not have.
-    Left,
+    /// A write that was [recalled](Replica::recall) is done (`is_done`), or no replica knows it:
+    /// then it has to be passed in as a new one.
+    Recalled {
+        /// The owner.
+        ticket: Ticket,
+        /// Whether it is done.
+        is_done: bool,
+    },
     /// Report to the control plane ([`ControlMessage::UpToDate`](crate::ControlMessage::UpToDate)):
     /// this epoch is adopted, all open writes are settled, and a stale replica has every page.
     UpToDate {

@@ -42,7 +42,7 @@ pub use control::{
 pub use emulate::{Emulation, Leg, NetworkMode, Passed};
 pub use groups::{BlockMove, BorrowConfig};
 pub use hermes::{Contents, Membership, Reading, Replica, ReplicaConfig, ReplicaOut, Standing, Ticket, Writing};
-pub use id::{Page, Tag, Value, VssdId};
+pub use id::{Origin, Page, Tag, Value, VssdId, WriteId};
 pub use isolate::TokenBucket;
 pub use node::{
     ControlLink, DeviceJob, IsolationConfig, NodeConfig, NodeCounters, NodeError, NodeIn, NodeOut, ReplicationConfig,
@@ -51,7 +51,7 @@ pub use node::{
 pub use own::{Candidate, CollectionCheck, Policies, QueuedJob, ReadPath};
 pub use packet::{
     Body, CodecError, CollectionNote, ControlMessage, PAGE_BYTES, Packet, RACKBLOX_PORT, REPLICAS_MAX, Refusal,
-    ReplicaMessage, Timestamp, decode, decode_datagram, encode, encode_datagram,
+    ReplicaMessage, Session, Timestamp, decode, decode_datagram, encode, encode_datagram,
 };
 pub use placement::{Placement, PlacementConfig, VssdPlace, first_fit};
 pub use predict::{AlphaError, IdleConfig, IdlePredictor, RETURN_WINDOW, ReturnPredictor};

@@ -15,7 +15,6 @@
 mod check;
 mod collecting;
 mod interface;
-mod memory;
 mod serving;
 mod timers;
 mod vssd;
@@ -29,13 +28,12 @@ use crate::cache::{CacheConfig, CacheScope, WriteCache};
 use crate::collect::CollectorAction;
 use crate::control::Lease;
 use crate::hermes::{Contents, Membership, ReplicaOut};
-use crate::id::{Page, Value, VssdId};
+use crate::id::{Page, Value, VssdId, WriteId};
 use crate::own::Policies;
 use crate::packet::{Body, ControlMessage, Packet};
 use crate::schedule::SchedulingKey;
 use base::{NodeId, Program, Span, Time};
 use collecting::Unit;
-use memory::Memory;
 use serving::{MessageKey, Request, Waiting};
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,6 +67,10 @@ pub struct NodeCounters {
     pub refusals: u64,
     /// Requests that were not answered because the lease did not hold or the outcome was open.
     pub unanswered: u64,
+    /// Writes that came again when they had been done.
+    pub writes_known: u64,
+    /// Copies of writes that their client had no longer open.
+    pub writes_over: u64,
     /// Packets that mean nothing here, and configurations that could not be adopted.
     pub ignored: u64,
 }
@@ -104,8 +106,8 @@ pub struct StorageNode {
     /// Orders for vSSDs that the host still has to make room for.
     wanted: BTreeMap<VssdId, Membership>,
     lease: Option<Lease>,
-    /// Writes that were seen lately, where clients may send them again.
-    memory: Option<Memory>,
+    /// Writes under way here that their clients may send again.
+    begun: BTreeSet<WriteId>,
     timers: Timers,
     counters: NodeCounters,
     replica_out: Vec<ReplicaOut>,
@@ -130,7 +132,7 @@ impl StorageNode {
             messages_waiting: BTreeSet::new(),
             wanted: BTreeMap::new(),
             lease: config.control.map(|control| Lease::new(control.lease, 0)),
-            memory: config.remember.map(Memory::new),
+            begun: BTreeSet::new(),
             timers: Timers::default(),
             counters: NodeCounters::default(),
             replica_out: Vec::new(),
@@ -201,6 +203,11 @@ impl StorageNode {
         self.requests.len()
     }
 
+    /// Writes that are known, so that none of them is done twice.
+    pub fn writes_remembered(&self) -> usize {
+        self.vssds.iter().map(|vssd| vssd.replica.writes_known()).sum()
+    }
+
     /// Pages in DRAM that the flash does not have yet.
     pub fn pages_held(&self) -> usize {
         self.caches.iter().map(WriteCache::used).sum()
@@ -252,7 +259,9 @@ impl StorageNode {
     fn on_packet(&mut self, now: Time, packet: &Packet, out: &mut Vec<NodeOut>) {
         match packet.body {
             Body::Read { tag, page } => self.on_read(now, packet, tag, page, out),
-            Body::Write { tag, page, value } => self.on_write(now, packet, tag, page, value, out),
+            Body::Write { tag, page, value, session } => {
+                self.on_write(now, packet, (tag, page, value), session.as_ref(), out);
+            }
             Body::Replica(message) => self.on_message(now, packet, message, out),
             Body::Collection(note) => self.on_note(packet.vssd, note, None, now, out),
             Body::Control(ControlMessage::Answer { note, free }) => self.on_note(packet.vssd, note, free, now, out),
@@ -311,7 +320,7 @@ impl StorageNode {
         self.messages_waiting.clear();
         self.wanted.clear();
         self.caches.iter_mut().for_each(WriteCache::clear);
-        self.memory = self.config.remember.map(Memory::new);
+        self.begun.clear();
         self.units.iter_mut().for_each(Unit::reset);
         for vssd in &mut self.vssds {
             vssd.restart(&self.config);

@@ -4,8 +4,9 @@ mod codec;
 
 pub use codec::{CodecError, PAGE_BYTES, RACKBLOX_PORT, decode, decode_datagram, encode, encode_datagram};
 
-use crate::id::{Page, Tag, Value, VssdId};
+use crate::id::{Origin, Page, Tag, Value, VssdId, WriteId};
 use base::NodeId;
+use std::num::NonZero;
 
 /// One packet. Its header is the paper's (3.3, Figure 6): operation, vSSD and the network time so
 /// far.
@@ -47,6 +48,8 @@ pub enum Body {
         page: Page,
         /// The value to write.
         value: Value,
+        /// What a client that may send it again says besides.
+        session: Option<Session>,
     },
     /// `read`: a client's read of one page.
     Read {
@@ -106,6 +109,27 @@ impl Body {
     }
 }
 
+/// What a client says in each copy of a write that it may send again
+/// ([`ClientConfig::resend`](crate::ClientConfig::resend)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Which of the client's lives.
+    pub life: NonZero<u32>,
+    /// The oldest write of the volume that it has open; not after this one.
+    pub oldest: Tag,
+    /// The epoch of the volume that it knew when it sent the first copy; 0 for none.
+    pub epoch: u32,
+    /// Whether there was an earlier copy.
+    pub again: bool,
+}
+
+impl Session {
+    /// The write of a packet from `client` with that tag.
+    pub fn origin(&self, client: NodeId, tag: Tag) -> Origin {
+        Origin { id: WriteId { client, life: self.life, tag }, oldest: self.oldest }
+    }
+}
+
 /// The `gc` byte of a `gc_op` packet (3.5.1), with the wire value of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -136,6 +160,8 @@ pub enum Refusal {
     Stale = 3,
     /// The vSSD can no longer hold its data.
     WornOut = 4,
+    /// It remembers so many writes of a client that has older ones open that it takes no new one.
+    Full = 5,
 }
 
 /// The order of writes of one page (Hermes): version first, node second.
@@ -161,6 +187,8 @@ pub enum ReplicaMessage {
         value: Value,
         /// The sender's epoch.
         epoch: u32,
+        /// Whose write it is, if it may be sent again.
+        origin: Option<Origin>,
     },
     /// ACK of an INV.
     Acknowledge {
@@ -184,6 +212,8 @@ pub enum ReplicaMessage {
     Fetch {
         /// The page.
         page: Page,
+        /// The last write of the page that it has heard of by [`ReplicaMessage::Remembered`].
+        after: Option<WriteId>,
         /// The sender's epoch.
         epoch: u32,
     },
@@ -195,6 +225,42 @@ pub enum ReplicaMessage {
         timestamp: Timestamp,
         /// Its value.
         value: Value,
+        /// The sender's epoch.
+        epoch: u32,
+    },
+    /// The answer to a request for a page of which the sender remembers more writes: the first
+    /// after the one that was named.
+    Remembered {
+        /// The page.
+        page: Page,
+        /// A write that is done.
+        origin: Origin,
+        /// The sender's epoch.
+        epoch: u32,
+    },
+    /// A replica asks whether its peers know a write that was sent again, or says that it does.
+    Recall {
+        /// The page.
+        page: Page,
+        /// The write.
+        origin: Origin,
+        /// Whether it is done, and no replica may do it once more.
+        known: bool,
+        /// Comes back with the answer.
+        round: u32,
+        /// The sender's epoch.
+        epoch: u32,
+    },
+    /// The answer.
+    Recalled {
+        /// The page.
+        page: Page,
+        /// The write.
+        id: WriteId,
+        /// Whether it is done. If not, the sender does not know it and will not do it by itself.
+        known: bool,
+        /// Of the question.
+        round: u32,
         /// The sender's epoch.
         epoch: u32,
     },

@@ -12,6 +12,7 @@ use blox::{
 };
 use hardware::ssd::{Geometry, PageTimes, SdfConfig, Suspension, Timing};
 use plan::rack::{PAGE, Rack, VOLUMES_MAX};
+use std::num::NonZero;
 
 /// The number of the first vSSD that replaces a lost one.
 const NEXT_VSSD: u32 = (VOLUMES_MAX * REPLICAS_MAX) as u32;
@@ -20,7 +21,8 @@ const NEXT_VSSD: u32 = (VOLUMES_MAX * REPLICAS_MAX) as u32;
 const REPLACEMENTS: u32 = 256;
 /// Time during which a request without an answer is sent again; then the host has an error.
 const GIVE_UP: Span = Span::secs(30);
-/// How long servers know which writes they have seen.
+/// How long servers know the writes of a door from which nothing comes: longer than it sends one
+/// again.
 const REMEMBER: Span = Span::secs(60);
 /// Interval at which requests without an answer are sent again.
 const RESEND: Span = Span::ms(50);
@@ -195,7 +197,8 @@ fn collection(rack: &Rack, server: usize) -> CollectionConfig {
     }
 }
 
-pub(crate) fn client(rack: &Rack, door: usize) -> ClientConfig {
+/// `life` tells one start of a door from all others.
+pub(crate) fn client(rack: &Rack, door: usize, life: NonZero<u32>) -> ClientConfig {
     ClientConfig {
         node: door_node(rack, door),
         rack_nodes: control_node(rack).0,
@@ -208,6 +211,7 @@ pub(crate) fn client(rack: &Rack, door: usize) -> ClientConfig {
         limit: None,
         adds_labels: false,
         resend: Some(GIVE_UP),
+        life,
         hello: Some((control_node(rack), HELLO)),
     }
 }

@@ -290,6 +290,13 @@ impl Role for StorageRole {
             counter("writes_refused", "Writes that found no free block.", counts.writes_refused),
             counter("refusals", "Requests turned away with a reason.", counts.refusals),
             counter("unanswered", "Requests not answered, since the lease did not hold.", counts.unanswered),
+            counter("writes_known", "Writes that came again when they had been done.", counts.writes_known),
+            counter("writes_over", "Copies of writes that no door waited for any longer.", counts.writes_over),
+            gauge(
+                "writes_remembered",
+                "Writes known, lest they be done twice.",
+                self.program.writes_remembered() as u64,
+            ),
             counter("ignored", "Packets that mean nothing here.", counts.ignored),
             counter("lost", "Pages whose data were not there.", self.lost),
             gauge("open", "Requests accepted and not answered.", self.program.open_requests() as u64),

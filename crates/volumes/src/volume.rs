@@ -13,6 +13,7 @@ use runtime::metrics::{Number, counter, gauge};
 use runtime::storage::Storage;
 use rustc_hash::FxHashMap;
 use std::io;
+use std::num::NonZero;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -67,7 +68,13 @@ impl Door {
     /// When the rack has no such door, or its address is taken.
     pub fn open(rack: &Rack, name: &str) -> Result<Arc<Door>, StartError> {
         let place = place_of("door", rack.doors.iter().map(|door| &*door.name), name)?;
-        let program = Client::new(configs::client(rack, place)).map_err(StartError::plan)?;
+        // An answer to an earlier life must not look like one to this: tags and values count from
+        // the clock.
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let start = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX / 2);
+        // In units of a millisecond or so.
+        let life = NonZero::new((start >> 20) as u32).unwrap_or(NonZero::<u32>::MIN);
+        let program = Client::new(configs::client(rack, place, life)).map_err(StartError::plan)?;
         let wire = Wire::bind(rack, configs::door_node(rack, place))?;
         let node = configs::door_node(rack, place).0;
         let switch = configs::switch_node(rack);
@@ -75,7 +82,7 @@ impl Door {
         let mut waker_of = None;
         let role = |waker: Arc<Waker>| {
             waker_of = Some(waker);
-            DoorRole::new(program, asked, switch, u64::from(node))
+            DoorRole::new(program, asked, switch, (u64::from(node), start))
         };
         let running: Running = role::start_with("door", role, wire, None, Start::Thread)?;
         let stop = running.stopper();
@@ -226,10 +233,7 @@ struct DoorRole {
 }
 
 impl DoorRole {
-    fn new(program: Client, asked: Receiver<Ask>, switch: NodeId, node: u64) -> DoorRole {
-        // An answer to an earlier life must not look like one to this: both count from the clock.
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let start = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX / 2);
+    fn new(program: Client, asked: Receiver<Ask>, switch: NodeId, (node, start): (u64, u64)) -> DoorRole {
         DoorRole {
             program,
             asked,

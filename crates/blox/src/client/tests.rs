@@ -23,6 +23,7 @@ fn config() -> ClientConfig {
         limit: None,
         adds_labels: false,
         resend: None,
+        life: NonZero::<u32>::MIN,
         hello: None,
     }
 }
@@ -104,7 +105,7 @@ fn a_read_and_a_write_go_to_the_first_replica_and_end_with_its_answer() {
     let body = Body::Read { tag: read, page: Page(8) };
     assert_eq!(out, [ClientOut::Send(Packet { vssd: FIRST.1, latency_ns: 0, source: OWN, target: FIRST.0, body })]);
     let (write, out) = desk.issue(Operation::Write);
-    let body = Body::Write { tag: write, page: Page(8), value: Value(1_002) };
+    let body = Body::Write { tag: write, page: Page(8), value: Value(1_002), session: None };
     assert_eq!(out, [ClientOut::Send(Packet { vssd: FIRST.1, latency_ns: 0, source: OWN, target: FIRST.0, body })]);
     assert_eq!(desk.hear(FIRST, write_reply(write, Ok(()))), done(write, ClientOutcome::Written));
     let redirected = desk.hear(SECOND, read_reply(read, Ok(Value(5))));
@@ -200,7 +201,7 @@ fn a_read_modify_write_reads_and_then_writes() {
     let (tag, first) = desk.ask(Operation::ReadModifyWrite);
     assert_eq!(first, FIRST);
     let out = desk.hear(SECOND, read_reply(tag, Ok(Value(3))));
-    let body = Body::Write { tag, page: Page(8), value: Value(1_001) };
+    let body = Body::Write { tag, page: Page(8), value: Value(1_001), session: None };
     let write = Packet { vssd: FIRST.1, latency_ns: 0, source: OWN, target: FIRST.0, body };
     assert_eq!(out, [ClientOut::Send(write)]);
     assert_eq!(desk.hear(SECOND, read_reply(tag, Ok(Value(3)))), [], "the first half is over");

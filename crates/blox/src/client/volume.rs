@@ -3,7 +3,7 @@
 use super::{ClientConfig, LimitConfig};
 use crate::{Tag, TokenBucket, VssdId};
 use base::{NodeId, Time};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 #[derive(Clone, Debug)]
 pub(super) struct Volume {
@@ -16,6 +16,8 @@ pub(super) struct Volume {
     epoch: Option<u32>,
     /// Members, stale ones too, and the epoch since which each has been one.
     since: Vec<((NodeId, VssdId), u32)>,
+    /// Writes that are open, where they may be sent again.
+    open_writes: BTreeSet<Tag>,
     /// Requests that wait for the rate limit.
     pub waiting: VecDeque<Tag>,
     bucket: Option<TokenBucket>,
@@ -33,6 +35,7 @@ impl Volume {
             first_outside: 0,
             epoch: None,
             since: replicas.iter().map(|replica| (*replica, 0)).collect(),
+            open_writes: BTreeSet::new(),
             waiting: VecDeque::new(),
             bucket: None,
             write_cost: config.limit.map_or(0, |limit| u64::from(limit.write_cost)),
@@ -70,6 +73,21 @@ impl Volume {
         let inside = self.targets.len();
         self.targets.extend(replicas.filter(|replica| !is_inside(replica)));
         self.first_outside = if inside < self.targets.len() { inside as u32 } else { 0 };
+    }
+
+    /// A write is open that may be sent again.
+    pub fn begin(&mut self, tag: Tag) {
+        self.open_writes.insert(tag);
+    }
+
+    /// A request has ended.
+    pub fn end(&mut self, tag: Tag) {
+        self.open_writes.remove(&tag);
+    }
+
+    /// The oldest write that is open and may be sent again.
+    pub fn oldest(&self) -> Option<Tag> {
+        self.open_writes.first().copied()
     }
 
     /// The epoch that it knows; 0 before the first order.

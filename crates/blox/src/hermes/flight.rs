@@ -1,7 +1,7 @@
 //! Pages that are not valid: their state, their waiters, and their timers.
 
 use super::Ticket;
-use crate::id::{Page, Value, earlier};
+use crate::id::{Origin, Page, Value, WriteId, earlier};
 use crate::packet::Timestamp;
 use crate::timeouts::Timeouts;
 use base::{Span, Time};
@@ -29,7 +29,9 @@ pub enum State {
 pub struct Drive {
     pub timestamp: Timestamp,
     pub value: Value,
-    /// Whose write it is; `None` for a replay.
+    /// Whose write it is, if it may be sent again.
+    pub origin: Option<Origin>,
+    /// The request that waits for it; `None` for a replay.
     pub ticket: Option<Ticket>,
 }
 
@@ -40,6 +42,8 @@ pub struct Flight {
     pub timestamp: Timestamp,
     /// Its value.
     pub value: Value,
+    /// Whose it is, if it may be sent again.
+    pub origin: Option<Origin>,
     /// What we drive; of no meaning in [`State::Invalid`]. Older than `timestamp` in
     /// [`State::InvalidWrite`], the same otherwise.
     pub drive: Drive,
@@ -49,8 +53,9 @@ pub struct Flight {
     pub sendings: u32,
     /// Whether the page was in flight when the epoch began, and has not been valid since.
     pub settling: bool,
-    /// Whether the stale peer waits for the page.
+    /// Whether the stale peer waits for the page, and for which of its writes.
     pub wanted: bool,
+    pub after: Option<WriteId>,
     /// The alarm that counts; those with other stamps are dead.
     pub armed: u64,
     pub reads: List,
@@ -59,17 +64,19 @@ pub struct Flight {
 
 impl Flight {
     /// A page that another replica writes.
-    pub fn invalid(page: Page, timestamp: Timestamp, value: Value) -> Flight {
+    pub fn invalid(page: Page, timestamp: Timestamp, value: Value, origin: Option<Origin>) -> Flight {
         Flight {
             page,
             state: State::Invalid,
             timestamp,
             value,
-            drive: Drive { timestamp, value, ticket: None },
+            origin,
+            drive: Drive { timestamp, value, origin, ticket: None },
             missing: 0,
             sendings: 0,
             settling: false,
             wanted: false,
+            after: None,
             armed: 0,
             reads: List::EMPTY,
             writes: List::EMPTY,
@@ -78,7 +85,7 @@ impl Flight {
     /// Puts the write that we drive, and that is the newest, to its start.
     pub fn start(&mut self, state: State, drive: Drive, missing: u8) {
         (self.state, self.timestamp, self.value) = (state, drive.timestamp, drive.value);
-        (self.drive, self.missing, self.sendings) = (drive, missing, 0);
+        (self.origin, self.drive, self.missing, self.sendings) = (drive.origin, drive, missing, 0);
     }
 }
 
@@ -102,13 +109,14 @@ pub struct Waiting(Slab<Waiter>);
 struct Waiter {
     ticket: Ticket,
     value: Value,
+    origin: Option<Origin>,
     next: usize,
 }
 
 impl Waiting {
-    /// `value` is of no meaning for reads.
-    pub fn push(&mut self, list: &mut List, ticket: Ticket, value: Value) {
-        let place = self.0.insert(Waiter { ticket, value, next: List::NONE });
+    /// `value` and `origin` are of no meaning for reads.
+    pub fn push(&mut self, list: &mut List, ticket: Ticket, value: Value, origin: Option<Origin>) {
+        let place = self.0.insert(Waiter { ticket, value, origin, next: List::NONE });
         match self.0.get_mut(list.tail) {
             Some(tail) => tail.next = place,
             None => list.head = place,
@@ -119,13 +127,13 @@ impl Waiting {
     pub fn values(&self) -> impl Iterator<Item = Value> + '_ {
         self.0.iter().map(|(_, waiter)| waiter.value)
     }
-    pub fn pop(&mut self, list: &mut List) -> Option<(Ticket, Value)> {
+    pub fn pop(&mut self, list: &mut List) -> Option<(Ticket, Value, Option<Origin>)> {
         let first = self.0.try_remove(list.head)?;
         list.head = first.next;
         if first.next == List::NONE {
             list.tail = List::NONE;
         }
-        Some((first.ticket, first.value))
+        Some((first.ticket, first.value, first.origin))
     }
 }
 

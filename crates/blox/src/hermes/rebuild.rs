@@ -1,16 +1,22 @@
-//! Rebuild of a stale replica: it requests all pages from its peers, a window at a time.
+//! Rebuild of a stale replica: it requests all pages from its peers, a window at a time. A page
+//! comes when all writes that its peer remembers of it have come, one by one.
 
-use crate::id::Page;
+use crate::id::{Page, WriteId};
 use base::{Span, Time};
 
 /// A requested page.
+#[derive(Clone, Copy)]
 struct Asked {
     page: Page,
     due: Time,
     /// When it was sent the last time.
     at: Time,
-    /// Number of requests so far: each uses another peer.
+    /// Number of requests before this one that are still without an answer.
     tries: usize,
+    /// Number of requests that had no answer in time: each makes the next one go to another peer.
+    turn: usize,
+    /// The last of its writes that has come.
+    after: Option<WriteId>,
 }
 
 /// How often the time for an answer is doubled, and how many times the time that one took is
@@ -51,29 +57,45 @@ impl Rebuild {
         }
         let page = Page(self.next);
         self.next += 1;
-        self.asked.push(Asked { page, due: now + self.patience, at: now, tries: 0 });
+        self.asked.push(Asked { page, due: now + self.patience, at: now, tries: 0, turn: 0, after: None });
         Some(page)
     }
-    /// A page whose request timed out, and the number of its requests.
+    /// A page whose request timed out, and whose turn it is.
     pub fn overdue(&mut self, now: Time) -> Option<(Page, usize)> {
         let asked = self.asked.iter_mut().find(|asked| asked.due <= now)?;
         if asked.at >= self.doubled {
             (self.patience, self.doubled) = ((self.patience * 2).min(self.timeout * (1 << DOUBLINGS)), now);
         }
-        asked.tries += 1;
+        (asked.tries, asked.turn) = (asked.tries + 1, asked.turn + 1);
         (asked.at, asked.due) = (now, now + self.patience);
-        Some((asked.page, asked.tries))
+        Some((asked.page, asked.turn))
     }
     /// Returns whether the page was requested, and removes the request.
     pub fn answered(&mut self, now: Time, page: Page) -> bool {
         let Some(place) = self.asked.iter().position(|asked| asked.page == page) else { return false };
-        let asked = self.asked.swap_remove(place);
-        // Which request an answer is for is known only where there was one.
-        if asked.tries == 0 {
-            let enough = now.saturating_since(asked.at) * ENOUGH;
+        let Asked { at, tries, .. } = self.asked.swap_remove(place);
+        self.measure(now, at, tries);
+        true
+    }
+    /// Which request an answer is for is known only where there was one.
+    fn measure(&mut self, now: Time, at: Time, tries: usize) {
+        if tries == 0 {
+            let enough = now.saturating_since(at) * ENOUGH;
             self.patience = self.patience.min(enough.max(self.timeout));
         }
-        true
+    }
+    /// The last write of a requested page that has come.
+    pub fn after(&self, page: Page) -> Option<WriteId> {
+        self.asked.iter().find(|asked| asked.page == page)?.after
+    }
+    /// A write of a requested page has come: the next one is requested now. Returns whose turn it
+    /// is; `None` where the write had come before.
+    pub fn remembered(&mut self, now: Time, page: Page, id: WriteId) -> Option<usize> {
+        let place = self.asked.iter().position(|asked| asked.page == page && asked.after < Some(id))?;
+        let Asked { at, tries, turn, .. } = self.asked[place];
+        self.measure(now, at, tries);
+        self.asked[place] = Asked { page, due: now + self.patience, at: now, tries: 0, turn, after: Some(id) };
+        Some(turn)
     }
     /// Makes every question overdue: nobody will answer those of an old epoch.
     pub fn ask_again(&mut self, now: Time) {
@@ -159,5 +181,20 @@ mod tests {
             assert!(served < 2 * pages, "{served} answers and {} pages still to come", pages - rebuild.next);
         }
         assert!(served >= pages);
+    }
+
+    #[test]
+    fn each_write_of_a_page_is_requested_once_the_one_before_has_come() {
+        let id = |tag: u64| WriteId { tag: crate::Tag(tag), ..WriteId::FIRST };
+        let mut rebuild = Rebuild::new(1, 4, TIMEOUT);
+        let _ = rebuild.next_page(at(0));
+        assert_eq!(rebuild.remembered(at(1), Page(0), id(3)), Some(0));
+        assert_eq!(rebuild.remembered(at(2), Page(0), id(3)), None, "it comes twice");
+        assert_eq!((rebuild.after(Page(0)), rebuild.next_due()), (Some(id(3)), Some(at(21))));
+        assert_eq!(rebuild.overdue(at(21)), Some((Page(0), 1)));
+        assert_eq!(rebuild.remembered(at(22), Page(0), id(5)), Some(1), "the peer that has answered");
+        assert_eq!(rebuild.remembered(at(22), Page(0), id(4)), None, "an answer to an earlier request");
+        assert!(rebuild.answered(at(23), Page(0)) && rebuild.is_done());
+        assert_eq!((rebuild.after(Page(0)), rebuild.remembered(at(24), Page(0), id(9))), (None, None));
     }
 }

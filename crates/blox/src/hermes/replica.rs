@@ -2,9 +2,11 @@
 
 use super::flight::{Alarm, Alarms, Drive, Flight, State, Waiting};
 use super::rebuild::Rebuild;
+use super::recall::Recalls;
 use super::table::{Entry, Table, VERSION_MAX};
+use super::writes::Writes;
 use super::{Contents, Membership, Reading, ReplicaConfig, ReplicaOut, Standing, Ticket, Writing};
-use crate::id::{Page, Value, VssdId, earlier};
+use crate::id::{Origin, Page, Value, VssdId, WriteId, earlier};
 use crate::packet::{Refusal, ReplicaMessage, Timestamp};
 use base::{NodeId, Time};
 use slab::Slab;
@@ -22,24 +24,30 @@ const LOADS_MAX: usize = 1_024;
 /// which the control plane begins when all have reported. For the same reason a removed replica
 /// drops its timestamps.
 pub struct Replica {
-    config: ReplicaConfig,
+    pub(super) config: ReplicaConfig,
     table: Table,
     flights: Slab<Flight>,
     waiting: Waiting,
     alarms: Alarms,
-    epoch: u32,
-    peers: Vec<(NodeId, VssdId)>,
+    pub(super) epoch: u32,
+    pub(super) peers: Vec<(NodeId, VssdId)>,
     /// The of the peers is stale.
     stale: Option<usize>,
-    standing: Standing,
+    pub(super) standing: Standing,
     contents: Contents,
     rebuild: Option<Rebuild>,
+    /// Writes that clients may send again.
+    pub(super) writes: Option<Writes>,
+    pub(super) recalls: Recalls,
+    /// The epoch in which it became a member with what its peers knew; 0 from the start.
+    pub(super) joined: u32,
     /// Pages that were in flight when the epoch began and have not been valid since.
     unsettled: usize,
     reported: bool,
-    /// What the stale peer waits for: pages, and their timestamp when the load began.
-    loads: Vec<(Page, Timestamp)>,
-    ignored: u64,
+    /// What the stale peer waits for: pages, their timestamp when the load began, and the last of
+    /// their writes that it has.
+    loads: Vec<(Page, Timestamp, Option<WriteId>)>,
+    pub(super) ignored: u64,
 }
 
 /// Requests of clients and the host.
@@ -57,6 +65,9 @@ impl Replica {
             standing: Standing::Out,
             contents,
             rebuild: None,
+            writes: config.remember.map(Writes::new),
+            recalls: Recalls::default(),
+            joined: 0,
             unsettled: 0,
             reported: false,
             loads: Vec::new(),
@@ -72,25 +83,33 @@ impl Replica {
         match self.table.get(page) {
             Some(Entry::Settled(_)) => Reading::Serve,
             Some(Entry::InFlight(slot)) => {
-                self.waiting.push(&mut self.flights[slot].reads, ticket, Value(0));
+                self.waiting.push(&mut self.flights[slot].reads, ticket, Value(0), None);
                 Reading::Wait
             }
             None => Reading::Refuse(Refusal::OutOfRange),
         }
     }
-    /// A client's write, to be coordinated here. Versions end at 2^31: such a page is worn out.
-    pub fn write(&mut self, now: Time, page: Page, value: Value, ticket: Ticket, out: &mut Vec<ReplicaOut>) -> Writing {
+    /// A client's write, to be coordinated here, and its origin if it may be sent again. Versions
+    /// end at 2^31: such a page is worn out.
+    pub fn write(
+        &mut self,
+        now: Time,
+        page: Page,
+        (value, origin): (Value, Option<Origin>),
+        ticket: Ticket,
+        out: &mut Vec<ReplicaOut>,
+    ) -> Writing {
         if self.standing != Standing::Serving {
             return Writing::Refuse(Refusal::Stale);
         }
         match self.table.get(page) {
             Some(Entry::Settled(last)) if last.version == VERSION_MAX => Writing::Refuse(Refusal::WornOut),
             Some(Entry::Settled(last)) => {
-                self.begin(now, page, last, value, ticket, out);
+                self.begin(now, page, last, (value, origin), ticket, out);
                 Writing::Taken
             }
             Some(Entry::InFlight(slot)) => {
-                self.waiting.push(&mut self.flights[slot].writes, ticket, value);
+                self.waiting.push(&mut self.flights[slot].writes, ticket, value, origin);
                 Writing::Taken
             }
             None => Writing::Refuse(Refusal::OutOfRange),
@@ -100,14 +119,6 @@ impl Replica {
     pub fn held_values(&self) -> impl Iterator<Item = Value> + '_ {
         let flights = self.flights.iter().flat_map(|(_, flight)| [flight.value, flight.drive.value]);
         flights.chain(self.waiting.values())
-    }
-    /// Returns whether the page is valid here and clients are served; an error where they are not.
-    pub fn serves(&self, page: Page) -> Result<bool, Refusal> {
-        match self.table.get(page) {
-            _ if self.standing != Standing::Serving => Err(Refusal::Stale),
-            Some(entry) => Ok(matches!(entry, Entry::Settled(_))),
-            None => Err(Refusal::OutOfRange),
-        }
     }
     /// A message of a peer's server. One of another epoch, of no member or of a page that does not
     /// exist is ignored.
@@ -120,27 +131,34 @@ impl Replica {
             return;
         };
         match *message {
-            ReplicaMessage::Invalidate { timestamp, value, .. } => {
-                self.on_invalidate(now, (page, entry), peer, timestamp, value, out);
+            ReplicaMessage::Invalidate { timestamp, value, origin, .. } => {
+                self.on_invalidate(now, (page, entry), peer, timestamp, (value, origin), out);
             }
             ReplicaMessage::Acknowledge { timestamp, .. } => self.on_acknowledge(now, entry, peer, timestamp, out),
             ReplicaMessage::Validate { timestamp, .. } => self.on_validate(now, entry, timestamp, out),
-            ReplicaMessage::Fetch { .. } => self.on_fetch(page, entry, out),
+            ReplicaMessage::Fetch { after, .. } => self.on_fetch(page, entry, after, out),
             ReplicaMessage::Fetched { timestamp, value, .. } => {
                 self.on_fetched(now, (page, entry), timestamp, value, out);
+            }
+            ReplicaMessage::Remembered { origin, .. } => self.on_remembered(now, page, &origin, out),
+            ReplicaMessage::Recall { origin, known, round, .. } => {
+                self.on_recall(now, page, peer, &origin, (known, round), out);
+            }
+            ReplicaMessage::Recalled { id, known, round, .. } => {
+                self.on_recalled(now, peer, &id, (known, round), out);
             }
         }
     }
     /// The value requested by [`ReplicaOut::Load`]. It is passed on only if no write has touched
     /// the page meanwhile.
     pub fn loaded(&mut self, page: Page, value: Value, out: &mut Vec<ReplicaOut>) {
-        let Some(place) = self.loads.iter().position(|(loading, _)| *loading == page) else { return };
-        let (_, before) = self.loads.swap_remove(place);
+        let Some(place) = self.loads.iter().position(|(loading, ..)| *loading == page) else { return };
+        let (_, before, after) = self.loads.swap_remove(place);
         match self.table.get(page) {
             Some(Entry::Settled(timestamp)) if timestamp == before => {
-                self.to_stale_peer(ReplicaMessage::Fetched { page, timestamp, value, epoch: self.epoch }, out);
+                self.hand_over(page, timestamp, value, after, out)
             }
-            Some(entry) => self.on_fetch(page, entry, out),
+            Some(entry) => self.on_fetch(page, entry, after, out),
             None => {}
         }
     }
@@ -197,26 +215,29 @@ impl Replica {
         now: Time,
         page: Page,
         last: Timestamp,
-        value: Value,
+        (value, origin): (Value, Option<Origin>),
         ticket: Ticket,
         out: &mut Vec<ReplicaOut>,
     ) {
         let timestamp = self.after(last);
         if self.peers.is_empty() {
+            self.note(now, page, origin);
             out.extend([ReplicaOut::Apply { page, value, timestamp }, ReplicaOut::WriteDone { ticket }]);
             self.table.set(page, Entry::Settled(timestamp));
             return;
         }
-        let slot = self.flights.insert(Flight::invalid(page, timestamp, value));
+        let slot = self.flights.insert(Flight::invalid(page, timestamp, value, origin));
         self.table.set(page, Entry::InFlight(slot));
-        self.begin_in(now, slot, Drive { timestamp, value, ticket: Some(ticket) }, out);
+        self.begin_in(now, slot, Drive { timestamp, value, origin, ticket: Some(ticket) }, out);
     }
     /// Begins a write of a page that has a slot.
     fn begin_in(&mut self, now: Time, slot: usize, drive: Drive, out: &mut Vec<ReplicaOut>) {
         let missing = self.all_peers();
         let flight = &mut self.flights[slot];
         flight.start(State::Write, drive, missing);
-        out.push(ReplicaOut::Apply { page: flight.page, value: drive.value, timestamp: drive.timestamp });
+        let page = flight.page;
+        out.push(ReplicaOut::Apply { page, value: drive.value, timestamp: drive.timestamp });
+        self.note(now, page, drive.origin);
         self.send_invalidate(now, slot, out);
     }
     fn after(&self, last: Timestamp) -> Timestamp {
@@ -225,8 +246,8 @@ impl Replica {
     /// INV to everyone whose acknowledgement is missing; again when that takes too long.
     fn send_invalidate(&mut self, now: Time, slot: usize, out: &mut Vec<ReplicaOut>) {
         let flight = &mut self.flights[slot];
-        let Drive { timestamp, value, .. } = flight.drive;
-        let message = ReplicaMessage::Invalidate { page: flight.page, timestamp, value, epoch: self.epoch };
+        let Drive { timestamp, value, origin, .. } = flight.drive;
+        let message = ReplicaMessage::Invalidate { page: flight.page, timestamp, value, epoch: self.epoch, origin };
         for (place, (to, vssd)) in self.peers.iter().enumerate() {
             if flight.missing & (1 << place) != 0 {
                 out.push(ReplicaOut::Send { to: *to, vssd: *vssd, message });
@@ -272,7 +293,7 @@ impl Replica {
             self.release(slot, out);
             let flight = &mut self.flights[slot];
             let (page, last) = (flight.page, flight.timestamp);
-            let Some((ticket, value)) = self.waiting.pop(&mut flight.writes) else {
+            let Some((ticket, value, origin)) = self.waiting.pop(&mut flight.writes) else {
                 self.flights.remove(slot);
                 self.table.set(page, Entry::Settled(last));
                 break;
@@ -281,7 +302,7 @@ impl Replica {
                 out.push(ReplicaOut::Abandoned { ticket, started: false });
                 continue;
             }
-            let drive = Drive { timestamp: self.after(last), value, ticket: Some(ticket) };
+            let drive = Drive { timestamp: self.after(last), value, origin, ticket: Some(ticket) };
             self.begin_in(now, slot, drive, out);
             if !self.peers.is_empty() {
                 break;
@@ -294,50 +315,60 @@ impl Replica {
     fn release(&mut self, slot: usize, out: &mut Vec<ReplicaOut>) {
         let flight = &mut self.flights[slot];
         let (page, timestamp, value) = (flight.page, flight.timestamp, flight.value);
-        while let Some((ticket, _)) = self.waiting.pop(&mut flight.reads) {
+        while let Some((ticket, ..)) = self.waiting.pop(&mut flight.reads) {
             out.push(ReplicaOut::ReadReady { ticket, value });
         }
         if std::mem::take(&mut flight.settling) {
             self.unsettled -= 1;
         }
+        let after = flight.after.take();
         if std::mem::take(&mut flight.wanted) {
-            self.to_stale_peer(ReplicaMessage::Fetched { page, timestamp, value, epoch: self.epoch }, out);
+            self.hand_over(page, timestamp, value, after, out);
         }
+        self.on_valid(page, out);
     }
 }
 
 /// Following.
 impl Replica {
-    /// A newer write is applied; every one is acknowledged with its own timestamp.
+    /// A newer write is applied; every one is acknowledged with its own timestamp, and known from
+    /// then on: one that a newer has overtaken must not be done once more after that.
     fn on_invalidate(
         &mut self,
         now: Time,
         (page, entry): (Page, Entry),
         peer: usize,
         timestamp: Timestamp,
-        value: Value,
+        (value, origin): (Value, Option<Origin>),
         out: &mut Vec<ReplicaOut>,
     ) {
-        if timestamp.version == 0 || timestamp.version > VERSION_MAX {
+        let is_possible = (1..=VERSION_MAX).contains(&timestamp.version);
+        if !is_possible || !self.note(now, page, origin) {
             self.ignored += 1;
             return;
         }
         if timestamp > self.timestamp(page) {
             out.push(ReplicaOut::Apply { page, value, timestamp });
-            self.invalidate(now, (page, entry), timestamp, value);
+            self.invalidate(now, (page, entry), timestamp, (value, origin));
         }
         let (to, vssd) = self.peers[peer];
         let message = ReplicaMessage::Acknowledge { page, timestamp, epoch: self.epoch };
         out.push(ReplicaOut::Send { to, vssd, message });
     }
-    fn invalidate(&mut self, now: Time, (page, entry): (Page, Entry), timestamp: Timestamp, value: Value) {
+    fn invalidate(
+        &mut self,
+        now: Time,
+        (page, entry): (Page, Entry),
+        timestamp: Timestamp,
+        (value, origin): (Value, Option<Origin>),
+    ) {
         let slot = match entry {
             Entry::InFlight(slot) => slot,
-            Entry::Settled(_) => self.flights.insert(Flight::invalid(page, timestamp, value)),
+            Entry::Settled(_) => self.flights.insert(Flight::invalid(page, timestamp, value, origin)),
         };
         self.table.set(page, Entry::InFlight(slot));
         let flight = &mut self.flights[slot];
-        (flight.timestamp, flight.value) = (timestamp, value);
+        (flight.timestamp, flight.value, flight.origin) = (timestamp, value, origin);
         flight.state = match flight.state {
             State::Invalid | State::Replay => State::Invalid,
             State::Write | State::InvalidWrite => State::InvalidWrite,
@@ -376,7 +407,7 @@ impl Replica {
     fn replay(&mut self, now: Time, slot: usize, out: &mut Vec<ReplicaOut>) {
         let missing = self.all_peers();
         let flight = &mut self.flights[slot];
-        let drive = Drive { timestamp: flight.timestamp, value: flight.value, ticket: None };
+        let drive = Drive { timestamp: flight.timestamp, value: flight.value, origin: flight.origin, ticket: None };
         flight.start(State::Replay, drive, missing);
         self.send_invalidate(now, slot, out);
         self.finish_if_acknowledged(now, slot, out);
@@ -402,7 +433,7 @@ impl Replica {
             (self.standing, self.rebuild) = (Standing::Serving, None);
         } else if !self.goes_on_rebuilding(order.epoch) {
             self.leave(out);
-            self.standing = Standing::Rebuilding;
+            (self.standing, self.joined) = (Standing::Rebuilding, order.epoch);
             self.rebuild = Some(Rebuild::new(self.config.pages, self.config.fetch_window, self.config.retransmit));
         }
         self.adopt(now, order, out);
@@ -413,20 +444,20 @@ impl Replica {
         matches!(self.standing, Standing::Rebuilding | Standing::Rebuilt) && epoch == self.epoch + 1
     }
     /// Forgets everything, timestamps too: a write of ours that no one else has must not outrank
-    /// theirs later.
+    /// theirs later. Nor may it count as done.
     fn leave(&mut self, out: &mut Vec<ReplicaOut>) {
         for mut flight in self.flights.drain() {
             out.extend(flight.drive.ticket.map(|ticket| ReplicaOut::Abandoned { ticket, started: true }));
             for list in [&mut flight.reads, &mut flight.writes] {
-                while let Some((ticket, _)) = self.waiting.pop(list) {
+                while let Some((ticket, ..)) = self.waiting.pop(list) {
                     out.push(ReplicaOut::Abandoned { ticket, started: false });
                 }
             }
         }
         self.alarms.prune(&self.flights);
         self.table.clear();
+        self.writes.iter_mut().for_each(Writes::clear);
         (self.standing, self.contents, self.rebuild) = (Standing::Out, Contents::Lost, None);
-        out.push(ReplicaOut::Left);
     }
     fn adopt(&mut self, now: Time, order: &Membership, out: &mut Vec<ReplicaOut>) {
         let own = self.config.own;
@@ -437,6 +468,7 @@ impl Replica {
         }
         self.stale = order.stale.and_then(|stale| self.peers.iter().position(|peer| *peer == stale));
         self.loads.clear();
+        self.recalls.give_up(out);
         self.reported = false;
         self.carry_over(now, out);
         if let Some(rebuild) = &mut self.rebuild {
@@ -454,7 +486,8 @@ impl Replica {
         let all = self.all_peers();
         self.unsettled = self.flights.len();
         for (_, flight) in &mut self.flights {
-            (flight.settling, flight.wanted, flight.missing, flight.sendings) = (true, false, all, 0);
+            (flight.settling, flight.missing, flight.sendings) = (true, all, 0);
+            (flight.wanted, flight.after) = (false, None);
         }
         let slots: Vec<usize> = self.flights.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
@@ -472,11 +505,15 @@ impl Replica {
             out.push(ReplicaOut::UpToDate { epoch: self.epoch });
         }
     }
-    fn all_peers(&self) -> u8 {
+    pub(super) fn all_peers(&self) -> u8 {
         (1 << self.peers.len()) - 1
     }
     fn to_peers(&self, message: ReplicaMessage, out: &mut Vec<ReplicaOut>) {
         out.extend(self.peers.iter().map(|(to, vssd)| ReplicaOut::Send { to: *to, vssd: *vssd, message }));
+    }
+    pub(super) fn to_peer(&self, peer: usize, message: ReplicaMessage, out: &mut Vec<ReplicaOut>) {
+        let (to, vssd) = self.peers[peer];
+        out.push(ReplicaOut::Send { to, vssd, message });
     }
     fn to_stale_peer(&self, message: ReplicaMessage, out: &mut Vec<ReplicaOut>) {
         let peer = self.stale.map(|place| self.peers[place]);
@@ -489,15 +526,15 @@ impl Replica {
     /// As a stale replica: requests pages.
     fn ask(&mut self, now: Time, out: &mut Vec<ReplicaOut>) {
         let (Some(rebuild), epoch) = (&mut self.rebuild, self.epoch) else { return };
-        let mut fetch = |page: Page, tries: usize| {
+        let mut fetch = |page: Page, tries: usize, after: Option<WriteId>| {
             let (to, vssd) = self.peers[tries % self.peers.len()];
-            out.push(ReplicaOut::Send { to, vssd, message: ReplicaMessage::Fetch { page, epoch } });
+            out.push(ReplicaOut::Send { to, vssd, message: ReplicaMessage::Fetch { page, after, epoch } });
         };
         while let Some((page, tries)) = rebuild.overdue(now) {
-            fetch(page, tries);
+            fetch(page, tries, rebuild.after(page));
         }
         while let Some(page) = rebuild.next_page(now) {
-            fetch(page, 0);
+            fetch(page, 0, None);
         }
         if rebuild.is_done() && self.standing == Standing::Rebuilding {
             (self.standing, self.contents) = (Standing::Rebuilt, Contents::Original);
@@ -505,21 +542,58 @@ impl Replica {
         }
     }
     /// As a peer of a stale replica: only a valid page is passed on, else it could become valid
-    /// there alone.
-    fn on_fetch(&mut self, page: Page, entry: Entry, out: &mut Vec<ReplicaOut>) {
+    /// there alone. The same holds for the writes that are known of it.
+    fn on_fetch(&mut self, page: Page, entry: Entry, after: Option<WriteId>, out: &mut Vec<ReplicaOut>) {
         if self.standing != Standing::Serving {
             return;
         }
         match entry {
-            Entry::InFlight(slot) => self.flights[slot].wanted = true,
+            Entry::InFlight(slot) => {
+                let flight = &mut self.flights[slot];
+                (flight.wanted, flight.after) = (true, flight.after.max(after));
+            }
             Entry::Settled(timestamp) => {
-                let is_new = self.loads.iter().all(|(loading, _)| *loading != page);
-                if is_new && self.loads.len() < LOADS_MAX {
-                    self.loads.push((page, timestamp));
+                if let Some(origin) = self.next_write(page, after) {
+                    self.to_stale_peer(ReplicaMessage::Remembered { page, origin, epoch: self.epoch }, out);
+                } else if let Some((.., known)) = self.loads.iter_mut().find(|(loading, ..)| *loading == page) {
+                    *known = (*known).max(after);
+                } else if self.loads.len() < LOADS_MAX {
+                    self.loads.push((page, timestamp, after));
                     out.push(ReplicaOut::Load { page });
                 }
             }
         }
+    }
+    /// A valid page for the stale peer; before it come the writes that are known of it. With a page
+    /// that has a write, and without that write, the peer would do it once more.
+    fn hand_over(
+        &self,
+        page: Page,
+        timestamp: Timestamp,
+        value: Value,
+        after: Option<WriteId>,
+        out: &mut Vec<ReplicaOut>,
+    ) {
+        let epoch = self.epoch;
+        let message = match self.next_write(page, after) {
+            Some(origin) => ReplicaMessage::Remembered { page, origin, epoch },
+            None => ReplicaMessage::Fetched { page, timestamp, value, epoch },
+        };
+        self.to_stale_peer(message, out);
+    }
+    fn next_write(&self, page: Page, after: Option<WriteId>) -> Option<Origin> {
+        self.writes.as_ref()?.next_of(page, after)
+    }
+    /// A write that a peer remembers of a requested page: the next one is requested.
+    fn on_remembered(&mut self, now: Time, page: Page, origin: &Origin, out: &mut Vec<ReplicaOut>) {
+        if self.rebuild.is_none() || !self.note(now, page, Some(*origin)) {
+            self.ignored += 1;
+            return;
+        }
+        let tries = self.rebuild.as_mut().and_then(|rebuild| rebuild.remembered(now, page, origin.id));
+        let next = tries.map(|tries| self.peers[tries % self.peers.len()]);
+        let message = ReplicaMessage::Fetch { page, after: Some(origin.id), epoch: self.epoch };
+        out.extend(next.map(|(to, vssd)| ReplicaOut::Send { to, vssd, message }));
     }
     /// A page that was valid at a peer in this epoch: all earlier writes are complete, and any
     /// current write needs this replica too.
@@ -544,6 +618,9 @@ impl Replica {
             Entry::Settled(_) if timestamp > known => self.table.set(page, Entry::Settled(timestamp)),
             Entry::InFlight(slot) if timestamp >= known => {
                 let flight = &mut self.flights[slot];
+                if timestamp > known {
+                    flight.origin = None;
+                }
                 (flight.timestamp, flight.value) = (timestamp, value);
                 self.settle(now, slot, out);
             }
@@ -559,7 +636,10 @@ fn subject(message: &ReplicaMessage) -> (Page, u32) {
         ReplicaMessage::Invalidate { page, epoch, .. }
         | ReplicaMessage::Acknowledge { page, epoch, .. }
         | ReplicaMessage::Validate { page, epoch, .. }
-        | ReplicaMessage::Fetch { page, epoch }
+        | ReplicaMessage::Fetch { page, epoch, .. }
+        | ReplicaMessage::Remembered { page, epoch, .. }
+        | ReplicaMessage::Recall { page, epoch, .. }
+        | ReplicaMessage::Recalled { page, epoch, .. }
         | ReplicaMessage::Fetched { page, epoch, .. } => (page, epoch),
     }
 }

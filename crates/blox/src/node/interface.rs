@@ -43,9 +43,9 @@ pub struct NodeConfig {
     pub control: Option<ControlLink>,
     /// Whether [`NodeOut::Mark`]s are made.
     pub marks: bool,
-    /// How long at least the server knows which writes it has seen: one that a client sends again
-    /// is then not done twice ([`ClientConfig::resend`](crate::ClientConfig::resend)). `None`:
-    /// clients send no write again, as in the paper.
+    /// How long the server knows the writes of a client from which nothing comes. One that a client
+    /// sends again is not done twice ([`ClientConfig::resend`](crate::ClientConfig::resend), which
+    /// has to be shorter). `None`: clients send no write again, as in the paper.
     pub remember: Option<Span>,
 }
 

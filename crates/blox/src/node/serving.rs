@@ -4,9 +4,9 @@ use super::StorageNode;
 use super::interface::{DeviceJob, NodeOut, Stage, WriteAck};
 use super::timers::Alarm;
 use super::vssd::{Purpose, Work};
-use crate::hermes::{Reading, ReplicaOut, Ticket, Writing};
-use crate::id::{Page, Tag, Value, VssdId};
-use crate::packet::{Body, ControlMessage, Packet, Refusal, ReplicaMessage, Timestamp};
+use crate::hermes::{Reading, ReplicaOut, Ticket, Verdict, Writing};
+use crate::id::{Origin, Page, Tag, Value, VssdId};
+use crate::packet::{Body, ControlMessage, Packet, Refusal, ReplicaMessage, Session, Timestamp};
 use crate::schedule::{Job, JobId, JobKind, SchedulingKey};
 use base::{NodeId, Span, Time};
 
@@ -19,6 +19,8 @@ pub(super) struct Request {
     page: Page,
     /// What a write writes; none for a read.
     value: Option<Value>,
+    /// Of a write that its client may send again.
+    origin: Option<Origin>,
     arrived: Time,
     /// LAT of its packet, which its answer carries on; with the prediction where that is a label.
     latency_ns: u32,
@@ -75,7 +77,7 @@ impl StorageNode {
             out.push(NodeOut::Send(Packet { target: server, vssd, ..*packet }));
             return;
         }
-        let request = self.open(now, index, packet, (tag, page, None));
+        let request = self.open(now, index, packet, (tag, page, None, None));
         match self.vssds[index].replica.read(page, ticket(request)) {
             Reading::Serve => self.serve(now, request, out),
             Reading::Wait => {}
@@ -88,50 +90,66 @@ impl StorageNode {
         &mut self,
         now: Time,
         packet: &Packet,
-        tag: Tag,
-        page: Page,
-        value: Value,
+        (tag, page, value): (Tag, Page, Value),
+        session: Option<&Session>,
         out: &mut Vec<NodeOut>,
     ) {
         let Some(index) = self.accept(now, packet, page, out) else { return };
-        if self.has_seen(now, index, packet, (tag, page, value), out) {
-            return;
+        let session = session.filter(|_| self.config.remember.is_some());
+        let origin = session.map(|session| session.origin(packet.source, tag));
+        if let Some(origin) = origin.filter(|origin| self.begun.contains(&origin.id)) {
+            return self.recall_again(now, index, &origin, out);
         }
-        if self.vssds[index].is_worn_out {
-            return self.refuse(now, packet, Refusal::WornOut, out);
+        let (replica, begun) = (&mut self.vssds[index].replica, self.begun.len());
+        let judged = session.zip(origin).map(|(session, origin)| replica.judge(now, &origin, session, begun));
+        match judged.unwrap_or(Verdict::Fresh) {
+            Verdict::Over => self.counters.writes_over += 1,
+            Verdict::Refuse(refusal) => self.refuse(now, packet, refusal, out),
+            Verdict::Fresh if self.vssds[index].is_worn_out => self.refuse(now, packet, Refusal::WornOut, out),
+            Verdict::Fresh => {
+                let request = self.open(now, index, packet, (tag, page, Some(value), origin));
+                self.begin(now, request, out);
+                self.settle(now, index, out);
+            }
+            Verdict::Doubtful => {
+                let request = self.open(now, index, packet, (tag, page, Some(value), origin));
+                self.recall(now, request, out);
+                self.settle(now, index, out);
+            }
         }
-        let request = self.open(now, index, packet, (tag, page, Some(value)));
-        let network = self.requests[request].network;
-        self.enter(now, Waiting { vssd: index, page, what: WaitingFor::Client(request) }, network, out);
-        self.settle(now, index, out);
     }
 
-    /// A write that a client sends again is answered once its page is valid; until then its first
-    /// copy will be, or the client sends it once more.
-    fn has_seen(
-        &mut self,
-        now: Time,
-        index: usize,
-        packet: &Packet,
-        (tag, page, value): (Tag, Page, Value),
-        out: &mut Vec<NodeOut>,
-    ) -> bool {
-        let Some(memory) = &mut self.memory else { return false };
-        if memory.is_open(packet.source, tag) {
-            return true;
+    /// It has to be settled whether a write is done that its client has sent again.
+    fn recall(&mut self, now: Time, request: usize, out: &mut Vec<NodeOut>) {
+        let Request { vssd: index, page, origin, .. } = self.requests[request];
+        let Some(origin) = origin else { return };
+        self.vssds[index].replica.recall(page, &origin, ticket(request), &mut self.replica_out);
+        self.carry_out(now, index, Span::ZERO, out);
+    }
+
+    /// The same for one that is under way: its first copy will be answered.
+    fn recall_again(&mut self, now: Time, index: usize, origin: &Origin, out: &mut Vec<NodeOut>) {
+        self.vssds[index].replica.recall_again(&origin.id, &mut self.replica_out);
+        self.carry_out(now, index, Span::ZERO, out);
+    }
+
+    /// A write that was sent again is done, or nobody knows it.
+    fn on_recalled(&mut self, now: Time, request: usize, is_done: bool, out: &mut Vec<NodeOut>) {
+        let Some(Request { vssd, .. }) = self.requests.get(request) else { return };
+        if is_done {
+            self.counters.writes_known += 1;
+            self.answer(now, request, Ok(Value::default()), out);
+        } else if self.vssds[*vssd].is_worn_out {
+            self.answer(now, request, Err(Refusal::WornOut), out);
+        } else {
+            self.begin(now, request, out);
         }
-        if !memory.knows(index, value) {
-            return false;
-        }
-        match self.vssds[index].replica.serves(page) {
-            Ok(true) => {
-                let body = reply(tag, true, Ok(value));
-                self.send(packet.source, packet.vssd, packet.latency_ns, body, out);
-            }
-            Ok(false) => {}
-            Err(refusal) => self.refuse(now, packet, refusal, out),
-        }
-        true
+    }
+
+    /// A client's write wants room in the cache.
+    fn begin(&mut self, now: Time, request: usize, out: &mut Vec<NodeOut>) {
+        let Request { vssd, page, network, .. } = self.requests[request];
+        self.enter(now, Waiting { vssd, page, what: WaitingFor::Client(request) }, network, out);
     }
 
     pub(super) fn on_message(&mut self, now: Time, packet: &Packet, message: ReplicaMessage, out: &mut Vec<NodeOut>) {
@@ -139,6 +157,9 @@ impl StorageNode {
             self.counters.ignored += 1;
             return;
         };
+        if self.is_begun_here(index, &message) {
+            return;
+        }
         let network = Span::ns(u64::from(packet.latency_ns));
         match needs_room(index, packet.source, &message) {
             Some(key) if !self.messages_waiting.contains(&key) => {
@@ -152,6 +173,13 @@ impl StorageNode {
             None => self.hand_message(now, index, packet.source, &message, network, out),
         }
         self.settle(now, index, out);
+    }
+
+    /// A peer asks about a write that was sent again, and that has begun here, whether or not the
+    /// replica knows it: there is no answer yet.
+    fn is_begun_here(&self, index: usize, message: &ReplicaMessage) -> bool {
+        let ReplicaMessage::Recall { origin, .. } = message else { return false };
+        self.begun.contains(&origin.id) && !self.vssds[index].replica.is_recalling(&origin.id)
     }
 
     pub(super) fn on_read_done(&mut self, now: Time, name: DeviceJob, value: Value, out: &mut Vec<NodeOut>) {
@@ -256,7 +284,6 @@ impl StorageNode {
             ReplicaOut::Apply { page, value, .. } => {
                 let vssd = &self.vssds[index];
                 self.caches[vssd.cache].put(vssd.cache_slot, page, value, network);
-                self.memory.iter_mut().for_each(|memory| memory.note(now, index, value));
                 for (request, is_held) in self.undequeued.get_mut(&(index, page)).into_iter().flatten() {
                     *is_held |= self.requests[*request].value == Some(value);
                 }
@@ -278,7 +305,7 @@ impl StorageNode {
                 self.forget(ticket.0 as usize);
                 self.counters.unanswered += 1;
             }
-            ReplicaOut::Left => self.memory.iter_mut().for_each(|memory| memory.forget(index)),
+            ReplicaOut::Recalled { ticket, is_done } => self.on_recalled(now, ticket.0 as usize, is_done, out),
             ReplicaOut::UpToDate { epoch } => self.report_up_to_date(self.vssds[index].config.id, epoch, out),
         }
     }
@@ -323,23 +350,27 @@ impl StorageNode {
         None
     }
 
-    fn open(&mut self, now: Time, index: usize, packet: &Packet, what: (Tag, Page, Option<Value>)) -> usize {
-        let (tag, page, value) = what;
+    fn open(
+        &mut self,
+        now: Time,
+        index: usize,
+        packet: &Packet,
+        (tag, page, value, origin): (Tag, Page, Option<Value>, Option<Origin>),
+    ) -> usize {
         let kind = if value.is_some() { JobKind::Write } else { JobKind::Read };
         self.note_request(now, index);
         let vssd = &mut self.vssds[index];
         vssd.returns.on_packet(kind, packet.latency_ns);
         let network = Span::ns(u64::from(packet.latency_ns)) + vssd.returns.predict(kind);
         let Packet { source, latency_ns, .. } = *packet;
-        if let Some(memory) = self.memory.as_mut().filter(|_| value.is_some()) {
-            memory.open(source, tag);
-        }
+        self.begun.extend(origin.map(|origin| origin.id));
         self.requests.insert(Request {
             source,
             tag,
             vssd: index,
             page,
             value,
+            origin,
             arrived: now,
             latency_ns,
             network,
@@ -385,13 +416,13 @@ impl StorageNode {
     /// This replica coordinates a client's write (Hermes).
     fn coordinate(&mut self, now: Time, request: usize, out: &mut Vec<NodeOut>) {
         self.mark_request(request, Stage::Admitted, out);
-        let Request { vssd: index, page, value, network, .. } = self.requests[request];
+        let Request { vssd: index, page, value, origin, network, .. } = self.requests[request];
         let value = value.expect("a request that waits for room is a write");
         if self.config.write_ack == WriteAck::Dequeued {
             self.undequeued.entry((index, page)).or_default().push((request, false));
         }
         let outputs = &mut self.replica_out;
-        match self.vssds[index].replica.write(now, page, value, ticket(request), outputs) {
+        match self.vssds[index].replica.write(now, page, (value, origin), ticket(request), outputs) {
             Writing::Taken => self.carry_out(now, index, network, out),
             Writing::Refuse(refusal) => self.answer(now, request, Err(refusal), out),
         }
@@ -425,7 +456,9 @@ impl StorageNode {
     /// A request is no longer open.
     fn forget(&mut self, request: usize) -> Option<Request> {
         let forgotten = self.requests.try_remove(request)?;
-        self.memory.iter_mut().for_each(|memory| memory.close(forgotten.source, forgotten.tag));
+        if let Some(origin) = forgotten.origin {
+            self.begun.remove(&origin.id);
+        }
         let place = (forgotten.vssd, forgotten.page);
         if let Some(waiting) = self.undequeued.get_mut(&place) {
             waiting.retain(|(waiting, _)| *waiting != request);
@@ -445,14 +478,7 @@ impl StorageNode {
         network: Span,
         out: &mut Vec<NodeOut>,
     ) {
-        let replica = &mut self.vssds[index].replica;
-        let ignored = replica.ignored();
-        replica.message(now, from, message, &mut self.replica_out);
-        // A write that a newer one has overtaken is not applied. It is known all the same: it must
-        // not be done once more after the newer one.
-        if let (ReplicaMessage::Invalidate { value, .. }, true) = (message, replica.ignored() == ignored) {
-            self.memory.iter_mut().for_each(|memory| memory.note(now, index, *value));
-        }
+        self.vssds[index].replica.message(now, from, message, &mut self.replica_out);
         self.carry_out(now, index, network, out);
     }
 

@@ -5,10 +5,11 @@ use super::*;
 use crate::cache::CacheConfig;
 use crate::collect::{CollectionConfig, Coordination, Grain};
 use crate::groups::{BlockMove, BorrowConfig};
-use crate::id::{Page, Tag, Value};
-use crate::packet::{CollectionNote, REPLICAS_MAX, Refusal, ReplicaMessage, Timestamp};
+use crate::id::{Origin, Page, Tag, Value};
+use crate::packet::{CollectionNote, REPLICAS_MAX, Refusal, ReplicaMessage, Session, Timestamp};
 use crate::predict::IdleConfig;
 use crate::schedule::{Policy, SchedulerConfig};
+use std::num::NonZero;
 
 mod collection;
 mod nonsense;
@@ -23,6 +24,7 @@ const VSSD: VssdId = VssdId(11);
 const NEIGHBOUR: VssdId = VssdId(12);
 const PEERS_VSSD: VssdId = VssdId(21);
 const PAGE: Page = Page(5);
+const LIFE: NonZero<u32> = NonZero::<u32>::MIN;
 
 fn alone(vssd: VssdId) -> [Option<(NodeId, VssdId)>; REPLICAS_MAX] {
     [Some((SERVER, vssd)), None, None, None]
@@ -100,7 +102,7 @@ impl Server {
     }
     /// A write that has spent some time in the network.
     fn write_late(&mut self, tag: u64, page: Page, value: u64, latency_ns: u32) -> Vec<NodeOut> {
-        self.packet(CLIENT, VSSD, latency_ns, Body::Write { tag: Tag(tag), page, value: Value(value) })
+        self.packet(CLIENT, VSSD, latency_ns, Body::Write { tag: Tag(tag), page, value: Value(value), session: None })
     }
     fn note(&mut self, vssd: VssdId, note: CollectionNote) -> Vec<NodeOut> {
         self.packet(SERVER, vssd, 0, Body::Collection(note))

@@ -225,5 +225,6 @@ fn replica_config(node: &NodeConfig, config: &VssdConfig) -> ReplicaConfig {
         retransmit: node.replication.retransmit,
         replay: node.replication.replay,
         fetch_window: node.replication.fetch_window,
+        remember: node.remember,
     }
 }

@@ -40,7 +40,7 @@ fn read(vssd: VssdId, target: NodeId) -> Packet {
 }
 
 fn write(vssd: VssdId, target: NodeId) -> Packet {
-    packet(vssd, CLIENT, target, Body::Write { tag: Tag(1), page: Page(2), value: Value(3) })
+    packet(vssd, CLIENT, target, Body::Write { tag: Tag(1), page: Page(2), value: Value(3), session: None })
 }
 
 fn note(vssd: VssdId, server: NodeId, note: CollectionNote) -> Packet {

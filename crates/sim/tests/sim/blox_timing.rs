@@ -28,11 +28,16 @@ fn way(body: Body) -> Span {
 
 const READ: Body = Body::Read { tag: Tag(0), page: Page(0) };
 const READ_REPLY: Body = Body::ReadReply { tag: Tag(0), value: Ok(Value(0)) };
-const WRITE: Body = Body::Write { tag: Tag(0), page: Page(0), value: Value(0) };
+const WRITE: Body = Body::Write { tag: Tag(0), page: Page(0), value: Value(0), session: None };
 const WRITE_REPLY: Body = Body::WriteReply { tag: Tag(0), done: Ok(()) };
 const STAMP: Timestamp = Timestamp { version: 1, node: NodeId(0) };
-const INVALIDATE: Body =
-    Body::Replica(ReplicaMessage::Invalidate { page: Page(0), timestamp: STAMP, value: Value(0), epoch: 1 });
+const INVALIDATE: Body = Body::Replica(ReplicaMessage::Invalidate {
+    page: Page(0),
+    timestamp: STAMP,
+    value: Value(0),
+    epoch: 1,
+    origin: None,
+});
 const ACKNOWLEDGE: Body = Body::Replica(ReplicaMessage::Acknowledge { page: Page(0), timestamp: STAMP, epoch: 1 });
 
 fn with<'a>(changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {

@@ -13,20 +13,39 @@ fn body() -> impl Strategy<Value = Body> {
         Just(CollectionNote::Finish)
     ];
     let members = prop::collection::vec(prop::option::of((1_u32..4, 10_u32..13)), 4);
-    (0_u8..11, page, stamp, note, members, any::<u64>()).prop_map(|(kind, page, timestamp, note, members, number)| {
+    (0_u8..14, page, stamp, note, members, any::<u64>()).prop_map(|(kind, page, timestamp, note, members, number)| {
         let (epoch, tag, value) = (number as u32 % 4, Tag(number), Value(number));
         let member = |place: usize| members[place].map(|(node, vssd)| (NodeId(node), VssdId(vssd)));
         let replicas = [member(0), member(1), member(2), member(3)];
+        // Few writes, so that they meet.
+        let session = Session {
+            life: if number & 1 == 0 { LIFE } else { NonZero::<u32>::MAX },
+            oldest: Tag(number % 3),
+            epoch,
+            again: number & 8 == 0,
+        };
+        let origin = session.origin(NodeId(number as u32 % 2), Tag(3 + number % 4));
+        let (known, round) = (number & 16 == 0, number as u32 % 4);
         match kind {
-            0 | 1 => Body::Write { tag, page, value },
+            0 => Body::Write { tag, page, value, session: None },
+            1 => Body::Write { tag: origin.id.tag, page, value, session: Some(session) },
             2 => Body::Read { tag, page },
             3 => Body::Collection(note),
-            4 => Body::Replica(ReplicaMessage::Invalidate { page, timestamp, value, epoch }),
+            4 => Body::Replica(ReplicaMessage::Invalidate {
+                page,
+                timestamp,
+                value,
+                epoch,
+                origin: Some(origin).filter(|_| known),
+            }),
             5 => Body::Replica(ReplicaMessage::Acknowledge { page, timestamp, epoch }),
             6 => Body::Replica(ReplicaMessage::Validate { page, timestamp, epoch }),
             7 => Body::Replica(ReplicaMessage::Fetched { page, timestamp, value, epoch }),
-            8 => Body::Replica(ReplicaMessage::Fetch { page, epoch }),
+            8 => Body::Replica(ReplicaMessage::Fetch { page, after: Some(origin.id).filter(|_| known), epoch }),
             9 => Body::Control(ControlMessage::Members { epoch, replicas, stale: member(0) }),
+            10 => Body::Replica(ReplicaMessage::Remembered { page, origin, epoch }),
+            11 => Body::Replica(ReplicaMessage::Recall { page, origin, known, round, epoch }),
+            12 => Body::Replica(ReplicaMessage::Recalled { page, id: origin.id, known, round, epoch }),
             _ => Body::Heartbeat { beat: number },
         }
     })
@@ -59,11 +78,14 @@ fn input() -> impl Strategy<Value = NodeIn> {
 proptest! {
     #[test]
     fn nonsense_breaks_nothing_and_asks_the_device_for_nothing_that_is_not_here(
-        inputs in prop::collection::vec((input(), 0_u64..3_000), 1..150), shared in any::<bool>(),
+        inputs in prop::collection::vec((input(), 0_u64..3_000), 1..150),
+        shared in any::<bool>(),
+        remembers in any::<bool>(),
     ) {
         let mut server = Server::of(|config| {
             config.vssds[0].replicas = with_peer();
             config.cache.pages = 2;
+            config.remember = remembers.then_some(Span::ms(50));
             config.cache.scope = if shared { CacheScope::Server } else { CacheScope::Vssd };
             config.borrow = Some(BorrowConfig { group_blocks: 16, keep_blocks: 2 });
             config.collection.check_period = Span::ms(10);

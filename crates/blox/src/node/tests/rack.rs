@@ -133,7 +133,7 @@ impl Rack {
         let value = Value(tag.0 + 1);
         self.asked.push(Asked { page, written: is_write.then_some(value), at, answer: None });
         let (target, vssd) = SERVERS[server];
-        let body = if is_write { Body::Write { tag, page, value } } else { Body::Read { tag, page } };
+        let body = if is_write { Body::Write { tag, page, value, session: None } } else { Body::Read { tag, page } };
         self.at(at, Event::Deliver(Packet { vssd, latency_ns: 0, source: CLIENT, target, body }));
     }
 

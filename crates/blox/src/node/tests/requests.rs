@@ -92,7 +92,7 @@ fn a_cache_shared_by_a_server_lets_one_vssd_stall_another_and_an_own_one_does_no
             config.vssds.push(vssd(NEIGHBOUR, 1));
         });
         let flush = device_write(&server.write(1, PAGE, 71));
-        let body = Body::Write { tag: Tag(2), page: PAGE, value: Value(72) };
+        let body = Body::Write { tag: Tag(2), page: PAGE, value: Value(72), session: None };
         let out = server.packet(CLIENT, NEIGHBOUR, 0, body);
         assert_eq!(out.is_empty(), stalls, "{scope:?}");
         let later = server.on(NodeIn::WriteDone { job: flush });
@@ -189,7 +189,7 @@ mod with_a_peer {
         Timestamp { version, node: PEER }
     }
     fn invalidate(page: Page, version: u32, value: u64) -> ReplicaMessage {
-        ReplicaMessage::Invalidate { page, timestamp: timestamp(version), value: Value(value), epoch: 1 }
+        ReplicaMessage::Invalidate { page, timestamp: timestamp(version), value: Value(value), epoch: 1, origin: None }
     }
     fn acknowledge(page: Page, version: u32) -> (NodeId, Body) {
         (PEER, Body::Replica(ReplicaMessage::Acknowledge { page, timestamp: timestamp(version), epoch: 1 }))
@@ -405,6 +405,32 @@ fn remembering() -> Server {
     })
 }
 
+fn session(oldest: u64, again: bool) -> Session {
+    Session { life: LIFE, oldest: Tag(oldest), epoch: 1, again }
+}
+
+/// The write with that tag of the client, whose oldest is the first.
+fn origin(tag: u64) -> Origin {
+    session(1, false).origin(CLIENT, Tag(tag))
+}
+
+/// A copy of a write.
+fn copy(server: &mut Server, tag: u64, value: u64, session: Session) -> Vec<NodeOut> {
+    let body = Body::Write { tag: Tag(tag), page: PAGE, value: Value(value), session: Some(session) };
+    server.packet(CLIENT, VSSD, 100, body)
+}
+
+/// The answer of the peer to the last question about a write.
+fn recalled(server: &mut Server, asked: &[NodeOut], known: bool) -> Vec<NodeOut> {
+    let question = sent(asked).into_iter().find_map(|(to, body)| match body {
+        Body::Replica(ReplicaMessage::Recall { page, origin, round, epoch, .. }) if to == PEER => {
+            Some(ReplicaMessage::Recalled { page, id: origin.id, known, round, epoch })
+        }
+        _ => None,
+    });
+    server.packet(PEER, VSSD, 0, Body::Replica(question.expect("the peer is asked")))
+}
+
 fn replies(out: &[NodeOut]) -> usize {
     let is_reply =
         |out: &&NodeOut| matches!(out, NodeOut::Send(Packet { body: Body::WriteReply { done: Ok(()), .. }, .. }));
@@ -418,43 +444,64 @@ fn invalidations(out: &[NodeOut]) -> usize {
     out.iter().filter(is_inv).count()
 }
 
+/// Questions to the peer, and whether each says that the write is done.
+fn questions(out: &[NodeOut]) -> Vec<bool> {
+    let questions = sent(out).into_iter().filter_map(|(_, body)| match body {
+        Body::Replica(ReplicaMessage::Recall { known, .. }) => Some(known),
+        _ => None,
+    });
+    questions.collect()
+}
+
 #[test]
 fn a_write_that_is_sent_again_is_done_once_and_answered_again() {
     let mut server = remembering();
-    assert_eq!(invalidations(&server.write(1, PAGE, 77)), 1);
-    assert!(server.write(1, PAGE, 77).is_empty(), "it is open");
+    assert_eq!(invalidations(&copy(&mut server, 1, 77, session(1, false))), 1);
+    assert!(copy(&mut server, 1, 77, session(1, true)).is_empty(), "it is open");
     let timestamp = Timestamp { version: 1, node: SERVER };
     let acknowledge = Body::Replica(ReplicaMessage::Acknowledge { page: PAGE, timestamp, epoch: 1 });
     assert_eq!(replies(&server.packet(PEER, VSSD, 0, acknowledge)), 1);
-    let again = server.write(1, PAGE, 77);
+    let again = copy(&mut server, 1, 77, session(1, true));
+    assert_eq!((questions(&again), replies(&again)), (vec![true], 0), "the peer must know it too");
+    let repeated = copy(&mut server, 1, 77, session(1, true));
+    assert_eq!(questions(&repeated), [true], "what is lost is sent again with the client's next copy");
+    let again = recalled(&mut server, &again, true);
     assert_eq!((replies(&again), invalidations(&again)), (1, 0), "it is done");
-    assert_eq!(invalidations(&server.write(2, PAGE, 78)), 1, "another one is not");
+    assert_eq!(invalidations(&copy(&mut server, 2, 78, session(2, false))), 1, "another one is not");
+    assert!(copy(&mut server, 1, 77, session(1, true)).is_empty(), "nobody waits for the first any longer");
+    assert_eq!((server.node.counters().writes_known, server.node.counters().writes_over), (1, 1));
+    assert_eq!(server.node.writes_remembered(), 1);
 }
 
 #[test]
 fn a_write_that_a_newer_one_had_overtaken_is_not_done_once_more() {
     let mut server = remembering();
-    for (version, value) in [(2, 78), (1, 77)] {
-        let timestamp = Timestamp { version, node: PEER };
-        let invalidate = ReplicaMessage::Invalidate { page: PAGE, timestamp, value: Value(value), epoch: 1 };
+    for (version, value, tag) in [(2, 78, 2), (1, 77, 1)] {
+        let (timestamp, value, origin) = (Timestamp { version, node: PEER }, Value(value), Some(origin(tag)));
+        let invalidate = ReplicaMessage::Invalidate { page: PAGE, timestamp, value, epoch: 1, origin };
         server.packet(PEER, VSSD, 0, Body::Replica(invalidate));
         let validate = ReplicaMessage::Validate { page: PAGE, timestamp, epoch: 1 };
         server.packet(PEER, VSSD, 0, Body::Replica(validate));
     }
-    let again = server.write(1, PAGE, 77);
+    let again = copy(&mut server, 1, 77, session(1, true));
+    assert_eq!((replies(&again), invalidations(&again)), (0, 0));
+    let again = recalled(&mut server, &again, true);
     assert_eq!((replies(&again), invalidations(&again)), (1, 0));
 }
 
 #[test]
 fn a_write_that_a_peer_had_begun_is_known_here_and_forgotten_with_the_group() {
     let mut server = remembering();
-    let timestamp = Timestamp { version: 1, node: PEER };
-    let invalidate = ReplicaMessage::Invalidate { page: PAGE, timestamp, value: Value(77), epoch: 1 };
+    let (timestamp, value) = (Timestamp { version: 1, node: PEER }, Value(77));
+    let invalidate = ReplicaMessage::Invalidate { page: PAGE, timestamp, value, epoch: 1, origin: Some(origin(1)) };
     server.packet(PEER, VSSD, 0, Body::Replica(invalidate));
-    assert_eq!(replies(&server.write(1, PAGE, 77)), 0, "it is not valid here yet");
-    server.packet(PEER, VSSD, 0, Body::Replica(ReplicaMessage::Validate { page: PAGE, timestamp, epoch: 1 }));
-    let again = server.write(1, PAGE, 77);
+    let early = copy(&mut server, 1, 77, session(1, true));
+    assert_eq!((replies(&early), questions(&early)), (0, vec![]), "it is not valid here yet");
+    let validate = ReplicaMessage::Validate { page: PAGE, timestamp, epoch: 1 };
+    let valid = server.packet(PEER, VSSD, 0, Body::Replica(validate));
+    let again = recalled(&mut server, &valid, true);
     assert_eq!((replies(&again), invalidations(&again)), (1, 0));
+    assert_eq!(server.node.writes_remembered(), 1);
     // The server was away: the peer alone, then itself as the stale member, then whole again.
     let mut order = |epoch, stale| {
         let (replicas, members) = (with_peer(), Body::Control);
@@ -462,5 +509,71 @@ fn a_write_that_a_peer_had_begun_is_known_here_and_forgotten_with_the_group() {
     };
     order(3, Some((SERVER, VSSD)));
     order(5, None);
-    assert!(server.node.memory.as_ref().is_some_and(|memory| !memory.knows(0, Value(77))));
+    assert_eq!(server.node.writes_remembered(), 0);
+}
+
+#[test]
+fn a_further_copy_of_a_write_that_no_member_knows_is_done() {
+    let mut server = remembering();
+    let asked = copy(&mut server, 1, 77, session(1, true));
+    assert_eq!((questions(&asked), invalidations(&asked)), (vec![false], 0));
+    assert!(server.node.held_values().any(|value| value == Value(77)), "its data are kept");
+    assert_eq!(invalidations(&recalled(&mut server, &asked, false)), 1);
+    assert_eq!(server.node.open_requests(), 1);
+}
+
+#[test]
+fn a_further_copy_of_a_write_that_a_peer_alone_knows_is_answered_when_all_know_it() {
+    let mut server = remembering();
+    let asked = copy(&mut server, 1, 77, session(1, true));
+    let told = recalled(&mut server, &asked, true);
+    assert_eq!((replies(&told), invalidations(&told)), (1, 0), "the one peer and this server");
+    assert_eq!(server.node.writes_remembered(), 1);
+}
+
+#[test]
+fn of_two_servers_that_ask_at_once_none_does_the_write_before_its_client_asks_again() {
+    let mut server = remembering();
+    let asked = copy(&mut server, 1, 77, session(1, true));
+    let recall = ReplicaMessage::Recall { page: PAGE, origin: origin(1), known: false, round: 9, epoch: 1 };
+    let said = server.packet(PEER, VSSD, 0, Body::Replica(recall));
+    let recalled_here = ReplicaMessage::Recalled { page: PAGE, id: origin(1).id, known: false, round: 9, epoch: 1 };
+    assert_eq!(sent(&said), [(PEER, Body::Replica(recalled_here))]);
+    assert_eq!(invalidations(&recalled(&mut server, &asked, false)), 0, "an answer to a question given up");
+    assert_eq!(server.node.open_requests(), 0);
+    let asked = copy(&mut server, 1, 77, session(1, true));
+    assert_eq!(invalidations(&recalled(&mut server, &asked, false)), 1);
+    let said = server.packet(PEER, VSSD, 0, Body::Replica(recall));
+    assert_eq!(said, [], "it has begun: there is no answer yet");
+}
+
+/// A client whose first write never ends.
+#[test]
+fn a_client_that_has_too_many_writes_behind_its_oldest_is_refused_and_none_is_forgotten() {
+    let mut server = remembering();
+    let mut tag = 0;
+    loop {
+        tag += 1;
+        assert!(tag < 1 << 17, "what is known is bounded");
+        let out = copy(&mut server, tag, tag, session(1, false));
+        let full = Body::WriteReply { tag: Tag(tag), done: Err(Refusal::Full) };
+        if sent(&out).contains(&(CLIENT, full)) {
+            break;
+        }
+        let timestamp = Timestamp { version: tag as u32, node: SERVER };
+        let acknowledge = Body::Replica(ReplicaMessage::Acknowledge { page: PAGE, timestamp, epoch: 1 });
+        let done = server.packet(PEER, VSSD, 0, acknowledge);
+        assert_eq!(replies(&done), 1);
+        if let Some(job) = done.iter().chain(&out).find_map(|out| match out {
+            NodeOut::Write { job, .. } => Some(*job),
+            _ => None,
+        }) {
+            server.on(NodeIn::WriteDone { job });
+        }
+    }
+    assert_eq!(server.node.writes_remembered() as u64, tag - 1);
+    assert_eq!(server.node.counters().refusals, 1);
+    assert_eq!(questions(&copy(&mut server, 2, 2, session(1, true))), [true], "an old one is known");
+    assert_eq!(invalidations(&copy(&mut server, tag, tag, session(tag, false))), 1, "the oldest has ended");
+    assert_eq!(server.node.writes_remembered(), 1);
 }

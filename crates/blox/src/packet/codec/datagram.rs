@@ -80,21 +80,32 @@ fn value_mut(body: &mut Body) -> Option<&mut u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{Refusal, ReplicaMessage, Timestamp};
-    use crate::{Page, Tag, Value, VssdId};
+    use crate::packet::{Refusal, ReplicaMessage, Session, Timestamp};
+    use crate::{Origin, Page, Tag, Value, VssdId, WriteId};
     use proptest::prelude::*;
+    use std::num::NonZero;
 
     fn bodies() -> Vec<Body> {
         let timestamp = Timestamp { version: 7, node: NodeId(2) };
+        let session = Some(Session { life: NonZero::<u32>::MAX, oldest: Tag(1), epoch: 3, again: true });
+        let id = WriteId { client: NodeId(3), life: NonZero::<u32>::MIN, tag: Tag(9) };
+        let origin = Origin { id, oldest: Tag(8) };
+        let (page, value, epoch) = (Page(2), Value(9), 4);
         vec![
-            Body::Write { tag: Tag(1), page: Page(2), value: Value(3) },
+            Body::Write { tag: Tag(1), page: Page(2), value: Value(3), session: None },
+            Body::Write { tag: Tag(1), page: Page(2), value: Value(3), session },
             Body::Read { tag: Tag(1), page: Page(2) },
             Body::ReadReply { tag: Tag(1), value: Ok(Value(u64::MAX)) },
             Body::ReadReply { tag: Tag(1), value: Err(Refusal::Stale) },
             Body::WriteReply { tag: Tag(1), done: Ok(()) },
-            Body::Replica(ReplicaMessage::Invalidate { page: Page(2), timestamp, value: Value(9), epoch: 4 }),
+            Body::Replica(ReplicaMessage::Invalidate { page, timestamp, value, epoch, origin: None }),
+            Body::Replica(ReplicaMessage::Invalidate { page, timestamp, value, epoch, origin: Some(origin) }),
             Body::Replica(ReplicaMessage::Fetched { page: Page(2), timestamp, value: Value(0), epoch: 4 }),
-            Body::Replica(ReplicaMessage::Fetch { page: Page(2), epoch: 4 }),
+            Body::Replica(ReplicaMessage::Fetch { page, after: None, epoch }),
+            Body::Replica(ReplicaMessage::Fetch { page, after: Some(id), epoch }),
+            Body::Replica(ReplicaMessage::Remembered { page, origin, epoch }),
+            Body::Replica(ReplicaMessage::Recall { page, origin, known: true, round: 6, epoch }),
+            Body::Replica(ReplicaMessage::Recalled { page, id, known: false, round: 6, epoch }),
             Body::Heartbeat { beat: 5 },
         ]
     }

@@ -1,9 +1,10 @@
 use super::*;
-use crate::packet::{CollectionNote, ControlMessage, REPLICAS_MAX, Refusal, ReplicaMessage, Timestamp};
-use crate::{Page, Tag, Value, VssdId};
+use crate::packet::{CollectionNote, ControlMessage, REPLICAS_MAX, Refusal, ReplicaMessage, Session, Timestamp};
+use crate::{Origin, Page, Tag, Value, VssdId, WriteId};
 use base::NodeId;
 use proptest::prelude::*;
 use proptest::sample::Index;
+use std::num::NonZero;
 
 fn node() -> impl Strategy<Value = NodeId> {
     (0_u32..1 << 24).prop_map(NodeId)
@@ -16,7 +17,36 @@ fn note() -> impl Strategy<Value = CollectionNote> {
 
 fn refusal() -> impl Strategy<Value = Refusal> {
     use Refusal::*;
-    prop::sample::select(vec![UnknownVssd, OutOfRange, Stale, WornOut])
+    prop::sample::select(vec![UnknownVssd, OutOfRange, Stale, WornOut, Full])
+}
+
+fn life() -> impl Strategy<Value = NonZero<u32>> {
+    (1..=u32::MAX).prop_map(|life| NonZero::new(life).expect("it is more"))
+}
+
+/// Of a write with this tag, if it may be sent again.
+fn session(tag: u64, is_there: bool) -> impl Strategy<Value = Option<Session>> {
+    (life(), 0..=tag, any::<u32>(), any::<bool>()).prop_map(move |(life, oldest, epoch, again)| {
+        is_there.then_some(Session { life, oldest: Tag(oldest), epoch, again })
+    })
+}
+
+fn write() -> impl Strategy<Value = Body> {
+    let session = (any::<u64>(), any::<bool>()).prop_flat_map(|(tag, is_there)| (Just(tag), session(tag, is_there)));
+    (session, any::<[u64; 2]>()).prop_map(|((tag, session), [page, value])| Body::Write {
+        tag: Tag(tag),
+        page: Page(page),
+        value: Value(value),
+        session,
+    })
+}
+
+fn origin() -> impl Strategy<Value = Origin> {
+    let tags = any::<u64>().prop_flat_map(|tag| (Just(tag), 0..=tag));
+    (any::<u32>(), life(), tags).prop_map(|(client, life, (tag, oldest))| Origin {
+        id: WriteId { client: NodeId(client), life, tag: Tag(tag) },
+        oldest: Tag(oldest),
+    })
 }
 
 fn place() -> impl Strategy<Value = Option<(NodeId, VssdId)>> {
@@ -31,11 +61,7 @@ fn request() -> impl Strategy<Value = Body> {
             replica_server
         }),
         Just(Body::Delete),
-        any::<[u64; 3]>().prop_map(|[tag, page, value]| Body::Write {
-            tag: Tag(tag),
-            page: Page(page),
-            value: Value(value)
-        }),
+        write(),
         any::<[u64; 2]>().prop_map(|[tag, page]| Body::Read { tag: Tag(tag), page: Page(page) }),
         note().prop_map(Body::Collection),
         (any::<u64>(), prop::result::maybe_ok(any::<u64>().prop_map(Value), refusal()))
@@ -47,14 +73,20 @@ fn request() -> impl Strategy<Value = Body> {
 }
 
 fn replica() -> impl Strategy<Value = Body> {
-    (0..5, any::<[u64; 2]>(), any::<[u32; 3]>()).prop_map(|(kind, [page, value], [version, node, epoch])| {
+    let about = (any::<[u64; 2]>(), any::<[u32; 4]>(), any::<bool>());
+    (0..10, about, origin()).prop_map(|(kind, ([page, value], [version, node, epoch, round], known), origin)| {
         let timestamp = Timestamp { version, node: NodeId(node) };
         let (page, value) = (Page(page), Value(value));
         Body::Replica(match kind {
-            0 => ReplicaMessage::Invalidate { page, timestamp, value, epoch },
+            0 => ReplicaMessage::Invalidate { page, timestamp, value, epoch, origin: None },
             1 => ReplicaMessage::Acknowledge { page, timestamp, epoch },
             2 => ReplicaMessage::Validate { page, timestamp, epoch },
-            3 => ReplicaMessage::Fetch { page, epoch },
+            3 => ReplicaMessage::Fetch { page, after: None, epoch },
+            4 => ReplicaMessage::Invalidate { page, timestamp, value, epoch, origin: Some(origin) },
+            5 => ReplicaMessage::Fetch { page, after: Some(origin.id), epoch },
+            6 => ReplicaMessage::Remembered { page, origin, epoch },
+            7 => ReplicaMessage::Recall { page, origin, known, round, epoch },
+            8 => ReplicaMessage::Recalled { page, id: origin.id, known, round, epoch },
             _ => ReplicaMessage::Fetched { page, timestamp, value, epoch },
         })
     })
@@ -192,7 +224,7 @@ fn the_ipv4_checksum_is_the_rfcs() {
 
 #[test]
 fn a_page_needs_a_jumbo_frame_and_a_note_the_shortest_one() {
-    let write = Body::Write { tag: Tag(1), page: Page(2), value: Value(3) };
+    let write = Body::Write { tag: Tag(1), page: Page(2), value: Value(3), session: None };
     let with = |body| Packet { body, ..read_packet(1, 0) }.wire_bytes();
     assert_eq!(with(write), Bytes::new(8 + 14 + 20 + 8 + 9 + 16 + 4_096 + 4 + 12));
     assert_eq!(with(Body::Collection(CollectionNote::Soft)), Bytes::new(84));
@@ -203,7 +235,7 @@ fn a_page_needs_a_jumbo_frame_and_a_note_the_shortest_one() {
 
 #[test]
 fn the_data_of_a_page_begins_with_its_value() {
-    let body = Body::Write { tag: Tag(1), page: Page(2), value: Value(0x0102_0304_0506_0708) };
+    let body = Body::Write { tag: Tag(1), page: Page(2), value: Value(0x0102_0304_0506_0708), session: None };
     let bytes = encoded(&Packet { body, ..read_packet(1, 0) });
     assert_eq!(bytes[59 + 16..59 + 24], [1, 2, 3, 4, 5, 6, 7, 8]);
 }
@@ -218,4 +250,19 @@ fn other_ports_are_foreign_and_unknown_operations_are_not() {
     (collection[0], collection[9]) = (5, 6);
     let note = CodecError::Field { field: "gc", got: 6 };
     assert_eq!(decode(&framed(&collection, RACKBLOX_PORT)), Err(note));
+}
+
+#[test]
+fn a_write_older_than_the_oldest_that_is_open_is_no_packet() {
+    let field = |oldest: u64| CodecError::Field { field: "oldest open write", got: oldest };
+    let session = Some(Session { life: NonZero::<u32>::MIN, oldest: Tag(6), epoch: 2, again: true });
+    let id = WriteId { client: NodeId(1), life: NonZero::<u32>::MIN, tag: Tag(5) };
+    let origin = Origin { id, oldest: Tag(6) };
+    let bodies = [
+        Body::Write { tag: Tag(5), page: Page(2), value: Value(3), session },
+        Body::Replica(ReplicaMessage::Remembered { page: Page(2), origin, epoch: 4 }),
+    ];
+    for body in bodies {
+        assert_eq!(decode(&encoded(&Packet { body, ..read_packet(1, 0) })), Err(field(6)));
+    }
 }

@@ -217,6 +217,7 @@ pub(super) fn client_config(
         limit,
         adds_labels: emulation(plan).adds_labels(),
         resend: None,
+        life: std::num::NonZero::<u32>::MIN,
         hello: None,
     }
 }
@@ -254,6 +255,6 @@ pub(super) fn controller(
 
 /// What a page takes on a link, with its headers.
 fn page_message() -> Bytes {
-    let body = Body::Write { tag: blox::Tag(0), page: blox::Page(0), value: blox::Value(0) };
+    let body = Body::Write { tag: blox::Tag(0), page: blox::Page(0), value: blox::Value(0), session: None };
     Packet { vssd: VssdId(0), latency_ns: 0, source: NodeId(0), target: NodeId(0), body }.wire_bytes()
 }

@@ -103,8 +103,7 @@ impl Server {
             ReplicaOut::Abandoned { ticket, .. } => {
                 self.pages.remove(&u64::from(ticket.0));
             }
-            // Clients of this world send no write again.
-            ReplicaOut::Left => {}
+            ReplicaOut::Recalled { .. } => unreachable!("clients of this world send no write again"),
             ReplicaOut::UpToDate { epoch } => self.send(CONTROLLER, own, up_to_date(epoch)),
         }
     }
@@ -180,7 +179,7 @@ impl Server {
         self.pages.insert(request, page);
         let mut taken = Writing::Taken;
         let ticket = Ticket(request as u32);
-        self.act(now, vssd, |replica, out| taken = replica.write(now, page, value, ticket, out));
+        self.act(now, vssd, |replica, out| taken = replica.write(now, page, (value, None), ticket, out));
         assert_eq!(taken, Writing::Taken);
     }
     pub fn client_read(&mut self, now: Time, request: u64, page: Page) {
@@ -243,5 +242,5 @@ fn hosted(node: NodeId, vssd: VssdId, contents: Contents) -> Hosted {
 
 fn config(node: NodeId, vssd: VssdId) -> ReplicaConfig {
     let (retransmit, replay) = (Span::us(300), Span::us(450));
-    ReplicaConfig { own: (node, vssd), pages: PAGES, retransmit, replay, fetch_window: 1 }
+    ReplicaConfig { own: (node, vssd), pages: PAGES, retransmit, replay, fetch_window: 1, remember: None }
 }
