@@ -1,6 +1,6 @@
 //! Inputs to begin with, written by the crate's own encoders: `seeds FOLDER`, which gets a folder a target. tools/fuzz.sh makes them fewer again.
 
-#[path = "../crates/nvme/tests/common/mod.rs"]
+#[path = "../crates/nvme/tests/nvme/common/mod.rs"]
 mod common;
 
 use nvme::identify::{ActiveNamespaces, IdentifyNamespace};
