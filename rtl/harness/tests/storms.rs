@@ -152,20 +152,28 @@ fn survives(storms: &[Storm]) -> Result<(u64, u64, Wrong), TestCaseError> {
     for _ in 0..60_000 {
         ended += rack.cycle().len();
     }
+    let before = rack.system.wrong();
+    prop_assert!(ended >= 2 * NODES, "{ended} requests end; {before:?}");
+    (0..1_000).for_each(|_| drop(rack.cycle()));
     let wrong = rack.system.wrong();
-    prop_assert!(ended >= 2 * NODES, "{ended} requests end; {wrong:?}");
+    // A demand for more than there is: it holds up the one who lied (rtl/edm/README.md).
+    let has_ghost = wrong.unexpected > before.unexpected;
+    let has_lied = |node| storms.iter().any(|storm| storm.to_switch && storm.node == node);
     let said = rack.liars.iter().flatten().map(|liar| liar.said).sum();
     prop_assert_eq!(wrong.host_faults + wrong.port_faults, 0, "the lines have no fault");
     rack.submit();
-    let mut good = 0;
+    let mut good = [0; NODES];
     for _ in 0..5_000 {
         for (node, end) in rack.cycle() {
             prop_assert!(matches!(end, End::Answered | End::Sent), "{node}: {end:?}; {:?}", rack.system.wrong());
-            good += 1;
+            good[node] += 1;
         }
     }
-    prop_assert_eq!(good, 2 * NODES, "the links have recovered; {:?}", rack.system.wrong());
-    prop_assert_eq!(rack.system.wrong(), wrong, "nothing is wrong any more");
+    for (node, good) in good.into_iter().enumerate() {
+        let waits = has_ghost && has_lied(node);
+        prop_assert!(good == 2 || waits, "the links have recovered; {:?}", rack.system.wrong());
+    }
+    prop_assert!(has_ghost || rack.system.wrong() == wrong, "nothing is wrong any more");
     Ok((rack.system.cycles(), said, wrong))
 }
 
