@@ -246,7 +246,7 @@ impl Client {
             volumes,
             names,
             requests: IndexMap::default(),
-            // Never doubled: two losses while a write waits for its answer may have it done twice.
+            // Never doubled: servers ask once about a write, and its next copy has them ask again.
             read_deadlines: Timeouts::new(config.read_timeout, 0),
             write_deadlines: Timeouts::new(config.write_timeout, 0),
             waiting: 0,

@@ -67,6 +67,8 @@ pub struct Gates {
 
 const CLOCK: usize = 0;
 const RESET: usize = 1;
+/// Bits of a block on a line.
+const BLOCK_BITS: usize = 66;
 
 impl Gates {
     /// A module in reset state.
@@ -129,6 +131,18 @@ impl Gates {
         self.storage(port)[at / 8] >> (at % 8) & 1 == 1
     }
 
+    /// Reads one of the blocks of a port.
+    #[inline]
+    pub fn block(&self, port: usize, place: usize) -> u128 {
+        self.get_wide(port, place * BLOCK_BITS, BLOCK_BITS)
+    }
+
+    /// Sets one of the blocks of an input.
+    pub fn set_block(&mut self, port: usize, place: usize, bits: u128) {
+        self.set(port, place * BLOCK_BITS, 64, bits as u64);
+        self.set(port, place * BLOCK_BITS + 64, 2, (bits >> 64) as u64 & 3);
+    }
+
     /// Clears an input.
     pub fn clear(&mut self, port: usize) {
         self.storage_mut(port).fill(0);
@@ -143,7 +157,7 @@ impl Gates {
     /// Reads `width` bits of a port from bit `low` on: at most 96 of them and of those before in the
     /// word of 32 in which they begin.
     #[inline]
-    pub fn get_wide(&self, port: usize, low: usize, width: usize) -> u128 {
+    fn get_wide(&self, port: usize, low: usize, width: usize) -> u128 {
         let value = match self.storage(port) {
             [only] => u128::from(*only) >> low,
             [first, second] => u128::from(u16::from_le_bytes([*first, *second])) >> low,

@@ -109,7 +109,7 @@ impl Lockstep {
         let (multiplexer, demultiplexer) = functions(policy);
         let mut demultiplexer = Gates::new(demultiplexer);
         // In reset the wire is idle.
-        set_block(&mut demultiplexer, LINE, Block::IDLE.to_bits());
+        demultiplexer.set_block(LINE, 0, Block::IDLE.to_bits());
         demultiplexer.reset();
         Lockstep {
             multiplexer: Gates::new(multiplexer),
@@ -166,7 +166,7 @@ impl Lockstep {
             Wire::Flip(mask) => self.block.to_bits() ^ mask,
             Wire::Replace(bits) => bits,
         };
-        set_block(&mut self.demultiplexer, LINE, bits);
+        self.demultiplexer.set_block(LINE, 0, bits);
         self.received = self.model_demultiplexer.push_bits(bits);
         self.faults += u64::from(self.received.fault.is_some());
         self.block = self.model_multiplexer.next_block();
@@ -192,7 +192,7 @@ impl Lockstep {
             return Ok(());
         }
         let Some((_, block)) = waiting.pop_front() else { return Ok(()) };
-        set_block(&mut self.multiplexer, OFFER[index], block.to_bits());
+        self.multiplexer.set_block(OFFER[index], 0, block.to_bits());
         let is_control = block.payload & 0xff == 0x55 || block.payload & 0xff == 0x66;
         let is_control = is_control && block.sync == edm::pcs::block::Sync::Control;
         let answer = match lane {
@@ -215,7 +215,7 @@ impl Lockstep {
     }
 
     fn compare(&mut self) -> Result<(), String> {
-        let line = get_block(&self.multiplexer, BLOCK);
+        let line = self.multiplexer.block(BLOCK, 0);
         let model = self.block.to_bits();
         if line != model {
             return Err(format!("cycle {}: on the line: model {model:#x}, gates {line:#x}", self.now));
@@ -225,8 +225,8 @@ impl Lockstep {
             return Err(format!("cycle {}: refused offers: model {}, gates {refused}", self.now, self.refused));
         }
         let memory = self.demultiplexer.get(MEMORY_VALID, 0, 1) == 1;
-        let memory = memory.then(|| get_block(&self.demultiplexer, MEMORY));
-        let got = (memory, get_block(&self.demultiplexer, FRAME), self.demultiplexer.get(FAULT, 0, 3));
+        let memory = memory.then(|| self.demultiplexer.block(MEMORY, 0));
+        let got = (memory, self.demultiplexer.block(FRAME, 0), self.demultiplexer.get(FAULT, 0, 3));
         let Received { memory, frame, fault } = self.received;
         let model = (memory.map(Block::to_bits), frame.to_bits(), fault.map_or(0, fault_code));
         if got != model {
@@ -252,13 +252,4 @@ fn fault_code(fault: Fault) -> u64 {
         Fault::Overrun { .. } => 7,
         other => unreachable!("{other} has no code: add it to fault_e"),
     }
-}
-
-fn set_block(gates: &mut Gates, port: usize, bits: u128) {
-    gates.set(port, 0, 64, bits as u64);
-    gates.set(port, 64, 2, (bits >> 64) as u64 & 3);
-}
-
-fn get_block(gates: &Gates, port: usize) -> u128 {
-    u128::from(gates.get(port, 0, 64)) | u128::from(gates.get(port, 64, 2)) << 64
 }

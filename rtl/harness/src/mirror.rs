@@ -100,8 +100,7 @@ impl Lockstep {
             self.gates.set_bit(VALID, interface, arrival.is_some());
             let Some((block, copy)) = arrival else { continue };
             let bits = block.to_bits();
-            self.gates.set(BLOCK, interface * 66, 64, bits as u64);
-            self.gates.set(BLOCK, interface * 66 + 64, 2, (bits >> 64) as u64 & 3);
+            self.gates.set_block(BLOCK, interface, bits);
             let passes = match copy {
                 Some(copy) => self.accept(interface, copy),
                 None => self.keeps[interface],
@@ -157,9 +156,7 @@ impl Lockstep {
 
     fn compare(&self, expected: [Option<u128>; 2]) -> Result<(), String> {
         for (interface, expected) in expected.into_iter().enumerate() {
-            let low = self.gates.get(BLOCK_OUT, interface * 66, 64);
-            let high = self.gates.get(BLOCK_OUT, interface * 66 + 64, 2);
-            let bits = u128::from(low) | u128::from(high) << 64;
+            let bits = self.gates.block(BLOCK_OUT, interface);
             let got = self.gates.bit(VALID_OUT, interface).then_some(bits);
             if got != expected {
                 return Err(format!("interface {interface}: model {expected:x?}, gates {got:x?}"));

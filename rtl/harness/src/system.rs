@@ -23,7 +23,6 @@ ports! {
     PROBE
 }
 
-const BLOCK_BITS: usize = 66;
 /// An idle: synchronisation bits 01, then its type.
 const IDLE_BITS: u128 = 0x1e << 2 | 0b01;
 const ACCESS_BITS: usize = 323;
@@ -340,7 +339,7 @@ impl System {
 
     /// The bits that arrive at the switch from a node, or at the node.
     pub fn line(&self, node: usize, at_switch: bool) -> u128 {
-        get_block(&self.gates, if at_switch { UP } else { DOWN }, node)
+        self.gates.block(if at_switch { UP } else { DOWN }, node)
     }
 
     /// Whether the host, or the switch, has disabled the node's link.
@@ -404,7 +403,7 @@ impl System {
     /// [`drive`](System::drive).
     pub fn replace(&mut self, node: usize, at_switch: bool, bits: u128) {
         let sent = self.line(node, at_switch);
-        set_block(&mut self.gates, if at_switch { NOISE_UP } else { NOISE_DOWN }, node, sent ^ bits);
+        self.gates.set_block(if at_switch { NOISE_UP } else { NOISE_DOWN }, node, sent ^ bits);
         self.was_noisy = true;
         self.gates.eval();
     }
@@ -433,8 +432,8 @@ impl System {
         let is_noisy = self.noise_up.iter().chain(&self.noise_down).any(|bits| *bits != 0);
         if is_noisy || self.was_noisy {
             for node in 0..self.nodes {
-                set_block(&mut self.gates, NOISE_UP, node, std::mem::take(&mut self.noise_up[node]));
-                set_block(&mut self.gates, NOISE_DOWN, node, std::mem::take(&mut self.noise_down[node]));
+                self.gates.set_block(NOISE_UP, node, std::mem::take(&mut self.noise_up[node]));
+                self.gates.set_block(NOISE_DOWN, node, std::mem::take(&mut self.noise_down[node]));
             }
         }
         self.was_noisy = is_noisy;
@@ -490,7 +489,7 @@ impl System {
 }
 
 fn frame_block(gates: &Gates, port: usize, node: usize) -> Option<Block> {
-    let bits = get_block(gates, port, node);
+    let bits = gates.block(port, node);
     // Most of them are idle.
     let some = (bits != IDLE_BITS).then(|| Block::from_bits(bits));
     some.map(|block| block.expect("the demultiplexer hands on whole blocks"))
@@ -501,17 +500,8 @@ fn offer_frame(gates: &mut Gates, queue: &mut VecDeque<Block>, [ready, valid, po
     gates.set_bit(valid, node, next.is_some());
     if let Some(block) = next {
         queue.pop_front();
-        set_block(gates, port, node, block.to_bits());
+        gates.set_block(port, node, block.to_bits());
     }
-}
-
-fn set_block(gates: &mut Gates, port: usize, node: usize, bits: u128) {
-    gates.set(port, node * BLOCK_BITS, 64, bits as u64);
-    gates.set(port, node * BLOCK_BITS + 64, 2, (bits >> 64) as u64 & 3);
-}
-
-fn get_block(gates: &Gates, port: usize, node: usize) -> u128 {
-    gates.get_wide(port, node * BLOCK_BITS, BLOCK_BITS)
 }
 
 /// Puts the scrambler on a line, a block at a time: the inverse of [`Descrambler`].

@@ -351,9 +351,7 @@ impl Replica {
             out.push(ReplicaOut::Apply { page, value, timestamp });
             self.invalidate(now, (page, entry), timestamp, (value, origin));
         }
-        let (to, vssd) = self.peers[peer];
-        let message = ReplicaMessage::Acknowledge { page, timestamp, epoch: self.epoch };
-        out.push(ReplicaOut::Send { to, vssd, message });
+        self.to_peer(peer, ReplicaMessage::Acknowledge { page, timestamp, epoch: self.epoch }, out);
     }
     fn invalidate(
         &mut self,
@@ -516,8 +514,9 @@ impl Replica {
         out.push(ReplicaOut::Send { to, vssd, message });
     }
     fn to_stale_peer(&self, message: ReplicaMessage, out: &mut Vec<ReplicaOut>) {
-        let peer = self.stale.map(|place| self.peers[place]);
-        out.extend(peer.map(|(to, vssd)| ReplicaOut::Send { to, vssd, message }));
+        if let Some(stale) = self.stale {
+            self.to_peer(stale, message, out);
+        }
     }
 }
 
@@ -590,10 +589,10 @@ impl Replica {
             self.ignored += 1;
             return;
         }
-        let tries = self.rebuild.as_mut().and_then(|rebuild| rebuild.remembered(now, page, origin.id));
-        let next = tries.map(|tries| self.peers[tries % self.peers.len()]);
-        let message = ReplicaMessage::Fetch { page, after: Some(origin.id), epoch: self.epoch };
-        out.extend(next.map(|(to, vssd)| ReplicaOut::Send { to, vssd, message }));
+        if let Some(turn) = self.rebuild.as_mut().and_then(|rebuild| rebuild.remembered(now, page, origin.id)) {
+            let message = ReplicaMessage::Fetch { page, after: Some(origin.id), epoch: self.epoch };
+            self.to_peer(turn % self.peers.len(), message, out);
+        }
     }
     /// A page that was valid at a peer in this epoch: all earlier writes are complete, and any
     /// current write needs this replica too.

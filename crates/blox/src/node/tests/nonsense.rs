@@ -31,24 +31,29 @@ fn body() -> impl Strategy<Value = Body> {
             1 => Body::Write { tag: origin.id.tag, page, value, session: Some(session) },
             2 => Body::Read { tag, page },
             3 => Body::Collection(note),
-            4 => Body::Replica(ReplicaMessage::Invalidate {
-                page,
-                timestamp,
-                value,
-                epoch,
-                origin: Some(origin).filter(|_| known),
-            }),
-            5 => Body::Replica(ReplicaMessage::Acknowledge { page, timestamp, epoch }),
-            6 => Body::Replica(ReplicaMessage::Validate { page, timestamp, epoch }),
-            7 => Body::Replica(ReplicaMessage::Fetched { page, timestamp, value, epoch }),
-            8 => Body::Replica(ReplicaMessage::Fetch { page, after: Some(origin.id).filter(|_| known), epoch }),
             9 => Body::Control(ControlMessage::Members { epoch, replicas, stale: member(0) }),
             10 => Body::Replica(ReplicaMessage::Remembered { page, origin, epoch }),
             11 => Body::Replica(ReplicaMessage::Recall { page, origin, known, round, epoch }),
             12 => Body::Replica(ReplicaMessage::Recalled { page, id: origin.id, known, round, epoch }),
-            _ => Body::Heartbeat { beat: number },
+            13 => Body::Heartbeat { beat: number },
+            _ => Body::Replica(about_a_page(kind, page, (timestamp, value, epoch), Some(origin).filter(|_| known))),
         }
     })
+}
+
+fn about_a_page(
+    kind: u8,
+    page: Page,
+    (timestamp, value, epoch): (Timestamp, Value, u32),
+    origin: Option<Origin>,
+) -> ReplicaMessage {
+    match kind {
+        4 => ReplicaMessage::Invalidate { page, timestamp, value, epoch, origin },
+        5 => ReplicaMessage::Acknowledge { page, timestamp, epoch },
+        6 => ReplicaMessage::Validate { page, timestamp, epoch },
+        7 => ReplicaMessage::Fetched { page, timestamp, value, epoch },
+        _ => ReplicaMessage::Fetch { page, after: origin.map(|origin| origin.id), epoch },
+    }
 }
 
 fn input() -> impl Strategy<Value = NodeIn> {
