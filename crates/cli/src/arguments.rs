@@ -88,6 +88,15 @@ pub enum Command {
     /// Exit codes: 0 success, 1 something failed, 2 a file is wrong (nothing was started), 4 a role
     /// is not ready.
     Rack(RackArguments),
+    /// Run a live rack again from the journals of its roles: compare decisions and times
+    ///
+    /// With `journal = "FOLDER"` in the rack's file, roles note what comes in and what they do.
+    /// Each journal is replayed by the same program, and every decision compared. Then all roles
+    /// run in virtual time with the requests of the doors. Links, processors and timers are fitted
+    /// to journals. Times of both are shown side by side, span by span.
+    ///
+    /// Exit codes: 0 decisions are equal, 1 some differ, 2 a file is wrong.
+    Twin(TwinArguments),
     /// Use a disk of an NVMe/TCP target: identify, read, write, verify, bench
     Disk(DiskArguments),
     /// Try known faults on an NVMe/TCP target of yours, with a verdict on each
@@ -316,6 +325,32 @@ pub struct TraceArguments {
     /// Size of every device, such as 64GiB: a request that ends beyond it is a bad line
     #[arg(long, value_name = "SIZE")]
     pub capacity: Option<Bytes>,
+    /// Print an object for programs
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `rackweave twin`
+#[derive(Debug, Args)]
+pub struct TwinArguments {
+    /// The rack's file
+    pub file: PathBuf,
+    /// The folder of the journals. The `journal` of the file when not given
+    #[arg(long, value_name = "FOLDER")]
+    pub journal: Option<PathBuf>,
+    /// Fit links and roles to the journals in this folder, of another run of the same rack. To
+    /// those of the run itself when not given
+    #[arg(long, value_name = "FOLDER", conflicts_with = "model")]
+    pub calibration: Option<PathBuf>,
+    /// Take links and roles from the `model.json` of an earlier `--out`
+    #[arg(long, value_name = "FILE")]
+    pub model: Option<PathBuf>,
+    /// Seed of the simulation
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Write a page with both distributions of each span, twin.json and model.json
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
     /// Print an object for programs
     #[arg(long)]
     pub json: bool,

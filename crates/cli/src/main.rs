@@ -19,6 +19,7 @@ mod settle;
 mod target;
 mod timeline;
 mod trace;
+mod twin;
 
 use arguments::{Arguments, Command};
 use campaign::terminal::{self as interrupt, Terminal, tell};
@@ -61,6 +62,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Target(arguments) => target::target(&arguments),
         Command::Kv(arguments) => kv::kv(&arguments),
         Command::Rack(arguments) => rack::rack(&arguments),
+        Command::Twin(arguments) => twin::twin(&arguments),
         Command::Disk(arguments) => disk::disk(&arguments),
         Command::Attack(arguments) => attack::attack(&arguments),
     }

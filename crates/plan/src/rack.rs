@@ -41,6 +41,8 @@ pub struct Rack {
     pub log_format: LogFormatName,
     /// The file of the secret that packets are sealed with. [`Rack::read`] makes it absolute.
     pub secret: Option<PathBuf>,
+    /// The folder of journals, for `rackweave twin`. [`Rack::read`] makes it absolute.
+    pub journal: Option<PathBuf>,
     /// The switch. Without storage servers nothing needs it.
     pub switch: Switch,
     /// The control plane. Without storage servers nothing needs it.
@@ -262,6 +264,9 @@ table! {
         secret_file: String [length from 1],
         /// Receive packets at other addresses than loopback ones without a `secret_file`.
         insecure: bool = false,
+        /// A folder of journals: switch, control plane, storage servers and doors note what comes
+        /// in and what they do about it, without data, for `rackweave twin`.
+        journal: String [length from 1],
         /// Which messages the switch, the control plane and storage servers log.
         log: LogLevelName = LogLevelName::Info,
         /// How they are written.
@@ -503,7 +508,7 @@ impl Rack {
 
     fn begin_paths_at(&mut self, base: &Path) {
         self.folder = base.join(&self.folder);
-        self.secret.iter_mut().for_each(|path| *path = base.join(&*path));
+        self.secret.iter_mut().chain(&mut self.journal).for_each(|path| *path = base.join(&*path));
         for server in &mut self.storage {
             let usual = || self.folder.join(format!("{}.flash", server.name));
             server.flash.path = Some(server.flash.path.as_ref().map_or_else(usual, |path| base.join(path)));
@@ -529,6 +534,7 @@ impl Checks<'_> {
             log: self.file.log(),
             log_format: self.file.log_format(),
             secret: self.file.secret_file.as_ref().map(PathBuf::from),
+            journal: self.file.journal.as_ref().map(PathBuf::from),
             switch: switch.unwrap_or_default().resolve(),
             control: control.unwrap_or_default().resolve(),
             storage: storage.unwrap_or_default().plain(),

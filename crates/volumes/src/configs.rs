@@ -48,6 +48,20 @@ pub(crate) fn tag(rack: &Rack) -> u64 {
     addresses.chain(volumes).chain(sealed).fold(Seed(0), |seed, text| seed.child(&text)).0
 }
 
+/// Identifies a rack and all that its file says of its roles, wherever their files are.
+pub(crate) fn version(rack: &Rack) -> u64 {
+    let mut said = Rack { folder: "".into(), secret: None, journal: None, ..rack.clone() };
+    said.storage.iter_mut().for_each(|server| server.flash.path = None);
+    Seed(tag(rack)).child(&format!("{:?}", (said.switch, said.control, said.storage, said.volumes))).0
+}
+
+/// The name of the role at a node.
+pub(crate) fn name_of(rack: &Rack, node: NodeId) -> String {
+    let storage = rack.storage.iter().map(|server| &*server.name);
+    let doors = rack.doors.iter().map(|door| &*door.name);
+    storage.chain(doors).chain(["control", "switch"]).nth(node.index()).unwrap_or_default().into()
+}
+
 pub(crate) fn control_node(rack: &Rack) -> NodeId {
     NodeId((rack.storage.len() + rack.doors.len()) as u32)
 }

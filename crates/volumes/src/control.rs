@@ -2,9 +2,9 @@
 //! time.
 
 use crate::configs;
+use crate::journal::State;
 use crate::kept;
-use crate::role::{self, Role, Running, Start};
-use crate::wire::Wire;
+use crate::role::{self, Carrier, Role, Running, Setup, Start};
 use base::{NodeId, Program, Time};
 use blox::{Control, ControlIn, ControlOut, ControlState, Packet};
 use bytes::Bytes;
@@ -13,10 +13,11 @@ use runtime::error::StartError;
 use runtime::metrics::{Number, counter};
 use std::path::PathBuf;
 
-struct ControlRole {
+pub(crate) struct ControlRole {
     program: Control,
     switch: NodeId,
-    path: PathBuf,
+    /// Where it keeps its state; nowhere in a twin.
+    path: Option<PathBuf>,
     kept: Option<ControlState>,
     out: Vec<ControlOut>,
     sent: u64,
@@ -32,28 +33,38 @@ struct ControlRole {
 /// When an address is wrong or taken, or the state is of another rack.
 pub fn start(rack: &Rack, start: Start) -> Result<Running, StartError> {
     let path = rack.folder.join("control.json");
-    let wrong = |reason: String| StartError::State { path: path.clone(), reason };
-    let config = configs::control(rack);
     let kept: Option<ControlState> = kept::read(&path)?;
-    let program = match kept.clone() {
-        None => Control::new(config).map_err(StartError::plan)?,
-        Some(state) => Control::resume(config, state).map_err(|error| wrong(error.to_string()))?,
-    };
-    let wire = Wire::bind(rack, configs::control_node(rack))?;
-    let switch = configs::switch_node(rack);
-    let out = Vec::new();
-    let role = ControlRole { program, switch, path, kept, out, sent: 0, suspected: 0, restarted: 0, rebuilt: 0 };
-    role::start("control", role, wire, rack.control.metrics, start)
+    let state = State::Control { state: kept.clone().map(Box::new) };
+    let role = ControlRole::new(rack, kept, Some(path))?;
+    let (node, metrics) = (configs::control_node(rack), rack.control.metrics);
+    role::start(Setup { name: "control", rack, node, metrics, start, state }, |_| role)
 }
 
 impl ControlRole {
+    /// The control plane of a rack that had decided `kept` before.
+    pub fn new(rack: &Rack, kept: Option<ControlState>, path: Option<PathBuf>) -> Result<ControlRole, StartError> {
+        let config = configs::control(rack);
+        let wrong = |reason: String| match &path {
+            Some(path) => StartError::State { path: path.clone(), reason },
+            None => StartError::plan(reason),
+        };
+        let program = match kept.clone() {
+            None => Control::new(config).map_err(StartError::plan)?,
+            Some(state) => Control::resume(config, state).map_err(|error| wrong(error.to_string()))?,
+        };
+        let (switch, out) = (configs::switch_node(rack), Vec::new());
+        Ok(ControlRole { program, switch, path, kept, out, sent: 0, suspected: 0, restarted: 0, rebuilt: 0 })
+    }
+
     /// A change is in the file before anybody hears of it. Where the file cannot be written, nobody
     /// hears of it: orders are sent again, and a server without an echo stops to serve.
-    fn act(&mut self, wire: &mut Wire) {
+    fn act(&mut self, wire: &mut dyn Carrier) {
         let state = self.program.state();
         if self.kept.as_ref() != Some(&state) {
-            if let Err(error) = kept::write(&self.path, &state) {
-                tracing::error!(path = %self.path.display(), %error, "the state cannot be kept: nothing is sent");
+            if let Some(path) = &self.path
+                && let Err(error) = kept::write(path, &state)
+            {
+                tracing::error!(path = %path.display(), %error, "the state cannot be kept: nothing is sent");
                 return self.out.clear();
             }
             self.kept = Some(state);
@@ -79,7 +90,7 @@ impl ControlRole {
 }
 
 impl Role for ControlRole {
-    fn on_packet(&mut self, now: Time, packet: Packet, _: &Bytes, wire: &mut Wire) {
+    fn on_packet(&mut self, now: Time, packet: Packet, _: &Bytes, wire: &mut dyn Carrier) {
         self.program.on(now, ControlIn::Packet(packet), &mut self.out);
         self.act(wire);
     }
@@ -88,7 +99,7 @@ impl Role for ControlRole {
         self.program.next_wakeup()
     }
 
-    fn on_wakeup(&mut self, now: Time, wire: &mut Wire) {
+    fn on_wakeup(&mut self, now: Time, wire: &mut dyn Carrier) {
         if self.program.next_wakeup().is_some_and(|due| due <= now) {
             self.program.on_wakeup(now, &mut self.out);
             self.act(wire);

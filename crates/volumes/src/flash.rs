@@ -24,11 +24,16 @@ const VALUE_BYTES: u64 = 8;
 struct Vssd {
     region: RegionId,
     streams: Vec<CollectionStream<DieId>>,
-    data: File,
-    names: File,
+    files: Option<Files>,
     values: Vec<u64>,
     /// Free and all blocks that the program was told last.
     reported: (u32, u32),
+}
+
+/// Where the data of a vSSD are.
+struct Files {
+    data: File,
+    names: File,
 }
 
 /// What came of a step of collection.
@@ -42,7 +47,10 @@ pub(crate) struct Collected {
 /// The vSSDs of a server.
 pub(crate) struct Flash {
     drive: SoftwareDefinedFlash,
-    folder: PathBuf,
+    /// Where its files are; none in a twin, which has no data.
+    folder: Option<PathBuf>,
+    /// Values that a twin begins with.
+    given: FxHashMap<VssdId, Vec<(u64, u64)>>,
     vssds: FxHashMap<VssdId, Vssd>,
     /// Blocks of each die that vSSDs have: the rest is free for others.
     taken: u32,
@@ -52,10 +60,46 @@ pub(crate) struct Flash {
 impl Flash {
     /// A drive whose files are in `folder`.
     pub fn open(config: SdfConfig, folder: &Path, plan: &plan::rack::Flash) -> Result<Flash, StartError> {
-        let wrong = |reason: String| StartError::Drive { drive: folder.display().to_string(), reason };
         fs::create_dir_all(folder).map_err(|error| StartError::file(folder, error))?;
+        Flash::new(config, Some(folder.into()), Vec::new(), plan)
+    }
+
+    /// A drive without files, whose pages have these values and no data.
+    pub fn without_data(
+        config: SdfConfig,
+        values: Vec<(VssdId, Vec<(u64, u64)>)>,
+        plan: &plan::rack::Flash,
+    ) -> Result<Flash, StartError> {
+        Flash::new(config, None, values, plan)
+    }
+
+    fn new(
+        config: SdfConfig,
+        folder: Option<PathBuf>,
+        given: Vec<(VssdId, Vec<(u64, u64)>)>,
+        plan: &plan::rack::Flash,
+    ) -> Result<Flash, StartError> {
+        let drive = folder.as_deref().unwrap_or(Path::new("a twin's flash")).display().to_string();
+        let wrong = |reason: String| StartError::Drive { drive, reason };
         let drive = SoftwareDefinedFlash::new(config).map_err(|error| wrong(error.to_string()))?;
-        Ok(Flash { drive, folder: folder.into(), vssds: FxHashMap::default(), taken: 0, plan: plan.clone() })
+        let given = given.into_iter().collect();
+        Ok(Flash { drive, folder, given, vssds: FxHashMap::default(), taken: 0, plan: plan.clone() })
+    }
+
+    /// The folder of its files, for messages.
+    pub fn folder(&self) -> &Path {
+        self.folder.as_deref().unwrap_or(Path::new(""))
+    }
+
+    /// Written pages with their values, by vSSD.
+    pub fn values(&self) -> Vec<(VssdId, Vec<(u64, u64)>)> {
+        let written = |vssd: &Vssd| {
+            let values = (0..).zip(vssd.values.iter().copied());
+            values.filter(|(_, value)| *value != 0).collect()
+        };
+        let mut all: Vec<_> = self.vssds.iter().map(|(id, vssd)| (*id, written(vssd))).collect();
+        all.sort_unstable_by_key(|(id, _)| id.0);
+        all
     }
 
     /// Opens a vSSD, or makes an empty one.
@@ -79,35 +123,42 @@ impl Flash {
         };
         let region = self.drive.create(region).map_err(io::Error::other)?;
         self.taken += blocks;
-        let (data, names) = (self.file(id, "pages")?, self.file(id, "values")?);
-        data.set_len(pages * u64::from(PAGE_BYTES))?;
-        names.set_len(pages * VALUE_BYTES)?;
-        let mut bytes = vec![0; (pages * VALUE_BYTES) as usize];
-        names.read_exact_at(&mut bytes, 0)?;
-        let (chunks, _) = bytes.as_chunks();
-        let values: Vec<u64> = chunks.iter().map(|value| u64::from_le_bytes(*value)).collect();
+        let (files, values) = self.kept(id, pages)?;
         // The blocks are not where they were, but as full.
         for (page, _) in values.iter().enumerate().filter(|(_, value)| **value != 0) {
             self.drive.write_untimed(region, page as u64).map_err(io::Error::other)?;
         }
         let streams = CollectionStream::deal(&dies, geometry.channels);
-        self.vssds.insert(id, Vssd { region, streams, data, names, values, reported: (0, 0) });
+        self.vssds.insert(id, Vssd { region, streams, files, values, reported: (0, 0) });
         Ok(())
     }
 
-    fn file(&self, id: VssdId, what: &str) -> io::Result<File> {
-        let path = self.folder.join(format!("vssd-{}.{what}", id.0));
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+    /// The files of a vSSD, and the values of its pages.
+    fn kept(&mut self, id: VssdId, pages: u64) -> io::Result<(Option<Files>, Vec<u64>)> {
+        let Some(folder) = &self.folder else {
+            let mut values = vec![0; pages as usize];
+            for (page, value) in self.given.remove(&id).unwrap_or_default() {
+                *values.get_mut(page as usize).ok_or_else(beyond)? = value;
+            }
+            return Ok((None, values));
+        };
+        let (data, names) = (file(folder, id, "pages")?, file(folder, id, "values")?);
+        data.set_len(pages * u64::from(PAGE_BYTES))?;
+        names.set_len(pages * VALUE_BYTES)?;
+        let mut bytes = vec![0; (pages * VALUE_BYTES) as usize];
+        names.read_exact_at(&mut bytes, 0)?;
+        let (chunks, _) = bytes.as_chunks();
+        let values = chunks.iter().map(|value| u64::from_le_bytes(*value)).collect();
+        Ok((Some(Files { data, names }), values))
     }
 
     /// Reads a page: its value, and when the drive has it. `data` has its bytes.
     pub fn read(&mut self, now: Time, id: VssdId, page: Page, data: &mut [u8]) -> io::Result<(Value, Time)> {
         let vssd = known(&mut self.vssds, id)?;
         let value = Value(*vssd.values.get(page.0 as usize).ok_or_else(beyond)?);
-        if value == Value(0) {
-            data.fill(0);
-        } else {
-            vssd.data.read_exact_at(data, page.0 * u64::from(PAGE_BYTES))?;
+        match &vssd.files {
+            Some(files) if value != Value(0) => files.data.read_exact_at(data, page.0 * u64::from(PAGE_BYTES))?,
+            _ => data.fill(0),
         }
         let bytes = base::Bytes::new(u64::from(PAGE_BYTES));
         let booked: Booked = self.drive.read(now, vssd.region, page.0, bytes).map_err(io::Error::other)?;
@@ -137,7 +188,8 @@ impl Flash {
 
     /// Has all files survive a loss of power.
     pub fn sync(&self) -> io::Result<()> {
-        self.vssds.values().try_for_each(|vssd| vssd.data.sync_data().and_then(|()| vssd.names.sync_data()))
+        let mut files = self.vssds.values().filter_map(|vssd| vssd.files.as_ref());
+        files.try_for_each(|files| files.data.sync_data().and_then(|()| files.names.sync_data()))
     }
 
     /// Books the next steps of a stream of collection.
@@ -168,13 +220,20 @@ impl Flash {
 impl Vssd {
     /// Data first: a page whose value is new has its data.
     fn put(&mut self, page: Page, value: Value, data: &[u8]) -> io::Result<()> {
-        if value != Value(0) {
-            self.data.write_all_at(data, page.0 * u64::from(PAGE_BYTES))?;
+        if let Some(files) = &self.files {
+            if value != Value(0) {
+                files.data.write_all_at(data, page.0 * u64::from(PAGE_BYTES))?;
+            }
+            files.names.write_all_at(&value.0.to_le_bytes(), page.0 * VALUE_BYTES)?;
         }
-        self.names.write_all_at(&value.0.to_le_bytes(), page.0 * VALUE_BYTES)?;
         self.values[page.0 as usize] = value.0;
         Ok(())
     }
+}
+
+fn file(folder: &Path, id: VssdId, what: &str) -> io::Result<File> {
+    let path = folder.join(format!("vssd-{}.{what}", id.0));
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
 }
 
 fn known(vssds: &mut FxHashMap<VssdId, Vssd>, id: VssdId) -> io::Result<&mut Vssd> {

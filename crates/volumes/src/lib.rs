@@ -10,6 +10,8 @@
 //! | [`control`] | the control plane: who is alive, and who has which replica; its state in a file |
 //! | [`Volume`] | a replicated disk: [`blox::Client`] on a thread, as a `Storage` of the target |
 //! | `wire` | packets in datagrams, sealed with the rack's secret (`seal`), to where nodes are now (`peers`) |
+//! | [`journal`] | what came in at a role, and what it did |
+//! | [`twin`] | the roles of journals again, each alone or all in virtual time |
 //! | `configs` | from `rack.toml` to the configurations of the programs |
 //!
 //! A page has a [`blox::Value`] in the programs, and its bytes in `pages` beside them: a value
@@ -18,6 +20,7 @@
 mod configs;
 pub mod control;
 mod flash;
+pub mod journal;
 mod kept;
 mod opening;
 mod pages;
@@ -26,6 +29,7 @@ mod role;
 mod seal;
 pub mod storage;
 pub mod switch;
+pub mod twin;
 mod volume;
 mod wire;
 

@@ -1,10 +1,12 @@
 //! The loop of a role: it waits for packets, timers, signals and questions about metrics.
 
+use crate::journal::{End, State, Writer};
 use crate::wire::{Wire, WireCounts};
-use base::Time;
-use blox::Packet;
+use base::{NodeId, Time};
+use blox::{Packet, Page, Tag};
 use bytes::Bytes;
 use mio::{Events, Interest, Poll, Token, Waker};
+use plan::rack::Rack;
 use runtime::clock::Clock;
 use runtime::error::{RunError, StartError};
 use runtime::http::Http;
@@ -28,18 +30,47 @@ const EVENTS: usize = 64;
 /// Packets taken in one turn, before timers have theirs.
 const BATCH: usize = 64;
 
+/// What takes the packets of a role, and hears of the requests of a door.
+pub(crate) trait Carrier {
+    /// Sends a packet to a node of the rack. `data` is its page where it carries one.
+    fn send(&mut self, to: NodeId, packet: &Packet, data: Option<&Bytes>);
+    /// A door begins with a page of a volume.
+    fn asked(&mut self, now: Time, volume: u32, page: Page, is_write: bool);
+    /// A request of a door has ended.
+    fn ended(&mut self, tag: Tag, end: End);
+}
+
+/// A socket, and the journal of what goes through it.
+struct Noted {
+    wire: Wire,
+    journal: Option<Writer>,
+}
+
+impl Carrier for Noted {
+    fn send(&mut self, to: NodeId, packet: &Packet, data: Option<&Bytes>) {
+        self.journal.iter_mut().for_each(|journal| journal.sent(to, packet));
+        self.wire.send(to, packet, data);
+    }
+    fn asked(&mut self, now: Time, volume: u32, page: Page, is_write: bool) {
+        self.journal.iter_mut().for_each(|journal| journal.asked(now, volume, page, is_write));
+    }
+    fn ended(&mut self, tag: Tag, end: End) {
+        self.journal.iter_mut().for_each(|journal| journal.ended(tag, end));
+    }
+}
+
 /// What a role is, for its loop. All decisions are its program's.
 pub(crate) trait Role {
     /// A packet has come, with the page that it carries.
-    fn on_packet(&mut self, now: Time, packet: Packet, data: &Bytes, wire: &mut Wire);
+    fn on_packet(&mut self, now: Time, packet: Packet, data: &Bytes, wire: &mut dyn Carrier);
     /// When it wants to run next.
     fn next_wakeup(&self) -> Option<Time>;
     /// Lets time pass.
-    fn on_wakeup(&mut self, now: Time, wire: &mut Wire);
+    fn on_wakeup(&mut self, now: Time, wire: &mut dyn Carrier);
     /// Its counters.
     fn numbers(&self) -> Vec<Number>;
     /// Another thread has something for it.
-    fn on_waker(&mut self, _now: Time, _wire: &mut Wire) {}
+    fn on_waker(&mut self, _now: Time, _wire: &mut dyn Carrier) {}
     /// Why it cannot go on.
     fn fault(&mut self) -> Option<io::Error> {
         None
@@ -92,7 +123,7 @@ impl Running {
 struct Loop<R> {
     name: &'static str,
     role: R,
-    wire: Wire,
+    wire: Noted,
     poll: Poll,
     clock: Clock,
     stopper: Stopper,
@@ -105,25 +136,29 @@ struct Loop<R> {
     has_waiting: bool,
 }
 
-/// Opens everything for a role.
-pub(crate) fn start<R: Role + Send + 'static>(
-    name: &'static str,
-    role: R,
-    wire: Wire,
-    metrics: Option<SocketAddr>,
-    start: Start,
-) -> Result<Running, StartError> {
-    start_with(name, |_| role, wire, metrics, start)
+/// What a loop is made for.
+pub(crate) struct Setup<'a> {
+    /// The role's name in its metrics.
+    pub name: &'static str,
+    /// The rack.
+    pub rack: &'a Rack,
+    /// The role's node.
+    pub node: NodeId,
+    /// Where its metrics are served.
+    pub metrics: Option<SocketAddr>,
+    /// Whether it has a process of its own.
+    pub start: Start,
+    /// What it knows, for its journal.
+    pub state: State,
 }
 
-/// The same for a role that is woken by other threads.
-pub(crate) fn start_with<R: Role + Send + 'static>(
-    name: &'static str,
+/// Opens everything for a role, which other threads may wake.
+pub(crate) fn start<R: Role + Send + 'static>(
+    setup: Setup<'_>,
     role: impl FnOnce(Arc<Waker>) -> R,
-    mut wire: Wire,
-    metrics: Option<SocketAddr>,
-    start: Start,
 ) -> Result<Running, StartError> {
+    let Setup { name, rack, node, metrics, start, state } = setup;
+    let mut wire = Wire::bind(rack, node)?;
     let system = StartError::system("the event queue");
     let poll = Poll::new().map_err(&system)?;
     let registry = poll.registry();
@@ -136,12 +171,14 @@ pub(crate) fn start_with<R: Role + Send + 'static>(
     let signals = (start == Start::Process).then(|| signals_of(&poll)).transpose().map_err(&system)?;
     let address = wire.address().map_err(&system)?;
     let stopper = Stopper::new(waker.clone());
+    let clock = Clock::start();
+    let journal = Writer::begin(rack, node, clock, state)?;
     let mut host = Loop {
         name,
         timer: Timer::new(registry, TIMER)?,
         role: role(waker),
-        wire,
-        clock: Clock::start(),
+        wire: Noted { wire, journal },
+        clock,
         stopper: stopper.clone(),
         http: listener.map(|listener| Http::new(listener, METRICS_CONNECTIONS)),
         signals,
@@ -179,6 +216,8 @@ impl<R: Role> Loop<R> {
                 return Err(RunError::in_("reading and writing files")(error));
             }
         }
+        let numbers = self.role.numbers();
+        self.wire.journal.iter_mut().for_each(|journal| journal.finish(&numbers));
         self.role.end().map_err(RunError::in_("keeping what was in memory"))
     }
 
@@ -212,7 +251,7 @@ impl<R: Role> Loop<R> {
             }
             SOCKET => self.has_waiting = true,
             token => {
-                let page = || text(&format!("rackweave_{name}"), &all(role.numbers(), wire.counts()));
+                let page = || text(&format!("rackweave_{name}"), &all(role.numbers(), wire.wire.counts()));
                 http.iter_mut().for_each(|http| http.on_event(token, page));
             }
         }
@@ -221,17 +260,22 @@ impl<R: Role> Loop<R> {
     fn turn(&mut self) {
         self.has_waiting = self.take_packets();
         let now = self.clock.now();
+        self.wire.journal.iter_mut().for_each(|journal| journal.woke(now));
         self.role.on_wakeup(now, &mut self.wire);
+        let Loop { clock, wire, .. } = self;
+        wire.journal.iter_mut().for_each(|journal| journal.rests(|| clock.now()));
         self.http.iter_mut().for_each(|http| http.on_wakeup(now));
     }
 
     /// Takes a batch of packets; returns whether there may be more.
     fn take_packets(&mut self) -> bool {
         for _ in 0..BATCH {
-            let Some(received) = self.wire.receive(&mut self.page) else { return false };
+            let Some(received) = self.wire.wire.receive(&mut self.page) else { return false };
             if let Some(packet) = received {
                 let data = Bytes::copy_from_slice(&self.page);
-                self.role.on_packet(self.clock.now(), packet, &data, &mut self.wire);
+                let now = self.clock.now();
+                self.wire.journal.iter_mut().for_each(|journal| journal.came(now, &packet));
+                self.role.on_packet(now, packet, &data, &mut self.wire);
             }
         }
         true

@@ -2,10 +2,10 @@
 
 use crate::configs;
 use crate::flash::Flash;
+use crate::journal::State;
 use crate::kept;
 use crate::pages::Pages;
-use crate::role::{self, Role, Running, Start};
-use crate::wire::Wire;
+use crate::role::{self, Carrier, Role, Running, Setup, Start};
 use base::{NodeId, Program, Time};
 use blox::{
     DeviceJob, NodeIn, NodeOut, PAGE_BYTES, Packet, Page, REPLICAS_MAX, StorageNode, Value, VssdConfig, VssdId,
@@ -44,14 +44,15 @@ enum Doing {
     Collect { vssd: VssdId, stream: u32, freed: bool },
 }
 
-struct StorageRole {
+pub(crate) struct StorageRole {
     rack: Rack,
     server: usize,
     program: StorageNode,
     flash: Flash,
     pages: Pages,
     kept: Kept,
-    path: PathBuf,
+    /// Where it keeps what it must know again; nowhere in a twin.
+    path: Option<PathBuf>,
     switch: NodeId,
     inputs: VecDeque<NodeIn>,
     out: Vec<NodeOut>,
@@ -71,39 +72,15 @@ pub fn start(rack: &Rack, server: usize, start: Start) -> Result<Running, StartE
     let plan = &rack.storage[server];
     let folder = plan.flash.path.clone().unwrap_or_else(|| rack.folder.join(format!("{}.flash", plan.name)));
     let path = folder.join("server.json");
-    let mut kept: Kept = kept::read(&path)?.unwrap_or_default();
-    let vssds = kept.vssds(rack, server);
-    let mut flash = Flash::open(configs::flash(rack, server), &folder, &plan.flash)?;
-    for (vssd, pages) in &vssds {
-        flash.add(*vssd, *pages).map_err(|error| StartError::file(&folder, error))?;
-    }
-    let program = program_of(rack, server, &vssds, kept.starts)?;
-    kept.starts += 1;
-    let wire = Wire::bind(rack, NodeId(server as u32))?;
-    let mut role = StorageRole {
-        rack: rack.clone(),
-        server,
-        program,
-        flash,
-        pages: Pages::new(),
-        kept,
-        path,
-        switch: configs::switch_node(rack),
-        inputs: VecDeque::new(),
-        out: Vec::new(),
-        doing: BinaryHeap::new(),
-        begun: 0,
-        room: vec![0; PAGE_BYTES as usize].into(),
-        collected: 0,
-        fault: None,
-        lost: 0,
-    };
-    role.keep().map_err(|error| StartError::file(&role.path, error))?;
-    vssds.iter().for_each(|(vssd, _)| role.report_blocks(*vssd));
-    if role.kept.starts > 1 {
-        role.inputs.push_back(NodeIn::Recover);
-    }
-    role::start("storage", role, wire, plan.metrics, start)
+    let kept: Kept = kept::read(&path)?.unwrap_or_default();
+    let (starts, adopted) = (kept.starts, kept.adopted.clone());
+    let flash = Flash::open(configs::flash(rack, server), &folder, &plan.flash)?;
+    let role = StorageRole::new(rack, server, kept, flash, Some(path))?;
+    // Nobody reads it without a journal.
+    let values = if rack.journal.is_some() { role.flash.values() } else { Vec::new() };
+    let state = State::Storage { server, starts, adopted, values };
+    let (node, metrics) = (NodeId(server as u32), plan.metrics);
+    role::start(Setup { name: "storage", rack, node, metrics, start, state }, |_| role)
 }
 
 /// The program of a server that was started so often before.
@@ -117,8 +94,59 @@ fn program_of(rack: &Rack, server: usize, vssds: &[(VssdId, u64)], starts: u32) 
 }
 
 impl StorageRole {
+    /// A server with what it kept and the flash that it has; `path` is where it keeps more.
+    fn new(
+        rack: &Rack,
+        server: usize,
+        mut kept: Kept,
+        mut flash: Flash,
+        path: Option<PathBuf>,
+    ) -> Result<StorageRole, StartError> {
+        let vssds = kept.vssds(rack, server);
+        for (vssd, pages) in &vssds {
+            flash.add(*vssd, *pages).map_err(|error| StartError::file(flash.folder(), error))?;
+        }
+        let program = program_of(rack, server, &vssds, kept.starts)?;
+        kept.starts += 1;
+        let mut role = StorageRole {
+            rack: rack.clone(),
+            server,
+            program,
+            flash,
+            pages: Pages::new(),
+            kept,
+            path,
+            switch: configs::switch_node(rack),
+            inputs: VecDeque::new(),
+            out: Vec::new(),
+            doing: BinaryHeap::new(),
+            begun: 0,
+            room: vec![0; PAGE_BYTES as usize].into(),
+            collected: 0,
+            fault: None,
+            lost: 0,
+        };
+        role.keep().map_err(|error| StartError::file(role.flash.folder(), error))?;
+        vssds.iter().for_each(|(vssd, _)| role.report_blocks(*vssd));
+        if role.kept.starts > 1 {
+            role.inputs.push_back(NodeIn::Recover);
+        }
+        Ok(role)
+    }
+
+    /// A server without files, as it was when a journal began.
+    pub fn twin(
+        rack: &Rack,
+        server: usize,
+        (starts, adopted): (u32, Vec<(VssdId, u64)>),
+        values: Vec<(VssdId, Vec<(u64, u64)>)>,
+    ) -> Result<StorageRole, StartError> {
+        let flash = Flash::without_data(configs::flash(rack, server), values, &rack.storage[server].flash)?;
+        StorageRole::new(rack, server, Kept { starts, adopted }, flash, None)
+    }
+
     fn keep(&self) -> io::Result<()> {
-        kept::write(&self.path, &self.kept)
+        self.path.as_ref().map_or(Ok(()), |path| kept::write(path, &self.kept))
     }
 
     fn report_blocks(&mut self, vssd: VssdId) {
@@ -128,7 +156,7 @@ impl StorageRole {
     }
 
     /// Until nothing happens at this moment any more: some answers of the drive take no time.
-    fn settle(&mut self, now: Time, wire: &mut Wire) {
+    fn settle(&mut self, now: Time, wire: &mut dyn Carrier) {
         loop {
             for action in std::mem::take(&mut self.out) {
                 self.act(now, action, wire);
@@ -148,7 +176,7 @@ impl StorageRole {
         }
     }
 
-    fn act(&mut self, now: Time, action: NodeOut, wire: &mut Wire) {
+    fn act(&mut self, now: Time, action: NodeOut, wire: &mut dyn Carrier) {
         match action {
             NodeOut::Send(packet) => self.send(&packet, wire),
             NodeOut::Read { job, vssd, page, .. } => self.read(now, job, vssd, page),
@@ -160,7 +188,7 @@ impl StorageRole {
         }
     }
 
-    fn send(&mut self, packet: &Packet, wire: &mut Wire) {
+    fn send(&mut self, packet: &Packet, wire: &mut dyn Carrier) {
         match packet.body.value().map(|value| self.pages.get(value)) {
             None => wire.send(self.switch, packet, None),
             Some(Some(data)) => wire.send(self.switch, packet, Some(&data)),
@@ -245,7 +273,7 @@ impl StorageRole {
 }
 
 impl Role for StorageRole {
-    fn on_packet(&mut self, now: Time, packet: Packet, data: &Bytes, wire: &mut Wire) {
+    fn on_packet(&mut self, now: Time, packet: Packet, data: &Bytes, wire: &mut dyn Carrier) {
         if let Some(value) = packet.body.value() {
             self.pages.put(value, data);
         }
@@ -259,7 +287,7 @@ impl Role for StorageRole {
         if self.inputs.is_empty() { due } else { Some(Time::ZERO) }
     }
 
-    fn on_wakeup(&mut self, now: Time, wire: &mut Wire) {
+    fn on_wakeup(&mut self, now: Time, wire: &mut dyn Carrier) {
         while let Some(Reverse((_, _, doing))) = self.doing.peek().filter(|Reverse((end, ..))| *end <= now).copied() {
             self.doing.pop();
             let input = match doing {

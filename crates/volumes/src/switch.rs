@@ -2,8 +2,8 @@
 //! another replica, and answers requests for collection.
 
 use crate::configs;
-use crate::role::{self, Role, Running, Start};
-use crate::wire::Wire;
+use crate::journal::State;
+use crate::role::{self, Carrier, Role, Running, Setup, Start};
 use base::{NodeId, Program, Span, Time};
 use blox::{Body, Packet, Switch, SwitchIn, SwitchOut, VssdId};
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Interval between the switch's signs of life for the control plane.
 const HELLO: Span = Span::ms(100);
 
-struct SwitchRole {
+pub(crate) struct SwitchRole {
     program: Switch,
     /// Nodes of the rack; the control plane is the last.
     nodes: u32,
@@ -33,18 +33,10 @@ struct SwitchRole {
 /// # Errors
 /// When an address is wrong or taken, or the rack impossible.
 pub fn start(rack: &Rack, start: Start) -> Result<Running, StartError> {
-    let program = Switch::new(configs::switch(rack)).map_err(StartError::plan)?;
-    let wire = Wire::bind(rack, configs::switch_node(rack))?;
-    let role = SwitchRole {
-        program,
-        nodes: configs::switch_node(rack).0,
-        control: configs::control_node(rack),
-        hello: started() << 32,
-        hello_at: Time::ZERO,
-        out: Vec::new(),
-        misled: 0,
-    };
-    role::start("switch", role, wire, rack.switch.metrics, start)
+    let hello = started() << 32;
+    let role = SwitchRole::new(rack, hello)?;
+    let (node, state) = (configs::switch_node(rack), State::Switch { hello });
+    role::start(Setup { name: "switch", rack, node, metrics: rack.switch.metrics, start, state }, |_| role)
 }
 
 /// Tells starts of one process name apart: tenths of a second since 1970, which wrap after 13
@@ -55,9 +47,22 @@ fn started() -> u64 {
 }
 
 impl SwitchRole {
+    /// The switch of a rack, whose first sign of life has the number `hello`.
+    pub fn new(rack: &Rack, hello: u64) -> Result<SwitchRole, StartError> {
+        Ok(SwitchRole {
+            program: Switch::new(configs::switch(rack)).map_err(StartError::plan)?,
+            nodes: configs::switch_node(rack).0,
+            control: configs::control_node(rack),
+            hello,
+            hello_at: Time::ZERO,
+            out: Vec::new(),
+            misled: 0,
+        })
+    }
+
     /// Sends what left the pipeline. A port takes the next packet at once: the system's queue is
     /// the link.
-    fn transmit(&mut self, now: Time, wire: &mut Wire, page: Option<(&Packet, &Bytes)>) {
+    fn transmit(&mut self, now: Time, wire: &mut dyn Carrier, page: Option<(&Packet, &Bytes)>) {
         while !self.out.is_empty() {
             for action in std::mem::take(&mut self.out) {
                 let SwitchOut::Transmit { port, packet } = action else { continue };
@@ -78,7 +83,7 @@ impl SwitchRole {
 }
 
 impl Role for SwitchRole {
-    fn on_packet(&mut self, now: Time, packet: Packet, data: &Bytes, wire: &mut Wire) {
+    fn on_packet(&mut self, now: Time, packet: Packet, data: &Bytes, wire: &mut dyn Carrier) {
         self.program.on(now, SwitchIn::Packet(packet), &mut self.out);
         self.transmit(now, wire, Some((&packet, data)));
     }
@@ -88,7 +93,7 @@ impl Role for SwitchRole {
         Some(own.map_or(self.hello_at, |own| own.min(self.hello_at)))
     }
 
-    fn on_wakeup(&mut self, now: Time, wire: &mut Wire) {
+    fn on_wakeup(&mut self, now: Time, wire: &mut dyn Carrier) {
         self.program.on_wakeup(now, &mut self.out);
         self.transmit(now, wire, None);
         if self.hello_at <= now {

@@ -1,8 +1,8 @@
 //! Replicated disks: [`blox::Client`] on a thread, and what a block device reads and writes of it.
 
 use crate::configs;
-use crate::role::{self, Role, Running, Start, Stop};
-use crate::wire::Wire;
+use crate::journal::{End, State};
+use crate::role::{self, Carrier, Role, Running, Setup, Start, Stop};
 use base::{NodeId, Operation, Program, Time};
 use blox::{Client, ClientIn, ClientOut, ClientOutcome, PAGE_BYTES, Packet, Page, Refusal, Tag, Value};
 use bytes::Bytes;
@@ -24,14 +24,14 @@ const PAGE: u64 = PAGE_BYTES as u64;
 const NODES: u64 = 256;
 
 /// A page that somebody wants read or written.
-struct Ask {
-    volume: u32,
-    page: Page,
+pub(crate) struct Ask {
+    pub volume: u32,
+    pub page: Page,
     /// What to write; a read has none.
-    data: Option<Bytes>,
+    pub data: Option<Bytes>,
     /// The place of the page in its request.
-    place: usize,
-    answer: Sender<(usize, io::Result<Bytes>)>,
+    pub place: usize,
+    pub answer: Sender<(usize, io::Result<Bytes>)>,
 }
 
 /// A door to the volumes of a rack: one node of it.
@@ -72,19 +72,16 @@ impl Door {
         // the clock.
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let start = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX / 2);
-        // In units of a millisecond or so.
-        let life = NonZero::new((start >> 20) as u32).unwrap_or(NonZero::<u32>::MIN);
-        let program = Client::new(configs::client(rack, place, life)).map_err(StartError::plan)?;
-        let wire = Wire::bind(rack, configs::door_node(rack, place))?;
-        let node = configs::door_node(rack, place).0;
-        let switch = configs::switch_node(rack);
+        let node = configs::door_node(rack, place);
         let (asks, asked) = channel();
+        let role = DoorRole::new(rack, place, start, asked)?;
         let mut waker_of = None;
-        let role = |waker: Arc<Waker>| {
+        let state = State::Door { door: place, start };
+        let setup = Setup { name: "door", rack, node, metrics: None, start: Start::Thread, state };
+        let running: Running = role::start(setup, |waker| {
             waker_of = Some(waker);
-            DoorRole::new(program, asked, switch, (u64::from(node), start))
-        };
-        let running: Running = role::start_with("door", role, wire, None, Start::Thread)?;
+            role
+        })?;
         let stop = running.stopper();
         let run = move || {
             if let Err(error) = running.run() {
@@ -219,7 +216,7 @@ struct Open {
     data: Option<(Value, Bytes)>,
 }
 
-struct DoorRole {
+pub(crate) struct DoorRole {
     program: Client,
     asked: Receiver<Ask>,
     switch: NodeId,
@@ -233,21 +230,26 @@ struct DoorRole {
 }
 
 impl DoorRole {
-    fn new(program: Client, asked: Receiver<Ask>, switch: NodeId, (node, start): (u64, u64)) -> DoorRole {
-        DoorRole {
-            program,
+    /// The door at `place` of the rack's file. `start` tells it from its other starts: tags and
+    /// values count from it, and it rises.
+    pub fn new(rack: &Rack, place: usize, start: u64, asked: Receiver<Ask>) -> Result<DoorRole, StartError> {
+        // In units of a millisecond or so.
+        let life = NonZero::new((start >> 20) as u32).unwrap_or(NonZero::<u32>::MIN);
+        let node = u64::from(configs::door_node(rack, place).0);
+        Ok(DoorRole {
+            program: Client::new(configs::client(rack, place, life)).map_err(StartError::plan)?,
             asked,
-            switch,
+            switch: configs::switch_node(rack),
             open: FxHashMap::default(),
             data: FxHashMap::default(),
             next_tag: start,
             next_value: start / NODES * NODES + node % NODES,
             out: Vec::new(),
             failed: 0,
-        }
+        })
     }
 
-    fn act(&mut self, wire: &mut Wire, page: Option<(&Packet, &Bytes)>) {
+    fn act(&mut self, wire: &mut dyn Carrier, page: Option<(&Packet, &Bytes)>) {
         for action in std::mem::take(&mut self.out) {
             match action {
                 ClientOut::Send(packet) => {
@@ -255,7 +257,10 @@ impl DoorRole {
                     debug_assert_eq!(packet.body.value().is_some(), data.is_some());
                     wire.send(self.switch, &packet, data);
                 }
-                ClientOut::Done { tag, outcome, .. } => self.done(tag, outcome, page),
+                ClientOut::Done { tag, outcome, .. } => {
+                    wire.ended(tag, End::of(outcome));
+                    self.done(tag, outcome, page);
+                }
             }
         }
     }
@@ -287,7 +292,7 @@ impl DoorRole {
 }
 
 impl Role for DoorRole {
-    fn on_packet(&mut self, now: Time, packet: Packet, data: &Bytes, wire: &mut Wire) {
+    fn on_packet(&mut self, now: Time, packet: Packet, data: &Bytes, wire: &mut dyn Carrier) {
         self.program.on(now, ClientIn::Packet(packet), &mut self.out);
         self.act(wire, Some((&packet, data)));
     }
@@ -296,13 +301,14 @@ impl Role for DoorRole {
         self.program.next_wakeup()
     }
 
-    fn on_wakeup(&mut self, now: Time, wire: &mut Wire) {
+    fn on_wakeup(&mut self, now: Time, wire: &mut dyn Carrier) {
         self.program.on_wakeup(now, &mut self.out);
         self.act(wire, None);
     }
 
-    fn on_waker(&mut self, now: Time, wire: &mut Wire) {
+    fn on_waker(&mut self, now: Time, wire: &mut dyn Carrier) {
         while let Ok(Ask { volume, page, data, place, answer }) = self.asked.try_recv() {
+            wire.asked(now, volume, page, data.is_some());
             let tag = Tag(self.next_tag);
             self.next_tag += 1;
             let operation = if data.is_some() { Operation::Write } else { Operation::Read };

@@ -1,6 +1,7 @@
 use super::*;
 
 const WHOLE: &str = r#"folder = "state"
+journal = "notes"
 secret_file = "rack.secret"
 log = "warn"
 log_format = "json"
@@ -159,6 +160,7 @@ fn every_key_arrives_where_it_belongs() {
             log: LogLevelName::Warn,
             log_format: LogFormatName::Json,
             secret: Some("rack.secret".into()),
+            journal: Some("notes".into()),
             switch,
             control,
             storage: servers(),

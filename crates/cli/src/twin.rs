@@ -1,0 +1,155 @@
+//! `rackweave twin`: a live rack's journals again, each role alone, and all in the simulator.
+
+mod compare;
+mod page;
+mod text;
+
+use crate::arguments::TwinArguments;
+use crate::failure::{Failure, bad_input, failed_at, print};
+use crate::output::write;
+use base::Seed;
+use compare::Comparison;
+use plan::rack::{Rack, RackError};
+use serde::Serialize;
+use std::fs;
+use std::path::{Path, PathBuf};
+use volumes::twin::{Fit, Journals, Load, Model, Replayed, Told, TwinError, simulate};
+
+/// What the command finds out.
+#[derive(Serialize)]
+struct Report {
+    /// Each journal, replayed.
+    roles: Vec<Role>,
+    /// Live and simulated; none where a simulation is impossible.
+    comparison: Option<Comparison>,
+    /// Why it is.
+    no_simulation: Option<String>,
+    /// What was between the roles.
+    model: Model,
+}
+
+/// A replayed journal.
+#[derive(Serialize)]
+struct Role {
+    name: String,
+    inputs: u64,
+    decisions: u64,
+    /// Inputs after which something else was done.
+    differences: u64,
+    first: Option<First>,
+    /// Whether the role ended in order.
+    is_whole: bool,
+    /// Whether the journal breaks off within an entry.
+    is_cut: bool,
+    /// Counters that differ at the end: name, live, here.
+    counters: Vec<(String, u64, u64)>,
+}
+
+/// The first decision that differs.
+#[derive(Serialize)]
+struct First {
+    input: u64,
+    live: String,
+    twin: String,
+}
+
+impl Role {
+    fn of(replayed: &Replayed) -> Role {
+        let Replayed { name, inputs, decisions, differences, first, is_whole, is_cut, counters, .. } = replayed.clone();
+        let first = first.map(|first| First { input: first.input, live: first.live, twin: first.twin });
+        Role { name, inputs, decisions, differences, first, is_whole, is_cut, counters }
+    }
+
+    fn differs(&self) -> bool {
+        self.differences > 0 || !self.counters.is_empty()
+    }
+}
+
+/// Replays and simulates a rack, and says how far they are from what it did.
+pub fn twin(arguments: &TwinArguments) -> Result<(), Failure> {
+    let rack = Rack::read(&arguments.file).map_err(wrong_rack)?;
+    let folder = folder_of(&rack, arguments)?;
+    let journals = Journals::open(&rack, &folder).map_err(wrong)?;
+    let told = journals.replay(&rack).map_err(wrong)?;
+    let roles: Vec<Role> = told.replayed.iter().map(Role::of).collect();
+    let model = model(&rack, arguments, &told)?;
+    let simulated = journals
+        .lives(&rack, &told)
+        .and_then(|lives| simulate(&rack, &lives, &Load::of(&told.requests), &model, Seed(arguments.seed)));
+    let (comparison, no_simulation) = match simulated {
+        Ok(simulated) => (Some(Comparison::of(&told, &simulated)), None),
+        Err(TwinError::Lacking(why)) => (None, Some(why)),
+        Err(error) => return Err(wrong(error)),
+    };
+    let report = Report { roles, comparison, no_simulation, model };
+    if let Some(out) = &arguments.out {
+        fs::create_dir_all(out).map_err(failed_at(out))?;
+        write(&out.join("model.json"), json(&report.model))?;
+        write(&out.join("twin.json"), json(&report))?;
+        page::write_page(out, &arguments.file, &report)?;
+    }
+    print(&if arguments.json { json(&report) } else { text::text(&report) })?;
+    verdict(&report)
+}
+
+fn folder_of(rack: &Rack, arguments: &TwinArguments) -> Result<PathBuf, Failure> {
+    arguments.journal.clone().or_else(|| rack.journal.clone()).ok_or_else(|| {
+        let file = arguments.file.display();
+        bad_input(format!(
+            "{file}: its roles write no journals; `journal = \"FOLDER\"` before its tables has them do so"
+        ))
+    })
+}
+
+/// Of another run, of a file, or of this run itself.
+fn model(rack: &Rack, arguments: &TwinArguments, told: &Told) -> Result<Model, Failure> {
+    if let Some(file) = &arguments.model {
+        let text = fs::read_to_string(file).map_err(|error| bad_input(format!("{}: {error}", file.display())))?;
+        let model: Model =
+            serde_json::from_str(&text).map_err(|error| bad_input(format!("{}: {error}", file.display())))?;
+        let why = || bad_input(format!("{}: it has times above an hour", file.display()));
+        return model.is_sound().then_some(model).ok_or_else(why);
+    }
+    let fit: Fit = match &arguments.calibration {
+        None => told.fit.clone(),
+        Some(folder) => Journals::open(rack, folder).and_then(|other| other.replay(rack)).map_err(wrong)?.fit,
+    };
+    Ok(fit.model())
+}
+
+/// A role that decides differently is an error: its program, or what it noted, has a flaw.
+fn verdict(report: &Report) -> Result<(), Failure> {
+    let differing: Vec<&str> = report.roles.iter().filter(|role| role.differs()).map(|role| &*role.name).collect();
+    let cut: Vec<&str> = report.roles.iter().filter(|role| !role.is_whole).map(|role| &*role.name).collect();
+    if !cut.is_empty() {
+        let cut = cut.join(", ");
+        eprintln!("warning: no orderly end in journals of {cut}: their roles run still, or were killed");
+    }
+    if let Some(why) = &report.no_simulation {
+        eprintln!("warning: not simulated: {why}");
+    }
+    match differing.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Failed(format!("decisions differ in the replay of {}", differing.join(", ")))),
+    }
+}
+
+fn wrong(error: TwinError) -> Failure {
+    bad_input(error.to_string())
+}
+
+fn wrong_rack(error: RackError) -> Failure {
+    match error {
+        RackError::Plan(errors) => Failure::Experiment(errors),
+        RackError::File { .. } => bad_input(error.to_string()),
+    }
+}
+
+fn json(of: &impl Serialize) -> String {
+    serde_json::to_string_pretty(of).expect("numbers and names make a text") + "\n"
+}
+
+/// The name of the page's folder.
+fn name_of(file: &Path) -> String {
+    file.display().to_string()
+}

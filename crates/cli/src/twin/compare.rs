@@ -1,0 +1,210 @@
+//! Live and simulated requests, side by side.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+use volumes::twin::{Request, Requests, Simulated, Told};
+
+/// Points of a drawn distribution.
+const POINTS: usize = 200;
+
+/// The percentiles of a table.
+pub const PERCENTILES: [(&str, f64); 3] = [("P50", 0.5), ("P90", 0.9), ("P99", 0.99)];
+
+/// All of it.
+#[derive(Serialize)]
+pub struct Comparison {
+    /// Requests for pages, live.
+    pub requests: u64,
+    /// Those without a good end, live and simulated.
+    pub failed: [u64; 2],
+    /// Those that the simulation left open.
+    pub open: u64,
+    /// Time by operation and span.
+    pub times: Vec<Times>,
+    /// Counters of roles in all their lives, live and simulated.
+    pub counters: Vec<Counter>,
+    /// Reads that the same server answered in both, of those that ended well in both.
+    pub same_server: [u64; 2],
+    /// Reads that another server answered than they were sent to: in both, live only, simulated
+    /// only.
+    pub redirected: [u64; 3],
+}
+
+/// The times of one span.
+#[derive(Serialize)]
+pub struct Times {
+    /// `reads` or `writes`.
+    pub operation: &'static str,
+    /// `total`, or a part of it.
+    pub span: &'static str,
+    /// How many there are, live and simulated.
+    pub count: [u64; 2],
+    /// Percentiles in nanoseconds, live and simulated.
+    pub percentiles: BTreeMap<&'static str, [u64; 2]>,
+    /// Evenly spaced in the distribution, in nanoseconds.
+    #[serde(skip)]
+    pub drawn: [Vec<u64>; 2],
+}
+
+/// A counter of a role.
+#[derive(Serialize)]
+pub struct Counter {
+    /// The role.
+    pub role: String,
+    /// The counter.
+    pub name: String,
+    /// Live.
+    pub live: u64,
+    /// Simulated.
+    pub twin: u64,
+}
+
+/// What counters say of decisions; the others count packets and pages.
+const DECISIONS: [&str; 13] = [
+    "redirected",
+    "rescued",
+    "soft_accepted",
+    "soft_delayed",
+    "regular",
+    "background",
+    "finished",
+    "collections",
+    "flushes",
+    "waits_for_room",
+    "retried",
+    "suspected",
+    "rebuilt",
+];
+
+impl Comparison {
+    /// Of a live rack and its simulation.
+    pub fn of(told: &Told, simulated: &Simulated) -> Comparison {
+        let both = [&told.requests, &simulated.requests];
+        let failed = both.map(|requests| requests.all().iter().filter(|one| one.total().is_none()).count() as u64);
+        let mut comparison = Comparison {
+            requests: told.requests.all().len() as u64,
+            failed,
+            open: simulated.open,
+            times: times(both),
+            counters: counters(told, simulated),
+            same_server: [0; 2],
+            redirected: [0; 3],
+        };
+        comparison.pair(&told.requests, &simulated.requests);
+        comparison
+    }
+
+    /// Compares requests one by one: the doors had them in the same order.
+    fn pair(&mut self, live: &Requests, twin: &Requests) {
+        let [live, twin] = [live, twin].map(by_door);
+        for (door, live) in &live {
+            let twins = twin.get(door).map(Vec::as_slice).unwrap_or_default();
+            for (live, twin) in live.iter().zip(twins).filter(|(live, _)| !live.is_write) {
+                let (Some(one), Some(other)) = (live.served, twin.served) else { continue };
+                self.same_server[1] += 1;
+                self.same_server[0] += u64::from(one.server == other.server);
+                match (live.is_redirected(), twin.is_redirected()) {
+                    (true, true) => self.redirected[0] += 1,
+                    (true, false) => self.redirected[1] += 1,
+                    (false, true) => self.redirected[2] += 1,
+                    (false, false) => {}
+                }
+            }
+        }
+    }
+}
+
+fn by_door(requests: &Requests) -> BTreeMap<u32, Vec<&Request>> {
+    let mut doors: BTreeMap<u32, Vec<&Request>> = BTreeMap::new();
+    requests.all().iter().for_each(|request| doors.entry(request.door.0).or_default().push(request));
+    doors
+}
+
+fn times(both: [&Requests; 2]) -> Vec<Times> {
+    type Part = fn(&Request) -> Option<base::Span>;
+    const PARTS: [(&str, Part); 4] = [
+        ("total", Request::total),
+        ("to the server", |request| request.spans().map(|spans| spans.out)),
+        ("in the server", |request| request.spans().map(|spans| spans.server)),
+        ("back", |request| request.spans().map(|spans| spans.back)),
+    ];
+    let mut all = Vec::new();
+    for (operation, is_write) in [("reads", false), ("writes", true)] {
+        for (span, part) in PARTS {
+            let sorted = both.map(|requests| {
+                let those = requests.all().iter().filter(|request| request.is_write == is_write);
+                let mut times: Vec<u64> = those.filter_map(part).map(|time| time.as_ps() / 1_000).collect();
+                times.sort_unstable();
+                times
+            });
+            if sorted.iter().all(|times| !times.is_empty()) {
+                all.push(Times::of(operation, span, &sorted));
+            }
+        }
+    }
+    all
+}
+
+impl Times {
+    fn of(operation: &'static str, span: &'static str, sorted: &[Vec<u64>; 2]) -> Times {
+        let at = |share: f64| [0, 1].map(|side: usize| percentile(&sorted[side], share));
+        let percentiles = PERCENTILES.iter().map(|(name, share)| (*name, at(*share))).collect();
+        let drawn = [0, 1].map(|side: usize| {
+            let shares = (0..POINTS).map(|point| (point as f64 + 0.5) / POINTS as f64);
+            shares.map(|share| percentile(&sorted[side], share)).collect()
+        });
+        let count = [0, 1].map(|side: usize| sorted[side].len() as u64);
+        Times { operation, span, count, percentiles, drawn }
+    }
+
+    /// How far the twin's percentile is from the live one, as a part of that.
+    pub fn error(&self, percentile: &str) -> f64 {
+        let [live, twin] = self.percentiles[percentile];
+        twin as f64 / (live.max(1)) as f64 - 1.0
+    }
+}
+
+/// The smallest time that this share of all times does not exceed.
+fn percentile(sorted: &[u64], share: f64) -> u64 {
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted[rank.clamp(1, sorted.len()) - 1]
+}
+
+fn counters(told: &Told, simulated: &Simulated) -> Vec<Counter> {
+    let mut lives: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
+    for role in &told.replayed {
+        let numbers = lives.entry(&role.name).or_default();
+        role.numbers.iter().for_each(|(name, value)| *numbers.entry(name).or_default() += value);
+    }
+    let mut all = Vec::new();
+    for (role, numbers) in lives {
+        let twins = simulated.numbers.get(role);
+        for name in DECISIONS {
+            let Some(live) = numbers.get(name).copied() else { continue };
+            let twin = twins.and_then(|numbers| numbers.get(name)).copied().unwrap_or_default();
+            if live > 0 || twin > 0 {
+                all.push(Counter { role: role.into(), name: name.into(), live, twin });
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_is_a_time_that_was_measured() {
+        let times: Vec<u64> = (1..=100).collect();
+        assert_eq!([0.0, 0.5, 0.9, 0.99, 1.0].map(|share| percentile(&times, share)), [1, 50, 90, 99, 100]);
+        assert_eq!([0.5, 0.51].map(|share| percentile(&[7, 9], share)), [7, 9]);
+    }
+
+    #[test]
+    fn an_error_is_a_part_of_the_live_time() {
+        let times = Times::of("reads", "total", &[vec![100], vec![115]]);
+        assert!((times.error("P50") - 0.15).abs() < 1e-9);
+        assert_eq!(times.drawn[0].len(), POINTS);
+    }
+}

@@ -1,0 +1,50 @@
+//! The report as a page: both distributions of each span.
+
+use super::compare::Times;
+use super::{Report, name_of, text};
+use crate::failure::Failure;
+use campaign::page::write_pages;
+use report::figure::{Definition, Figure, Given, Kind, Scale, XAxis, YAxis};
+use report::measure::Selection;
+use report::{PageInput, Section};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Writes `index.html` into a folder.
+pub fn write_page(root: &Path, file: &Path, report: &Report) -> Result<(), Failure> {
+    let figures = report.comparison.iter().flat_map(|comparison| comparison.times.iter().map(figure)).collect();
+    let readme = format!(
+        "The roles of a live rack, each replayed alone, and all of them simulated with the requests that the doors \
+         were asked.\n\n```text\n{}```\n",
+        text::text(report)
+    );
+    let section = Section { experiment: name_of(file), readme, figures, ..Section::default() };
+    let input = PageInput { title: "A live rack and its twin".into(), sections: vec![section], ..PageInput::default() };
+    write_pages(root, &input, None)
+}
+
+fn figure(times: &Times) -> Figure {
+    let given = [("live", 0), ("twin", 1)].into_iter().flat_map(|(series, side)| {
+        let drawn = &times.drawn[side];
+        drawn.iter().enumerate().map(move |(place, time)| Given {
+            series: series.into(),
+            x: *time as f64 / 1e3,
+            value: (place as f64 + 0.5) / drawn.len() as f64 * 100.0,
+        })
+    });
+    let [live, twin] = times.count;
+    let definition = Definition {
+        title: format!("{}: {}", times.operation, times.span),
+        caption: format!("Cumulative: of {live} live and {twin} simulated ones, those that took no longer."),
+        kind: Kind::Time,
+        x: XAxis { label: "time".into(), title: "Time (us)".into(), scale: Scale::Log },
+        y: YAxis { title: "Share (%)".into(), factor: 1.0, ..YAxis::default() },
+        series: "line".into(),
+        facet: None,
+        filter: Selection::default(),
+        published: None,
+        names: BTreeMap::new(),
+        notes: Vec::new(),
+    };
+    Figure { definition, published: Vec::new(), given: given.collect() }
+}

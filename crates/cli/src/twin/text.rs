@@ -1,0 +1,142 @@
+//! The report for people.
+
+use super::compare::{Comparison, PERCENTILES, Times};
+use super::{Report, Role};
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+use volumes::twin::{Model, SLEEPS};
+
+pub fn text(report: &Report) -> String {
+    let mut text = format!("Decisions in the replay of each journal\n{}\n", roles(&report.roles));
+    for role in &report.roles {
+        if let Some(first) = &role.first {
+            let (live, twin) = (shortened(&first.live), shortened(&first.twin));
+            text += &format!("{}, input {}: live {live}; replay {twin}\n", role.name, first.input);
+        }
+        for (name, live, here) in &role.counters {
+            text += &format!("{}: at its end {name} was {live}, and is {here} in the replay\n", role.name);
+        }
+    }
+    text += &format!("\nThe model of links and roles\n{}\n", links(&report.model));
+    report.comparison.iter().for_each(|comparison| text += &simulation(comparison));
+    text
+}
+
+fn simulation(comparison: &Comparison) -> String {
+    let Comparison { requests, failed: [live, twin], open, same_server: [same, all], redirected, .. } = comparison;
+    let mut text = format!(
+        "\nLive and simulated: {requests} pages; without a good end {live} live, {twin} simulated\n{}\n",
+        times(&comparison.times)
+    );
+    if *open > 0 {
+        text += &format!("{open} requests had no end in the simulation\n");
+    }
+    text += &format!("\nCounters of decisions\n{}\n", counters(comparison));
+    if *all > 0 {
+        let share = *same as f64 / *all as f64 * 100.0;
+        let [both, only_live, only_twin] = redirected;
+        text += &format!(
+            "\n{share:.1} % of {all} reads were answered by the same server. Redirected: {both} in both, \
+             {only_live} live only, {only_twin} simulated only.\n"
+        );
+    }
+    text
+}
+
+fn table(head: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(head);
+    table
+}
+
+/// All columns but the first `texts` hold numbers.
+fn shown(mut table: Table, texts: usize) -> String {
+    for column in table.column_iter_mut().skip(texts) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    lines.join("\n")
+}
+
+fn roles(roles: &[Role]) -> String {
+    let mut rows = table(&["role", "inputs", "decisions", "inputs that differ", "end"]);
+    for role in roles {
+        let end = if role.is_whole { "in order" } else { "none" };
+        let numbers = [role.inputs, role.decisions, role.differences].map(|number| number.to_string());
+        let [inputs, decisions, differences] = numbers;
+        rows.add_row([role.name.clone(), inputs, decisions, differences, end.into()]);
+    }
+    shown(rows, 1)
+}
+
+fn links(model: &Model) -> String {
+    let mut rows = table(&["from", "to", "least time", "packets", "lost"]);
+    for link in &model.links {
+        let [packets, lost] = [link.packets, link.lost].map(|number| number.to_string());
+        let (from, to) = (link.from.name().to_owned(), link.to.name().to_owned());
+        rows.add_row([from, to, time(link.least_ns), packets, lost]);
+    }
+    let mut hosts = table(&["role", "", "mean", "P50", "P99"]);
+    for (kind, host) in &model.hosts {
+        let sleeps = SLEEPS.iter().map(|limit| format!("wakes after up to {limit}"));
+        let wakes = sleeps.chain(["wakes after longer".to_owned()]).zip(&host.wake_ns);
+        let ([bare, page, next, next_page], [read, write], [word, sent]) =
+            (&host.packet_ns, &host.ask_ns, &host.turn_ns);
+        let others = [
+            ("takes a packet without a page", bare),
+            ("takes a packet with a page", page),
+            ("takes another without a page", next),
+            ("takes another with a page", next_page),
+            ("takes a read", read),
+            ("takes a write", write),
+            ("sends a packet after a wake-up", word),
+            ("sends one, some with pages", sent),
+            ("timers are late", &host.late_ns),
+        ];
+        let others = others.map(|(what, times)| (what.to_owned(), times));
+        for (what, times) in wakes.chain(others).filter(|(_, times)| !times.is_empty()) {
+            let [median, late] = [0.5, 0.99].map(|share| time(times[(times.len() as f64 * share) as usize]));
+            let mean = time(times.iter().sum::<u64>() / times.len() as u64);
+            hosts.add_row([kind.name().to_owned(), what, mean, median, late]);
+        }
+    }
+    format!("{}\n\n{}", shown(rows, 2), shown(hosts, 2))
+}
+
+fn times(times: &[Times]) -> String {
+    let mut head = vec!["", "span"];
+    PERCENTILES.iter().for_each(|(name, _)| head.extend([*name, "twin", "off"]));
+    let mut rows = table(&head);
+    for one in times {
+        let mut row = vec![one.operation.to_owned(), one.span.to_owned()];
+        for (name, _) in PERCENTILES {
+            let [live, twin] = one.percentiles[name];
+            row.extend([time(live), time(twin), format!("{:+.0} %", one.error(name) * 100.0)]);
+        }
+        rows.add_row(row);
+    }
+    shown(rows, 2)
+}
+
+fn counters(comparison: &Comparison) -> String {
+    let mut rows = table(&["role", "counter", "live", "twin"]);
+    for one in &comparison.counters {
+        rows.add_row([one.role.clone(), one.name.clone(), one.live.to_string(), one.twin.to_string()]);
+    }
+    shown(rows, 2)
+}
+
+fn time(ns: u64) -> String {
+    match ns {
+        0..1_000 => format!("{ns} ns"),
+        1_000..1_000_000 => format!("{:.1} us", ns as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.2} ms", ns as f64 / 1e6),
+        _ => format!("{:.2} s", ns as f64 / 1e9),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 300;
+    let short: String = text.chars().take(LONGEST).collect();
+    if short.len() < text.len() { short + " ..." } else { short }
+}

@@ -1,0 +1,398 @@
+//! A model of what is between roles, fitted to journals: links, processors and timers.
+//!
+//! A packet is *sent* when the role has done what caused it, and *comes* when the role at the other
+//! end takes it. In between it needs at least the link's time. A role that sleeps needs time to
+//! wake up. One that is busy takes the packet when it has done what came before.
+
+use crate::configs;
+use crate::journal::{Entry, Printer};
+use base::{NodeId, Span, Stream, Time};
+use plan::rack::Rack;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Packets of a link, and times of a kind, that are looked at.
+const SEEN_MAX: usize = 1_000_000;
+/// Times that a model keeps of a distribution: every so many thousandth of it.
+const KEPT: usize = 1_000;
+/// The part of a link's packets that are faster than its time: they were lucky.
+const LEAST: f64 = 0.01;
+
+/// A processor that has slept for longer is slower to wake up. Ours.
+pub const SLEEPS: [Span; 3] = [Span::us(30), Span::us(150), Span::us(1_000)];
+
+fn class_of(slept: Span) -> usize {
+    SLEEPS.iter().filter(|limit| slept > **limit).count()
+}
+
+/// What a role is: those of a kind are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A storage server.
+    Storage,
+    /// A door.
+    Door,
+    /// The control plane.
+    Control,
+    /// The switch.
+    Switch,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 4] = [Kind::Storage, Kind::Door, Kind::Control, Kind::Switch];
+
+    /// The kind of a node.
+    pub(crate) fn of(rack: &Rack, node: NodeId) -> Kind {
+        match node {
+            _ if node == configs::switch_node(rack) => Kind::Switch,
+            _ if node == configs::control_node(rack) => Kind::Control,
+            _ if node.index() < rack.storage.len() => Kind::Storage,
+            _ => Kind::Door,
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Storage => "storage server",
+            Kind::Door => "door",
+            Kind::Control => "control plane",
+            Kind::Switch => "switch",
+        }
+    }
+}
+
+/// The way between two kinds of roles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// The sender.
+    pub from: Kind,
+    /// The receiver.
+    pub to: Kind,
+    /// What a packet needs to a receiver that is awake, in nanoseconds.
+    pub least_ns: u64,
+    /// Packets that this was taken from.
+    pub packets: u64,
+    /// Packets that were sent and did not come.
+    pub lost: u64,
+}
+
+/// The processor of a role. All times are in nanoseconds, rising, evenly spaced in their
+/// distribution.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// From a packet's coming to a role that sleeps until it takes it: by how long it slept, up to
+    /// each of [`SLEEPS`].
+    pub wake_ns: [Vec<u64>; SLEEPS.len() + 1],
+    /// What a packet occupies the role: the first after a sleep without a page of data, and with
+    /// it; one that follows, without and with it.
+    pub packet_ns: [Vec<u64>; 4],
+    /// What a request for a page occupies a door until it is sent: a read, and a write.
+    pub ask_ns: [Vec<u64>; 2],
+    /// What each packet that it sends after a wake-up occupies a role, where none carries a page of
+    /// data, and where some do.
+    pub turn_ns: [Vec<u64>; 2],
+    /// From a timer's time until the role is awake.
+    pub late_ns: Vec<u64>,
+}
+
+/// What is between the roles of a rack.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Model {
+    /// The links.
+    pub links: Vec<Link>,
+    /// The processors.
+    pub hosts: BTreeMap<Kind, Host>,
+}
+
+impl Host {
+    fn all(&self) -> impl Iterator<Item = &Vec<u64>> {
+        let Host { wake_ns, packet_ns, ask_ns, turn_ns, late_ns } = self;
+        wake_ns.iter().chain(packet_ns).chain(ask_ns).chain(turn_ns).chain([late_ns])
+    }
+    fn all_mut(&mut self) -> Vec<&mut Vec<u64>> {
+        let Host { wake_ns, packet_ns, ask_ns, turn_ns, late_ns } = self;
+        wake_ns.iter_mut().chain(packet_ns).chain(ask_ns).chain(turn_ns).chain([late_ns]).collect()
+    }
+
+    /// How long it is occupied by what follows a sleep, or something else that it did.
+    pub(crate) fn takes(&self, duty: Duty, has_data: bool, follows: bool, stream: &mut Stream) -> Span {
+        let times: &[Vec<u64>] = match duty {
+            Duty::Packet => &self.packet_ns,
+            Duty::Ask => &self.ask_ns,
+            Duty::Turn => &self.turn_ns,
+            Duty::Rest => return Span::ZERO,
+        };
+        // What was never seen takes as long as what is most like it.
+        let class = class_of_duty(duty, has_data, follows);
+        let alike = [class, class ^ 1, class ^ 2, class ^ 3].into_iter().filter_map(|class| times.get(class));
+        alike.into_iter().find(|times| !times.is_empty()).map_or(Span::ZERO, |times| drawn(times, stream))
+    }
+
+    /// How long it takes to wake up after such a sleep.
+    pub(crate) fn wake(&self, slept: Span, stream: &mut Stream) -> Span {
+        let class = class_of(slept);
+        // Where no such sleep was seen, the longest shorter one stands for it, or the shortest.
+        let seen = self.wake_ns[..=class].iter().rev().chain(&self.wake_ns).find(|times| !times.is_empty());
+        seen.map_or(Span::ZERO, |times| drawn(times, stream))
+    }
+}
+
+/// The place of a duty's times in a [`Host`].
+fn class_of_duty(duty: Duty, has_data: bool, follows: bool) -> usize {
+    usize::from(has_data) + if duty == Duty::Packet && follows { 2 } else { 0 }
+}
+
+/// One of these times by chance.
+pub(crate) fn drawn(times: &[u64], stream: &mut Stream) -> Span {
+    match times.len() {
+        0 => Span::ZERO,
+        count => Span::ns(times[stream.below(count as u64) as usize]),
+    }
+}
+
+impl Model {
+    /// A packet's time between two kinds.
+    pub(crate) fn least(&self, from: Kind, to: Kind) -> Span {
+        let link = self.links.iter().find(|link| (link.from, link.to) == (from, to));
+        Span::ns(link.map_or(0, |link| link.least_ns))
+    }
+
+    /// Whether all of its times are ones that a rack may have: of an hour at most.
+    pub fn is_sound(&self) -> bool {
+        const LONGEST_NS: u64 = 3_600_000_000_000;
+        let hosts = self.hosts.values().flat_map(Host::all).flatten();
+        self.links.iter().map(|link| &link.least_ns).chain(hosts).all(|time| *time <= LONGEST_NS)
+    }
+
+    /// Whether it says everything that a rack with doors needs.
+    pub(crate) fn lacks(&self) -> Option<&'static str> {
+        let between = [(Kind::Door, Kind::Switch), (Kind::Switch, Kind::Storage)];
+        let links = between.iter().flat_map(|(one, other)| [(*one, *other), (*other, *one)]);
+        let has = |(from, to)| self.links.iter().any(|link| (link.from, link.to) == (from, to));
+        let lacks_link = !links.into_iter().all(has);
+        let lacks_host = [Kind::Door, Kind::Switch, Kind::Storage]
+            .iter()
+            .any(|kind| self.hosts.get(kind).is_none_or(|host| host.wake_ns.iter().all(Vec::is_empty)));
+        match (lacks_link, lacks_host) {
+            (true, _) => Some("packets between doors, switch and storage servers"),
+            (_, true) => Some("packets that came to roles that slept"),
+            _ => None,
+        }
+    }
+}
+
+/// A packet that came.
+#[derive(Clone, Copy, Debug)]
+struct Came {
+    at: Time,
+    print: u64,
+    /// When the receiver had nothing more to do, if it did nothing since.
+    slept_since: Option<Time>,
+}
+
+/// Takes a [`Model`] from what is seen in journals.
+#[derive(Clone, Debug)]
+pub struct Fit {
+    kinds: Vec<Kind>,
+    sent: BTreeMap<(NodeId, NodeId), Vec<(Time, u64)>>,
+    came: BTreeMap<(NodeId, NodeId), Vec<Came>>,
+    hosts: BTreeMap<Kind, Host>,
+    switch: NodeId,
+    doing: Doing,
+    printer: Printer,
+}
+
+/// What a role does now, within one journal.
+#[derive(Clone, Debug, Default)]
+struct Doing {
+    /// What it was told last, and when.
+    input: Option<(Duty, Time)>,
+    /// Requests that it was asked then.
+    asks: u64,
+    /// Whether that came with a page of data, or a page was sent since.
+    has_data: bool,
+    /// Whether the role had not slept before.
+    follows: bool,
+    /// What it sent since.
+    sent: Vec<(NodeId, u64)>,
+}
+
+/// What occupies a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Duty {
+    /// A packet.
+    Packet,
+    /// A request for a page.
+    Ask,
+    /// The end of a turn: timers.
+    Turn,
+    /// Nothing.
+    Rest,
+}
+
+impl Fit {
+    /// Nothing is seen of a rack.
+    pub fn new(rack: &Rack) -> Fit {
+        let switch = configs::switch_node(rack);
+        let kinds = (0..=switch.0).map(|node| Kind::of(rack, NodeId(node))).collect();
+        let (doing, printer) = (Doing::default(), Printer::default());
+        Fit { kinds, sent: BTreeMap::new(), came: BTreeMap::new(), hosts: BTreeMap::new(), switch, doing, printer }
+    }
+
+    /// Another journal begins.
+    pub(crate) fn begin(&mut self) {
+        self.doing = Doing::default();
+    }
+
+    pub(crate) fn see(&mut self, at: Time, node: NodeId, entry: &Entry) {
+        match entry {
+            Entry::Packet { packet, .. } => {
+                let slept_since = self.slept_since();
+                self.next(at, node, Duty::Packet);
+                self.doing.has_data = packet.body.value().is_some();
+                let from = if node == self.switch { packet.source } else { self.switch };
+                let print = self.printer.print(packet);
+                let came = self.came.entry((from, node)).or_default();
+                if came.len() < SEEN_MAX {
+                    came.push(Came { at, print, slept_since });
+                }
+            }
+            Entry::Sent { to, packet } => {
+                let print = self.printer.print(packet);
+                self.doing.has_data |= packet.body.value().is_some();
+                self.doing.sent.push((*to, print));
+            }
+            Entry::Asked { .. } if self.doing.input == Some((Duty::Ask, at)) => self.doing.asks += 1,
+            Entry::Asked { .. } => self.next(at, node, Duty::Ask),
+            Entry::Wakeup { .. } => self.next(at, node, Duty::Turn),
+            Entry::Rested { .. } => self.next(at, node, Duty::Rest),
+            Entry::Ended { .. } | Entry::Finished { .. } => {}
+        }
+    }
+
+    /// Since when the role has had nothing to do.
+    fn slept_since(&self) -> Option<Time> {
+        let (duty, since) = self.doing.input?;
+        matches!(duty, Duty::Turn | Duty::Rest).then_some(since)
+    }
+
+    /// What the role was told last has been done, and the next thing comes.
+    fn next(&mut self, at: Time, node: NodeId, duty: Duty) {
+        let asks = std::mem::replace(&mut self.doing.asks, 1);
+        let has_data = std::mem::take(&mut self.doing.has_data);
+        let has_slept = self.slept_since().is_some();
+        let follows = std::mem::replace(&mut self.doing.follows, !has_slept);
+        let Some((done, since)) = self.doing.input.replace((duty, at)) else { return self.doing.sent.clear() };
+        // A turn that ends without a word about it sent nothing, and the role slept.
+        let is_known = matches!((done, duty), (Duty::Turn, Duty::Rest) | (Duty::Packet | Duty::Ask, _));
+        let end = if is_known { at } else { since };
+        let host = self.hosts.entry(self.kinds[node.index()]).or_default();
+        let took = end.saturating_since(since).as_ps() / 1_000;
+        let class = class_of_duty(done, has_data, follows);
+        match done {
+            Duty::Packet => note(&mut host.packet_ns[class], took),
+            Duty::Ask => note(&mut host.ask_ns[class], took / asks),
+            Duty::Turn if is_known => note(&mut host.turn_ns[class], took / (self.doing.sent.len() as u64).max(1)),
+            Duty::Turn | Duty::Rest => {}
+        }
+        for (to, print) in self.doing.sent.drain(..) {
+            let sent = self.sent.entry((node, to)).or_default();
+            if sent.len() < SEEN_MAX {
+                sent.push((end, print));
+            }
+        }
+    }
+
+    /// A role woke up at `at` by its own clock, and had to at `due`.
+    pub(crate) fn due(&mut self, node: NodeId, at: Time, due: Option<Time>) {
+        // What follows a packet or a request was not woken by a timer.
+        let was_asleep = self.slept_since().is_some();
+        if let Some(due) = due.filter(|due| *due <= at && *due > Time::ZERO && was_asleep) {
+            let host = self.hosts.entry(self.kinds[node.index()]).or_default();
+            note(&mut host.late_ns, (at - due).as_ps() / 1_000);
+        }
+    }
+
+    /// The model of what was seen.
+    pub fn model(self) -> Model {
+        let mut links: BTreeMap<(Kind, Kind), Vec<Pair>> = BTreeMap::new();
+        let mut lost: BTreeMap<(Kind, Kind), u64> = BTreeMap::new();
+        for (ends, came) in &self.came {
+            let Some(sent) = self.sent.get(ends) else { continue };
+            let kind = |node: NodeId| self.kinds.get(node.index()).copied();
+            // Nobody outside the rack sends; a journal may say so.
+            let (Some(from), Some(to)) = (kind(ends.0), kind(ends.1)) else { continue };
+            let kinds = (from, to);
+            let missing = pair(sent, came, links.entry(kinds).or_default());
+            *lost.entry(kinds).or_default() += missing;
+        }
+        let mut model = Model::default();
+        let mut hosts = self.hosts;
+        for ((from, to), mut pairs) in links {
+            pairs.sort_unstable_by_key(Pair::time);
+            let Some(least) = pairs.get((pairs.len() as f64 * LEAST) as usize).map(Pair::time) else { continue };
+            let (packets, lost) = (pairs.len() as u64, lost[&(from, to)]);
+            model.links.push(Link { from, to, least_ns: least.as_ps() / 1_000, packets, lost });
+            let host = hosts.entry(to).or_default();
+            pairs.iter().for_each(|pair| pair.tell(least, host));
+        }
+        for host in hosts.values_mut() {
+            host.all_mut().into_iter().for_each(thin);
+        }
+        model.hosts = hosts;
+        model
+    }
+}
+
+/// A packet that was sent, and came.
+struct Pair {
+    sent: Time,
+    came: Came,
+}
+
+impl Pair {
+    fn time(&self) -> Span {
+        self.came.at.saturating_since(self.sent)
+    }
+
+    /// What it tells of its receiver: how long that took to wake up.
+    fn tell(&self, least: Span, host: &mut Host) {
+        if let Some(since) = self.came.slept_since.filter(|since| *since <= self.sent) {
+            let slept = (self.sent + least).saturating_since(since);
+            note(&mut host.wake_ns[class_of(slept)], self.time().saturating_sub(least).as_ps() / 1_000);
+        }
+    }
+}
+
+fn note(times: &mut Vec<u64>, time: u64) {
+    if times.len() < SEEN_MAX {
+        times.push(time);
+    }
+}
+
+/// Pairs what was sent with what came, in order; how many did not come.
+fn pair(sent: &[(Time, u64)], came: &[Came], pairs: &mut Vec<Pair>) -> u64 {
+    /// Packets that may be lost one after another.
+    const AHEAD: usize = 64;
+    let (mut next, mut lost) = (0, 0);
+    for came in came {
+        let ahead = &sent[next.min(sent.len())..(next + AHEAD).min(sent.len())];
+        if let Some(skipped) = ahead.iter().position(|(_, print)| *print == came.print) {
+            pairs.push(Pair { sent: ahead[skipped].0, came: *came });
+            (next, lost) = (next + skipped + 1, lost + skipped as u64);
+        }
+    }
+    lost
+}
+
+/// Sorts times, and keeps some that have the same distribution.
+fn thin(times: &mut Vec<u64>) {
+    times.sort_unstable();
+    if times.len() > KEPT {
+        let step = times.len() as f64 / KEPT as f64;
+        *times = (0..KEPT).map(|place| times[((place as f64 + 0.5) * step) as usize]).collect();
+    }
+}

@@ -1,0 +1,324 @@
+//! All roles of a rack together, in virtual time.
+//!
+//! A role takes packets in the order of their coming, each for a while, then lets time pass for its
+//! timers and sleeps. What a role sends comes at its receiver after the time of the link.
+//! Processors are not simulated. Where a live role waited for one, that is part of how long it
+//! took.
+
+use super::model::{Duty, Host, Kind, Model, drawn};
+use super::requests::Requests;
+use super::run::{Life, TwinError};
+use super::{Anew, configs, name_of};
+use crate::journal::Entry;
+use base::{NodeId, Seed, Span, Stream, Time};
+use blox::{Packet, Page};
+use kernel::EventQueue;
+use plan::rack::Rack;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Packets that a role takes before it lets time pass, as a live one.
+const BATCH: u32 = 64;
+/// How long after the end requests may take: doors give up before.
+const GRACE: Span = Span::secs(40);
+
+/// A page that a door is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageAsk {
+    /// Its time by the clock of the rack.
+    pub at: Time,
+    /// The door.
+    pub door: NodeId,
+    /// The volume's place in the rack's file.
+    pub volume: u32,
+    /// The page.
+    pub page: Page,
+    /// Whether it is to be written.
+    pub is_write: bool,
+}
+
+/// What doors are asked, in order of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Load(pub Vec<PageAsk>);
+
+impl Load {
+    /// What doors were asked.
+    pub fn of(requests: &Requests) -> Load {
+        let asked = requests.all().iter().map(|request| PageAsk {
+            at: request.asked,
+            door: request.door,
+            volume: request.volume,
+            page: request.page,
+            is_write: request.is_write,
+        });
+        let mut asked: Vec<PageAsk> = asked.collect();
+        asked.sort_by_key(|page| page.at);
+        Load(asked)
+    }
+}
+
+/// What came of a simulation.
+#[derive(Clone, Debug)]
+pub struct Simulated {
+    /// The requests of all doors.
+    pub requests: Requests,
+    /// The counters of each role, by its name: of all its lives together.
+    pub numbers: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Requests that had no end when the simulation had one.
+    pub open: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// A packet comes at a node.
+    Comes { node: u32, packet: Packet },
+    /// A door is asked for the page at this place of the load.
+    Asked(u32),
+    /// The life at this place begins.
+    Begins(u32),
+    /// The node's life ends.
+    Ends { node: u32 },
+    /// A node that is awake goes on, in this of its lives.
+    Goes { node: u32, life: u32 },
+    /// A timer of a node fires, if it is still set.
+    Fires { node: u32 },
+}
+
+struct Node {
+    /// None while it does not run.
+    anew: Option<Anew>,
+    kind: Kind,
+    start: Time,
+    /// How often it was started.
+    life: u32,
+    packets: VecDeque<Packet>,
+    asks: VecDeque<PageAsk>,
+    is_awake: bool,
+    taken: u32,
+    slept_at: Time,
+    /// What the timer is set for, and when it fires.
+    alarm: Option<(Time, Time)>,
+    stream: Stream,
+}
+
+/// Simulates a rack from the beginnings of its roles until all requests have their end. A role that
+/// starts again has on flash what the live one had.
+///
+/// # Errors
+/// When a role cannot be made, or the model lacks something.
+pub fn simulate(rack: &Rack, lives: &[Life], load: &Load, model: &Model, seed: Seed) -> Result<Simulated, TwinError> {
+    if let Some(lack) = model.lacks() {
+        return Err(TwinError::Lacking(format!("the model is of a run without {lack}")));
+    }
+    let mut simulation = Simulation::new(rack, lives, load, model, seed);
+    simulation.run()?;
+    Ok(simulation.finish())
+}
+
+struct Simulation<'a> {
+    rack: &'a Rack,
+    lives: &'a [Life],
+    nodes: Vec<Node>,
+    queue: EventQueue<Event>,
+    load: &'a Load,
+    model: &'a Model,
+    requests: Requests,
+    open: u64,
+    idle: Host,
+    numbers: BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+impl<'a> Simulation<'a> {
+    fn new(rack: &'a Rack, lives: &'a [Life], load: &'a Load, model: &'a Model, seed: Seed) -> Simulation<'a> {
+        let mut queue = EventQueue::new();
+        (0..).zip(lives).for_each(|(place, life)| queue.push(life.start, Event::Begins(place)));
+        if let Some(first) = load.0.first() {
+            queue.push(first.at, Event::Asked(0));
+        }
+        let node = |node| Node {
+            anew: None,
+            kind: Kind::of(rack, NodeId(node)),
+            start: Time::ZERO,
+            life: 0,
+            packets: VecDeque::new(),
+            asks: VecDeque::new(),
+            is_awake: false,
+            taken: 0,
+            slept_at: Time::ZERO,
+            alarm: None,
+            stream: seed.stream(&format!("node/{node}")),
+        };
+        let nodes = (0..=configs::switch_node(rack).0).map(node).collect();
+        let (requests, idle, numbers) = (Requests::default(), Host::default(), BTreeMap::new());
+        Simulation { rack, lives, nodes, queue, load, model, requests, open: 0, idle, numbers }
+    }
+
+    fn run(&mut self) -> Result<(), TwinError> {
+        let end = self.lives.iter().map(|life| life.end).max().unwrap_or(Time::ZERO);
+        let mut asked = 0;
+        while let Some((now, event)) = self.queue.pop() {
+            let is_over = now > end && self.open == 0 && asked == self.load.0.len();
+            if is_over || now > end + GRACE {
+                break;
+            }
+            match event {
+                Event::Begins(place) => self.begins(now, place)?,
+                Event::Ends { node } => self.ends(node),
+                Event::Comes { node, packet } => self.comes(now, node, packet),
+                Event::Asked(place) => {
+                    asked = place as usize + 1;
+                    self.asked(now, place);
+                }
+                Event::Goes { node, life } if self.nodes[node as usize].life == life => self.goes(now, node),
+                Event::Goes { .. } => {}
+                Event::Fires { node } => self.fires(now, node),
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Simulated {
+        (0..self.nodes.len() as u32).for_each(|node| self.ends(node));
+        self.requests.finish();
+        Simulated { numbers: self.numbers, open: self.open, requests: self.requests }
+    }
+
+    fn begins(&mut self, now: Time, place: u32) -> Result<(), TwinError> {
+        let life = &self.lives[place as usize];
+        let node = NodeId(life.beginning.node);
+        self.requests.begin(node, &life.beginning.state);
+        let at = &mut self.nodes[node.index()];
+        at.anew = Some(Anew::new(self.rack, &life.beginning).map_err(TwinError::Start)?);
+        (at.start, at.life, at.is_awake, at.alarm) = (now, at.life + 1, true, None);
+        self.queue.push(now, Event::Goes { node: node.0, life: at.life });
+        if life.ends {
+            self.queue.push(life.end.max(now), Event::Ends { node: node.0 });
+        }
+        Ok(())
+    }
+
+    /// A role that ends is deaf, and its counters are what they are.
+    fn ends(&mut self, node: u32) {
+        let at = &mut self.nodes[node as usize];
+        if let Some(anew) = at.anew.take() {
+            let numbers = self.numbers.entry(name_of(self.rack, NodeId(node))).or_default();
+            anew.counters().into_iter().for_each(|(name, value)| *numbers.entry(name).or_default() += value);
+            at.packets.clear();
+            at.asks.clear();
+            (at.is_awake, at.life, at.alarm) = (false, at.life + 1, None);
+        }
+    }
+
+    fn comes(&mut self, now: Time, node: u32, packet: Packet) {
+        let at = &mut self.nodes[node as usize];
+        // A socket that is not open loses what comes.
+        if at.anew.is_none() {
+            return;
+        }
+        at.packets.push_back(packet);
+        if !at.is_awake {
+            at.is_awake = true;
+            let host = self.model.hosts.get(&at.kind).unwrap_or(&self.idle);
+            let slept = now.saturating_since(at.slept_at);
+            let wake = host.wake(slept, &mut at.stream);
+            self.queue.push(now + wake, Event::Goes { node, life: at.life });
+        }
+    }
+
+    fn asked(&mut self, now: Time, place: u32) {
+        let ask = self.load.0[place as usize];
+        let PageAsk { door, volume, page, is_write, .. } = ask;
+        if let Some(next) = self.load.0.get(place as usize + 1) {
+            self.queue.push(next.at.max(now), Event::Asked(place + 1));
+        }
+        let at = &mut self.nodes[door.index()];
+        if at.anew.is_none() {
+            return;
+        }
+        at.asks.push_back(ask);
+        self.open += 1;
+        self.requests.see(now, door, &Entry::Asked { at: now, volume, page, is_write });
+        // The load says when the door begins with it, not when it is woken.
+        if !at.is_awake {
+            at.is_awake = true;
+            self.queue.push(now, Event::Goes { node: door.0, life: at.life });
+        }
+    }
+
+    fn fires(&mut self, now: Time, node: u32) {
+        let at = &mut self.nodes[node as usize];
+        if !at.is_awake && at.alarm.is_some_and(|(_, fires)| fires <= now) {
+            (at.is_awake, at.alarm) = (true, None);
+            self.goes(now, node);
+        }
+    }
+
+    /// A node that is awake does what is next, or goes to sleep.
+    fn goes(&mut self, now: Time, node: u32) {
+        let at = &mut self.nodes[node as usize];
+        let Some(anew) = &mut at.anew else { return };
+        let local = Time::ZERO + now.saturating_since(at.start);
+        let (mut has_data, follows) = (false, at.taken > 0);
+        let duty = match (at.asks.pop_front(), at.packets.front()) {
+            (Some(PageAsk { volume, page, is_write, .. }), _) => {
+                anew.ask(volume, page, is_write);
+                anew.begin(local);
+                Duty::Ask
+            }
+            (None, Some(packet)) if at.taken < BATCH => {
+                self.requests.see(now, NodeId(node), &Entry::Packet { at: now, packet: *packet });
+                anew.take(local, *packet);
+                has_data = packet.body.value().is_some();
+                at.packets.pop_front();
+                at.taken += 1;
+                Duty::Packet
+            }
+            (None, _) => {
+                at.taken = 0;
+                anew.wake(local);
+                if anew.done.0.is_empty() { Duty::Rest } else { Duty::Turn }
+            }
+        };
+        if duty == Duty::Rest && at.packets.is_empty() {
+            return self.sleep(now, local, node);
+        }
+        let host = self.model.hosts.get(&at.kind).unwrap_or(&self.idle);
+        let (count, sends_data) = anew.sends();
+        let times = if duty == Duty::Turn { count } else { 1 };
+        let took = (0..times).map(|_| host.takes(duty, has_data || sends_data, follows, &mut at.stream));
+        let end = took.fold(now, |end, took| end + took);
+        let life = at.life;
+        self.send(now, end, node);
+        self.queue.push(end, Event::Goes { node, life });
+    }
+
+    /// Sends what a node has done from `now` to `end`.
+    fn send(&mut self, now: Time, end: Time, node: u32) {
+        let at = &mut self.nodes[node as usize];
+        let from = at.kind;
+        let done = at.anew.as_mut().map(|anew| std::mem::take(&mut anew.done.0));
+        for entry in done.unwrap_or_default() {
+            self.requests.see(now, NodeId(node), &entry);
+            match entry {
+                Entry::Sent { to, packet } => {
+                    let least = self.model.least(from, self.nodes[to.index()].kind);
+                    self.queue.push(end + least, Event::Comes { node: to.0, packet });
+                }
+                Entry::Ended { .. } => self.open = self.open.saturating_sub(1),
+                _ => {}
+            }
+        }
+    }
+
+    fn sleep(&mut self, now: Time, local: Time, node: u32) {
+        let at = &mut self.nodes[node as usize];
+        (at.is_awake, at.slept_at) = (false, now);
+        let due = at.anew.as_ref().and_then(|anew| anew.role.next_wakeup());
+        if let Some(due) = due.filter(|due| at.alarm.is_none_or(|(set, fires)| set != *due || fires <= now)) {
+            let host = self.model.hosts.get(&at.kind).unwrap_or(&self.idle);
+            let late = drawn(&host.late_ns, &mut at.stream).max(Span::ns(1));
+            let fires = now + due.saturating_since(local) + late;
+            at.alarm = Some((due, fires));
+            self.queue.push(fires, Event::Fires { node });
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Is the twin's model right: closed formulas of a rack whose links and roles have known times.
+//! Damaged journals are errors or differences, never a panic.
+
+mod common;
+
+use base::{NodeId, Seed, Span, Time};
+use blox::Page;
+use common::{Live, page_of, rack, read, write};
+use plan::rack::Rack;
+use proptest::test_runner::{Config, TestRunner};
+use std::cell::Cell;
+use std::fs;
+use std::path::Path;
+use volumes::journal::{Beginning, State};
+use volumes::twin::{
+    Fit, Host, Journals, Kind, Life, Link, Load, Model, PageAsk, Requests, Simulated, TwinError, simulate,
+};
+
+const DOOR: NodeId = NodeId(2);
+
+/// Two servers with a disk, whose pages take `read` to be read.
+fn two(read: Span) -> Rack {
+    let text = format!(
+        "[[storage]]\nname = 'a'\nlisten = '127.0.0.1:7010'\n[storage.flash]\nread = '{read}'\n\
+         [[storage]]\nname = 'b'\nlisten = '127.0.0.1:7011'\n[storage.flash]\nread = '{read}'\n\
+         [[volume]]\nname = 'v'\nsize = '4MiB'\nreplicas = ['a', 'b']\n\
+         [[door]]\nname = 'd'\nlisten = '127.0.0.1:7020'\nconfig = 't.toml'\n"
+    );
+    plan::rack::parse("rack.toml", &text).expect("a rack")
+}
+
+/// All roles of [`two`], from the start on, for three seconds.
+fn lives() -> Vec<Life> {
+    let storage = |server| State::Storage { server, starts: 0, adopted: Vec::new(), values: Vec::new() };
+    let states = [
+        storage(0),
+        storage(1),
+        State::Door { door: 0, start: 1 << 40 },
+        State::Control { state: None },
+        State::Switch { hello: 1 << 32 },
+    ];
+    let life = |(node, state): (usize, State)| Life {
+        beginning: Beginning {
+            program: String::new(),
+            rack: 0,
+            name: format!("node {node}"),
+            node: node as u32,
+            boot: String::new(),
+            clock_ns: 0,
+            state,
+        },
+        start: Time::ZERO,
+        end: Time::secs(3),
+        ends: false,
+    };
+    states.into_iter().enumerate().map(life).collect()
+}
+
+/// Every link takes `link`; packets, requests and packets after a wake-up occupy any role for so
+/// long.
+fn model(link: Span, [packet, ask, turn]: [Span; 3]) -> Model {
+    let ns = |span: Span| span.as_ps() / 1_000;
+    let ends = Kind::ALL.into_iter().flat_map(|from| Kind::ALL.map(|to| (from, to)));
+    let links = ends.map(|(from, to)| Link { from, to, least_ns: ns(link), packets: 1, lost: 0 }).collect();
+    let times = |span| vec![ns(span)];
+    let host = Host {
+        wake_ns: [(); 4].map(|()| times(Span::ZERO)),
+        packet_ns: [(); 4].map(|()| times(packet)),
+        ask_ns: [(); 2].map(|()| times(ask)),
+        turn_ns: [(); 2].map(|()| times(turn)),
+        late_ns: times(Span::ZERO),
+    };
+    Model { links, hosts: Kind::ALL.into_iter().map(|kind| (kind, host.clone())).collect() }
+}
+
+/// Pages that are asked for at these times.
+fn load(asks: &[(Time, u64, bool)]) -> Load {
+    let page = |(at, page, is_write): &(Time, u64, bool)| PageAsk {
+        at: *at,
+        door: DOOR,
+        volume: 0,
+        page: Page(*page),
+        is_write: *is_write,
+    };
+    Load(asks.iter().map(page).collect())
+}
+
+fn simulated(flash: Span, model: &Model, load: &Load) -> Simulated {
+    simulate(&two(flash), &lives(), load, model, Seed(1)).expect("it can be simulated")
+}
+
+/// A timer fires a nanosecond after its time at the earliest.
+const TIMER: Span = Span::ns(1);
+/// A page on a channel of the emulated flash, which has 1 Tb/s.
+const CHANNEL: Span = Span::ps(32_768);
+
+#[test]
+fn a_read_takes_four_links_and_the_flash_and_a_write_to_two_servers_eight_links() {
+    let (link, flash) = (Span::us(7), Span::us(100));
+    let load = load(&[(Time::ms(1_000), 3, false), (Time::ms(1_500), 3, true), (Time::ms(2_000), 3, false)]);
+    let done = simulated(flash, &model(link, [Span::ZERO; 3]), &load);
+    let times: Vec<_> = done.requests.all().iter().map(|request| request.total().expect("it ends")).collect();
+    assert_eq!(times, [link * 4, link * 8, link * 4 + flash + CHANNEL + TIMER], "never written, written, and read");
+    let spans: Vec<_> = done.requests.all().iter().map(|request| request.spans().expect("it ends")).collect();
+    assert_eq!([spans[1].out, spans[1].server, spans[1].back], [link * 2, link * 4, link * 2]);
+    assert_eq!([spans[2].out, spans[2].server, spans[2].back], [link * 2, flash + CHANNEL + TIMER, link * 2]);
+    assert_eq!(done.open, 0);
+}
+
+#[test]
+fn what_occupies_roles_delays_what_they_send_and_what_comes_behind_it() {
+    let (link, flash) = (Span::us(7), Span::us(100));
+    let [packet, ask, turn] = [Span::us(2), Span::us(3), Span::us(5)];
+    // Between two heartbeats.
+    let at = Time::ms(1_013);
+    let model = model(link, [packet, ask, turn]);
+    let written = [(Time::ms(500), 3, true), (Time::ms(600), 4, true)];
+    let one = simulated(flash, &model, &load(&[&written[..], &[(at, 3, false)]].concat()));
+    let alone = link * 4 + ask + packet * 2 + flash + CHANNEL + TIMER + turn;
+    assert_eq!(one.requests.all()[2].total(), Some(alone));
+    // The door begins with the second one when the first is sent: so all of its way.
+    let two = simulated(flash, &model, &load(&[&written[..], &[(at, 3, false), (at, 4, false)]].concat()));
+    let second = two.requests.all()[3].spans().expect("it ends");
+    assert_eq!(two.requests.all()[2].spans().map(|spans| spans.out), Some(ask + link * 2 + packet));
+    assert_eq!(second.out, ask * 2 + link * 2 + packet);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_requests_and_another_one_others() {
+    let mut model = model(Span::us(7), [Span::us(2); 3]);
+    model.hosts.values_mut().for_each(|host| host.wake_ns[3] = (0..500).map(|place| place * 97).collect());
+    let asks: Vec<_> = (0..50).map(|page| (Time::secs(1) + Span::ms(5) * page, page, page % 3 == 0)).collect();
+    let run = |seed| {
+        let run = simulate(&two(Span::us(100)), &lives(), &load(&asks), &model, Seed(seed)).expect("it runs");
+        run.requests.all().to_vec()
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+}
+
+#[test]
+fn a_model_without_links_is_no_model() {
+    let asks = load(&[(Time::secs(1), 3, false)]);
+    let empty = simulate(&two(Span::ZERO), &lives(), &asks, &Model::default(), Seed(1));
+    assert!(matches!(empty, Err(TwinError::Lacking(_))));
+    let mut long = model(Span::us(1), [Span::ZERO; 3]);
+    assert!(long.is_sound());
+    long.links[0].least_ns = u64::MAX;
+    assert!(!long.is_sound());
+}
+
+/// A short run of a live rack with journals in `folder`.
+fn lived(folder: &Path) -> Rack {
+    let live = Live::up(rack(folder, 2, 64));
+    let volume = live.volume();
+    for page in 0..64 {
+        write(&volume, page, 1);
+        assert_eq!(read(&volume, page), page_of(page, 1));
+    }
+    drop(volume);
+    let rack = live.rack.clone();
+    drop(live);
+    rack
+}
+
+#[test]
+fn a_live_rack_is_simulated_with_what_its_doors_were_asked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rack = lived(folder.path());
+    let journals = Journals::open(&rack, &folder.path().join("journal")).expect("they are there");
+    let told = journals.replay(&rack).expect("they are read");
+    let lives = journals.lives(&rack, &told).expect("each lived once");
+    let model = told.fit.clone().model();
+    let twin = simulate(&rack, &lives, &Load::of(&told.requests), &model, Seed(1)).expect("it can be simulated");
+    assert_eq!((twin.open, told.requests.all().len()), (0, 128));
+    for requests in [&told.requests, &twin.requests] {
+        assert!(requests.all().iter().all(|request| request.spans().is_some()), "all end, and are seen everywhere");
+    }
+    assert_eq!(twin.numbers["s0"]["writes"] + twin.numbers["s1"]["writes"], 64);
+    // Nothing is lost on loopback but what comes before its receiver is there, or after it ended.
+    assert!(model.links.iter().all(|link| link.lost * 10 <= link.packets + 100), "{:?}", model.links);
+    let changed = Rack { volumes: Vec::new(), ..rack };
+    let other = Journals::open(&changed, &folder.path().join("journal"));
+    assert!(matches!(other, Err(TwinError::Foreign { .. })), "another version of the rack's file");
+}
+
+/// Decisions that differ in the replay of a journal with these bytes; none where it is an error.
+fn differences(rack: &Rack, folder: &Path, bytes: &[u8]) -> Option<u64> {
+    fs::write(folder.join("switch.1.journal"), bytes).expect("a disk");
+    let told = Journals::open(rack, folder).and_then(|journals| journals.replay(rack)).ok()?;
+    let _: (Fit, Requests) = (told.fit, told.requests);
+    Some(told.replayed.iter().map(|role| role.differences + u64::from(!role.is_whole)).sum())
+}
+
+#[test]
+fn damaged_journals_are_errors_or_differ_and_nothing_falls_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rack = lived(folder.path());
+    let whole = fs::read(folder.path().join("journal/switch.1.journal")).expect("it is there");
+    let place = tempfile::tempdir().expect("a folder");
+    assert_eq!(differences(&rack, place.path(), &whole), Some(0));
+    let noticed = Cell::new(0);
+    let flips = (0..whole.len(), 0..8_u32);
+    let mut runner = TestRunner::new(Config { cases: 400, ..Config::default() });
+    let result = runner.run(&flips, |(at, bit)| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << bit;
+        noticed.set(noticed.get() + u32::from(differences(&rack, place.path(), &bytes) != Some(0)));
+        let cut = differences(&rack, place.path(), &whole[..at]);
+        proptest::prop_assert_ne!(cut, Some(0), "cut at {}", at);
+        Ok(())
+    });
+    result.expect("none falls over, and none that is cut passes for whole");
+    // Some bits tell times and packets that the switch forwards to nobody.
+    let noticed = noticed.get();
+    assert!(noticed > 200, "{noticed} of 400 flipped bits were noticed");
+}
