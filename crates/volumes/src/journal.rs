@@ -246,10 +246,6 @@ impl Writer {
     pub fn woke(&mut self, at: Time) {
         self.input(WAKEUP, at, |_, _| {});
         self.has_done = false;
-        if at.saturating_since(self.written) > UNWRITTEN {
-            self.written = at;
-            self.flush();
-        }
     }
 
     /// The role rests, if it has done something since it woke.
@@ -258,6 +254,10 @@ impl Writer {
             self.input(RESTED, at(), |_, _| {});
         }
         self.has_done = false;
+        if self.at.saturating_since(self.written) > UNWRITTEN {
+            self.written = self.at;
+            self.flush();
+        }
     }
 
     /// A host wants a page.

@@ -26,3 +26,4 @@ mod support;
 mod sweeping;
 mod timelines;
 mod tracing;
+mod twin;

@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A rack in a folder of its own, and its first file. Nothing of it runs when the test is over,
 /// however it ends.
-struct Rack(Home, String);
+pub struct Rack(pub Home, String);
 
 impl Drop for Rack {
     fn drop(&mut self) {
@@ -27,11 +27,11 @@ impl Drop for Rack {
 
 impl Rack {
     /// One with these roles.
-    fn of(file: &str) -> Rack {
+    pub fn of(file: &str) -> Rack {
         Rack(Home::new().with("rack.toml", file), file.into())
     }
 
-    fn with(self, name: &str, text: &str) -> Rack {
+    pub fn with(self, name: &str, text: &str) -> Rack {
         fs::write(self.0.path(name), text).expect("a disk");
         self
     }
@@ -44,7 +44,7 @@ impl Rack {
     }
 
     /// Runs a command that has to succeed.
-    fn run(&self, verb: &str) -> String {
+    pub fn run(&self, verb: &str) -> String {
         let said = self.say(verb);
         assert_eq!(said.code, Some(0), "{verb}: {said:?}");
         said.out

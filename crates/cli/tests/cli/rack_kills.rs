@@ -11,7 +11,7 @@ use std::process::{Child, Command};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use volumes::Volume;
+use volumes::{Volume, twin};
 
 const PAGE: usize = 4_096;
 /// Few enough that clients meet on them all the time.
@@ -32,7 +32,7 @@ fn rack(metrics: &str) -> String {
         format!("'{address}'\naddress = '{name}'")
     });
     format!(
-        "folder = 'state'\nsecret_file = 'secret'\n[switch]\nlisten = {switch}\n\
+        "folder = 'state'\njournal = 'journal'\nsecret_file = 'secret'\n[switch]\nlisten = {switch}\n\
          [control]\nlisten = {control}\nmetrics = '{metrics}'\nbeat = '30ms'\nmisses = 6\nlease = '120ms'\nresend = '30ms'\n\
          [[storage]]\nname = 's0'\nlisten = {s0}\nflash = {{ size = '4MiB', channels = 2, pages_per_block = 16 }}\n\
          [[storage]]\nname = 's1'\nlisten = {s1}\nflash = {{ size = '4MiB', channels = 2, pages_per_block = 16 }}\n\
@@ -256,4 +256,15 @@ fn no_write_is_lost_and_no_host_sees_an_error_whatever_role_is_killed_or_paused(
     let history = history.into_inner().expect("nobody panicked with it");
     history.check().unwrap_or_else(|violation| panic!("{violation}"));
     assert!(history.operations() > 100 * faults, "only {} operations", history.operations());
+    assert_replays(&roles.home);
+}
+
+/// All lives of all roles, also those that were killed, decide again as they did.
+fn assert_replays(home: &Home) {
+    let rack = plan::rack::Rack::read(&home.path("rack.toml")).expect("it is right");
+    let journals = twin::Journals::open(&rack, &home.path("journal")).expect("they are there");
+    for role in journals.replay(&rack).expect("they are read").replayed {
+        assert_eq!(role.first, None, "{}: {} inputs", role.name, role.inputs);
+        assert!(role.inputs > 0, "{}", role.name);
+    }
 }

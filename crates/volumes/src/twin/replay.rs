@@ -78,8 +78,7 @@ pub fn replay(
         fit.see(seen, node, &entry);
         play.step(entry);
     }
-    play.settle();
-    play.compare();
+    play.end();
     let Play { anew, mut replayed, .. } = play;
     (replayed.is_cut, replayed.numbers) = (journal.is_cut(), anew.counters());
     Ok(replayed)
@@ -146,6 +145,16 @@ impl Play {
         if let Some(at) = self.asked.take() {
             self.anew.begin(at);
         }
+    }
+
+    /// A role that was killed may have done more than its journal says.
+    fn end(&mut self) {
+        self.settle();
+        let twin = &mut self.anew.done.0;
+        if !self.replayed.is_whole && twin.starts_with(&self.live) {
+            twin.truncate(self.live.len());
+        }
+        self.compare();
     }
 
     fn compare(&mut self) {

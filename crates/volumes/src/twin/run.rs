@@ -44,7 +44,7 @@ pub enum TwinError {
         path: PathBuf,
     },
     /// What a simulation needs is not there.
-    #[error("no simulation: {0}")]
+    #[error("{0}")]
     Lacking(String),
 }
 

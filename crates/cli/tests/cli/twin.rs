@@ -1,0 +1,79 @@
+//! The twin of a rack of processes: what it says, and which files it refuses.
+
+use crate::rack::Rack;
+use crate::support::free;
+use serde_json::Value;
+use std::fs;
+
+/// A rack with a small disk, and the address of its door.
+fn rack() -> (Rack, String) {
+    let [switch, control, a, b, door, host] = free();
+    let flash = "flash = { size = '16MiB', channels = 2, pages_per_block = 16, read = '50us' }";
+    let file = format!(
+        "folder = 'state'\njournal = 'journal'\nswitch.listen = '{switch}'\ncontrol.listen = '{control}'\n\
+         [[storage]]\nname = 'a'\nlisten = '{a}'\n{flash}\n[[storage]]\nname = 'b'\nlisten = '{b}'\n{flash}\n\
+         [[volume]]\nname = 'disk'\nsize = '2MiB'\nreplicas = ['a', 'b']\n\
+         [[door]]\nname = 'door'\nlisten = '{door}'\nconfig = 'target.toml'\n"
+    );
+    let target = format!(
+        "[[port]]\naddress = '{host}'\n[[subsystem]]\nnqn = 'nqn.2026-11.io.rackweave:twin'\n\
+         [[subsystem.namespace]]\nbackend = 'volume'\nrack = 'rack.toml'\ndoor = 'door'\nvolume = 'disk'\nblock = '4KiB'\n"
+    );
+    (Rack::of(&file).with("target.toml", &target), host)
+}
+
+#[test]
+fn a_rack_of_processes_has_a_twin_that_decides_the_same() {
+    let (rack, host) = rack();
+    rack.run("up");
+    rack.0.run(&format!("disk {host} verify --overwrite --bytes 1MiB"));
+    rack.run("down");
+    let said = rack.0.run("twin rack.toml --out twin --json");
+    let report: Value = serde_json::from_str(&said).expect("an object");
+    let roles = report["roles"].as_array().expect("a list");
+    assert_eq!(roles.len(), 5, "{said}");
+    for role in roles {
+        assert_eq!((role["differences"].as_u64(), role["is_whole"].as_bool()), (Some(0), Some(true)), "{role}");
+        assert!(role["decisions"].as_u64() > Some(0), "{role}");
+    }
+    let comparison = &report["comparison"];
+    assert!(comparison["requests"].as_u64() >= Some(512), "256 pages are written and read: {said}");
+    assert_eq!((&comparison["failed"], &comparison["open"]), (&serde_json::json!([0, 0]), &serde_json::json!(0)));
+    for name in ["index.html", "twin.json", "model.json"] {
+        assert!(!rack.0.text(&format!("twin/{name}")).is_empty(), "{name}");
+    }
+    let again = rack.0.run("twin rack.toml --model twin/model.json");
+    assert!(again.contains("Live and simulated: "), "{again}");
+    // The same seed and the same journals.
+    assert_eq!(again, rack.0.run("twin rack.toml --calibration journal"));
+
+    let file = rack.0.text("rack.toml");
+    fs::write(rack.0.path("rack.toml"), file.replace("read = '50us'", "read = '60us'")).expect("a disk");
+    rack.0.say("twin rack.toml").refused(2, &["the rack's file has changed since"]);
+    fs::write(rack.0.path("rack.toml"), file.replace("journal = 'journal'\n", "")).expect("a disk");
+    rack.0.say("twin rack.toml").refused(2, &["its roles write no journals", "journal = \"FOLDER\""]);
+    fs::write(rack.0.path("rack.toml"), &file).expect("a disk");
+    fs::write(rack.0.path("bad.json"), "{}").expect("a disk");
+    rack.0.say("twin rack.toml --model bad.json").refused(2, &["bad.json", "missing field"]);
+    fs::remove_file(rack.0.path("journal/a.1.journal")).expect("it is there");
+    let lacking = rack.0.say("twin rack.toml");
+    assert_eq!(lacking.code, Some(0), "{lacking:?}");
+    assert!(lacking.err.contains("not simulated: `a` has no journal"), "{lacking:?}");
+}
+
+#[test]
+fn a_decision_that_differs_is_an_error() {
+    let (rack, host) = rack();
+    rack.run("up");
+    rack.0.run(&format!("disk {host} verify --overwrite --bytes 64KiB"));
+    rack.run("down");
+    // A door that says it began with another tag: it would have sent others.
+    let path = rack.0.path("journal/door.1.journal");
+    let bytes = fs::read(&path).expect("it is there");
+    let place = bytes.windows(8).position(|part| part == b"\"start\":").expect("it says so") + 8;
+    let mut changed = bytes;
+    // The second digit: the number stays as long and in range.
+    changed[place + 1] = if changed[place + 1] == b'1' { b'2' } else { b'1' };
+    fs::write(&path, changed).expect("a disk");
+    rack.0.say("twin rack.toml").refused(1, &["decisions differ in the replay of door"]);
+}
