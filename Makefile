@@ -72,7 +72,7 @@ guides: build ## run the commands of the guides, and compare their output with w
 	tests/guide/check.py
 
 pages: ## check the demo's pages in Chromium: two widths, both themes, and accessibility by axe-core (TURNS=--turns: half of it)
-	tests/page/check.py $(OUT)/demo/*.html $(wildcard $(OUT)/demo-rack/*.html) --width 1400 --width 400 --theme light --theme dark $(TURNS) --axe $$(tools/setup-axe.sh)
+	tests/page/check.py $(OUT)/demo/*.html $(wildcard $(OUT)/demo-rack/*.html $(OUT)/demo-rack/twin/*.html) --width 1400 --width 400 --theme light --theme dark $(TURNS) --axe $$(tools/setup-axe.sh)
 
 book: rust ## the documents as a book, in target/book; installs mdbook below target/ if it is missing
 	PATH="$$(tools/setup-tools.sh):$$PATH" mdbook build docs

@@ -15,6 +15,7 @@ rm -rf "$place"
 mkdir -p "$place"
 cp examples/replicated-disk/*.toml "$place"
 printf 'path = "store.flash"\nsize = "64MiB"\nzone = "4MiB"\nvalue = "256KiB"\nblocks = 256\nflush = false\ninsecure = true\n' >"$place/kv.toml"
+sed -i 's/^folder = .*/&\njournal = "journal"/' "$place/rack.toml"
 printf '\n[[store]]\nname = "store"\nconfig = "kv.toml"\n' >>"$place/rack.toml"
 
 rack() { "$rackweave" rack "$1" "$place/rack.toml" "${@:2}"; }
@@ -59,3 +60,6 @@ END
 kill "$server"
 rack status
 rack down
+
+echo "demo: the same roles again, from their journals: decisions compared, times simulated"
+"$rackweave" twin "$place/rack.toml" --out "$place/twin"

@@ -345,6 +345,10 @@ pub struct TwinArguments {
     /// Take links and roles from the `model.json` of an earlier `--out`
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
+    /// What if: simulate this rack too, with the same roles and load, and compare the two
+    /// simulations
+    #[arg(long, value_name = "FILE")]
+    pub with: Option<PathBuf>,
     /// Seed of the simulation
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,

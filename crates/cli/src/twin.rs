@@ -8,8 +8,8 @@ use crate::arguments::TwinArguments;
 use crate::failure::{Failure, bad_input, failed_at, print};
 use crate::output::write;
 use base::Seed;
-use compare::Comparison;
-use plan::rack::{Rack, RackError};
+use compare::{Comparison, Side};
+use plan::rack::{Rack, RackError, Volume};
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,11 +20,14 @@ use volumes::twin::{Fit, Journals, Load, Model, Replayed, Told, TwinError, simul
 struct Report {
     /// Each journal, replayed.
     roles: Vec<Role>,
-    /// Live and simulated; none where a simulation is impossible.
+    /// What is compared: live and simulated, or the rack and another one, both simulated.
+    sides: [&'static str; 2],
+    /// None where a simulation is impossible.
     comparison: Option<Comparison>,
     /// Why it is.
     no_simulation: Option<String>,
-    /// What was between the roles.
+    /// What was between the roles; it has a file of its own.
+    #[serde(skip)]
     model: Model,
 }
 
@@ -68,20 +71,20 @@ impl Role {
 /// Replays and simulates a rack, and says how far they are from what it did.
 pub fn twin(arguments: &TwinArguments) -> Result<(), Failure> {
     let rack = Rack::read(&arguments.file).map_err(wrong_rack)?;
+    let other = arguments.with.as_deref().map(|file| changed(&rack, file)).transpose()?;
     let folder = folder_of(&rack, arguments)?;
     let journals = Journals::open(&rack, &folder).map_err(wrong)?;
     let told = journals.replay(&rack).map_err(wrong)?;
     let roles: Vec<Role> = told.replayed.iter().map(Role::of).collect();
     let model = model(&rack, arguments, &told)?;
-    let simulated = journals
-        .lives(&rack, &told)
-        .and_then(|lives| simulate(&rack, &lives, &Load::of(&told.requests), &model, Seed(arguments.seed)));
-    let (comparison, no_simulation) = match simulated {
-        Ok(simulated) => (Some(Comparison::of(&told, &simulated)), None),
+    let compared = compared(&rack, other.as_ref(), &journals, &told, (&model, Seed(arguments.seed)));
+    let (comparison, no_simulation) = match compared {
+        Ok(comparison) => (Some(comparison), None),
         Err(TwinError::Lacking(why)) => (None, Some(why)),
         Err(error) => return Err(wrong(error)),
     };
-    let report = Report { roles, comparison, no_simulation, model };
+    let sides = if other.is_some() { ["twin", "changed"] } else { ["live", "twin"] };
+    let report = Report { roles, sides, comparison, no_simulation, model };
     if let Some(out) = &arguments.out {
         fs::create_dir_all(out).map_err(failed_at(out))?;
         write(&out.join("model.json"), json(&report.model))?;
@@ -90,6 +93,36 @@ pub fn twin(arguments: &TwinArguments) -> Result<(), Failure> {
     }
     print(&if arguments.json { json(&report) } else { text::text(&report) })?;
     verdict(&report)
+}
+
+/// The rack live and simulated, or that simulation and the one of `other`.
+fn compared(
+    rack: &Rack,
+    other: Option<&Rack>,
+    journals: &Journals,
+    told: &Told,
+    (model, seed): (&Model, Seed),
+) -> Result<Comparison, TwinError> {
+    let (load, lives) = (Load::of(&told.requests), journals.lives(rack, told)?);
+    let run = |rack: &Rack| simulate(rack, &lives, &load, model, seed);
+    let twin = run(rack)?;
+    Ok(match other {
+        None => Comparison::of(&Side::live(told), &Side::simulated(&twin)),
+        Some(other) => Comparison::of(&Side::simulated(&twin), &Side::simulated(&run(other)?)),
+    })
+}
+
+/// Another rack with the same roles, and volumes that are no smaller.
+fn changed(rack: &Rack, file: &Path) -> Result<Rack, Failure> {
+    let other = Rack::read(file).map_err(wrong_rack)?;
+    let roles = |rack: &Rack| (rack.storage.len(), rack.doors.len());
+    let holds = |(one, other): (&Volume, &Volume)| other.size >= one.size;
+    let same = roles(rack) == roles(&other) && rack.volumes.len() == other.volumes.len();
+    if same && rack.volumes.iter().zip(&other.volumes).all(holds) {
+        return Ok(other);
+    }
+    let why = "it needs as many storage servers, doors and volumes, and no volume may be smaller";
+    Err(bad_input(format!("{}: {why}", file.display())))
 }
 
 fn folder_of(rack: &Rack, arguments: &TwinArguments) -> Result<PathBuf, Failure> {

@@ -4,6 +4,33 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use volumes::twin::{Request, Requests, Simulated, Told};
 
+/// Counters by role.
+type Numbers = BTreeMap<String, BTreeMap<String, u64>>;
+
+/// What is compared.
+pub struct Side<'a> {
+    requests: &'a Requests,
+    numbers: Numbers,
+    open: u64,
+}
+
+impl<'a> Side<'a> {
+    /// What was live: roles with all of their lives.
+    pub fn live(told: &'a Told) -> Side<'a> {
+        let mut numbers = Numbers::new();
+        for role in &told.replayed {
+            let all = numbers.entry(role.name.clone()).or_default();
+            role.numbers.iter().for_each(|(name, value)| *all.entry(name.clone()).or_default() += value);
+        }
+        Side { requests: &told.requests, numbers, open: 0 }
+    }
+
+    /// What was simulated.
+    pub fn simulated(of: &'a Simulated) -> Side<'a> {
+        Side { requests: &of.requests, numbers: of.numbers.clone(), open: of.open }
+    }
+}
+
 /// Points of a drawn distribution.
 const POINTS: usize = 200;
 
@@ -77,20 +104,20 @@ const DECISIONS: [&str; 13] = [
 ];
 
 impl Comparison {
-    /// Of a live rack and its simulation.
-    pub fn of(told: &Told, simulated: &Simulated) -> Comparison {
-        let both = [&told.requests, &simulated.requests];
+    /// Of a live rack and its simulation, or of two simulations.
+    pub fn of(live: &Side<'_>, twin: &Side<'_>) -> Comparison {
+        let both = [live.requests, twin.requests];
         let failed = both.map(|requests| requests.all().iter().filter(|one| one.total().is_none()).count() as u64);
         let mut comparison = Comparison {
-            requests: told.requests.all().len() as u64,
+            requests: live.requests.all().len() as u64,
             failed,
-            open: simulated.open,
+            open: twin.open,
             times: times(both),
-            counters: counters(told, simulated),
+            counters: counters(&live.numbers, &twin.numbers),
             same_server: [0; 2],
             redirected: [0; 3],
         };
-        comparison.pair(&told.requests, &simulated.requests);
+        comparison.pair(live.requests, twin.requests);
         comparison
     }
 
@@ -170,20 +197,14 @@ fn percentile(sorted: &[u64], share: f64) -> u64 {
     sorted[rank.clamp(1, sorted.len()) - 1]
 }
 
-fn counters(told: &Told, simulated: &Simulated) -> Vec<Counter> {
-    let mut lives: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
-    for role in &told.replayed {
-        let numbers = lives.entry(&role.name).or_default();
-        role.numbers.iter().for_each(|(name, value)| *numbers.entry(name).or_default() += value);
-    }
+fn counters(live: &Numbers, twin: &Numbers) -> Vec<Counter> {
+    let value = |of: &Numbers, role: &str, name: &str| of.get(role).and_then(|its| its.get(name)).copied();
     let mut all = Vec::new();
-    for (role, numbers) in lives {
-        let twins = simulated.numbers.get(role);
+    for role in live.keys() {
         for name in DECISIONS {
-            let Some(live) = numbers.get(name).copied() else { continue };
-            let twin = twins.and_then(|numbers| numbers.get(name)).copied().unwrap_or_default();
+            let [live, twin] = [live, twin].map(|of| value(of, role, name).unwrap_or_default());
             if live > 0 || twin > 0 {
-                all.push(Counter { role: role.into(), name: name.into(), live, twin });
+                all.push(Counter { role: role.clone(), name: name.into(), live, twin });
             }
         }
     }

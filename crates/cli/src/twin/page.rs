@@ -10,9 +10,16 @@ use report::{PageInput, Section};
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// The shortest time that is drawn: an axis of factors has no zero.
+const LEAST_NS: u64 = 100;
+
 /// Writes `index.html` into a folder.
 pub fn write_page(root: &Path, file: &Path, report: &Report) -> Result<(), Failure> {
-    let figures = report.comparison.iter().flat_map(|comparison| comparison.times.iter().map(figure)).collect();
+    let figures = report
+        .comparison
+        .iter()
+        .flat_map(|comparison| comparison.times.iter().map(|times| figure(times, report.sides)))
+        .collect();
     let readme = format!(
         "The roles of a live rack, each replayed alone, and all of them simulated with the requests that the doors \
          were asked.\n\n```text\n{}```\n",
@@ -23,19 +30,20 @@ pub fn write_page(root: &Path, file: &Path, report: &Report) -> Result<(), Failu
     write_pages(root, &input, None)
 }
 
-fn figure(times: &Times) -> Figure {
-    let given = [("live", 0), ("twin", 1)].into_iter().flat_map(|(series, side)| {
-        let drawn = &times.drawn[side];
+fn figure(times: &Times, sides: [&'static str; 2]) -> Figure {
+    let given = sides.into_iter().zip(&times.drawn).flat_map(|(series, drawn)| {
         drawn.iter().enumerate().map(move |(place, time)| Given {
             series: series.into(),
-            x: *time as f64 / 1e3,
+            x: (*time).max(LEAST_NS) as f64 / 1e3,
             value: (place as f64 + 0.5) / drawn.len() as f64 * 100.0,
         })
     });
-    let [live, twin] = times.count;
+    let ([one, other], [left, right]) = (sides, times.count);
     let definition = Definition {
         title: format!("{}: {}", times.operation, times.span),
-        caption: format!("Cumulative: of {live} live and {twin} simulated ones, those that took no longer."),
+        caption: format!(
+            "Cumulative: of {left} ({one}) and {right} ({other}), those that took no longer. Below 0.1 us all are drawn at it."
+        ),
         kind: Kind::Time,
         x: XAxis { label: "time".into(), title: "Time (us)".into(), scale: Scale::Log },
         y: YAxis { title: "Share (%)".into(), factor: 1.0, ..YAxis::default() },

@@ -18,26 +18,27 @@ pub fn text(report: &Report) -> String {
         }
     }
     text += &format!("\nThe model of links and roles\n{}\n", links(&report.model));
-    report.comparison.iter().for_each(|comparison| text += &simulation(comparison));
+    report.comparison.iter().for_each(|comparison| text += &simulation(comparison, report.sides));
     text
 }
 
-fn simulation(comparison: &Comparison) -> String {
+fn simulation(comparison: &Comparison, sides: [&str; 2]) -> String {
+    let [one, other] = sides;
     let Comparison { requests, failed: [live, twin], open, same_server: [same, all], redirected, .. } = comparison;
     let mut text = format!(
-        "\nLive and simulated: {requests} pages; without a good end {live} live, {twin} simulated\n{}\n",
-        times(&comparison.times)
+        "\nTimes, {one} and {other}: {requests} pages; without a good end {live} {one}, {twin} {other}\n{}\n",
+        times(&comparison.times, sides)
     );
     if *open > 0 {
-        text += &format!("{open} requests had no end in the simulation\n");
+        text += &format!("{open} requests had no end in the simulation ({other})\n");
     }
-    text += &format!("\nCounters of decisions\n{}\n", counters(comparison));
+    text += &format!("\nCounters of decisions\n{}\n", counters(comparison, sides));
     if *all > 0 {
         let share = *same as f64 / *all as f64 * 100.0;
         let [both, only_live, only_twin] = redirected;
         text += &format!(
             "\n{share:.1} % of {all} reads were answered by the same server. Redirected: {both} in both, \
-             {only_live} live only, {only_twin} simulated only.\n"
+             {only_live} {one} only, {only_twin} {other} only.\n"
         );
     }
     text
@@ -103,25 +104,25 @@ fn links(model: &Model) -> String {
     format!("{}\n\n{}", shown(rows, 2), shown(hosts, 2))
 }
 
-fn times(times: &[Times]) -> String {
+fn times(times: &[Times], [_, twin]: [&str; 2]) -> String {
     let mut head = vec!["", "span"];
-    PERCENTILES.iter().for_each(|(name, _)| head.extend([*name, "twin", "off"]));
+    PERCENTILES.iter().for_each(|(name, _)| head.extend([*name, twin, "off"]));
     let mut rows = table(&head);
     for one in times {
         let mut row = vec![one.operation.to_owned(), one.span.to_owned()];
         for (name, _) in PERCENTILES {
-            let [live, twin] = one.percentiles[name];
-            row.extend([time(live), time(twin), format!("{:+.0} %", one.error(name) * 100.0)]);
+            let [left, right] = one.percentiles[name];
+            row.extend([time(left), time(right), format!("{:+.0} %", one.error(name) * 100.0)]);
         }
         rows.add_row(row);
     }
     shown(rows, 2)
 }
 
-fn counters(comparison: &Comparison) -> String {
-    let mut rows = table(&["role", "counter", "live", "twin"]);
-    for one in &comparison.counters {
-        rows.add_row([one.role.clone(), one.name.clone(), one.live.to_string(), one.twin.to_string()]);
+fn counters(comparison: &Comparison, [one, other]: [&str; 2]) -> String {
+    let mut rows = table(&["role", "counter", one, other]);
+    for its in &comparison.counters {
+        rows.add_row([its.role.clone(), its.name.clone(), its.live.to_string(), its.twin.to_string()]);
     }
     shown(rows, 2)
 }

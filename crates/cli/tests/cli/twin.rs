@@ -43,10 +43,30 @@ fn a_rack_of_processes_has_a_twin_that_decides_the_same() {
         assert!(!rack.0.text(&format!("twin/{name}")).is_empty(), "{name}");
     }
     let again = rack.0.run("twin rack.toml --model twin/model.json");
-    assert!(again.contains("Live and simulated: "), "{again}");
+    assert!(again.contains("Times, live and twin: "), "{again}");
     // The same seed and the same journals.
     assert_eq!(again, rack.0.run("twin rack.toml --calibration journal"));
 
+    compares_with_another(&rack);
+    refuses(&rack);
+}
+
+fn compares_with_another(rack: &Rack) {
+    let file = rack.0.text("rack.toml");
+    // Flash that takes 20 ms more: so do reads.
+    fs::write(rack.0.path("slow.toml"), file.replace("read = '50us'", "read = '20050us'")).expect("a disk");
+    let what_if = rack.0.run("twin rack.toml --with slow.toml --json");
+    let what_if: Value = serde_json::from_str(&what_if).expect("an object");
+    let times = what_if["comparison"]["times"].as_array().expect("a list");
+    let reads = times.iter().find(|one| one["span"] == "in the server" && one["operation"] == "reads");
+    let [one, other] = [0, 1].map(|side: usize| reads.expect("there are")["percentiles"]["P50"][side].as_u64());
+    assert!(other >= one.map(|one| one + 15_000_000), "{one:?} and {other:?} ns");
+    fs::write(rack.0.path("small.toml"), file.replace("size = '2MiB'", "size = '1MiB'")).expect("a disk");
+    rack.0.say("twin rack.toml --with small.toml").refused(2, &["small.toml", "no volume may be smaller"]);
+}
+
+/// Files that are wrong, or lack something.
+fn refuses(rack: &Rack) {
     let file = rack.0.text("rack.toml");
     fs::write(rack.0.path("rack.toml"), file.replace("read = '50us'", "read = '60us'")).expect("a disk");
     rack.0.say("twin rack.toml").refused(2, &["the rack's file has changed since"]);
