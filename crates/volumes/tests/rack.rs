@@ -11,7 +11,7 @@ use std::time::Duration;
 use volumes::{Door, Volume};
 
 /// Ends all roles. Each makes the same decisions again: how many there were.
-fn ends(live: Live, volume: Volume) -> u64 {
+fn end_and_replay(live: Live, volume: Volume) -> u64 {
     drop(volume);
     let rack = live.rack.clone();
     drop(live);
@@ -51,7 +51,7 @@ fn overwriting_a_full_volume_collects_and_loses_nothing() {
     for page in 0..512 {
         assert_eq!(read(&volume, page), page_of(page, 7), "page {page}");
     }
-    assert!(ends(live, volume) > 10_000, "eight times 512 writes, and reads");
+    assert!(end_and_replay(live, volume) > 10_000, "eight times 512 writes, and reads");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn hosts_see_delays_and_no_errors_while_each_role_is_stopped_and_started() {
     for (page, version) in versions.iter().enumerate() {
         assert_eq!(read(&volume, page as u64), page_of(page as u64, *version), "page {page}");
     }
-    ends(live, volume);
+    end_and_replay(live, volume);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn a_server_that_stays_away_is_replaced_by_another() {
     for page in 0..64 {
         assert_eq!(read(&volume, page), page_of(page, 4), "page {page}");
     }
-    ends(live, volume);
+    end_and_replay(live, volume);
 }
 
 #[test]
