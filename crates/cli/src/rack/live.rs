@@ -146,14 +146,19 @@ pub fn serve(site: &Site, listen: SocketAddr) -> Result<(), Failure> {
     }
     let server = Server::http(listen).map_err(|error| Failure::Failed(format!("{listen}: {error}")))?;
     print(&format!("the page is at http://{}/\n", server.server_addr()))?;
-    let mut last: Option<Look> = None;
+    let (mut last, mut wrong): (Option<Look>, Option<String>) = (None, None);
     for request in server.incoming_requests() {
         if last.as_ref().is_none_or(|look| look.at.elapsed().as_secs_f64() >= FRESH_S) {
-            // The file may have changed since.
-            let site = Site::of(&site.file)?;
-            last = Some(Look::new(&site, last.as_ref())?);
+            // The file may have changed since, or be wrong while somebody edits it.
+            wrong = match Site::of(&site.file).and_then(|site| Look::new(&site, last.as_ref())) {
+                Ok(look) => {
+                    last = Some(look);
+                    None
+                }
+                Err(error) => Some(row_of(&error.to_string())),
+            };
         }
-        let rows = last.as_ref().map_or("", |look| &look.rows);
+        let rows = wrong.as_deref().or(last.as_ref().map(|look| &*look.rows)).unwrap_or_default();
         let (code, text) = match (request.method(), request.url()) {
             (Method::Get, "/") => (200, page(site, rows)),
             (Method::Get, "/rows") => (200, rows.to_owned()),
@@ -165,6 +170,11 @@ pub fn serve(site: &Site, listen: SocketAddr) -> Result<(), Failure> {
         let _ = request.respond(answer);
     }
     Ok(())
+}
+
+/// A row that says what is wrong, in place of all others.
+fn row_of(error: &str) -> String {
+    format!("<tr><td class=\"wrong\" colspan=\"9\">{}</td></tr>", escaped(error))
 }
 
 fn page(site: &Site, rows: &str) -> String {

@@ -471,6 +471,9 @@ fn a_page_shows_all_roles_while_it_is_open() {
     assert!(whole.starts_with("HTTP/1.1 200") && whole.contains("text/html") && whole.contains("keys: 1"), "{whole}");
     assert!(whole.contains(&rack.0.path("rack.toml").display().to_string()) && !whole.contains("{rows}"), "{whole}");
     assert!(page.get("/../secret").starts_with("HTTP/1.1 404"));
+    fs::write(rack.0.path("rack.toml"), "folder = 7\n").expect("a disk");
+    page.says(&["<td class=\"wrong\"", "rack.toml", "folder"]);
+    fs::write(rack.0.path("rack.toml"), &rack.1).expect("a disk");
     kill(rack.pid("store"));
     page.says(&[
         "<th scope=\"row\">store</th><td class=\"wrong\">dead</td>",

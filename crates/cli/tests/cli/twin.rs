@@ -17,7 +17,7 @@ fn rack() -> (Rack, String) {
     );
     let target = format!(
         "[[port]]\naddress = '{host}'\n[[subsystem]]\nnqn = 'nqn.2026-11.io.rackweave:twin'\n\
-         [[subsystem.namespace]]\nbackend = 'volume'\nrack = 'rack.toml'\ndoor = 'door'\nvolume = 'disk'\nblock = '4KiB'\n"
+         [[subsystem.namespace]]\nbackend = 'volume'\nrack = 'rack.toml'\ndoor = 'door'\nvolume = 'disk'\n"
     );
     (Rack::of(&file).with("target.toml", &target), host)
 }

@@ -57,6 +57,18 @@ fn what_is_printed_says_all_of_the_plan() {
     }
 }
 
+#[test]
+fn a_volume_has_blocks_of_a_page_where_the_file_says_nothing() {
+    let block = |namespace: &str| {
+        let text = format!("[[subsystem]]\nnamespace = [{{ {namespace} }}]");
+        parse("target.toml", &text).expect("it is right").subsystems[0].namespaces[0].block
+    };
+    let volume = "backend = 'volume', rack = 'r', door = 'd', volume = 'v'";
+    assert_eq!(block(volume), Bytes::kib(4));
+    assert_eq!(block(&format!("{volume}, block = '8KiB'")), Bytes::kib(8));
+    assert_eq!(block("backend = 'ram'"), Bytes::new(512));
+}
+
 /// A key that is read and dropped would be printed as its default, and read so again.
 #[test]
 fn keys_are_in_the_plan_as_the_file_says_and_else_by_their_default() {
