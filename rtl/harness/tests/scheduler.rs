@@ -36,6 +36,8 @@ fn action(
             .prop_map(|(target, bytes, batch)| Action::Write { target, bytes, batch }),
         50 => (peer.clone(), bytes).prop_map(|(memory, bytes)| Action::Read { memory, bytes }),
         10 => (peer, modify).prop_map(|(memory, modify)| Action::Modify { memory, modify }),
+        30 => (any::<u8>(), prop_oneof![4 => Just(0u8), 1 => 1u8..4])
+            .prop_map(|(channel, place)| Action::Withdraw { channel, place }),
         40 => (0u8..16).prop_map(|blocks| Action::Uplink { blocks }),
         1 => Just(Action::Down),
     ]
@@ -59,17 +61,20 @@ fn crowd(ports: u32) -> impl Strategy<Value = Vec<Step>> {
 
 /// Gates and model agree for a `share`th of the cycles.
 fn agree(variant: Variant, share: u64, schedule: impl Strategy<Value = Vec<Step>>) {
-    let (grants, refused) = (Cell::new(0), Cell::new(0));
+    let (grants, refused, withdrawn) = (Cell::new(0), Cell::new(0), Cell::new(0));
     let cycles = common::run(&schedule, share, |steps| {
         let mut both = Lockstep::new(variant);
         both.play(&steps).map_err(TestCaseError::fail)?;
         grants.set(grants.get() + both.granted());
         refused.set(refused.get() + both.refused());
+        withdrawn.set(withdrawn.get() + both.withdrawn());
         Ok(both.cycles())
     });
-    let (grants, refused) = (grants.get(), refused.get());
-    eprintln!("{variant:?}: {cycles} cycles, {grants} grants and {refused} refusals alike");
-    assert!(grants > 0 && refused > 0, "the schedules tried nothing");
+    let (grants, refused, withdrawn) = (grants.get(), refused.get(), withdrawn.get());
+    eprintln!(
+        "{variant:?}: {cycles} cycles, {grants} grants, {refused} refusals and {withdrawn} withdrawals alike"
+    );
+    assert!(grants > 0 && refused > 0 && withdrawn > 0, "the schedules tried nothing");
 }
 
 #[test]
