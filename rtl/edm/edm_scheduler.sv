@@ -113,7 +113,7 @@ module edm_scheduler
   logic [31:0] refused_count_q, refused_count_d;
 
   logic [Ports-1:0][Ports-1:0] write_full, response_full;  // by target, then source
-  logic [Ports-1:0] taken, withdraws, named;
+  logic [Ports-1:0] taken, withdraws, named, refused;
   logic [31:0] withdrawn_count_q, withdrawn_count_d, idle_count_q, idle_count_d;
   logic [Ports-1:0][Ports-1:0] withdrawn;  // by target, then source
   logic [Ports-1:0][PortW-1:0] peer;
@@ -139,20 +139,21 @@ module edm_scheduler
     end
   end
 
+  // A counter stays where it is near its top.
+  function automatic logic [31:0] counted(input logic [31:0] count, input logic [Ports-1:0] more);
+    return count[31:NodeW+1] == '1 ? count : count + 32'($countones(more));
+  endfunction
+
   always_comb begin
     disabled_d = disabled_q | down_q;
     // Only the order of arrivals counts.
     time_d = |taken ? time_q + 1'b1 : time_q;
-    refused_count_d = refused_count_q;
-    withdrawn_count_d = withdrawn_count_q;
-    idle_count_d = idle_count_q;
     named = '0;
     for (int unsigned t = 0; t < Ports; t++) named |= withdrawn[t];
-    for (int unsigned p = 0; p < Ports; p++) begin
-      if (refused_d[p] != RefusedNot && refused_count_d != '1) refused_count_d += 1;
-      if (named[p] && withdrawn_count_d != '1) withdrawn_count_d += 1;
-      if (withdraws[p] && !named[p] && idle_count_d != '1) idle_count_d += 1;
-    end
+    for (int unsigned p = 0; p < Ports; p++) refused[p] = refused_d[p] != RefusedNot;
+    refused_count_d = counted(refused_count_q, refused);
+    withdrawn_count_d = counted(withdrawn_count_q, named);
+    idle_count_d = counted(idle_count_q, withdraws & ~named);
   end
 
   assign refused_o = refused_q;

@@ -100,7 +100,7 @@ pub enum HostOut {
         tag: Tag,
     },
     /// Something came in that nobody waits for (any more): a late answer or grant after a NULL, or
-    /// a broken peer.
+    /// a broken peer. A grant's demand is withdrawn.
     Unexpected,
 }
 

@@ -166,7 +166,9 @@ fn grants_and_answers_that_nobody_waits_for_are_ignored() {
 /// The /N/ of zero bytes that the host sends, and nothing else.
 fn withdrawn(host: &mut Host) -> Vec<(NodeId, edm::MessageId)> {
     let of = |(_, sent): (Time, Transmission)| match sent.what {
-        Wire::Notification(edm::Notification { target, id, bytes: 0, batch: 1 }) if sent.tag == Tag::NONE => (target, id),
+        Wire::Notification(edm::Notification { target, id, bytes: 0, batch: 1 }) if sent.tag == Tag::NONE => {
+            (target, id)
+        }
         _ => panic!("{sent:?} is no withdrawal"),
     };
     sent(host, Time::us(1)).into_iter().map(of).collect()

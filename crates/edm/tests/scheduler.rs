@@ -685,3 +685,27 @@ fn a_disabled_port_has_nothing_to_withdraw() {
     assert!(!scheduler.withdraw(Time::ZERO, NodeId(0), NodeId(1), demand.id));
     assert!(scheduler.insert(Time::ZERO, demand).is_err());
 }
+
+/// Under FCFS a target that has passed over its oldest demand too often sleeps until that one's source
+/// is free. When it is withdrawn, the next one is granted at once.
+#[test]
+fn a_target_that_waits_for_its_oldest_demand_goes_on_when_that_is_withdrawn() {
+    let config = Config { policy: Policy::Fcfs, active_per_pair: 1, chunk: Bytes::new(60_000), ..config() };
+    let mut scheduler = Scheduler::new(config, place(3));
+    // Its source is busy for 5 us.
+    let oldest = write(0, 2, 64);
+    for demand in [write(0, 1, 60_000), oldest] {
+        scheduler.insert(Time::ZERO, demand).expect("there is room");
+    }
+    let mut issued = Vec::new();
+    let mut now = Time::ZERO;
+    for granted in [2, 3, 4, 4] {
+        scheduler.insert(now, write(1, 2, 64)).expect("there is room");
+        now += Span::ns(100);
+        run_until(&mut scheduler, now, &mut issued);
+        assert_eq!(issued.len(), granted, "{issued:?}");
+    }
+    assert!(scheduler.withdraw(now, NodeId(0), NodeId(2), oldest.id));
+    run_until(&mut scheduler, now + Span::ns(100), &mut issued);
+    assert_eq!(issued.len(), 5, "{issued:?}");
+}

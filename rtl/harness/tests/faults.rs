@@ -257,7 +257,11 @@ fn a_ghost_lasts_a_round_trip_and_the_chunks_granted_meanwhile() {
             assert_eq!(withdrawn, 1, "{bytes} bytes and 2^{bit}");
             assert!(idle <= meanwhile, "{bytes} bytes and 2^{bit}: {idle} idle withdrawals");
             let most = round_trip + 2 * chunk;
-            assert!(with <= without + most, "{bytes} bytes and 2^{bit}: {} cycles more, {most} are allowed", with - without);
+            assert!(
+                with <= without + most,
+                "{bytes} bytes and 2^{bit}: {} cycles more, {most} are allowed",
+                with - without
+            );
         }
     }
 }

@@ -71,9 +71,7 @@ fn agree(variant: Variant, share: u64, schedule: impl Strategy<Value = Vec<Step>
         Ok(both.cycles())
     });
     let (grants, refused, withdrawn) = (grants.get(), refused.get(), withdrawn.get());
-    eprintln!(
-        "{variant:?}: {cycles} cycles, {grants} grants, {refused} refusals and {withdrawn} withdrawals alike"
-    );
+    eprintln!("{variant:?}: {cycles} cycles, {grants} grants, {refused} refusals and {withdrawn} withdrawals alike");
     assert!(grants > 0 && refused > 0 && withdrawn > 0, "the schedules tried nothing");
 }
 

@@ -182,9 +182,7 @@ fn survives(storms: &[Storm], withhold: [bool; NODES]) -> Result<Survived, TestC
     let wrong = rack.system.wrong();
     // A demand for more than there is: it holds up the one who lied and does not withdraw it.
     let has_ghost = wrong != before;
-    let may_wait = |node: usize| {
-        withhold[node] && storms.iter().any(|storm| storm.to_switch && storm.node == node)
-    };
+    let may_wait = |node: usize| withhold[node] && storms.iter().any(|storm| storm.to_switch && storm.node == node);
     prop_assert!(!has_ghost || (0..NODES).any(may_wait), "a host is still granted what it never had");
     let said = rack.liars.iter().flatten().map(|liar| liar.said).sum();
     prop_assert_eq!(wrong.host_faults + wrong.port_faults, 0, "the lines have no fault");

@@ -99,9 +99,10 @@ impl Model {
     /// Whether the demand was the first of its channel (and, of a response, sent on), and is gone now.
     pub fn withdraw(&mut self, source: NodeId, target: NodeId, id: MessageId) -> bool {
         let is_write = id.0 & 0x80 != 0;
-        let channel = self.waiting.iter().enumerate().filter(|(_, one)| {
-            (one.demand.source, one.demand.target, one.is_write()) == (source, target, is_write)
-        });
+        let channel =
+            self.waiting.iter().enumerate().filter(|(_, one)| {
+                (one.demand.source, one.demand.target, one.is_write()) == (source, target, is_write)
+            });
         let first = channel.min_by_key(|(_, one)| match self.config.ordering {
             Ordering::None => one.priority(self.config.policy),
             Ordering::Channel | Ordering::Pair => (one.arrival, 0),
