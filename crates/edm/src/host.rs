@@ -245,8 +245,9 @@ pub struct Host {
     free_item: u32,
     data: Fifo<Transmission>,
     control: Fifo<Transmission>,
-    /// An /N/ of zero bytes, for a grant that nothing waits for. One is enough: the next grant of that
-    /// demand makes another one. It goes before `control`, whose next /N/ may need its place of X.
+    /// An /N/ of zero bytes, for a grant that nothing waits for. One is enough: the next grant of
+    /// that demand makes another one. It goes before `control`, whose next /N/ may need its place
+    /// of X.
     withdrawal: Option<Transmission>,
     /// Whether control is next if both wait.
     control_next: bool,
@@ -362,8 +363,8 @@ impl Host {
             })
     }
 
-    /// Takes out everything that waits to be sent: a node that has died sends nothing. A withdrawal is
-    /// of no request and ends here.
+    /// Takes out everything that waits to be sent: a node that has died sends nothing. A withdrawal
+    /// is of no request and ends here.
     pub fn take_unsent(&mut self) -> Vec<Transmission> {
         self.withdrawal = None;
         let control = std::iter::from_fn(|| self.control.pop_front());
@@ -611,8 +612,8 @@ impl Host {
         }
     }
 
-    /// Whether the answer that a grant is for has been granted whole. A demand is ahead of the later
-    /// ones of its channel, so it is the last one that was.
+    /// Whether the answer that a grant is for has been granted whole. A demand is ahead of the
+    /// later ones of its channel, so it is the last one that was.
     fn is_answered(&self, grant: &Grant) -> bool {
         self.next_ids[grant.target.index()].answered == grant.id.0
     }

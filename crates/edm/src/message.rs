@@ -96,7 +96,8 @@ pub struct Notification {
     pub target: NodeId,
     /// The message's number between these two.
     pub id: MessageId,
-    /// Bytes of the whole message, or of all messages of a batch; zero: there is nothing left of it.
+    /// Bytes of the whole message, or of all messages of a batch; zero: there is nothing left of
+    /// it.
     pub bytes: u32,
     /// How many messages the batch holds, 1 to 16.
     pub batch: u8,

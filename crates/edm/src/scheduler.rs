@@ -431,9 +431,9 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Retires the demand of `source` for `target` with this id: its source has nothing left of it. It
-    /// must be the head of its channel, and a response must have been sent on, or its source would
-    /// not know of it. Returns whether there was one.
+    /// Retires the demand of `source` for `target` with this id: its source has nothing left of it.
+    /// It must be the head of its channel, and a response must have been sent on, or its source
+    /// would not know of it. Returns whether there was one.
     pub fn withdraw(&mut self, now: Time, source: NodeId, target: NodeId, id: MessageId) -> bool {
         if source.0.max(target.0) >= self.place.nodes {
             return false;

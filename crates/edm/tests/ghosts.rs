@@ -1,5 +1,5 @@
-//! Demands that are longer than their messages: a bit of the size in an /N/ has flipped on the line.
-//! Hosts withdraw them, and nobody else has to wait for a timer.
+//! Demands that are longer than their messages: a bit of the size in an /N/ has flipped on the
+//! line. Hosts withdraw them, and nobody else has to wait for a timer.
 
 use base::{Bytes, NodeId, Program, Rate, Span, Time};
 use edm::scheduler::Refused;
@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 const TIMEOUT: Span = Span::us(500);
 /// From the end of a sender to the next program.
 const HOP: Span = Span::ns(100);
-const BATCH: u8 = 1;
 
 enum Event {
     Submit(u32, HostIn),
@@ -208,8 +207,8 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, max_shrink_iters: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever sizes become, every request ends. By its timer ends only one whose own /N/ was hit, or
-    /// one for each such that came while the ghost had its place of X.
+    /// Whatever sizes become, every request ends. By its timer ends only one whose own /N/ was hit,
+    /// or one for each such that came while the ghost had its place of X.
     #[test]
     fn only_requests_whose_size_was_hit_wait_for_their_timers(
         nodes in 2u32..4,
@@ -243,8 +242,8 @@ proptest! {
     }
 }
 
-/// A write of 1 byte becomes one of 2^31 + 1. Its first grant says so, and the next write of the pair
-/// has its own grant one round trip later.
+/// A write of 1 byte becomes one of 2^31 + 1. Its first grant says so, and the next write of the
+/// pair has its own grant one round trip later.
 #[test]
 fn a_ghost_is_gone_after_a_round_trip() {
     let mut rack = Rack::new(2, Ordering::Pair);

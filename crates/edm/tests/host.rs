@@ -190,8 +190,8 @@ fn a_grant_of_more_than_is_left_is_withdrawn_before_the_next_notification() {
     assert_eq!(withdrawn(&mut host), [(PEER, grant.id)]);
 }
 
-/// A memory node keeps grants for an answer whose data its memory has not delivered. For one that it
-/// has granted whole there is nothing left.
+/// A memory node keeps grants for an answer whose data its memory has not delivered. For one that
+/// it has granted whole there is nothing left.
 #[test]
 fn only_an_answer_that_was_granted_whole_is_withdrawn() {
     for bytes in [64, 300] {

@@ -620,8 +620,8 @@ fn slots_serve_a_short_message_that_transfers_out_of_phase_hold_up() {
     assert_eq!(granted(slotted()), Time::ps(next) + Scheduler::new(slotted(), place(4)).round());
 }
 
-/// A demand that its source withdraws leaves as if it had been granted whole: a write before its first
-/// grant too, a response between two. Any other is left alone.
+/// A demand that its source withdraws leaves as if it had been granted whole: a write before its
+/// first grant too, a response between two. Any other is left alone.
 #[test]
 fn only_the_head_of_a_channel_is_withdrawn_and_the_next_one_competes() {
     for (is_write, started) in [(true, false), (true, true), (false, true)] {
@@ -653,8 +653,8 @@ fn only_the_head_of_a_channel_is_withdrawn_and_the_next_one_competes() {
     }
 }
 
-/// The memory node does not know of a read that waits in the switch, with its request: to withdraw it
-/// is a lie. The read goes on, and holds back the later writes of its pair until it does.
+/// The memory node does not know of a read that waits in the switch, with its request: to withdraw
+/// it is a lie. The read goes on, and holds back the later writes of its pair until it does.
 #[test]
 fn a_response_that_was_not_sent_on_is_not_withdrawn() {
     let mut scheduler = Scheduler::new(config(), place(3));
@@ -686,8 +686,8 @@ fn a_disabled_port_has_nothing_to_withdraw() {
     assert!(scheduler.insert(Time::ZERO, demand).is_err());
 }
 
-/// Under FCFS a target that has passed over its oldest demand too often sleeps until that one's source
-/// is free. When it is withdrawn, the next one is granted at once.
+/// Under FCFS a target that has passed over its oldest demand too often sleeps until that one's
+/// source is free. When it is withdrawn, the next one is granted at once.
 #[test]
 fn a_target_that_waits_for_its_oldest_demand_goes_on_when_that_is_withdrawn() {
     let config = Config { policy: Policy::Fcfs, active_per_pair: 1, chunk: Bytes::new(60_000), ..config() };

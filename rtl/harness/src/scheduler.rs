@@ -9,8 +9,8 @@
 //!   gates have not begun either. If it does, the gates issue the same grants three cycles later.
 //!   (The model's own `next_iteration` sleeps while nothing can match, and lets an empty round take
 //!   three cycles too. The gates look again in the next cycle.)
-//! * The model frees a place in a channel when a round begins, the gates when it ends. Only a sender
-//!   that breaks the protocol can tell; its demand is kept from the model then.
+//! * The model frees a place in a channel when a round begins, the gates when it ends. Only a
+//! sender   that breaks the protocol can tell; its demand is kept from the model then.
 //! * The gates compare a withdrawal with the oldest demand of its channel, whose last grant may be
 //!   under way. It names that one then, and ends nothing.
 
@@ -183,7 +183,8 @@ pub struct Lockstep {
     /// Ids of the demands of each channel that have a place in the gates, the oldest first, and
     /// whether a grant of it has been seen.
     places: BTreeMap<Channel, VecDeque<(MessageId, bool)>>,
-    /// Channels whose oldest demand is withdrawn in the gates, and leaves at the end of this iteration.
+    /// Channels whose oldest demand is withdrawn in the gates, and leaves at the end of this
+    /// iteration.
     withdrawn: BTreeSet<Channel>,
     /// Withdrawals that named a demand, and the others.
     named: u64,

@@ -207,8 +207,9 @@ fn a_demand_that_noise_has_made_longer_is_survived() {
     assert_eq!(survived.withdrawn, 1);
 }
 
-/// Cycles until a write of these bytes and one of 64 B behind it have left, and withdrawals: those that
-/// named a demand, and the others. A bit of the size in the first /N/ flips on the line, or none.
+/// Cycles until a write of these bytes and one of 64 B behind it have left, and withdrawals: those
+/// that named a demand, and the others. A bit of the size in the first /N/ flips on the line, or
+/// none.
 fn two_writes(bytes: u32, bit: Option<u32>) -> (u64, (u64, u64)) {
     let mut system = System::new(Variant::Three);
     let write = |bytes| Request { target: 1, access: Access::Write { bytes }, there: 64, here: 4096, tag: 1 };
@@ -219,8 +220,8 @@ fn two_writes(bytes: u32, bit: Option<u32>) -> (u64, (u64, u64)) {
         if offered.is_some_and(|at| cycle == at + 3) {
             system.submit(0, write(64));
         }
-        // Two cycles from the offer to the line. The size begins behind two synchronisation bits, the
-        // type, the target and the id.
+        // Two cycles from the offer to the line. The size begins behind two synchronisation bits,
+        // the type, the target and the id.
         if let Some(bit) = bit.filter(|_| offered.is_some_and(|at| cycle == at + 2)) {
             system.noise(0, true, 1 << (2 + 8 + 9 + 8 + bit));
         }
@@ -242,8 +243,8 @@ fn two_writes(bytes: u32, bit: Option<u32>) -> (u64, (u64, u64)) {
 /// granted meanwhile.
 #[test]
 fn a_ghost_lasts_a_round_trip_and_the_chunks_granted_meanwhile() {
-    // Emit, out and in, take, grant queue; the chunk before it and the decision; the withdrawal: two
-    // registers, out and in, identify, insert, and the rest of an iteration.
+    // Emit, out and in, take, grant queue; the chunk before it and the decision; the withdrawal:
+    // two registers, out and in, identify, insert, and the rest of an iteration.
     let chunk = edm::pcs::memory::write_blocks(64);
     let round_trip = 1 + 2 + 2 + 2 + 4 + (chunk + 1) + 2 + 2 + 2 + 1 + 2 + 2;
     // One chunk a round trip more than was asked for, and one that has just been granted.

@@ -49,8 +49,8 @@ fn schedule(ports: u32) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..400)
 }
 
-/// Demands of many ports in each cycle, for all ports, a few of them for the same. They are short: a
-/// long one keeps only its own two ports busy.
+/// Demands of many ports in each cycle, for all ports, a few of them for the same. They are short:
+/// a long one keeps only its own two ports busy.
 fn crowd(ports: u32) -> impl Strategy<Value = Vec<Step>> {
     let peer = prop_oneof![2 => 0..3u32, 12 => 0..ports, 1 => 0u32..512];
     let bytes = prop_oneof![6 => 1u32..=64, 4 => 1u32..=600, 1 => 1u32..=3_000, 1 => Just(0u32)];

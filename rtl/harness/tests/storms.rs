@@ -222,8 +222,8 @@ fn storms_of_notifications_and_grants_for_nobody_are_survived() {
     assert!(refused > 0 && violations > 0 && unexpected > 0 && withdrawn > 0, "each kind is counted");
 }
 
-/// Three demands of 4 GiB that nobody has fill the channel of their pair. A node that withdraws nothing
-/// waits for them, and nobody else does.
+/// Three demands of 4 GiB that nobody has fill the channel of their pair. A node that withdraws
+/// nothing waits for them, and nobody else does.
 #[test]
 fn a_liar_who_does_not_withdraw_harms_itself_alone() {
     let said = Notification { target: NodeId(1), id: MessageId(WRITE_ID | 9), bytes: u32::MAX, batch: 1 };

@@ -96,7 +96,8 @@ impl Model {
         Ok(())
     }
 
-    /// Whether the demand was the first of its channel (and, of a response, sent on), and is gone now.
+    /// Whether the demand was the first of its channel (and, of a response, sent on), and is gone
+    /// now.
     pub fn withdraw(&mut self, source: NodeId, target: NodeId, id: MessageId) -> bool {
         let is_write = id.0 & 0x80 != 0;
         let channel =
