@@ -115,7 +115,7 @@ module edm_host
   logic [IdW-1:0] may_read_id, may_write_id, put_id, read_id, answer_id, word_id, write_end_id;
   logic [NodeW-1:0] early_node;
   logic [IdW-1:0] early_id;
-  logic early_found;
+  logic early_found, early_over;
   logic may_read, may_write, may_answer, writes_open;
   logic put_read, put_write, put_answer;
   state_t put_state, put_answer_state;
@@ -126,6 +126,7 @@ module edm_host
   /* verilator lint_off UNUSEDSIGNAL */  // nobody asks
   logic [TagW-1:0] answer_tag;
   logic answer_expires, reads_open, answers_open, read_end_found, write_end_found;
+  logic reads_over, writes_over;
   /* verilator lint_on UNUSEDSIGNAL */
   logic read_expires, write_expires;
 
@@ -155,6 +156,7 @@ module edm_host
       .end_node_i     ('0),
       .end_id_i       ('0),
       .end_found_o    (read_end_found),
+      .end_over_o     (reads_over),
       .expired_o      (read_expires),
       .expired_tag_o  (expired_read_tag_o)
   );
@@ -187,6 +189,7 @@ module edm_host
       .end_node_i     (write_end_node),
       .end_id_i       (write_end_id),
       .end_found_o    (write_end_found),
+      .end_over_o     (writes_over),
       .expired_o      (write_expires),
       .expired_tag_o  (expired_write_tag_o)
   );
@@ -218,6 +221,7 @@ module edm_host
       .end_node_i     (early_node),
       .end_id_i       (early_id),
       .end_found_o    (early_found),
+      .end_over_o     (early_over),
       .expired_o      (answer_expires),
       .expired_tag_o  (answer_tag)
   );
@@ -348,6 +352,7 @@ module edm_host
       .early_node_o      (early_node),
       .early_id_o        (early_id),
       .early_found_i     (early_found),
+      .early_over_i      (early_over),
       .put_answer_o      (put_answer),
       .put_state_o       (put_answer_state),
       .word_o            (word_valid),
@@ -368,7 +373,7 @@ module edm_host
       .unexpected_count_o(received_unexpected)
   );
 
-  // Grants that nothing waits for, or that found no room.
+  // Grants that nothing waits for, whose demand is withdrawn, or that found no room.
   logic [31:0] lost_q;
   assign unexpected_count_o = received_unexpected + lost_q;
 

@@ -48,10 +48,11 @@ module edm_host_receive
     input  logic             may_answer_i,
     output logic             put_answer_o,
     output state_t           put_state_o,
-    // Whether the answer that a grant is for is open.
+    // Whether the answer that a grant is for is open, or over.
     output logic [NodeW-1:0] early_node_o,
     output logic [IdW-1:0]   early_id_o,
     input  logic             early_found_i,
+    input  logic             early_over_i,
     // The word of an answer of up to eight bytes, two cycles after its request.
     output logic             word_o,
     output logic [NodeW-1:0] word_node_o,
@@ -393,7 +394,8 @@ module edm_host_receive
   assign early_id_o = grant_front.id;
   assign early_place = {early_node_o[$clog2(Nodes)-1:0], early_id_o[SlotW-1:0]};
   assign answer_place = {front.peer[$clog2(Nodes)-1:0], front.id[SlotW-1:0]};
-  assign grant_early = !id_of_write(grant_front.id) && !early_found_i;
+  // For an answer that is over there is no request to wait for: the transmitting side withdraws it.
+  assign grant_early = !id_of_write(grant_front.id) && !early_found_i && !early_over_i;
   assign early_put = grant_take && grant_early;
 
   always_comb begin

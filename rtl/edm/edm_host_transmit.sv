@@ -8,6 +8,10 @@
 // two take effect in order. An /N/, which overtakes messages at the port, waits until the requests
 // before it are on the line. Requests and chunks take turns, message by message.
 //
+// A grant for what is not there, or for more than is left of it, is answered with an /N/ of zero
+// bytes: the switch has a demand that is longer than its message. One such /N/ waits at a time. It
+// goes before the next /N/, which may need the place of that demand, and needs no other order.
+//
 // Ids of reads have the top bit clear, those of writes have it set (crates/edm/src/host.rs).
 module edm_host_transmit
   import edm_pkg::*;
@@ -90,6 +94,10 @@ module edm_host_transmit
   block_t message_q, message_d;
   logic control_valid_q, control_valid_d;
   block_t control_q, control_d;
+  logic control_free;
+  logic withdraws, withdraw_valid_q, withdraw_valid_d;
+  logic [NodeW-1:0] withdraw_target_q;
+  logic [IdW-1:0] withdraw_id_q;
   logic advance;
 
   assign advance = !message_valid_q || message_ready_i;
@@ -190,8 +198,10 @@ module edm_host_transmit
 
   always_comb begin
     put_read_o = request_goes && lane_q == LaneFree;
-    put_write_o = front_goes && front_write && requests_gone &&
-        (!control_valid_q || control_ready_i);
+    control_free = !control_valid_q || control_ready_i;
+    withdraws = withdraw_valid_q && control_free;
+    withdraw_valid_d = withdraw_valid_q ? !withdraws : unexpected_o;
+    put_write_o = front_goes && front_write && requests_gone && control_free && !withdraw_valid_q;
     put_id_o = front_write ? may_write_id_o : may_read_id_o;
     put_state_o = '{
         there: front.there,
@@ -202,8 +212,13 @@ module edm_host_transmit
         in_word: 1'b0
     };
 
-    control_valid_d = put_write_o || (control_valid_q && !control_ready_i);
+    control_valid_d = put_write_o || withdraws || !control_free;
     control_d = control_q;
+    if (withdraws) begin
+      control_d.sync = SyncControl;
+      control_d.payload =
+          {3'd0, BatchW'(0), DemandW'(0), withdraw_id_q, withdraw_target_q, 8'h55};
+    end
     if (put_write_o) begin
       control_d.sync = SyncControl;
       control_d.payload = {3'd0, BatchW'(0), front.bytes, may_write_id_o, front.target, 8'h55};
@@ -403,6 +418,9 @@ module edm_host_transmit
       message_q <= '0;
       control_valid_q <= 1'b0;
       control_q <= '0;
+      withdraw_valid_q <= 1'b0;
+      withdraw_target_q <= '0;
+      withdraw_id_q <= '0;
       request_index_q <= '0;
       request_id_q <= '0;
       used_q <= '0;
@@ -424,6 +442,11 @@ module edm_host_transmit
       message_q <= message_d;
       control_valid_q <= control_valid_d;
       control_q <= control_d;
+      withdraw_valid_q <= withdraw_valid_d;
+      if (unexpected_o && !withdraw_valid_q) begin
+        withdraw_target_q <= permit_i.target;
+        withdraw_id_q <= permit_i.id;
+      end
       request_index_q <= request_index_d;
       request_id_q <= request_id;
       used_q <= used_d;

@@ -237,8 +237,9 @@ module edm_ingress
       end
       if (kind == KindMt) open_d = OpenNone;
     end
+    // An /N/ of zero bytes withdraws a demand of any kind.
     notify_ok = memory_valid_i && kind == KindNotify && memory_i.payload[63:61] == 0 &&
-        id_of_write(memory_i.payload[24:17]);
+        (id_of_write(memory_i.payload[24:17]) || memory_i.payload[56:25] == 0);
     if (memory_valid_i && (kind == KindGrant || (kind == KindNotify && !notify_ok))) begin
       violation = 1'b1;
     end

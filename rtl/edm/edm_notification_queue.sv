@@ -6,7 +6,8 @@
 // with `Fcfs`, the oldest. A write waits for the reads of its pair that came before it.
 //
 // Latency: an arrival competes in the next cycle. `request_o` is combinational. A mark (what was
-// granted) is in effect in the next cycle.
+// granted) is in effect in the next cycle, and so is a withdrawal: the oldest demand of its channel
+// leaves as after its last grant. During an iteration, which may grant it, it stays until the mark.
 module edm_notification_queue
   import edm_pkg::*;
 #(
@@ -32,6 +33,13 @@ module edm_notification_queue
     input logic    [TimeW-1:0] time_i,
     output logic   [Ports-1:0] write_full_o,
     output logic   [Ports-1:0] response_full_o,
+
+    // Sources that withdraw a demand: the id in `demand_i` names it and its class. A response must
+    // have been sent on: before that its source does not know of it. Whether no iteration is under
+    // way after this cycle. Sources that named a demand.
+    input  logic [Ports-1:0] withdraw_i,
+    input  logic             settles_i,
+    output logic [Ports-1:0] withdrawn_o,
 
     // Reads of our port's memory by each source, which hold back that source's later writes.
     input logic [Ports-1:0] read_arrived_i,
@@ -85,6 +93,7 @@ module edm_notification_queue
   logic [Channels-1:0][CountW-1:0] count_q, count_d;
   logic [Channels-1:0][SlotW-1:0] head_q, head_d;
   logic [Channels-1:0] started_q, started_d;
+  logic [Channels-1:0] withdrawn_q, withdrawn_d;
   // Reads of each source that have not been sent on.
   logic [Ports-1:0][CountW-1:0] reads_q, reads_d;
   logic [PassesW-1:0] passes_q, passes_d;
@@ -193,25 +202,35 @@ module edm_notification_queue
   assign extra_o = head_extra[best];
   assign started_o = started_q[best];
 
+  // Demands that leave: withdrawn, or granted whole.
+  logic [Channels-1:0] named, leaves;
+  always_comb begin : withdrawals
+    for (int unsigned ch = 0; ch < Channels; ch++) begin
+      named[ch] = withdraw_i[ch%Ports] && demand_i[ch%Ports].id[IdW-1] == (ch < Ports) &&
+          count_q[ch] != 0 && !withdrawn_q[ch] && head_id[ch] == demand_i[ch%Ports].id &&
+          (ch < Ports || started_q[ch]);
+      leaves[ch] = settles_i && (withdrawn_q[ch] || named[ch]);
+      if (mark_i && !mark_forgotten_i && mark_last_i && ChannelW'(ch) == marked) leaves[ch] = 1'b1;
+    end
+    withdrawn_o = named[Ports-1:0] | named[Channels-1:Ports];
+  end
+
   always_comb begin
     count_d = count_q;
     head_d = head_q;
     started_d = started_q;
+    withdrawn_d = withdrawn_q;
     reads_d = reads_q;
     passes_d = passes_q;
     for (int unsigned ch = 0; ch < Channels; ch++) begin
       if (arrival[ch]) count_d[ch] = count_d[ch] + 1'b1;
-    end
-    if (mark_i && !mark_forgotten_i) begin
-      for (int unsigned ch = 0; ch < Channels; ch++) begin
-        if (ChannelW'(ch) == marked) begin
-          started_d[ch] = !mark_last_i;
-          if (mark_last_i) begin
-            count_d[ch] = count_d[ch] - 1'b1;
-            head_d[ch] = 32'(head_q[ch]) == Active - 1 ? '0 : head_q[ch] + 1'b1;
-          end
-        end
+      if (mark_i && !mark_forgotten_i && ChannelW'(ch) == marked) started_d[ch] = 1'b1;
+      if (leaves[ch]) begin
+        started_d[ch] = 1'b0;
+        count_d[ch] = count_d[ch] - 1'b1;
+        head_d[ch] = 32'(head_q[ch]) == Active - 1 ? '0 : head_q[ch] + 1'b1;
       end
+      withdrawn_d[ch] = !settles_i && (withdrawn_q[ch] || named[ch]);
     end
     if (mark_i) begin
       passes_d = mark_oldest_i ? '0 : passes_q < PassesW'(PassesMax) ? passes_q + 1'b1 : passes_q;
@@ -223,6 +242,7 @@ module edm_notification_queue
       if (down_i[ch%Ports] || down_i[own_i]) begin
         count_d[ch] = '0;
         started_d[ch] = 1'b0;
+        withdrawn_d[ch] = 1'b0;
         reads_d[ch%Ports] = '0;
       end
     end
@@ -233,12 +253,14 @@ module edm_notification_queue
       count_q <= '0;
       head_q <= '0;
       started_q <= '0;
+      withdrawn_q <= '0;
       reads_q <= '0;
       passes_q <= '0;
     end else begin
       count_q <= count_d;
       head_q <= head_d;
       started_q <= started_d;
+      withdrawn_q <= withdrawn_d;
       reads_q <= reads_d;
       passes_q <= passes_d;
     end

@@ -11,6 +11,10 @@
 //   accept     every source takes the best of its requests
 //   mark       both ports are marked busy, and the demand is charged
 //
+// A write of zero bytes is no demand: it withdraws the one that port, peer and id name, if that is
+// the oldest of its channel (docs/decisions/edm-withdrawals.md). One that names none is counted as
+// idle.
+//
 // A slot of a full channel is free when the mark is done. A demand that comes in the three cycles
 // before is refused, and counted.
 module edm_scheduler
@@ -45,8 +49,10 @@ module edm_scheduler
     output logic   [Ports-1:0] grant_valid_o,
     output grant_t [Ports-1:0] grant_o,
 
-    // Demands refused so far.
-    output logic [31:0] refused_count_o
+    // Demands refused so far, and withdrawn, and withdrawals that named none.
+    output logic [31:0] refused_count_o,
+    output logic [31:0] withdrawn_count_o,
+    output logic [31:0] idle_count_o
 );
 
   localparam int unsigned StampW = TimeW + PortW;
@@ -107,7 +113,9 @@ module edm_scheduler
   logic [31:0] refused_count_q, refused_count_d;
 
   logic [Ports-1:0][Ports-1:0] write_full, response_full;  // by target, then source
-  logic [Ports-1:0] taken;
+  logic [Ports-1:0] taken, withdraws, named, refused;
+  logic [31:0] withdrawn_count_q, withdrawn_count_d, idle_count_q, idle_count_d;
+  logic [Ports-1:0][Ports-1:0] withdrawn;  // by target, then source
   logic [Ports-1:0][PortW-1:0] peer;
 
   always_comb begin
@@ -124,23 +132,34 @@ module edm_scheduler
                    response_full[p][peer[p]] : write_full[peer[p]][p]) begin
         refused_d[p] = RefusedPairFull;
       end
-      if (!demand_valid_q[p]) refused_d[p] = RefusedNot;
-      taken[p] = demand_valid_q[p] && refused_d[p] == RefusedNot;
+      withdraws[p] = demand_valid_q[p] && demand_q[p].class_id == ClassWrite &&
+          demand_q[p].bytes == 0;
+      if (!demand_valid_q[p] || withdraws[p]) refused_d[p] = RefusedNot;
+      taken[p] = demand_valid_q[p] && !withdraws[p] && refused_d[p] == RefusedNot;
     end
   end
+
+  // A counter stays where it is near its top.
+  function automatic logic [31:0] counted(input logic [31:0] count, input logic [Ports-1:0] more);
+    return count[31:NodeW+1] == '1 ? count : count + 32'($countones(more));
+  endfunction
 
   always_comb begin
     disabled_d = disabled_q | down_q;
     // Only the order of arrivals counts.
     time_d = |taken ? time_q + 1'b1 : time_q;
-    refused_count_d = refused_count_q;
-    for (int unsigned p = 0; p < Ports; p++) begin
-      if (refused_d[p] != RefusedNot && refused_count_d != '1) refused_count_d += 1;
-    end
+    named = '0;
+    for (int unsigned t = 0; t < Ports; t++) named |= withdrawn[t];
+    for (int unsigned p = 0; p < Ports; p++) refused[p] = refused_d[p] != RefusedNot;
+    refused_count_d = counted(refused_count_q, refused);
+    withdrawn_count_d = counted(withdrawn_count_q, named);
+    idle_count_d = counted(idle_count_q, withdraws & ~named);
   end
 
   assign refused_o = refused_q;
   assign refused_count_o = refused_count_q;
+  assign withdrawn_count_o = withdrawn_count_q;
+  assign idle_count_o = idle_count_q;
 
   // --- Request: one queue a target. ---
 
@@ -149,9 +168,15 @@ module edm_scheduler
   request_t [Ports-1:0] request_q, request_d;
   granted_t [Ports-1:0] granted_q, granted_d;
   logic [Ports-1:0] source_free, target_free;
-  logic mark;
+  logic mark, begins, settles;
 
   assign mark = phase_q == Mark;
+  always_comb begin
+    begins = 1'b0;
+    for (int unsigned t = 0; t < Ports; t++) begins |= queue_request[t].valid;
+  end
+  // After this cycle no iteration is under way.
+  assign settles = mark || (phase_q == Request && !begins);
 
   // A read is sent on with the first grant of its response.
   logic [Ports-1:0][Ports-1:0] read_arrived, read_started;  // by memory node, then reader
@@ -180,9 +205,10 @@ module edm_scheduler
 
   logic [Ports-1:0] broken;
   for (genvar t = 0; t < Ports; t++) begin : gen_queue
-    logic [Ports-1:0] write;
+    logic [Ports-1:0] write, withdraw;
     always_comb begin
       for (int unsigned s = 0; s < Ports; s++) begin
+        withdraw[s] = withdraws[s] && demand_q[s].peer == NodeW'(t);
         write[s] = taken[s] && demand_q[s].class_id == ClassWrite && peer[s] == PortW'(t);
       end
     end
@@ -204,6 +230,9 @@ module edm_scheduler
         .time_i           (time_q),
         .write_full_o     (write_full[t]),
         .response_full_o  (response_full[t]),
+        .withdraw_i       (withdraw),
+        .settles_i        (settles),
+        .withdrawn_o      (withdrawn[t]),
         .read_arrived_i   (read_arrived[t]),
         .read_started_i   (read_started[t]),
         .down_i           (down_q),
@@ -297,9 +326,7 @@ module edm_scheduler
     unique case (phase_q)
       Request: begin
         request_d = queue_request;
-        for (int unsigned t = 0; t < Ports; t++) begin
-          if (queue_request[t].valid) phase_d = Accept;
-        end
+        if (begins) phase_d = Accept;
       end
       Accept: begin
         phase_d = Mark;
@@ -382,6 +409,8 @@ module edm_scheduler
       time_q <= '0;
       refused_q <= '0;
       refused_count_q <= '0;
+      withdrawn_count_q <= '0;
+      idle_count_q <= '0;
       phase_q <= Request;
       for (int unsigned t = 0; t < Ports; t++) begin
         request_q[t] <= '0;
@@ -402,6 +431,8 @@ module edm_scheduler
       time_q <= time_d;
       refused_q <= refused_d;
       refused_count_q <= refused_count_d;
+      withdrawn_count_q <= withdrawn_count_d;
+      idle_count_q <= idle_count_d;
       phase_q <= phase_d;
       request_q <= request_d;
       granted_q <= granted_d;

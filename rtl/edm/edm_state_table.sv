@@ -50,6 +50,8 @@ module edm_state_table
     input  logic [NodeW-1:0] end_node_i,
     input  logic [IdW-1:0]   end_id_i,
     output logic             end_found_o,
+    // It is the last one that its place had, and is not open any more.
+    output logic             end_over_o,
 
     output logic            expired_o,
     output logic [TagW-1:0] expired_tag_o
@@ -72,7 +74,7 @@ module edm_state_table
     return {node[$clog2(Nodes)-1:0], id[SlotW-1:0]};
   endfunction
 
-  logic [Places-1:0] open_q;
+  logic [Places-1:0] open_q, used_q;
   logic [IdW-1:0] id_q[Places];
   state_t state_q[Places];
   logic [Slots-1:0] slots;
@@ -88,6 +90,8 @@ module edm_state_table
   assign state_o = state_q[found];
   assign ended = place(end_node_i, end_id_i);
   assign end_found_o = 32'(end_node_i) < Nodes && open_q[ended] && id_q[ended] == end_id_i;
+  assign end_over_o = 32'(end_node_i) < Nodes && used_q[ended] && !open_q[ended] &&
+      id_q[ended] == end_id_i;
 
   logic [PlaceW-1:0] look_q;
   if (Timeout > 0) begin : gen_timer
@@ -124,11 +128,13 @@ module edm_state_table
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       open_q <= '0;
+      used_q <= '0;
     end else begin
       if (expired_o) open_q[look_q] <= 1'b0;
       if (end_i && end_found_o) open_q[ended] <= 1'b0;
       if (change_i && close_i) open_q[found] <= 1'b0;
       if (put_i) open_q[place(put_node_i, put_id_i)] <= 1'b1;
+      if (put_i) used_q[place(put_node_i, put_id_i)] <= 1'b1;
       // A place is never taken twice, and only what is there changes.
       assert (!put_i || (32'(put_node_i) < Nodes && !open_q[place(put_node_i, put_id_i)]));
       assert (!change_i || found_o);

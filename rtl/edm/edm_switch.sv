@@ -33,8 +33,10 @@ module edm_switch
 
     output logic [Ports-1:0]       down_o,
     output logic [Ports-1:0][31:0] fault_count_o,
-    // Demands refused, protocol broken, grants lost.
+    // Demands refused, and withdrawn; withdrawals of none; protocol broken; grants lost.
     output logic [31:0]            refused_count_o,
+    output logic [31:0]            withdrawn_count_o,
+    output logic [31:0]            idle_count_o,
     output logic [Ports-1:0][31:0] violation_count_o,
     output logic [Ports-1:0][31:0] lost_count_o
 );
@@ -63,7 +65,9 @@ module edm_switch
       .down_i         (down_o),
       .grant_valid_o  (grant_valid),
       .grant_o        (grant),
-      .refused_count_o
+      .refused_count_o,
+      .withdrawn_count_o,
+      .idle_count_o
   );
 
   logic [Ports-1:0] forward_valid, forward_take;

@@ -124,6 +124,7 @@ module formal_ids
       .end_node_i     ('0),
       .end_id_i       ('0),
       .end_found_o    (),
+      .end_over_o     (),
       .expired_o      (),
       .expired_tag_o()
   );
@@ -153,6 +154,7 @@ module formal_ids
       .end_node_i     (end_node),
       .end_id_i       (end_id),
       .end_found_o    (),
+      .end_over_o     (),
       .expired_o      (),
       .expired_tag_o()
   );

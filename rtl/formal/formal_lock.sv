@@ -19,6 +19,7 @@ module formal_lock
     input state_t read_state_i,
     input logic   may_answer_i,
     input logic   early_found_i,
+    input logic   early_over_i,
     input logic [63:0] read_data_i
 );
 
@@ -57,6 +58,7 @@ module formal_lock
       .early_node_o      (),
       .early_id_o        (),
       .early_found_i,
+      .early_over_i,
       .word_o            (),
       .word_node_o       (),
       .word_id_o         (),

@@ -1,9 +1,10 @@
-// Properties of the scheduler, seen from its ports alone.
+// Properties of the scheduler, seen from its ports; `demands` also sees when an iteration is over.
 //
 //   circuits  no two sources are granted one target in a cycle, none is granted itself
 //   chunks    a port has one chunk in flight at most: what is granted before the last chunk is over
 //             is granted in the look-ahead, and begins after it
-//   demands   a grant is for the oldest demand of its channel, of the bytes that remain, to a chunk
+//   demands   a grant is for the oldest demand of its channel, of the bytes that remain, to a chunk;
+//             a demand leaves with its last grant, when it is withdrawn, or with a port that dies
 //   dead      a dead port gets no grant, but for an iteration under way
 //
 // The channel that `demands` follows is any: the inputs `watch_*` do not change.
@@ -45,7 +46,7 @@ module formal_scheduler
   refused_e [Ports-1:0] refused;
   logic [Ports-1:0] grant_valid;
   grant_t [Ports-1:0] grant;
-  logic [31:0] refused_count;
+  logic [31:0] refused_count, withdrawn_count, idle_count;
 
   edm_scheduler #(
       .Ports    (Ports),
@@ -66,7 +67,9 @@ module formal_scheduler
       .down_i,
       .grant_valid_o  (grant_valid),
       .grant_o        (grant),
-      .refused_count_o(refused_count)
+      .refused_count_o(refused_count),
+      .withdrawn_count_o(withdrawn_count),
+      .idle_count_o   (idle_count)
   );
 
   // --- circuits ---
@@ -135,14 +138,27 @@ module formal_scheduler
   logic [Active-1:0][IdW-1:0] id_q, id_d;
   logic [Active-1:0][DemandW-1:0] bytes_q, bytes_d;
   logic started_q, started_d, dead_q;
-  logic watched, taken;
+  logic watched, taken, leaves;
+  // A withdrawal comes from the source, and names the oldest demand one cycle later; of a response,
+  // if that was sent on. It leaves when no iteration is under way.
+  logic withdraws_q, leaving_q, leaving, gone_q;
+  logic [IdW-1:0] withdrawn_id, withdrawn_id_q;
+  logic withdrawal;
   grant_t seen;
 
   assign asker = watch_class_i == ClassResponse ? watch_target_i : watch_source_i;
   assign seen = grant[watch_source_i];
   assign watched = grant_valid[watch_source_i] && seen.target == NodeW'(watch_target_i) &&
       seen.class_id == watch_class_i;
+  assign withdrawal = demand_valid_i[watch_source_i] &&
+      demand_i[watch_source_i].class_id == ClassWrite &&
+      demand_i[watch_source_i].bytes == 0 &&
+      demand_i[watch_source_i].peer == NodeW'(watch_target_i);
+  assign withdrawn_id = demand_i[watch_source_i].id;
   // The answer comes two cycles after the demand.
+  assign leaves = (watched && seen.last) || gone_q;
+  assign leaving = leaving_q || (withdraws_q && count_d != 0 && withdrawn_id_q == id_d[0] &&
+      (watch_class_i == ClassWrite || started_d));
   assign taken = came_q[1] && refused[asker] == RefusedNot;
 
   always_comb begin
@@ -153,13 +169,13 @@ module formal_scheduler
     if (watched) begin
       bytes_d[0] = bytes_q[0] - DemandW'(seen.bytes);
       started_d = 1'b1;
-      if (seen.last) begin
-        started_d = 1'b0;
-        count_d = count_q - 1'b1;
-        for (int unsigned i = 0; i + 1 < Active; i++) begin
-          id_d[i] = id_q[i+1];
-          bytes_d[i] = bytes_q[i+1];
-        end
+    end
+    if (leaves) begin
+      started_d = 1'b0;
+      count_d = count_q - 1'b1;
+      for (int unsigned i = 0; i + 1 < Active; i++) begin
+        id_d[i] = id_q[i+1];
+        bytes_d[i] = bytes_q[i+1];
       end
     end
     if (taken) begin
@@ -201,10 +217,18 @@ module formal_scheduler
       count_q <= '0;
       started_q <= 1'b0;
       dead_q <= 1'b0;
+      withdraws_q <= 1'b0;
+      leaving_q <= 1'b0;
+      gone_q <= 1'b0;
     end else begin
       assume (watch_class_i == watch_class_q);
       assume (watch_source_i == watch_source_q && watch_target_i == watch_target_q);
+      withdraws_q <= withdrawal && id_of_write(withdrawn_id) == (watch_class_i == ClassWrite);
+      withdrawn_id_q <= withdrawn_id;
+      leaving_q <= leaving && !dut.settles;
+      gone_q <= leaving && dut.settles;
       came_q <= {came_q[0], demand_valid_i[asker] && demand_i[asker].class_id == watch_class_i &&
+          !(demand_i[asker].class_id == ClassWrite && demand_i[asker].bytes == 0) &&
           demand_i[asker].peer ==
           NodeW'(watch_class_i == ClassResponse ? watch_source_i : watch_target_i)};
       count_q <= count_d;
@@ -213,7 +237,7 @@ module formal_scheduler
       started_q <= started_d;
       dead_q <= dead_q || down_i[watch_source_i] || down_i[watch_target_i];
       if (!dead_q) begin
-        assert (!taken || 32'(count_q) - 32'(watched && seen.last) < Active);
+        assert (!taken || 32'(count_q) - 32'(leaves) < Active);
         if (watched) begin
           assert (count_q != 0);
           assert (seen.id == id_q[0]);
@@ -312,9 +336,10 @@ module formal_scheduler
       logic [CountW-1:0] count;
       logic [Active-1:0][DemandW-1:0] bytes;
       logic [Active-1:0][IdW-1:0] id;
-      logic started, alive;
+      logic started, withdrawn, alive;
       assign count = dut.gen_queue[t].u_queue.count_q[ch];
       assign started = dut.gen_queue[t].u_queue.started_q[ch];
+      assign withdrawn = dut.gen_queue[t].u_queue.withdrawn_q[ch];
       assign alive = !dut.disabled_q[t] && !dut.disabled_q[Source];
       for (genvar i = 0; i < Active; i++) begin : gen_slot
         logic [31:0] slot;
@@ -327,7 +352,8 @@ module formal_scheduler
         if (rst_ni) begin
           assert (32'(count) <= Active && 32'(dut.gen_queue[t].u_queue.head_q[ch]) < Active);
           assert (count == 0 || (alive && t != Source));
-          assert (count != 0 || !started);
+          assert (count != 0 || (!started && !withdrawn));
+          assert (!withdrawn || (phase != Request && (Class == ClassWrite || started)));
           for (int unsigned i = 0; i < Active; i++) begin
             assert (32'(count) <= i || bytes[i] != 0);
           end
@@ -350,7 +376,7 @@ module formal_scheduler
           end
           if (!dead_q && t == 32'(watch_target_i) && Source == 32'(watch_source_i) &&
               Class == watch_class_i) begin
-            assert (count_d == count && started_d == started);
+            assert (count_d == count && started_d == started && leaving_q == withdrawn);
             for (int unsigned i = 0; i < Active; i++) begin
               assert (32'(count) <= i || (id_d[i] == id[i] && bytes_d[i] == bytes[i]));
             end
@@ -363,7 +389,11 @@ module formal_scheduler
   // What the insertion holds is what was on the ports.
   always_ff @(posedge clk_i) begin
     if (rst_ni) begin
-      assert (came_q[0] == (dut.demand_valid_q[asker] &&
+      assert (withdraws_q == (dut.withdraws[watch_source_i] &&
+              dut.demand_q[watch_source_i].peer == NodeW'(watch_target_i) &&
+              id_of_write(dut.demand_q[watch_source_i].id) == (watch_class_i == ClassWrite)));
+      assert (!withdraws_q || withdrawn_id_q == dut.demand_q[watch_source_i].id);
+      assert (came_q[0] == (dut.demand_valid_q[asker] && !dut.withdraws[asker] &&
               dut.demand_q[asker].class_id == watch_class_i && dut.demand_q[asker].peer ==
               NodeW'(watch_class_i == ClassResponse ? watch_source_i : watch_target_i)));
       assert (!came_q[0] || demand_q[0] == dut.demand_q[asker]);

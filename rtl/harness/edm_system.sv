@@ -67,6 +67,8 @@ module edm_system
     output logic [Nodes-1:0]       port_down_o,
     output logic [Nodes-1:0][31:0] port_fault_count_o,
     output logic [31:0]            demand_refused_count_o,
+    output logic [31:0]            demand_withdrawn_count_o,
+    output logic [31:0]            withdrawal_idle_count_o,
     output logic [Nodes-1:0][31:0] violation_count_o,
     output logic [Nodes-1:0][31:0] lost_count_o,
 
@@ -99,6 +101,8 @@ module edm_system
       .down_o           (port_down_o),
       .fault_count_o    (port_fault_count_o),
       .refused_count_o  (demand_refused_count_o),
+      .withdrawn_count_o(demand_withdrawn_count_o),
+      .idle_count_o     (withdrawal_idle_count_o),
       .violation_count_o,
       .lost_count_o
   );

@@ -100,7 +100,7 @@ pub enum HostOut {
         tag: Tag,
     },
     /// Something came in that nobody waits for (any more): a late answer or grant after a NULL, or
-    /// a broken peer.
+    /// a broken peer. A grant's demand is withdrawn.
     Unexpected,
 }
 
@@ -212,11 +212,15 @@ impl Default for Peer {
 
 /// The next message ids towards one node: kept for ever, so that a late answer does not meet a new
 /// request with its id.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct NextIds {
     read: u8,
     write: u8,
+    /// The id of the last answer to it that was granted whole; `WRITE_ID` before the first.
+    answered: u8,
 }
+
+const FIRST_IDS: NextIds = NextIds { read: 0, write: 0, answered: WRITE_ID };
 
 /// A request to check at its deadline.
 #[derive(Clone, Copy, Debug)]
@@ -241,6 +245,10 @@ pub struct Host {
     free_item: u32,
     data: Fifo<Transmission>,
     control: Fifo<Transmission>,
+    /// An /N/ of zero bytes, for a grant that nothing waits for. One is enough: the next grant of
+    /// that demand makes another one. It goes before `control`, whose next /N/ may need its place
+    /// of X.
+    withdrawal: Option<Transmission>,
     /// Whether control is next if both wait.
     control_next: bool,
     /// In order: the timeout is the same for all. Those of ended requests stay until room is
@@ -267,11 +275,12 @@ impl Host {
             make_request: crate::budget::Delays::new(&config).make_request,
             forward: crate::budget::Delays::new(&config).forward,
             peers: Sparse::new(place.nodes, ROOM),
-            next_ids: vec![NextIds::default(); place.nodes as usize],
+            next_ids: vec![FIRST_IDS; place.nodes as usize],
             items: Vec::with_capacity(ROOM),
             free_item: NONE,
             data: Fifo::with_capacity(ROOM),
             control: Fifo::with_capacity(ROOM),
+            withdrawal: None,
             control_next: false,
             timers: VecDeque::with_capacity(ROOM),
             generation: 0,
@@ -290,12 +299,17 @@ impl Host {
 
     /// Returns the time at which the first control message may be sent.
     fn control_ready(&self) -> Option<Time> {
-        let control = self.control.front()?;
+        let control = self.first_control()?;
         let made = control.queued + self.make_request;
         Some(match control.what {
             Wire::Memory(request) if self.config.ordering == Ordering::Pair => self.clear_at(request.target).max(made),
             _ => made,
         })
+    }
+
+    #[inline]
+    fn first_control(&self) -> Option<&Transmission> {
+        self.withdrawal.as_ref().or_else(|| self.control.front())
     }
 
     /// What to put on the uplink now that it is free. Data and control take turns while both wait:
@@ -314,6 +328,8 @@ impl Host {
         self.control_next = !is_control;
         if !is_control {
             self.remember_passing(now);
+        } else if let Some(withdrawal) = self.withdrawal.take() {
+            return Some(send(&withdrawal));
         }
         let queue = if is_control { &mut self.control } else { &mut self.data };
         queue.pop_front_with(send)
@@ -339,7 +355,7 @@ impl Host {
     /// Returns whether the first control message is a request that would leave before chunks of its
     /// pair's earlier writes, which are granted but still here.
     fn would_overtake(&self) -> bool {
-        let Some(Transmission { what: Wire::Memory(request), .. }) = self.control.front() else { return false };
+        let Some(Transmission { what: Wire::Memory(request), .. }) = self.first_control() else { return false };
         self.config.ordering == Ordering::Pair
             && self.data.iter().any(|data| match data.what {
                 Wire::Memory(Message { target, body: Body::WriteRequest { .. }, .. }) => target == request.target,
@@ -347,8 +363,10 @@ impl Host {
             })
     }
 
-    /// Takes out everything that waits to be sent: a node that has died sends nothing.
+    /// Takes out everything that waits to be sent: a node that has died sends nothing. A withdrawal
+    /// is of no request and ends here.
     pub fn take_unsent(&mut self) -> Vec<Transmission> {
+        self.withdrawal = None;
         let control = std::iter::from_fn(|| self.control.pop_front());
         std::iter::from_fn(|| self.data.pop_front()).chain(control).collect()
     }
@@ -491,7 +509,7 @@ impl Host {
         let mut lead = None;
         while left > 0 {
             let Some(slot) = self.find(&peer, Role::Writing, grant.id) else {
-                out.push(HostOut::Unexpected);
+                self.withdraw(now, grant, out);
                 break;
             };
             left -= self.write_chunk(now, slot, grant, left, &mut lead);
@@ -501,6 +519,15 @@ impl Host {
             }
         }
         self.peers.set(grant.target.0, peer);
+    }
+
+    /// Nothing waits for this grant: tells the switch that there is nothing left of its demand.
+    #[cold]
+    fn withdraw(&mut self, now: Time, Grant { target, id, .. }: Grant, out: &mut Vec<HostOut>) {
+        let what = Wire::Notification(Notification { target, id, bytes: 0, batch: 1 });
+        let said = || Transmission::alone(what, encoded::NOTIFICATION_BLOCKS, 0, Tag::NONE, now);
+        self.withdrawal.get_or_insert_with(said);
+        out.push(HostOut::Unexpected);
     }
 
     /// Sends what a grant of `left` bytes lets through of one write; how much that is.
@@ -580,9 +607,15 @@ impl Host {
                 self.answer_chunk(now, &mut peer, slot, grant);
                 self.peers.set(grant.target.0, peer);
             }
-            None if self.early.len() < early_max => self.early.push(grant),
-            None => out.push(HostOut::Unexpected),
+            None if !self.is_answered(&grant) && self.early.len() < early_max => self.early.push(grant),
+            None => self.withdraw(now, grant, out),
         }
+    }
+
+    /// Whether the answer that a grant is for has been granted whole. A demand is ahead of the
+    /// later ones of its channel, so it is the last one that was.
+    fn is_answered(&self, grant: &Grant) -> bool {
+        self.next_ids[grant.target.index()].answered == grant.id.0
     }
 
     fn answer_chunk(&mut self, now: Time, peer: &mut Peer, slot: u32, grant: Grant) {
@@ -601,6 +634,9 @@ impl Host {
     #[expect(clippy::too_many_arguments, reason = "the fields of one message")]
     fn send_answer(&mut self, now: Time, target: NodeId, id: MessageId, bytes: u32, last: bool, word: u64, tag: Tag) {
         let message = Message { source: self.node, target, id, body: Body::ReadResponse { bytes, last } };
+        if last {
+            self.next_ids[target.index()].answered = id.0;
+        }
         let blocks = encoded::response_blocks(bytes);
         self.data.push_back(Transmission::alone(Wire::Memory(message), blocks, word, tag, now));
     }

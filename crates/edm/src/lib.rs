@@ -31,9 +31,14 @@ pub use config::{Config, Matching, Ordering, Place, Policy};
 pub use host::{Access, Host, HostIn, HostOut, Transmission, Wire};
 pub use message::{Body, Grant, Message, MessageId, Modify, Notification};
 pub use priority::Competitor;
-pub use switch::{Switch, SwitchIn, SwitchOut};
+pub use switch::{Switch, SwitchIn, SwitchOut, Withdrawals};
 
 /// The caller's name for a request, carried through the programs for its answer and for traces;
 /// never on a wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u32);
+
+impl Tag {
+    /// The tag of a withdrawal, which belongs to no request.
+    pub const NONE: Tag = Tag(u32::MAX);
+}

@@ -88,14 +88,16 @@ pub struct Message {
     pub body: Body,
 }
 
-/// A demand notification, /N/: "I have `bytes` for `target`" (paper 3.1.4).
+/// A demand notification, /N/: "I have `bytes` for `target`" (paper 3.1.4). One of zero bytes
+/// withdraws what is left of the demand for `target` with this id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Notification {
     /// The destination; the port identifies the sender.
     pub target: NodeId,
     /// The message's number between these two.
     pub id: MessageId,
-    /// Bytes of the whole message, or of all messages of a batch.
+    /// Bytes of the whole message, or of all messages of a batch; zero: there is nothing left of
+    /// it.
     pub bytes: u32,
     /// How many messages the batch holds, 1 to 16.
     pub batch: u8,

@@ -27,6 +27,7 @@
 //! 3.1.2, therefore requests nothing else until it has been granted. SRPT has no such rule.
 
 use crate::config::{Config, Place, Policy};
+use crate::host::WRITE_ID;
 use crate::message::{Body, Message, MessageId};
 use crate::pcs::memory as encoded;
 use crate::priority::Competitor;
@@ -428,6 +429,27 @@ impl Scheduler {
         *waiting += 1;
         self.longest_queue = self.longest_queue.max(*waiting);
         Ok(())
+    }
+
+    /// Retires the demand of `source` for `target` with this id: its source has nothing left of it.
+    /// It must be the head of its channel, and a response must have been sent on, or its source
+    /// would not know of it. Returns whether there was one.
+    pub fn withdraw(&mut self, now: Time, source: NodeId, target: NodeId, id: MessageId) -> bool {
+        if source.0.max(target.0) >= self.place.nodes {
+            return false;
+        }
+        let class = if id.0 & WRITE_ID == 0 { Class::Response } else { Class::Write };
+        let channel = Channel { source, target, class };
+        let head = self.first(channel);
+        let is_named = |entry: &Entry| entry.id == id && (class == Class::Write || entry.started);
+        if !self.entries.get(head as usize).is_some_and(is_named) {
+            return false;
+        }
+        self.retire(now, head, channel);
+        // Under FCFS it may have been the only one that its target would request.
+        let start = self.earliest_eligible().map(|at| self.slot_from(at.max(now).max(self.round_end)));
+        self.next = self.next.into_iter().chain(start).min();
+        true
     }
 
     /// Prefetches the state of the channels between two ports: a demand of either direction will

@@ -21,7 +21,7 @@ pub enum SwitchIn {
     Notification {
         /// The ingress port.
         port: NodeId,
-        /// The input.
+        /// The input. One of zero bytes withdraws the demand with its target and id.
         notification: Notification,
         /// For traces.
         tag: Tag,
@@ -102,6 +102,15 @@ struct Circuit {
     since: Time,
 }
 
+/// Notifications of zero bytes so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Withdrawals {
+    /// Those that ended a demand.
+    pub ended: u64,
+    /// Those that named no head of a channel: mostly, an earlier one had ended it.
+    pub idle: u64,
+}
+
 /// The switch.
 #[derive(Clone, Debug)]
 pub struct Switch {
@@ -111,6 +120,7 @@ pub struct Switch {
     circuits: Vec<VecDeque<Circuit>>,
     dropped: Vec<Tag>,
     violations: u64,
+    withdrawals: Withdrawals,
     notifications: u64,
     announced_bytes: u64,
     /// A host that gave a message up leaves its circuit behind; nothing uses one that is older than
@@ -126,6 +136,7 @@ impl Switch {
             circuits: vec![VecDeque::new(); place.nodes as usize],
             dropped: Vec::new(),
             violations: 0,
+            withdrawals: Withdrawals::default(),
             notifications: 0,
             announced_bytes: 0,
             lapse_after: config.timeout,
@@ -150,6 +161,11 @@ impl Switch {
     /// Inputs that broke the protocol so far.
     pub fn violations(&self) -> u64 {
         self.violations
+    }
+
+    /// Demands that their sources have withdrawn.
+    pub fn withdrawals(&self) -> Withdrawals {
+        self.withdrawals
     }
 
     /// Prefetches the state of two ports: a message between them will arrive on `port` shortly.
@@ -177,9 +193,15 @@ impl Switch {
     fn on_notification(&mut self, now: Time, port: NodeId, said: Notification, tag: Tag, out: &mut Vec<SwitchOut>) {
         self.notifications += 1;
         self.announced_bytes += u64::from(said.bytes);
+        self.scheduler.book_uplink(now, port, encoded::NOTIFICATION_BLOCKS);
+        if said.bytes == 0 {
+            let ended = self.scheduler.withdraw(now, port, said.target, said.id);
+            let Withdrawals { ended: one, idle: other } = &mut self.withdrawals;
+            *if ended { one } else { other } += 1;
+            return;
+        }
         let kind = DemandKind::Write { batch: said.batch };
         let demand = Demand { source: port, target: said.target, id: said.id, bytes: said.bytes, kind, tag };
-        self.scheduler.book_uplink(now, port, encoded::NOTIFICATION_BLOCKS);
         self.insert(now, port, demand, out);
     }
 

@@ -141,7 +141,8 @@ fn a_read_is_answered_with_null_at_its_timer_and_not_a_picosecond_earlier() {
     assert_eq!((host.next_wakeup(), host.outstanding()), (None, vec![]));
 }
 
-/// What nobody has asked for changes nothing and is said to be unexpected.
+/// What nobody has asked for changes nothing and is said to be unexpected. Of a node that exists, a
+/// grant is withdrawn, one at a time.
 #[test]
 fn grants_and_answers_that_nobody_waits_for_are_ignored() {
     let mut host = host(config());
@@ -150,6 +151,8 @@ fn grants_and_answers_that_nobody_waits_for_are_ignored() {
         tell(&mut host, Time::ZERO, HostIn::Granted(Grant { target: PEER, id, bytes: 64 })),
         [HostOut::Unexpected]
     );
+    let other = Grant { target: NodeId(2), id, bytes: 64 };
+    assert_eq!(tell(&mut host, Time::ZERO, HostIn::Granted(other)), [HostOut::Unexpected]);
     let beyond = Grant { target: NodeId(400), id, bytes: 64 };
     assert_eq!(tell(&mut host, Time::ZERO, HostIn::Granted(beyond)), [HostOut::Unexpected]);
     let body = Body::ReadResponse { bytes: 64, last: true };
@@ -157,5 +160,52 @@ fn grants_and_answers_that_nobody_waits_for_are_ignored() {
         let message = edm::Message { source, target: NodeId(0), id: edm::MessageId(3), body };
         assert_eq!(tell(&mut host, Time::ZERO, HostIn::Take { message, word: 0 }), [HostOut::Unexpected]);
     }
-    assert_eq!(host.transmit_ready(), None);
+    assert_eq!(withdrawn(&mut host), [(PEER, id)]);
+}
+
+/// The /N/ of zero bytes that the host sends, and nothing else.
+fn withdrawn(host: &mut Host) -> Vec<(NodeId, edm::MessageId)> {
+    let of = |(_, sent): (Time, Transmission)| match sent.what {
+        Wire::Notification(edm::Notification { target, id, bytes: 0, batch: 1 }) if sent.tag == Tag::NONE => {
+            (target, id)
+        }
+        _ => panic!("{sent:?} is no withdrawal"),
+    };
+    sent(host, Time::us(1)).into_iter().map(of).collect()
+}
+
+/// More than is left of a write is withdrawn before the next /N/, which needs its place of X.
+#[test]
+fn a_grant_of_more_than_is_left_is_withdrawn_before_the_next_notification() {
+    let mut host = host(Config { active_per_pair: 1, ..config() });
+    submit(&mut host, Time::ZERO, 0, write(64));
+    submit(&mut host, Time::ZERO, 1, write(100));
+    let first = sent(&mut host, Time::ZERO);
+    assert_eq!(notified(&first), [(64, 1)]);
+    let grant = grant_of(&first[0].1, 256);
+    assert_eq!(tell(&mut host, Time::ns(100), HostIn::Granted(grant)), [HostOut::Unexpected]);
+    assert_eq!(notified(&sent(&mut host, Time::ns(100))), [(0, 1), (100, 1)]);
+    // A grant on the way makes another one, and so does one after the write's time is over.
+    assert_eq!(tell(&mut host, Time::us(1), HostIn::Granted(grant)), [HostOut::Unexpected]);
+    assert_eq!(withdrawn(&mut host), [(PEER, grant.id)]);
+}
+
+/// A memory node keeps grants for an answer whose data its memory has not delivered. For one that
+/// it has granted whole there is nothing left.
+#[test]
+fn only_an_answer_that_was_granted_whole_is_withdrawn() {
+    for bytes in [64, 300] {
+        let mut host = host(config());
+        let id = edm::MessageId(5);
+        let early = Grant { target: PEER, id, bytes: 256 };
+        assert_eq!(tell(&mut host, Time::ZERO, HostIn::Granted(early)), []);
+        assert_eq!(host.transmit_ready(), None);
+        let body = Body::ReadRequest { address: 0, bytes };
+        let message = edm::Message { source: PEER, target: NodeId(0), id, body };
+        tell(&mut host, Time::ZERO, HostIn::Serve { message, tag: Tag(1) });
+        let chunks = sent(&mut host, Time::us(1));
+        assert_eq!(chunks.len(), bytes.div_ceil(256) as usize);
+        assert_eq!(tell(&mut host, Time::us(1), HostIn::Granted(early)), [HostOut::Unexpected]);
+        assert_eq!(withdrawn(&mut host), [(PEER, id)]);
+    }
 }

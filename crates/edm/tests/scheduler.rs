@@ -30,7 +30,13 @@ fn answer(source: u32, target: u32, bytes: u32) -> Demand {
 }
 
 fn demand(source: u32, target: u32, bytes: u32, kind: DemandKind) -> Demand {
-    Demand { source: NodeId(source), target: NodeId(target), id: MessageId(0), bytes, kind, tag: Tag(0) }
+    let id = id(bytes, matches!(kind, DemandKind::Write { .. }));
+    Demand { source: NodeId(source), target: NodeId(target), id, bytes, kind, tag: Tag(0) }
+}
+
+/// One of few, with the top bit of writes.
+fn id(number: u32, is_write: bool) -> MessageId {
+    MessageId((number % 4) as u8 | if is_write { 0x80 } else { 0 })
 }
 
 /// A grant and when it is issued.
@@ -58,6 +64,8 @@ enum Step {
     /// Blocks on the uplink of a node besides its chunks.
     Book(u32, u64),
     Disable(u32),
+    /// Source, target, id.
+    Withdraw(NodeId, NodeId, MessageId),
 }
 
 fn sizes() -> impl Strategy<Value = u32> {
@@ -80,6 +88,17 @@ fn steps(nodes: u32) -> impl Strategy<Value = Vec<Step>> {
         1 => (0..nodes, 1u64..4).prop_map(|(node, blocks)| Step::Book(node, blocks)),
     ];
     prop::collection::vec(step, 1..120)
+}
+
+/// The same with withdrawals, of the first of a channel or of something else.
+fn steps_and_withdrawals(nodes: u32) -> impl Strategy<Value = Vec<Step>> {
+    let withdrawal = (0..nodes, 0..nodes + 1, 0u32..4, any::<bool>()).prop_map(|(source, target, number, is_write)| {
+        Step::Withdraw(NodeId(source), NodeId(target), id(number, is_write))
+    });
+    let withdrawals = prop::collection::vec(prop::option::of(withdrawal), 120);
+    (steps(nodes), withdrawals).prop_map(|(steps, withdrawals)| {
+        steps.into_iter().zip(withdrawals).flat_map(|(step, withdrawal)| [Some(step), withdrawal]).flatten().collect()
+    })
 }
 
 fn configs() -> impl Strategy<Value = Config> {
@@ -116,6 +135,9 @@ fn play(config: Config, nodes: u32, steps: &[Step]) -> Played {
             Step::Wait(picoseconds) => now += Span::ps(picoseconds),
             Step::Book(node, blocks) => played.scheduler.book_uplink(now, NodeId(node), blocks),
             Step::Disable(port) => played.scheduler.disable(NodeId(port), &mut Vec::new()),
+            Step::Withdraw(source, target, id) => {
+                played.scheduler.withdraw(now, source, target, id);
+            }
             Step::Insert(demand) => {
                 let demand = Demand { tag: Tag(played.accepted.len() as u32), ..demand };
                 if played.scheduler.insert(now, demand).is_ok() {
@@ -135,7 +157,7 @@ proptest! {
     /// The grants, the refusals and the moments at which there is something to match are those of
     /// the literal model.
     #[test]
-    fn it_grants_what_a_literal_priority_pim_grants(config in configs(), (nodes, steps) in (2u32..7).prop_flat_map(|n| (Just(n), steps(n)))) {
+    fn it_grants_what_a_literal_priority_pim_grants(config in configs(), (nodes, steps) in (2u32..7).prop_flat_map(|n| (Just(n), steps_and_withdrawals(n)))) {
         let mut scheduler = Scheduler::new(config, place(nodes));
         let mut model = Model::new(config, place(nodes));
         let mut now = Time::ZERO;
@@ -166,6 +188,9 @@ proptest! {
                     scheduler.book_uplink(now, NodeId(node), blocks);
                     model.book_uplink(now, NodeId(node), blocks);
                 }
+                Step::Withdraw(source, target, id) => {
+                    prop_assert_eq!(scheduler.withdraw(now, source, target, id), model.withdraw(source, target, id));
+                }
                 Step::Disable(_) => {}
             }
         }
@@ -175,7 +200,7 @@ proptest! {
     /// A port takes part in one circuit at a time, in each direction; the next may start so much
     /// earlier that its grant is on the way while the last blocks pass.
     #[test]
-    fn a_matching_is_a_matching(config in configs(), (nodes, steps) in (2u32..7).prop_flat_map(|n| (Just(n), steps(n)))) {
+    fn a_matching_is_a_matching(config in configs(), (nodes, steps) in (2u32..7).prop_flat_map(|n| (Just(n), steps_and_withdrawals(n)))) {
         let place = place(nodes);
         let look_ahead = config.scheduler_clock.cycles(u64::from(config.look_ahead_cycles));
         let mut free = vec![[Time::ZERO; 2]; nodes as usize];
@@ -256,7 +281,7 @@ proptest! {
         for (number, step) in before.iter().chain([&Step::Disable(port)]).chain(&after).enumerate() {
             match *step {
                 Step::Wait(picoseconds) => now += Span::ps(picoseconds),
-                Step::Book(..) => {}
+                Step::Book(..) | Step::Withdraw(..) => {}
                 Step::Disable(port) => scheduler.disable(NodeId(port), &mut forgotten),
                 Step::Insert(demand) => {
                     let demand = Demand { tag: Tag(number as u32), ..demand };
@@ -593,4 +618,94 @@ fn slots_serve_a_short_message_that_transfers_out_of_phase_hold_up() {
     let slot = edm::budget::slot(&slotted(), &place(4)).expect("it has slots");
     let next = asked.as_ps().next_multiple_of(slot.as_ps());
     assert_eq!(granted(slotted()), Time::ps(next) + Scheduler::new(slotted(), place(4)).round());
+}
+
+/// A demand that its source withdraws leaves as if it had been granted whole: a write before its
+/// first grant too, a response between two. Any other is left alone.
+#[test]
+fn only_the_head_of_a_channel_is_withdrawn_and_the_next_one_competes() {
+    for (is_write, started) in [(true, false), (true, true), (false, true)] {
+        let mut scheduler = Scheduler::new(config(), place(3));
+        let first = if is_write { write(0, 1, 100_000) } else { answer(0, 1, 100_000) };
+        let second = Demand { id: MessageId(first.id.0 + 1), bytes: 64, ..first };
+        for demand in [first, second] {
+            scheduler.insert(Time::ZERO, demand).expect("there is room");
+        }
+        let mut issued = Vec::new();
+        let now = Time::ns(100 * u64::from(started));
+        if started {
+            run_until(&mut scheduler, now, &mut issued);
+        }
+        let other_class = MessageId(first.id.0 ^ 0x80);
+        let none = [(0, 1, second.id), (0, 1, other_class), (1, 0, first.id), (0, 2, first.id), (0, 9, first.id)];
+        for (source, target, id) in none.into_iter().chain([(9, 1, first.id), (1, 1, first.id)]) {
+            assert!(!scheduler.withdraw(now, NodeId(source), NodeId(target), id), "{source} to {target}: {id:?}");
+        }
+        assert_eq!(scheduler.waiting(NodeId(1)), 2);
+        assert!(scheduler.withdraw(now, NodeId(0), NodeId(1), first.id));
+        assert!(!scheduler.withdraw(now, NodeId(0), NodeId(1), first.id), "once is enough");
+        let before = issued.len();
+        run_until(&mut scheduler, Time::us(10), &mut issued);
+        assert_eq!(before > 0, started);
+        assert!(issued[..before].iter().all(|issued| issued.made.demand == first));
+        assert!(matches!(&issued[before..], [Issued { made, .. }] if made.demand == second && made.last));
+        assert_eq!(scheduler.waiting(NodeId(1)), 0);
+    }
+}
+
+/// The memory node does not know of a read that waits in the switch, with its request: to withdraw
+/// it is a lie. The read goes on, and holds back the later writes of its pair until it does.
+#[test]
+fn a_response_that_was_not_sent_on_is_not_withdrawn() {
+    let mut scheduler = Scheduler::new(config(), place(3));
+    // The memory node is busy for a while.
+    scheduler.insert(Time::ZERO, write(1, 2, 256)).expect("there is room");
+    let mut issued = Vec::new();
+    run_until(&mut scheduler, Time::ps(1), &mut issued);
+    let (read, write) = (answer(1, 0, 100_000), write(0, 1, 64));
+    for demand in [read, write] {
+        scheduler.insert(Time::ps(1), demand).expect("there is room");
+    }
+    run_until(&mut scheduler, Time::ns(2), &mut issued);
+    assert_eq!(issued.len(), 1, "the write waits for the read, and the read for its source");
+    assert!(!scheduler.withdraw(Time::ns(2), NodeId(1), NodeId(0), read.id));
+    run_until(&mut scheduler, Time::ns(60), &mut issued);
+    assert_eq!(issued[1].made.demand, read);
+    assert!(issued.iter().any(|issued| issued.made.demand == write), "{issued:?}");
+    assert!(scheduler.withdraw(Time::ns(60), NodeId(1), NodeId(0), read.id), "now it is sent on");
+}
+
+/// The demands of a dead port are gone: none is withdrawn.
+#[test]
+fn a_disabled_port_has_nothing_to_withdraw() {
+    let mut scheduler = Scheduler::new(config(), place(3));
+    let demand = write(0, 1, 1_000);
+    scheduler.insert(Time::ZERO, demand).expect("there is room");
+    scheduler.disable(NodeId(1), &mut Vec::new());
+    assert!(!scheduler.withdraw(Time::ZERO, NodeId(0), NodeId(1), demand.id));
+    assert!(scheduler.insert(Time::ZERO, demand).is_err());
+}
+
+/// Under FCFS a target that has passed over its oldest demand too often sleeps until that one's
+/// source is free. When it is withdrawn, the next one is granted at once.
+#[test]
+fn a_target_that_waits_for_its_oldest_demand_goes_on_when_that_is_withdrawn() {
+    let config = Config { policy: Policy::Fcfs, active_per_pair: 1, chunk: Bytes::new(60_000), ..config() };
+    let mut scheduler = Scheduler::new(config, place(3));
+    // Its source is busy for 5 us.
+    let oldest = write(0, 2, 64);
+    for demand in [write(0, 1, 60_000), oldest] {
+        scheduler.insert(Time::ZERO, demand).expect("there is room");
+    }
+    let mut issued = Vec::new();
+    let mut now = Time::ZERO;
+    for granted in [2, 3, 4, 4] {
+        scheduler.insert(now, write(1, 2, 64)).expect("there is room");
+        now += Span::ns(100);
+        run_until(&mut scheduler, now, &mut issued);
+        assert_eq!(issued.len(), granted, "{issued:?}");
+    }
+    assert!(scheduler.withdraw(now, NodeId(0), NodeId(2), oldest.id));
+    run_until(&mut scheduler, now + Span::ns(100), &mut issued);
+    assert_eq!(issued.len(), 5, "{issued:?}");
 }

@@ -9,15 +9,17 @@
 //!   gates have not begun either. If it does, the gates issue the same grants three cycles later.
 //!   (The model's own `next_iteration` sleeps while nothing can match, and lets an empty round take
 //!   three cycles too. The gates look again in the next cycle.)
-//! * The model frees a place in a channel when a round begins, the gates when it ends. Only a sender
-//!   that breaks the protocol can tell; its demand is kept from the model then.
+//! * The model frees a place in a channel when a round begins, the gates when it ends. Only a
+//! sender   that breaks the protocol can tell; its demand is kept from the model then.
+//! * The gates compare a withdrawal with the oldest demand of its channel, whose last grant may be
+//!   under way. It names that one then, and ends nothing.
 
 use crate::gates::{Functions, Gates};
 use base::{Bytes, NodeId, Rate, Time};
 use edm::pcs::memory::message_blocks;
 use edm::scheduler::{Demand, DemandKind, Match, Refused, Scheduler};
 use edm::{Body, Config, Message, MessageId, Modify, Place, Policy, Tag};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const DEMAND_VALID: usize = 2;
 const DEMAND: usize = 3;
@@ -28,12 +30,16 @@ const REFUSED: usize = 7;
 const GRANT_VALID: usize = 8;
 const GRANT: usize = 9;
 const REFUSED_COUNT: usize = 10;
+const WITHDRAWN_COUNT: usize = 11;
+const IDLE_COUNT: usize = 12;
 
 /// Bits of `demand_t` and `grant_t`.
 const DEMAND_BITS: usize = 54;
 const GRANT_BITS: usize = 36;
 /// Cycles of an iteration.
 const ITERATION: u64 = 3;
+/// Ids of writes have the top bit.
+const WRITE_ID: u8 = 0x80;
 
 /// A compiled scheduler and the configuration that it was compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +115,7 @@ pub enum Action {
     Write {
         /// The target, in range or not.
         target: u32,
-        /// Bytes of all its messages.
+        /// Bytes of all its messages. None: it withdraws the write with its id, which is new.
         bytes: u32,
         /// Messages that share it, 1 to 16.
         batch: u8,
@@ -128,6 +134,13 @@ pub enum Action {
         /// The operation.
         modify: Modify,
     },
+    /// An /N/ of zero bytes for a demand that the port has.
+    Withdraw {
+        /// Which of the channels in use, counted round.
+        channel: u8,
+        /// How many demands are before it there. Beyond the last, it names none.
+        place: u8,
+    },
     /// Blocks on the uplink that the scheduler books, without a demand.
     Uplink {
         /// How many, up to 15.
@@ -136,6 +149,9 @@ pub enum Action {
     /// The link is dead from now on.
     Down,
 }
+
+/// Source, target, and whether it is for writes.
+type Channel = (u32, u32, bool);
 
 /// What a port does, and how many cycles after the action before it in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,8 +180,15 @@ pub struct Lockstep {
     /// Answers to the demands of the last cycle, by port.
     answers: Vec<u64>,
     refused: u64,
-    /// Demands of each channel (source, target, is a write) whose place is taken in the gates.
-    places: BTreeMap<(u32, u32, bool), u8>,
+    /// Ids of the demands of each channel that have a place in the gates, the oldest first, and
+    /// whether a grant of it has been seen.
+    places: BTreeMap<Channel, VecDeque<(MessageId, bool)>>,
+    /// Channels whose oldest demand is withdrawn in the gates, and leaves at the end of this
+    /// iteration.
+    withdrawn: BTreeSet<Channel>,
+    /// Withdrawals that named a demand, and the others.
+    named: u64,
+    idle: u64,
     granted: u64,
     ids: u8,
 }
@@ -187,6 +210,9 @@ impl Lockstep {
             answers: vec![0; ports as usize],
             refused: 0,
             places: BTreeMap::new(),
+            withdrawn: BTreeSet::new(),
+            named: 0,
+            idle: 0,
             granted: 0,
             ids: 0,
         }
@@ -200,6 +226,11 @@ impl Lockstep {
     /// Grants so far, the same in both.
     pub fn granted(&self) -> u64 {
         self.granted
+    }
+
+    /// Withdrawals that named a demand so far, the same in both.
+    pub fn withdrawn(&self) -> u64 {
+        self.named
     }
 
     /// Demands refused so far, the same in both.
@@ -238,7 +269,7 @@ impl Lockstep {
 
     fn is_drained(&self) -> bool {
         let waiting = (0..self.place.nodes).any(|port| self.model.waiting(NodeId(port)) > 0);
-        !waiting && self.grants.is_empty() && self.staged.is_empty()
+        !waiting && self.withdrawn.is_empty() && self.grants.is_empty() && self.staged.is_empty()
     }
 
     /// One cycle in which each of these ports (each at most once) does something. Of demands that
@@ -264,6 +295,9 @@ impl Lockstep {
         if self.now < self.next_round {
             return;
         }
+        for channel in std::mem::take(&mut self.withdrawn) {
+            self.leave(channel);
+        }
         let mut made = Vec::new();
         self.model.iterate(self.time(), &mut made);
         if !made.is_empty() {
@@ -276,13 +310,22 @@ impl Lockstep {
     fn model_inputs(&mut self) {
         self.answers.fill(0);
         let staged = std::mem::take(&mut self.staged);
+        for (port, action, id) in &staged {
+            if let Action::Write { target, bytes: 0, .. } = *action {
+                self.withdraw((*port, target, id.0 & WRITE_ID != 0), *id);
+            }
+        }
         for (port, ..) in staged.iter().filter(|(_, action, _)| *action == Action::Down) {
             self.model.disable(NodeId(*port), &mut Vec::new());
             self.places.retain(|(source, target, _), _| source != port && target != port);
+            self.withdrawn.retain(|(source, target, _)| source != port && target != port);
         }
         for (port, action, id) in staged {
             if let Action::Uplink { blocks } = action {
                 self.model.book_uplink(self.time(), NodeId(port), u64::from(blocks));
+            }
+            if matches!(action, Action::Write { bytes: 0, .. }) {
+                continue;
             }
             let Some(demand) = demand_of(port, action, id) else { continue };
             self.answers[port as usize] = self.insert(demand);
@@ -290,17 +333,40 @@ impl Lockstep {
         }
     }
 
+    /// The gates see the oldest demand until the iteration under way is over.
+    fn withdraw(&mut self, channel: Channel, id: MessageId) {
+        let oldest = self.places.get(&channel).and_then(VecDeque::front);
+        // A read that was not sent on is not known to its memory node.
+        let is_named = oldest.is_some_and(|(oldest, started)| *oldest == id && (channel.2 || *started));
+        if !is_named || !self.withdrawn.insert(channel) {
+            self.idle += 1;
+            return;
+        }
+        self.named += 1;
+        let made = self.grants.iter().flat_map(|(_, made)| made);
+        if !made.filter(|made| made.last).any(|made| channel_of(&made.demand) == channel) {
+            let (source, target, _) = channel;
+            assert!(self.model.withdraw(self.time(), NodeId(source), NodeId(target), id), "the model has no {id:?}");
+        }
+    }
+
+    /// The oldest demand of a channel gives its place in the gates back.
+    fn leave(&mut self, channel: Channel) {
+        if let Some(ids) = self.places.get_mut(&channel) {
+            ids.pop_front();
+        }
+    }
+
     /// Inserts a demand and returns the gates' answer to it.
     fn insert(&mut self, demand: Demand) -> u64 {
-        let is_write = matches!(demand.kind, DemandKind::Write { .. });
-        let channel = (demand.source.0, demand.target.0, is_write);
-        let taken = self.places.get(&channel).copied().unwrap_or(0);
-        if taken == self.limit && demand.bytes > 0 {
+        let channel = channel_of(&demand);
+        let taken = self.places.get(&channel).map_or(0, VecDeque::len);
+        if taken == usize::from(self.limit) && demand.bytes > 0 {
             return 4;
         }
         match self.model.insert(self.time(), demand) {
             Ok(()) => {
-                self.places.insert(channel, taken + 1);
+                self.places.entry(channel).or_default().push_back((demand.id, false));
                 0
             }
             Err(Refused::NoSuchPort { .. }) => 1,
@@ -317,22 +383,35 @@ impl Lockstep {
         for (port, action) in actions {
             let index = *port as usize;
             self.ids = self.ids.wrapping_add(1);
-            let id = MessageId(self.ids);
+            let (action, id) = self.resolved(*port, *action);
             match action {
                 Action::Down => self.gates.set(DOWN, index, 1, 1),
                 Action::Uplink { blocks } => {
                     self.gates.set(UPLINK_VALID, index, 1, 1);
-                    self.gates.set(UPLINK_BLOCKS, index * 4, 4, u64::from(*blocks));
+                    self.gates.set(UPLINK_BLOCKS, index * 4, 4, u64::from(blocks));
                 }
-                Action::Write { .. } | Action::Read { .. } | Action::Modify { .. } => {
+                _ => {
+                    let demand = demand_of(*port, action, id).expect("the action makes a demand");
                     self.gates.set(DEMAND_VALID, index, 1, 1);
-                    let demand = demand_of(*port, *action, id).expect("the action makes a demand");
                     self.gates.set(DEMAND, index * DEMAND_BITS, DEMAND_BITS, demand_bits(*port, &demand));
                 }
             }
-            self.staged.push((*port, *action, id));
+            self.staged.push((*port, action, id));
         }
         self.staged.sort_by_key(|(port, ..)| *port);
+    }
+
+    /// An action with the next id of its class; of a withdrawal, the /N/ that it is.
+    fn resolved(&self, port: u32, action: Action) -> (Action, MessageId) {
+        let (read, write) = (MessageId(self.ids % WRITE_ID), MessageId(self.ids | WRITE_ID));
+        let Action::Withdraw { channel, place } = action else {
+            return (action, if matches!(action, Action::Write { .. }) { write } else { read });
+        };
+        let used = || self.places.iter().filter(|((source, ..), ids)| *source == port && !ids.is_empty());
+        let chosen = used().nth(usize::from(channel) % used().count().max(1));
+        let target = chosen.map_or(u32::from(channel), |((_, target, _), _)| *target);
+        let id = chosen.and_then(|(_, ids)| ids.get(usize::from(place))).map(|(id, _)| *id);
+        (Action::Write { target, bytes: 0, batch: 1 }, id.unwrap_or(read))
     }
 
     /// Compares the outputs of this cycle.
@@ -343,10 +422,13 @@ impl Lockstep {
         };
         let made = made.unwrap_or_default();
         self.granted += made.len() as u64;
-        for done in made.iter().filter(|made| made.last) {
-            let is_write = matches!(done.demand.kind, DemandKind::Write { .. });
-            if let Some(taken) = self.places.get_mut(&(done.demand.source.0, done.demand.target.0, is_write)) {
-                *taken -= 1;
+        for made in &made {
+            let channel = channel_of(&made.demand);
+            if made.last {
+                self.withdrawn.remove(&channel);
+                self.leave(channel);
+            } else if let Some((_, started)) = self.places.get_mut(&channel).and_then(VecDeque::front_mut) {
+                *started = true;
             }
         }
         let expected: BTreeMap<u32, u64> = made.iter().map(|made| (made.demand.source.0, grant_bits(made))).collect();
@@ -362,12 +444,20 @@ impl Lockstep {
         if answers != self.answers {
             return Err(format!("cycle {}: answers: model {:?}, gates {answers:?}", self.now, self.answers));
         }
-        let count = self.gates.get(REFUSED_COUNT, 0, 32);
-        if count != self.refused {
-            return Err(format!("cycle {}: refused so far: model {}, gates {count}", self.now, self.refused));
+        let counts = [REFUSED_COUNT, WITHDRAWN_COUNT, IDLE_COUNT].map(|count| self.gates.get(count, 0, 32));
+        let expected = [self.refused, self.named, self.idle];
+        if counts != expected {
+            return Err(format!(
+                "cycle {}: refused, withdrawn, idle so far: model {expected:?}, gates {counts:?}",
+                self.now
+            ));
         }
         Ok(())
     }
+}
+
+fn channel_of(demand: &Demand) -> Channel {
+    (demand.source.0, demand.target.0, matches!(demand.kind, DemandKind::Write { .. }))
 }
 
 /// The demand that an action of `port` makes.
@@ -383,7 +473,7 @@ fn demand_of(port: u32, action: Action, id: MessageId) -> Option<Demand> {
         Action::Modify { memory, modify } => {
             response(memory, Body::ReadModifyWrite { address: 0, modify }, modify.response_bytes())
         }
-        Action::Uplink { .. } | Action::Down => return None,
+        Action::Withdraw { .. } | Action::Uplink { .. } | Action::Down => return None,
     };
     Some(Demand { source, target, id, bytes, kind, tag: Tag(0) })
 }

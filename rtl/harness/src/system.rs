@@ -19,7 +19,8 @@ ports! {
     HOST_FRAME_VALID HOST_FRAME HOST_FRAME_READY HOST_FRAME_OUT
     PORT_FRAME_VALID PORT_FRAME PORT_FRAME_READY PORT_FRAME_OUT
     NOISE_UP NOISE_DOWN UP DOWN
-    HOST_DOWN HOST_FAULTS HOST_UNEXPECTED OUTSIDE PORT_DOWN PORT_FAULTS DEMAND_REFUSED VIOLATIONS LOST
+    HOST_DOWN HOST_FAULTS HOST_UNEXPECTED OUTSIDE PORT_DOWN PORT_FAULTS DEMAND_REFUSED
+    WITHDRAWN WITHDRAWN_IDLE VIOLATIONS LOST
     PROBE
 }
 
@@ -359,6 +360,11 @@ impl System {
             violations: sum(VIOLATIONS),
             lost: sum(LOST),
         }
+    }
+
+    /// Withdrawals that named a demand, and those that named none.
+    pub fn withdrawals(&self) -> (u64, u64) {
+        (self.gates.get(WITHDRAWN, 0, 32), self.gates.get(WITHDRAWN_IDLE, 0, 32))
     }
 
     /// The request that a node's host takes in this cycle.

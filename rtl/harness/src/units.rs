@@ -32,6 +32,8 @@ pub const SCHEDULER_PORTS: &[&str] = &[
     "grant_valid_o",
     "grant_o",
     "refused_count_o",
+    "withdrawn_count_o",
+    "idle_count_o",
 ];
 
 /// Ports of `edm_mirror`.
@@ -114,6 +116,8 @@ pub const SYSTEM_PORTS: &[&str] = &[
     "port_down_o",
     "port_fault_count_o",
     "demand_refused_count_o",
+    "demand_withdrawn_count_o",
+    "withdrawal_idle_count_o",
     "violation_count_o",
     "lost_count_o",
     "probe_o",

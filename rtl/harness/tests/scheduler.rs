@@ -36,6 +36,8 @@ fn action(
             .prop_map(|(target, bytes, batch)| Action::Write { target, bytes, batch }),
         50 => (peer.clone(), bytes).prop_map(|(memory, bytes)| Action::Read { memory, bytes }),
         10 => (peer, modify).prop_map(|(memory, modify)| Action::Modify { memory, modify }),
+        30 => (any::<u8>(), prop_oneof![4 => Just(0u8), 1 => 1u8..4])
+            .prop_map(|(channel, place)| Action::Withdraw { channel, place }),
         40 => (0u8..16).prop_map(|blocks| Action::Uplink { blocks }),
         1 => Just(Action::Down),
     ]
@@ -47,8 +49,8 @@ fn schedule(ports: u32) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..400)
 }
 
-/// Demands of many ports in each cycle, for all ports, a few of them for the same. They are short: a
-/// long one keeps only its own two ports busy.
+/// Demands of many ports in each cycle, for all ports, a few of them for the same. They are short:
+/// a long one keeps only its own two ports busy.
 fn crowd(ports: u32) -> impl Strategy<Value = Vec<Step>> {
     let peer = prop_oneof![2 => 0..3u32, 12 => 0..ports, 1 => 0u32..512];
     let bytes = prop_oneof![6 => 1u32..=64, 4 => 1u32..=600, 1 => 1u32..=3_000, 1 => Just(0u32)];
@@ -59,17 +61,18 @@ fn crowd(ports: u32) -> impl Strategy<Value = Vec<Step>> {
 
 /// Gates and model agree for a `share`th of the cycles.
 fn agree(variant: Variant, share: u64, schedule: impl Strategy<Value = Vec<Step>>) {
-    let (grants, refused) = (Cell::new(0), Cell::new(0));
+    let (grants, refused, withdrawn) = (Cell::new(0), Cell::new(0), Cell::new(0));
     let cycles = common::run(&schedule, share, |steps| {
         let mut both = Lockstep::new(variant);
         both.play(&steps).map_err(TestCaseError::fail)?;
         grants.set(grants.get() + both.granted());
         refused.set(refused.get() + both.refused());
+        withdrawn.set(withdrawn.get() + both.withdrawn());
         Ok(both.cycles())
     });
-    let (grants, refused) = (grants.get(), refused.get());
-    eprintln!("{variant:?}: {cycles} cycles, {grants} grants and {refused} refusals alike");
-    assert!(grants > 0 && refused > 0, "the schedules tried nothing");
+    let (grants, refused, withdrawn) = (grants.get(), refused.get(), withdrawn.get());
+    eprintln!("{variant:?}: {cycles} cycles, {grants} grants, {refused} refusals and {withdrawn} withdrawals alike");
+    assert!(grants > 0 && refused > 0 && withdrawn > 0, "the schedules tried nothing");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use base::{NodeId, Span, Time};
 use edm::pcs::memory as encoded;
 use edm::scheduler::{Demand, DemandKind, Match, Refused};
-use edm::{Config, Ordering, Place, Policy};
+use edm::{Config, MessageId, Ordering, Place, Policy};
 
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
@@ -94,6 +94,22 @@ impl Model {
         self.arrivals += 1;
         self.waiting.push(new);
         Ok(())
+    }
+
+    /// Whether the demand was the first of its channel (and, of a response, sent on), and is gone
+    /// now.
+    pub fn withdraw(&mut self, source: NodeId, target: NodeId, id: MessageId) -> bool {
+        let is_write = id.0 & 0x80 != 0;
+        let channel =
+            self.waiting.iter().enumerate().filter(|(_, one)| {
+                (one.demand.source, one.demand.target, one.is_write()) == (source, target, is_write)
+            });
+        let first = channel.min_by_key(|(_, one)| match self.config.ordering {
+            Ordering::None => one.priority(self.config.policy),
+            Ordering::Channel | Ordering::Pair => (one.arrival, 0),
+        });
+        let found = first.filter(|(_, one)| one.demand.id == id && (is_write || one.started)).map(|(index, _)| index);
+        found.map(|index| self.waiting.remove(index)).is_some()
     }
 
     pub fn book_uplink(&mut self, now: Time, source: NodeId, blocks: u64) {

@@ -131,6 +131,9 @@ impl Tracks {
     /// Something of a request goes onto the uplinks of so many planes.
     #[inline]
     pub fn sent(&mut self, sent: &Transmission, now: Time, living_planes: u8) {
+        if sent.tag == Tag::NONE {
+            return;
+        }
         if !is_data(&sent.what) {
             return self[sent.tag.0 as usize].control_sent(now, sent.queued);
         }
@@ -161,7 +164,9 @@ impl Tracks {
     }
     /// The control message of a request took so much longer on a shared uplink than its blocks.
     pub fn control_interleaved(&mut self, tag: Tag, waited: Span) {
-        self.rare(tag).control_on_link = waited;
+        if tag != Tag::NONE {
+            self.rare(tag).control_on_link = waited;
+        }
     }
     /// A chunk took so much longer on a shared uplink than its blocks.
     pub fn data_interleaved(&mut self, tag: Tag, waited: Span) {
