@@ -82,7 +82,7 @@ fn load(asks: &[(Time, u64, bool)]) -> Load {
         page: Page(*page),
         is_write: *is_write,
     };
-    Load(asks.iter().map(page).collect())
+    Load { pages: asks.iter().map(page).collect(), ..Load::default() }
 }
 
 fn simulated(flash: Span, model: &Model, load: &Load) -> Simulated {
@@ -123,6 +123,22 @@ fn what_occupies_roles_delays_what_they_send_and_what_comes_behind_it() {
     let second = two.requests.all()[3].spans().expect("it ends");
     assert_eq!(two.requests.all()[2].spans().map(|spans| spans.out), Some(ask + link * 2 + packet));
     assert_eq!(second.out, ask * 2 + link * 2 + packet);
+}
+
+#[test]
+fn a_host_that_has_one_request_open_waits_until_it_ends() {
+    let (link, at) = (Span::us(7), Time::ms(1_013));
+    let mut load = load(&[(at, 3, false), (at, 4, false), (at, 5, false)]);
+    load.open_max.insert(DOOR, 1);
+    let done = simulated(Span::us(100), &model(link, [Span::ZERO; 3]), &load);
+    let asked: Vec<_> = done.requests.all().iter().map(|request| request.asked).collect();
+    assert_eq!(asked, [at, at + link * 4, at + link * 8]);
+    assert!(done.requests.all().iter().all(|request| request.total() == Some(link * 4)));
+    // So many were open at a time.
+    assert_eq!(Load::of(&done.requests).open_max[&DOOR], 1);
+    load.open_max.insert(DOOR, 3);
+    let together = simulated(Span::us(100), &model(link, [Span::ZERO; 3]), &load);
+    assert_eq!(Load::of(&together.requests).open_max[&DOOR], 3);
 }
 
 #[test]

@@ -298,8 +298,8 @@ table! {
         /// Its size: whole blocks. With `file` as much as the file has when not given, with
         /// `volume` what the rack's file says; 1 GiB otherwise.
         size: Quantity<Bytes>,
-        /// Bytes of a block: a power of two from 512B to 64KiB. A `volume` needs 4KiB or more, and has
-        /// that when not given; others have 512B.
+        /// Bytes of a block: a power of two from 512B to 64KiB. A `volume` needs 4KiB or more, and
+        /// has that when not given; others have 512B.
         block: Quantity<Bytes> => if backend == BackendName::Volume { crate::rack::PAGE } else { Bytes::new(512) },
         /// With `file`: the file or block device. With `flash`: a file for the data. A file that is
         /// not there is made, of the given size.

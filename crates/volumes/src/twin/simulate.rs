@@ -38,10 +38,16 @@ pub struct PageAsk {
 
 /// What doors are asked, in order of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Load(pub Vec<PageAsk>);
+pub struct Load {
+    /// The pages.
+    pub pages: Vec<PageAsk>,
+    /// The most requests of a door that are open at a time; as many as come, where it is not said.
+    /// Further ones wait until one ends: a host has a bound of its own.
+    pub open_max: BTreeMap<NodeId, u64>,
+}
 
 impl Load {
-    /// What doors were asked.
+    /// What doors were asked. None has more open than it once had.
     pub fn of(requests: &Requests) -> Load {
         let asked = requests.all().iter().map(|request| PageAsk {
             at: request.asked,
@@ -50,10 +56,27 @@ impl Load {
             page: request.page,
             is_write: request.is_write,
         });
-        let mut asked: Vec<PageAsk> = asked.collect();
-        asked.sort_by_key(|page| page.at);
-        Load(asked)
+        let mut pages: Vec<PageAsk> = asked.collect();
+        pages.sort_by_key(|page| page.at);
+        Load { pages, open_max: most_open(requests) }
     }
+}
+
+/// The most requests that each door had open at a time.
+fn most_open(requests: &Requests) -> BTreeMap<NodeId, u64> {
+    // Of the same time, an end is before a beginning.
+    let begins = requests.all().iter().map(|request| (request.asked, true, request.door));
+    let ends = requests.all().iter().filter_map(|request| Some((request.ended?.0, false, request.door)));
+    let mut changes: Vec<(Time, bool, NodeId)> = begins.chain(ends).collect();
+    changes.sort_unstable();
+    let (mut open, mut most) = (BTreeMap::new(), BTreeMap::new());
+    for (_, begins, door) in changes {
+        let now: &mut u64 = open.entry(door).or_default();
+        *now = if begins { *now + 1 } else { now.saturating_sub(1) };
+        let before: &mut u64 = most.entry(door).or_default();
+        *before = (*before).max(*now);
+    }
+    most
 }
 
 /// What came of a simulation.
@@ -92,6 +115,10 @@ struct Node {
     life: u32,
     packets: VecDeque<Packet>,
     asks: VecDeque<PageAsk>,
+    /// Requests that the door has begun with, or will next, and that have no end.
+    open: u64,
+    /// Those whose host waits until others end.
+    held: VecDeque<PageAsk>,
     is_awake: bool,
     taken: u32,
     slept_at: Time,
@@ -131,7 +158,7 @@ impl<'a> Simulation<'a> {
     fn new(rack: &'a Rack, lives: &'a [Life], load: &'a Load, model: &'a Model, seed: Seed) -> Simulation<'a> {
         let mut queue = EventQueue::new();
         (0..).zip(lives).for_each(|(place, life)| queue.push(life.start, Event::Begins(place)));
-        if let Some(first) = load.0.first() {
+        if let Some(first) = load.pages.first() {
             queue.push(first.at, Event::Asked(0));
         }
         let node = |node| Node {
@@ -141,6 +168,8 @@ impl<'a> Simulation<'a> {
             life: 0,
             packets: VecDeque::new(),
             asks: VecDeque::new(),
+            open: 0,
+            held: VecDeque::new(),
             is_awake: false,
             taken: 0,
             slept_at: Time::ZERO,
@@ -156,7 +185,7 @@ impl<'a> Simulation<'a> {
         let end = self.lives.iter().map(|life| life.end).max().unwrap_or(Time::ZERO);
         let mut asked = 0;
         while let Some((now, event)) = self.queue.pop() {
-            let is_over = now > end && self.open == 0 && asked == self.load.0.len();
+            let is_over = now > end && self.open == 0 && asked == self.load.pages.len();
             if is_over || now > end + GRACE {
                 break;
             }
@@ -204,6 +233,8 @@ impl<'a> Simulation<'a> {
             anew.counters().into_iter().for_each(|(name, value)| *numbers.entry(name).or_default() += value);
             at.packets.clear();
             at.asks.clear();
+            at.held.clear();
+            at.open = 0;
             (at.is_awake, at.life, at.alarm) = (false, at.life + 1, None);
         }
     }
@@ -225,20 +256,33 @@ impl<'a> Simulation<'a> {
     }
 
     fn asked(&mut self, now: Time, place: u32) {
-        let ask = self.load.0[place as usize];
-        let PageAsk { door, volume, page, is_write, .. } = ask;
-        if let Some(next) = self.load.0.get(place as usize + 1) {
+        let ask = self.load.pages[place as usize];
+        if let Some(next) = self.load.pages.get(place as usize + 1) {
             self.queue.push(next.at.max(now), Event::Asked(place + 1));
         }
-        let at = &mut self.nodes[door.index()];
+        let at = &mut self.nodes[ask.door.index()];
         if at.anew.is_none() {
             return;
         }
-        at.asks.push_back(ask);
         self.open += 1;
-        self.requests.see(now, door, &Entry::Asked { at: now, volume, page, is_write });
+        at.held.push_back(ask);
+        self.admit(now, ask.door);
+    }
+
+    /// Lets a door begin with what its hosts hold, as far as they would.
+    fn admit(&mut self, now: Time, door: NodeId) {
+        let open_max = self.load.open_max.get(&door).copied().unwrap_or(u64::MAX);
+        let at = &mut self.nodes[door.index()];
+        while at.open < open_max
+            && let Some(ask) = at.held.pop_front()
+        {
+            at.open += 1;
+            at.asks.push_back(ask);
+            let PageAsk { volume, page, is_write, .. } = ask;
+            self.requests.see(now, door, &Entry::Asked { at: now, volume, page, is_write });
+        }
         // The load says when the door begins with it, not when it is woken.
-        if !at.is_awake {
+        if !at.asks.is_empty() && !at.is_awake {
             at.is_awake = true;
             self.queue.push(now, Event::Goes { node: door.0, life: at.life });
         }
@@ -303,7 +347,12 @@ impl<'a> Simulation<'a> {
                     let least = self.model.least(from, self.nodes[to.index()].kind);
                     self.queue.push(end + least, Event::Comes { node: to.0, packet });
                 }
-                Entry::Ended { .. } => self.open = self.open.saturating_sub(1),
+                Entry::Ended { .. } => {
+                    self.open = self.open.saturating_sub(1);
+                    let at = &mut self.nodes[node as usize];
+                    at.open = at.open.saturating_sub(1);
+                    self.admit(now, NodeId(node));
+                }
                 _ => {}
             }
         }
