@@ -1,6 +1,6 @@
 //! A role's journal: what came in, when, and what the role did about it, without data.
 //!
-//! A file begins with [`MAGIC`], the length of a JSON document (u32, little-endian) and that
+//! A file begins with `RWROLE01`, the length of a JSON document (u32, little-endian) and that
 //! document, a [`Beginning`]. Entries follow until the end. An entry is a kind (one byte) and:
 //!
 //! | kind | content |

@@ -1,7 +1,7 @@
 //! The twin of a live rack: its roles run again without sockets, files and threads.
 //!
-//! Journals say what came in at each role ([`crate::journal`]). [`replay`](mod@replay) passes it to
-//! the same role again and compares what it does. [`simulate`](mod@simulate) lets all roles of the
+//! Journals say what came in at each role ([`crate::journal`]). [`replay`] passes it to
+//! the same role again and compares what it does. [`simulate`] lets all roles of the
 //! rack run together in virtual time, with the requests that doors were asked. Between them is a
 //! [`Model`] of links, processors and timers, which [`Fit`] takes from journals. Both give
 //! [`Requests`], whose spans have one definition.
