@@ -27,12 +27,18 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::hash::Hasher;
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::{self, JoinHandle};
 
 /// Name and version, at the beginning.
 const MAGIC: [u8; 8] = *b"RWROLE01";
 const BUFFER: usize = 1 << 18;
+/// Bytes that go to the file together.
+const PIECE: usize = 1 << 16;
+/// Pieces that may wait for the disk: 64 MiB.
+const PIECES: usize = 1_024;
 /// What a killed process may lose.
 const UNWRITTEN: Span = Span::ms(100);
 /// The longest document in a journal: a storage server's has 30 B a written page.
@@ -196,12 +202,15 @@ fn path_of(folder: &Path, name: &str, number: u32) -> PathBuf {
     folder.join(format!("{name}.{number}.journal"))
 }
 
-/// Writes a journal. After a failure the role goes on, and its journal ends there.
+/// Writes a journal. A thread writes the file: a disk that is busy for seconds must not hold up a
+/// role, or others take it for dead. After a failure the role goes on, and its journal ends there.
 pub(crate) struct Writer {
-    file: Option<BufWriter<File>>,
+    pieces: Option<SyncSender<Vec<u8>>>,
+    thread: Option<JoinHandle<()>>,
+    piece: Vec<u8>,
     path: PathBuf,
     at: Time,
-    /// When all entries were in the file.
+    /// When all entries were on their way to the file.
     written: Time,
     has_done: bool,
     entry: Vec<u8>,
@@ -228,11 +237,16 @@ impl Writer {
             state,
         };
         let (entry, packet) = (Vec::new(), Vec::new());
-        let file = Some(BufWriter::with_capacity(BUFFER, file));
-        let mut writer = Writer { file, path, at: Time::ZERO, written: Time::ZERO, has_done: false, entry, packet };
+        let (pieces, written) = sync_channel(PIECES);
+        let own = path.clone();
+        let run = move || write_all(file, &own, &written);
+        let thread =
+            thread::Builder::new().name("journal".into()).spawn(run).map_err(StartError::system("a thread"))?;
+        let (pieces, thread, piece) = (Some(pieces), Some(thread), Vec::with_capacity(PIECE));
+        let mut writer =
+            Writer { pieces, thread, piece, path, at: Time::ZERO, written: Time::ZERO, has_done: false, entry, packet };
         let text = serde_json::to_vec(&beginning).expect("numbers and names make a text");
         writer.write(&[&MAGIC, &(text.len() as u32).to_le_bytes(), &text]);
-        // A journal has its beginning from the start.
         writer.flush();
         Ok(Some(writer))
     }
@@ -310,19 +324,42 @@ impl Writer {
     }
 
     fn write(&mut self, parts: &[&[u8]]) {
-        let written = self.file.as_mut().map_or(Ok(()), |file| parts.iter().try_for_each(|part| file.write_all(part)));
-        self.judge(written);
+        parts.iter().for_each(|part| self.piece.extend_from_slice(part));
+        if self.piece.len() >= PIECE {
+            self.flush();
+        }
     }
 
+    /// Hands what there is to the thread.
     fn flush(&mut self) {
-        let flushed = self.file.as_mut().map_or(Ok(()), Write::flush);
-        self.judge(flushed);
+        let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(PIECE));
+        let Some(pieces) = self.pieces.as_ref().filter(|_| !piece.is_empty()) else { return };
+        match pieces.try_send(piece) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => {
+                tracing::error!(path = %self.path.display(), "the journal ends here: its disk is too slow");
+                self.pieces = None;
+            }
+            // The thread has said why.
+            Err(TrySendError::Disconnected(_)) => self.pieces = None,
+        }
     }
+}
 
-    fn judge(&mut self, result: io::Result<()>) {
-        if let Err(error) = result {
-            tracing::error!(path = %self.path.display(), %error, "the journal ends here: it cannot be written");
-            self.file = None;
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.flush();
+        self.pieces = None;
+        // A panic of the thread has been reported where it happened.
+        self.thread.take().into_iter().for_each(|thread| drop(thread.join()));
+    }
+}
+
+/// Writes pieces of a journal until there are no more.
+fn write_all(mut file: File, path: &Path, pieces: &Receiver<Vec<u8>>) {
+    for piece in pieces {
+        if let Err(error) = file.write_all(&piece) {
+            return tracing::error!(path = %path.display(), %error, "the journal ends here: it cannot be written");
         }
     }
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Live, PAGE, assert_replays, free_addresses, json, page_of, rack, read, wait_until, write};
+use common::{Live, PAGE, assert_replays, free_addresses, json, noted, page_of, rack, read, wait_until, write};
 use plan::rack::{Rack, Switch};
 use runtime::storage::Storage as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -42,7 +42,7 @@ fn what_is_written_is_read_and_what_was_never_written_is_zeros() {
 #[test]
 fn overwriting_a_full_volume_collects_and_loses_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
-    let live = Live::up(rack(folder.path(), 2, 512));
+    let live = Live::up(noted(folder.path(), 2, 512));
     let volume = live.volume();
     for round in 0..8 {
         let all: Vec<u8> = (0..512).flat_map(|page| page_of(page, round)).collect();
@@ -82,7 +82,7 @@ impl Drop for Ends<'_> {
 #[test]
 fn hosts_see_delays_and_no_errors_while_each_role_is_stopped_and_started() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut live = Live::up(rack(folder.path(), 3, 64));
+    let mut live = Live::up(noted(folder.path(), 3, 64));
     let volume = live.volume();
     (0..64).for_each(|page| write(&volume, page, 0));
     let (ends, count) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -153,7 +153,6 @@ fn a_server_that_stays_away_is_replaced_by_another() {
     for page in 0..64 {
         assert_eq!(read(&volume, page), page_of(page, 4), "page {page}");
     }
-    end_and_replay(live, volume);
 }
 
 #[test]

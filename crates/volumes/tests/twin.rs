@@ -5,7 +5,7 @@ mod common;
 
 use base::{NodeId, Seed, Span, Time};
 use blox::Page;
-use common::{Live, page_of, rack, read, write};
+use common::{Live, noted, page_of, read, write};
 use plan::rack::Rack;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::Cell;
@@ -167,7 +167,7 @@ fn a_model_without_links_is_no_model() {
 
 /// A short run of a live rack with journals in `folder`.
 fn lived(folder: &Path) -> Rack {
-    let live = Live::up(rack(folder, 2, 64));
+    let live = Live::up(noted(folder, 2, 64));
     let volume = live.volume();
     for page in 0..64 {
         write(&volume, page, 1);

@@ -396,3 +396,104 @@ fn thin(times: &mut Vec<u64>) {
         *times = (0..KEPT).map(|place| times[((place as f64 + 0.5) * step) as usize]).collect();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blox::{Body, Packet, Page, Tag, VssdId};
+
+    const SERVER: NodeId = NodeId(0);
+    const DOOR: NodeId = NodeId(1);
+    const SWITCH: NodeId = NodeId(3);
+
+    fn fit() -> Fit {
+        let text = "[[storage]]\nname = 's'\nlisten = '127.0.0.1:7010'\n\
+                    [[door]]\nname = 'd'\nlisten = '127.0.0.1:7020'\nconfig = 't.toml'\n";
+        Fit::new(&plan::rack::parse("rack.toml", text).expect("a rack"))
+    }
+
+    fn read(tag: u64) -> Packet {
+        let body = Body::Read { tag: Tag(tag), page: Page(2) };
+        Packet { vssd: VssdId(0), latency_ns: 0, source: DOOR, target: SERVER, body }
+    }
+
+    fn us(time: u64) -> Time {
+        Time::ZERO + Span::us(time)
+    }
+
+    /// A door begins with reads at these times and is occupied for 4 us by each; then it sleeps.
+    fn door(fit: &mut Fit, begins: &[u64]) {
+        fit.begin();
+        for (tag, begin) in (0..).zip(begins) {
+            let at = us(*begin);
+            fit.see(at, DOOR, &Entry::Asked { at, volume: 0, page: Page(2), is_write: false });
+            fit.see(at, DOOR, &Entry::Sent { to: SWITCH, packet: read(tag) });
+            fit.see(us(begin + 4), DOOR, &Entry::Wakeup { at: us(begin + 4) });
+        }
+    }
+
+    fn link(model: &Model, from: Kind, to: Kind) -> (u64, u64, u64) {
+        let link = model.links.iter().find(|link| (link.from, link.to) == (from, to)).expect("packets took it");
+        (link.least_ns, link.packets, link.lost)
+    }
+
+    #[test]
+    fn a_link_has_the_least_time_and_what_more_a_sleeper_needs_is_its_waking() {
+        let mut fit = fit();
+        door(&mut fit, &[10, 110, 210]);
+        fit.begin();
+        // The second of them is lost. The switch has slept for 19 us when the first one comes, and
+        // for 150 us when the last one could have come.
+        for (tag, slept, comes) in [(0, 1, 20), (2, 70, 244)] {
+            fit.see(us(slept), SWITCH, &Entry::Wakeup { at: us(slept) });
+            fit.see(us(comes), SWITCH, &Entry::Packet { at: us(comes), packet: read(tag) });
+            fit.see(us(comes), SWITCH, &Entry::Sent { to: SERVER, packet: read(tag) });
+            fit.see(us(comes + 6), SWITCH, &Entry::Wakeup { at: us(comes + 6) });
+        }
+        let model = fit.model();
+        assert_eq!(link(&model, Kind::Door, Kind::Switch), (6_000, 2, 1), "sent at 14 us, taken at 20 us");
+        let switch = &model.hosts[&Kind::Switch];
+        assert_eq!(switch.wake_ns, [vec![0], vec![24_000], vec![], vec![]], "sent at 214 us, taken at 244 us");
+        assert_eq!(switch.packet_ns, [vec![6_000, 6_000], vec![], vec![], vec![]]);
+        assert_eq!(model.hosts[&Kind::Door].ask_ns, [vec![4_000, 4_000, 4_000], vec![]]);
+    }
+
+    #[test]
+    fn a_packet_behind_another_one_tells_what_that_takes_and_nothing_of_waking() {
+        let mut fit = fit();
+        door(&mut fit, &[10, 110]);
+        fit.begin();
+        fit.see(us(1), SWITCH, &Entry::Wakeup { at: us(1) });
+        [(0, 200), (1, 203)].into_iter().for_each(|(tag, at)| {
+            fit.see(us(at), SWITCH, &Entry::Packet { at: us(at), packet: read(tag) });
+        });
+        fit.see(us(208), SWITCH, &Entry::Wakeup { at: us(208) });
+        let switch = &fit.model().hosts[&Kind::Switch];
+        assert_eq!(switch.packet_ns, [vec![3_000], vec![], vec![5_000], vec![]], "the first, and one that follows");
+        assert_eq!(switch.wake_ns.iter().map(Vec::len).sum::<usize>(), 1);
+    }
+
+    #[test]
+    fn a_timer_is_late_only_for_a_role_that_slept() {
+        let mut fit = fit();
+        fit.begin();
+        fit.due(SWITCH, us(5), Some(us(2)));
+        fit.see(us(5), SWITCH, &Entry::Wakeup { at: us(5) });
+        fit.due(SWITCH, us(90), Some(us(80)));
+        fit.see(us(90), SWITCH, &Entry::Wakeup { at: us(90) });
+        fit.see(us(91), SWITCH, &Entry::Packet { at: us(91), packet: read(0) });
+        fit.due(SWITCH, us(99), Some(us(95)));
+        assert_eq!(fit.model().hosts[&Kind::Switch].late_ns, [10_000]);
+    }
+
+    #[test]
+    fn what_was_never_seen_takes_as_long_as_what_is_most_like_it() {
+        let host = Host { packet_ns: [vec![7_000], vec![], vec![], vec![9_000]], ..Host::default() };
+        let stream = &mut base::Seed(1).stream("a test");
+        let takes = |has_data, follows, stream: &mut Stream| host.takes(Duty::Packet, has_data, follows, stream);
+        assert_eq!(takes(false, false, stream), Span::us(7));
+        assert_eq!(takes(true, false, stream), Span::us(7), "the first without a page");
+        assert_eq!(takes(false, true, stream), Span::us(9), "another one with a page");
+        assert_eq!(host.takes(Duty::Ask, false, false, stream), Span::ZERO);
+    }
+}

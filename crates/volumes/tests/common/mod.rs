@@ -53,7 +53,7 @@ pub fn rack(folder: &Path, servers: usize, pages: u64) -> Rack {
         log: LogLevelName::Warn,
         log_format: LogFormatName::Text,
         secret: None,
-        journal: Some(folder.join("journal")),
+        journal: None,
         switch: Switch { listen: next(), address: None, metrics: None, coordination: true },
         control: Control {
             listen: next(),
@@ -70,6 +70,11 @@ pub fn rack(folder: &Path, servers: usize, pages: u64) -> Rack {
         volumes: vec![VolumePlan { name: "disk".into(), size: Bytes::kib(4) * pages, replicas: vec![0, 1] }],
         stores: Vec::new(),
     }
+}
+
+/// The same, whose roles keep journals.
+pub fn noted(folder: &Path, servers: usize, pages: u64) -> Rack {
+    Rack { journal: Some(folder.join("journal")), ..rack(folder, servers, pages) }
 }
 
 /// Roles on threads. Dropping it ends them in order.
