@@ -184,10 +184,10 @@ impl Times {
         Times { operation, span, count, percentiles, drawn }
     }
 
-    /// How far the twin's percentile is from the live one, as a part of that.
-    pub fn error(&self, percentile: &str) -> f64 {
+    /// How far the twin's percentile is from the live one, as a part of that; none of zero.
+    pub fn error(&self, percentile: &str) -> Option<f64> {
         let [live, twin] = self.percentiles[percentile];
-        twin as f64 / (live.max(1)) as f64 - 1.0
+        (live > 0).then(|| twin as f64 / live as f64 - 1.0)
     }
 }
 
@@ -225,7 +225,8 @@ mod tests {
     #[test]
     fn an_error_is_a_part_of_the_live_time() {
         let times = Times::of("reads", "total", &[vec![100], vec![115]]);
-        assert!((times.error("P50") - 0.15).abs() < 1e-9);
+        assert!(times.error("P50").is_some_and(|error| (error - 0.15).abs() < 1e-9));
+        assert_eq!(Times::of("reads", "back", &[vec![0], vec![7]]).error("P50"), None);
         assert_eq!(times.drawn[0].len(), POINTS);
     }
 }

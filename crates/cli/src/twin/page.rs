@@ -1,7 +1,7 @@
 //! The report as a page: both distributions of each span.
 
-use super::compare::Times;
-use super::{Report, name_of, text};
+use super::compare::{PERCENTILES, Times};
+use super::{Report, Role, name_of, text};
 use crate::failure::Failure;
 use campaign::page::write_pages;
 use report::figure::{Definition, Figure, Given, Kind, Scale, XAxis, YAxis};
@@ -20,10 +20,12 @@ pub fn write_page(root: &Path, file: &Path, report: &Report) -> Result<(), Failu
         .iter()
         .flat_map(|comparison| comparison.times.iter().map(|times| figure(times, report.sides)))
         .collect();
+    let sum = |of: fn(&Role) -> u64| report.roles.iter().map(of).sum::<u64>();
+    let (decisions, differences) = (sum(|role| role.decisions), sum(|role| role.differences));
     let readme = format!(
         "The roles of a live rack, each replayed alone, and all of them simulated with the requests that the doors \
-         were asked.\n\n```text\n{}```\n",
-        text::text(report)
+         were asked. Of {decisions} decisions, those after {differences} inputs differ in the replay. `twin.json` has \
+         all numbers, `model.json` what was between the roles.\n"
     );
     let section = Section { experiment: name_of(file), readme, figures, ..Section::default() };
     let input = PageInput { title: "A live rack and its twin".into(), sections: vec![section], ..PageInput::default() };
@@ -39,10 +41,16 @@ fn figure(times: &Times, sides: [&'static str; 2]) -> Figure {
         })
     });
     let ([one, other], [left, right]) = (sides, times.count);
+    let percentiles = PERCENTILES.map(|(name, _)| {
+        let [left, right] = times.percentiles[name].map(text::time);
+        format!("{name} {left} and {right}")
+    });
     let definition = Definition {
         title: format!("{}: {}", times.operation, times.span),
         caption: format!(
-            "Cumulative: of {left} ({one}) and {right} ({other}), those that took no longer. Below 0.1 us all are drawn at it."
+            "Cumulative: of {left} ({one}) and {right} ({other}), those that took no longer. {}. Below 0.1 us all are \
+             drawn at it.",
+            percentiles.join(", ")
         ),
         kind: Kind::Time,
         x: XAxis { label: "time".into(), title: "Time (us)".into(), scale: Scale::Log },

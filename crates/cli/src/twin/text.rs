@@ -112,7 +112,8 @@ fn times(times: &[Times], [_, twin]: [&str; 2]) -> String {
         let mut row = vec![one.operation.to_owned(), one.span.to_owned()];
         for (name, _) in PERCENTILES {
             let [left, right] = one.percentiles[name];
-            row.extend([time(left), time(right), format!("{:+.0} %", one.error(name) * 100.0)]);
+            let off = one.error(name).map_or("-".into(), |error| format!("{:+.0} %", error * 100.0));
+            row.extend([time(left), time(right), off]);
         }
         rows.add_row(row);
     }
@@ -127,7 +128,8 @@ fn counters(comparison: &Comparison, [one, other]: [&str; 2]) -> String {
     shown(rows, 2)
 }
 
-fn time(ns: u64) -> String {
+/// A time with three or four digits.
+pub fn time(ns: u64) -> String {
     match ns {
         0..1_000 => format!("{ns} ns"),
         1_000..1_000_000 => format!("{:.1} us", ns as f64 / 1e3),
