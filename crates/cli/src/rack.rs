@@ -121,12 +121,17 @@ struct Site {
     roles: Vec<Role>,
 }
 
+/// Reads and checks the file of a rack.
+pub fn read(file: &Path) -> Result<Rack, Failure> {
+    Rack::read(file).map_err(|error| match error {
+        RackError::Plan(errors) => errors.into(),
+        other => bad_input(other),
+    })
+}
+
 impl Site {
     fn of(file: &Path) -> Result<Site, Failure> {
-        let rack = Rack::read(file).map_err(|error| match error {
-            RackError::Plan(errors) => errors.into(),
-            other => bad_input(other),
-        })?;
+        let rack = read(file)?;
         let file = std::path::absolute(file).map_err(failed_at(file))?;
         let roles = roles_of(&rack);
         Ok(Site { file, rack, roles })

@@ -6,10 +6,11 @@ mod text;
 
 use crate::arguments::TwinArguments;
 use crate::failure::{Failure, bad_input, failed_at, print};
-use crate::output::write;
+use crate::output::{json, write_json};
+use crate::rack::read;
 use base::Seed;
 use compare::{Comparison, Side};
-use plan::rack::{Rack, RackError, Volume};
+use plan::rack::{Rack, Volume};
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use volumes::twin::{Fit, Journals, Load, Model, Replayed, Told, TwinError, simul
 #[derive(Serialize)]
 struct Report {
     /// Each journal, replayed.
-    roles: Vec<Role>,
+    roles: Vec<Replayed>,
     /// What is compared: live and simulated, or the rack and another one, both simulated.
     sides: [&'static str; 2],
     /// None where a simulation is impossible.
@@ -31,51 +32,13 @@ struct Report {
     model: Model,
 }
 
-/// A replayed journal.
-#[derive(Serialize)]
-struct Role {
-    name: String,
-    inputs: u64,
-    decisions: u64,
-    /// Inputs after which something else was done.
-    differences: u64,
-    first: Option<First>,
-    /// Whether the role ended in order.
-    is_whole: bool,
-    /// Whether the journal breaks off within an entry.
-    is_cut: bool,
-    /// Counters that differ at the end: name, live, here.
-    counters: Vec<(String, u64, u64)>,
-}
-
-/// The first decision that differs.
-#[derive(Serialize)]
-struct First {
-    input: u64,
-    live: String,
-    twin: String,
-}
-
-impl Role {
-    fn of(replayed: &Replayed) -> Role {
-        let Replayed { name, inputs, decisions, differences, first, is_whole, is_cut, counters, .. } = replayed.clone();
-        let first = first.map(|first| First { input: first.input, live: first.live, twin: first.twin });
-        Role { name, inputs, decisions, differences, first, is_whole, is_cut, counters }
-    }
-
-    fn differs(&self) -> bool {
-        self.differences > 0 || !self.counters.is_empty()
-    }
-}
-
 /// Replays and simulates a rack, and says how far they are from what it did.
 pub fn twin(arguments: &TwinArguments) -> Result<(), Failure> {
-    let rack = Rack::read(&arguments.file).map_err(wrong_rack)?;
+    let rack = read(&arguments.file)?;
     let other = arguments.with.as_deref().map(|file| changed(&rack, file)).transpose()?;
     let folder = folder_of(&rack, arguments)?;
     let journals = Journals::open(&rack, &folder).map_err(wrong)?;
     let told = journals.replay(&rack).map_err(wrong)?;
-    let roles: Vec<Role> = told.replayed.iter().map(Role::of).collect();
     let model = model(&rack, arguments, &told)?;
     let compared = compared(&rack, other.as_ref(), &journals, &told, (&model, Seed(arguments.seed)));
     let (comparison, no_simulation) = match compared {
@@ -84,11 +47,11 @@ pub fn twin(arguments: &TwinArguments) -> Result<(), Failure> {
         Err(error) => return Err(wrong(error)),
     };
     let sides = if other.is_some() { ["twin", "changed"] } else { ["live", "twin"] };
-    let report = Report { roles, sides, comparison, no_simulation, model };
+    let report = Report { roles: told.replayed, sides, comparison, no_simulation, model };
     if let Some(out) = &arguments.out {
         fs::create_dir_all(out).map_err(failed_at(out))?;
-        write(&out.join("model.json"), json(&report.model))?;
-        write(&out.join("twin.json"), json(&report))?;
+        write_json(&out.join("model.json"), &report.model)?;
+        write_json(&out.join("twin.json"), &report)?;
         page::write_page(out, &arguments.file, &report)?;
     }
     print(&if arguments.json { json(&report) } else { text::text(&report) })?;
@@ -114,7 +77,7 @@ fn compared(
 
 /// Another rack with the same roles, and volumes that are no smaller.
 fn changed(rack: &Rack, file: &Path) -> Result<Rack, Failure> {
-    let other = Rack::read(file).map_err(wrong_rack)?;
+    let other = read(file)?;
     let roles = |rack: &Rack| (rack.storage.len(), rack.doors.len());
     let holds = |(one, other): (&Volume, &Volume)| other.size >= one.size;
     let same = roles(rack) == roles(&other) && rack.volumes.len() == other.volumes.len();
@@ -169,20 +132,4 @@ fn verdict(report: &Report) -> Result<(), Failure> {
 
 fn wrong(error: TwinError) -> Failure {
     bad_input(error.to_string())
-}
-
-fn wrong_rack(error: RackError) -> Failure {
-    match error {
-        RackError::Plan(errors) => Failure::Experiment(errors),
-        RackError::File { .. } => bad_input(error.to_string()),
-    }
-}
-
-fn json(of: &impl Serialize) -> String {
-    serde_json::to_string_pretty(of).expect("numbers and names make a text") + "\n"
-}
-
-/// The name of the page's folder.
-fn name_of(file: &Path) -> String {
-    file.display().to_string()
 }

@@ -131,8 +131,3 @@ fn is_possible(rack: &Rack, beginning: &Beginning) -> bool {
         }
     }
 }
-
-/// Names of a rack's nodes.
-fn name_of(rack: &Rack, node: NodeId) -> String {
-    configs::name_of(rack, node)
-}

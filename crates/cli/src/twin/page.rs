@@ -1,7 +1,7 @@
 //! The report as a page: both distributions of each span.
 
 use super::compare::{PERCENTILES, Times};
-use super::{Report, Role, name_of, text};
+use super::{Report, text};
 use crate::failure::Failure;
 use campaign::page::write_pages;
 use report::figure::{Definition, Figure, Given, Kind, Scale, XAxis, YAxis};
@@ -9,6 +9,7 @@ use report::measure::Selection;
 use report::{PageInput, Section};
 use std::collections::BTreeMap;
 use std::path::Path;
+use volumes::twin::Replayed;
 
 /// The shortest time that is drawn: an axis of factors has no zero.
 const LEAST_NS: u64 = 100;
@@ -20,14 +21,14 @@ pub fn write_page(root: &Path, file: &Path, report: &Report) -> Result<(), Failu
         .iter()
         .flat_map(|comparison| comparison.times.iter().map(|times| figure(times, report.sides)))
         .collect();
-    let sum = |of: fn(&Role) -> u64| report.roles.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&Replayed) -> u64| report.roles.iter().map(of).sum::<u64>();
     let (decisions, differences) = (sum(|role| role.decisions), sum(|role| role.differences));
     let readme = format!(
         "The roles of a live rack, each replayed alone, and all of them simulated with the requests that the doors \
          were asked. Of {decisions} decisions, those after {differences} inputs differ in the replay. `twin.json` has \
          all numbers, `model.json` what was between the roles.\n"
     );
-    let section = Section { experiment: name_of(file), readme, figures, ..Section::default() };
+    let section = Section { experiment: file.display().to_string(), readme, figures, ..Section::default() };
     let input = PageInput { title: "A live rack and its twin".into(), sections: vec![section], ..PageInput::default() };
     write_pages(root, &input, None)
 }

@@ -1,10 +1,10 @@
 //! The report for people.
 
+use super::Report;
 use super::compare::{Comparison, PERCENTILES, Times};
-use super::{Report, Role};
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
-use volumes::twin::{Model, SLEEPS};
+use volumes::twin::{Model, Replayed, SLEEPS};
 
 pub fn text(report: &Report) -> String {
     let mut text = format!("Decisions in the replay of each journal\n{}\n", roles(&report.roles));
@@ -59,7 +59,7 @@ fn shown(mut table: Table, texts: usize) -> String {
     lines.join("\n")
 }
 
-fn roles(roles: &[Role]) -> String {
+fn roles(roles: &[Replayed]) -> String {
     let mut rows = table(&["role", "inputs", "decisions", "inputs that differ", "end"]);
     for role in roles {
         let end = if role.is_whole { "in order" } else { "none" };

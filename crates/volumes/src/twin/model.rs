@@ -153,7 +153,21 @@ pub(crate) fn drawn(times: &[u64], stream: &mut Stream) -> Span {
     }
 }
 
+/// A role of which nothing was seen.
+static UNSEEN: Host = Host {
+    wake_ns: [const { Vec::new() }; SLEEPS.len() + 1],
+    packet_ns: [const { Vec::new() }; 4],
+    ask_ns: [const { Vec::new() }; 2],
+    turn_ns: [const { Vec::new() }; 2],
+    late_ns: Vec::new(),
+};
+
 impl Model {
+    /// The processor of a kind; one that takes no time where none was seen.
+    pub(crate) fn host(&self, kind: Kind) -> &Host {
+        self.hosts.get(&kind).unwrap_or(&UNSEEN)
+    }
+
     /// A packet's time between two kinds.
     pub(crate) fn least(&self, from: Kind, to: Kind) -> Span {
         let link = self.links.iter().find(|link| (link.from, link.to) == (from, to));

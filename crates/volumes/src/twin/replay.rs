@@ -6,10 +6,11 @@ use super::{Anew, TwinError};
 use crate::journal::{Entry, Reader};
 use base::{NodeId, Time};
 use plan::rack::Rack;
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The first decision that differs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// The input's place in the journal.
     pub input: u64,
@@ -20,7 +21,7 @@ pub struct Difference {
 }
 
 /// What came of a replay.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Replayed {
     /// The role.
     pub name: String,
@@ -37,11 +38,20 @@ pub struct Replayed {
     /// The role's counters at its end, where it ended in order and they differ: live, and here.
     pub counters: Vec<(String, u64, u64)>,
     /// Its counters at the end of the replay.
+    #[serde(skip)]
     pub numbers: BTreeMap<String, u64>,
     /// Whether it ended in order.
     pub is_whole: bool,
     /// When its last input came, by the clock of the rack.
+    #[serde(skip)]
     pub end: Time,
+}
+
+impl Replayed {
+    /// Whether the role decided otherwise than live.
+    pub fn differs(&self) -> bool {
+        self.differences > 0 || !self.counters.is_empty()
+    }
 }
 
 /// Replays a journal. What is seen goes to `requests` and to `fit` too.

@@ -3,7 +3,7 @@
 use super::model::Fit;
 use super::replay::{Replayed, replay};
 use super::requests::Requests;
-use super::{configs, name_of};
+use crate::configs::{self, name_of};
 use crate::journal::{Beginning, JournalError, Reader};
 use base::{NodeId, Span, Time};
 use plan::rack::Rack;

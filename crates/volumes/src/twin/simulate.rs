@@ -5,10 +5,11 @@
 //! Processors are not simulated. Where a live role waited for one, that is part of how long it
 //! took.
 
-use super::model::{Duty, Host, Kind, Model, drawn};
+use super::Anew;
+use super::model::{Duty, Kind, Model, drawn};
 use super::requests::Requests;
 use super::run::{Life, TwinError};
-use super::{Anew, configs, name_of};
+use crate::configs::{self, name_of};
 use crate::journal::Entry;
 use base::{NodeId, Seed, Span, Stream, Time};
 use blox::{Packet, Page};
@@ -150,7 +151,6 @@ struct Simulation<'a> {
     model: &'a Model,
     requests: Requests,
     open: u64,
-    idle: Host,
     numbers: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
@@ -177,8 +177,8 @@ impl<'a> Simulation<'a> {
             stream: seed.stream(&format!("node/{node}")),
         };
         let nodes = (0..=configs::switch_node(rack).0).map(node).collect();
-        let (requests, idle, numbers) = (Requests::default(), Host::default(), BTreeMap::new());
-        Simulation { rack, lives, nodes, queue, load, model, requests, open: 0, idle, numbers }
+        let (requests, numbers) = (Requests::default(), BTreeMap::new());
+        Simulation { rack, lives, nodes, queue, load, model, requests, open: 0, numbers }
     }
 
     fn run(&mut self) -> Result<(), TwinError> {
@@ -248,7 +248,7 @@ impl<'a> Simulation<'a> {
         at.packets.push_back(packet);
         if !at.is_awake {
             at.is_awake = true;
-            let host = self.model.hosts.get(&at.kind).unwrap_or(&self.idle);
+            let host = self.model.host(at.kind);
             let slept = now.saturating_since(at.slept_at);
             let wake = host.wake(slept, &mut at.stream);
             self.queue.push(now + wake, Event::Goes { node, life: at.life });
@@ -325,7 +325,7 @@ impl<'a> Simulation<'a> {
         if duty == Duty::Rest && at.packets.is_empty() {
             return self.sleep(now, local, node);
         }
-        let host = self.model.hosts.get(&at.kind).unwrap_or(&self.idle);
+        let host = self.model.host(at.kind);
         let (count, sends_data) = anew.sends();
         let times = if duty == Duty::Turn { count } else { 1 };
         let took = (0..times).map(|_| host.takes(duty, has_data || sends_data, follows, &mut at.stream));
@@ -363,7 +363,7 @@ impl<'a> Simulation<'a> {
         (at.is_awake, at.slept_at) = (false, now);
         let due = at.anew.as_ref().and_then(|anew| anew.role.next_wakeup());
         if let Some(due) = due.filter(|due| at.alarm.is_none_or(|(set, fires)| set != *due || fires <= now)) {
-            let host = self.model.hosts.get(&at.kind).unwrap_or(&self.idle);
+            let host = self.model.host(at.kind);
             let late = drawn(&host.late_ns, &mut at.stream).max(Span::ns(1));
             let fires = now + due.saturating_since(local) + late;
             at.alarm = Some((due, fires));
