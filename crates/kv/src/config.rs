@@ -2,6 +2,7 @@
 
 use base::Span;
 use bytes::Bytes;
+use std::fmt;
 use std::path::PathBuf;
 
 /// A store with its door.
@@ -15,6 +16,30 @@ pub struct Config {
     pub tls: Option<TlsFiles>,
     /// Where metrics and health are served over HTTP, `ADDRESS:PORT`.
     pub metrics: Option<String>,
+    /// Where memory and flash are.
+    pub jbof: JbofPlace,
+    /// What clients may use.
+    pub limits: Limits,
+}
+
+/// Where memory, flash and helper of a store are.
+#[derive(Clone, Debug, PartialEq)]
+pub enum JbofPlace {
+    /// In the process of the door.
+    Inside(JbofConfig),
+    /// In a process of its own, [`JbofRole`](crate::JbofRole).
+    Away(Peer),
+}
+
+impl Default for JbofPlace {
+    fn default() -> JbofPlace {
+        JbofPlace::Inside(JbofConfig::default())
+    }
+}
+
+/// A JBOF: its flash and its memory.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JbofConfig {
     /// The file of the flash.
     pub path: PathBuf,
     /// Zones of the flash, at least 12.
@@ -29,8 +54,56 @@ pub struct Config {
     pub value_bytes_max: u32,
     /// Whether an update is answered after a flush of the file.
     pub flush: bool,
-    /// What clients may use.
-    pub limits: Limits,
+}
+
+/// How doors reach a JBOF, and it them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Peer {
+    /// Where.
+    pub address: PeerAddress,
+    /// What both know, and nobody else: frames are encrypted and authenticated with it.
+    pub secret: Option<Secret>,
+}
+
+/// An address of a JBOF.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PeerAddress {
+    /// A Unix socket of this machine. Its doors share the memory, and read the flash themselves.
+    Unix(PathBuf),
+    /// `ADDRESS:PORT` of TCP.
+    Tcp(String),
+}
+
+impl fmt::Display for PeerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PeerAddress::Unix(path) => write!(f, "{}", path.display()),
+            PeerAddress::Tcp(address) => f.write_str(address),
+        }
+    }
+}
+
+/// A secret, which is not printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// A JBOF in a process of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JbofRoleConfig {
+    /// Where doors come in, at least one.
+    pub listen: Vec<PeerAddress>,
+    /// What they prove themselves by; without, everybody is let in.
+    pub secret: Option<Secret>,
+    /// Where metrics and health are served over HTTP, `ADDRESS:PORT`.
+    pub metrics: Option<String>,
+    /// Its flash and its memory.
+    pub jbof: JbofConfig,
 }
 
 /// Files of TLS, in PEM.

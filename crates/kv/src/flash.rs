@@ -9,6 +9,7 @@ use scalio::{
     Content, Extent, FlashAnswer, FlashOperation, Length, RECORD_HEADER_BYTES, RequestId, SECTOR_BYTES, Value,
 };
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -134,6 +135,14 @@ impl Flash {
     /// The seal of what is written.
     pub fn seal(&self) -> Seal {
         self.shared.seal
+    }
+
+    /// The file once more, for reading alone.
+    ///
+    /// # Errors
+    /// When the system does not open it.
+    pub fn for_reading(&self) -> io::Result<File> {
+        self.shared.file.for_reading()
     }
 
     /// Has a thread do it.

@@ -1,23 +1,29 @@
 //! A JBOF: registered memory, flash in a file, and the helper. Verbs and reads of flash are carried
 //! out as they come; the helper is asked about updates alone.
 
-use crate::config::Config;
+use crate::config::JbofConfig;
 use crate::flash::{Ended, Flash, Job};
+use crate::frames::{Tally, Welcome};
 use crate::superblock::{Found, SUPERBLOCK_BYTES, Shape, decode, encode};
 use crate::transport::{Arrival, Transport};
 use base::{Program, Span, Time};
 use bytes::Bytes;
+use mapped::Mapped;
 use mio::Waker;
+use runtime::clock::Clock;
 use runtime::error::StartError;
 use runtime::secret::random;
 use runtime::storage::{DiskFile, Storage};
 use scalio::layout::Seal;
 use scalio::{
-    Done, ENTRY_BYTES, Extent, Protocol, RegisteredMemory, Request, RequestId, SECTOR_BYTES, Server, ServerConfig,
-    ServerIn, ServerOut, Verb, answer, verbs,
+    ClientId, Done, ENTRY_BYTES, Extent, Protocol, RegisteredMemory, Request, RequestId, SECTOR_BYTES, Server,
+    ServerConfig, ServerIn, ServerOut, Verb, answer, memory_words, verbs,
 };
 use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Updates of a group at most. Those that come while a group is on its way to flash are the next.
 const GROUP_UPDATES: u32 = 256;
@@ -30,8 +36,9 @@ const COMPACT_BELOW: u32 = 6;
 
 /// The memory, the flash and the helper.
 pub struct Jbof {
-    slots: u8,
-    memory: RegisteredMemory,
+    config: JbofConfig,
+    memory: RegisteredMemory<Mapped>,
+    memory_file: OwnedFd,
     flash: Flash,
     helper: Server<Bytes>,
     arrived: VecDeque<Arrival>,
@@ -40,7 +47,7 @@ pub struct Jbof {
 }
 
 /// The helper's configuration.
-fn server_config(config: &Config, start_second: u32) -> ServerConfig {
+fn server_config(config: &JbofConfig, start_second: u32) -> ServerConfig {
     ServerConfig {
         device: 0,
         devices: 1,
@@ -61,7 +68,7 @@ fn server_config(config: &Config, start_second: u32) -> ServerConfig {
 }
 
 /// Opens the file of a store, or makes it.
-fn open(config: &Config) -> Result<(DiskFile, Seal), StartError> {
+fn open(config: &JbofConfig) -> Result<(DiskFile, Seal), StartError> {
     let shape = Shape { blocks: config.blocks, zones: config.zones, zone_sectors: config.zone_sectors };
     let size = u64::from(shape.zones) * u64::from(shape.zone_sectors) * u64::from(SECTOR_BYTES);
     let file = DiskFile::open(&config.path, Some(SUPERBLOCK_BYTES + size), false, false)?;
@@ -87,46 +94,115 @@ fn open(config: &Config) -> Result<(DiskFile, Seal), StartError> {
 }
 
 impl Jbof {
-    /// Opens the store; it recovers what is there while [`Self::turn`] is called, until
-    /// [`Self::recovered`].
+    /// Opens the store; it recovers what is there while it takes turns, until
+    /// [`recovered`].
     ///
     /// # Errors
     /// When the file cannot be used, or is not the store that the configuration names.
-    pub fn start(config: &Config, start_second: u32, waker: Arc<Waker>) -> Result<Jbof, StartError> {
+    pub fn start(config: &JbofConfig, start_second: u32, waker: Arc<Waker>) -> Result<Jbof, StartError> {
         let (file, seal) = open(config)?;
         let flash = Flash::start(file, seal, waker).map_err(StartError::system("threads for the flash"))?;
-        let memory = RegisteredMemory::new(config.blocks, config.slots);
+        let words = memory_words(config.blocks, config.slots);
+        let (memory, memory_file) =
+            Mapped::create("rackweave-jbof", words).map_err(StartError::system("registered memory"))?;
+        let memory = RegisteredMemory::of(memory);
         let mut out = Vec::new();
         let helper = Server::recover(server_config(config, start_second), &mut out);
         let (arrived, ended) = (VecDeque::new(), Vec::new());
-        let mut jbof = Jbof { slots: config.slots, memory, flash, helper, arrived, ended, out };
+        let mut jbof = Jbof { config: config.clone(), memory, memory_file, flash, helper, arrived, ended, out };
         jbof.carry(Time::ZERO);
         Ok(jbof)
     }
 
-    /// `None` while it recovers, then whether it could.
-    pub fn recovered(&self) -> Option<bool> {
-        self.helper.recovered()
+    /// What a client has to know of it.
+    pub fn welcome(&self, client: ClientId, start_second: u32, now: Time) -> Welcome {
+        Welcome {
+            client,
+            epoch: self.helper.epoch(),
+            blocks: self.config.blocks,
+            slots: self.config.slots,
+            value_bytes_max: self.config.value_bytes_max,
+            seal: self.flash.seal(),
+            start_second,
+            now,
+            shares: false,
+        }
     }
-    /// The helper.
-    pub fn helper(&self) -> &Server<Bytes> {
-        &self.helper
+    /// Executes verbs in their order.
+    pub fn execute(&self, verbs: &[Verb]) -> Vec<Done> {
+        verbs.iter().map(|verb| self.memory.execute(verb)).collect()
     }
-    /// The secret of its checksums on flash, which its clients need.
-    pub fn seal(&self) -> Seal {
-        self.flash.seal()
+    /// Has the helper forget a client that is gone.
+    pub fn forget(&mut self, client: ClientId) {
+        self.helper.forget(client);
     }
-    /// Bytes of registered memory.
-    pub fn memory_bytes(&self) -> u64 {
-        self.memory.bytes()
-    }
-    /// When the helper wants to be called next.
-    pub fn next_wakeup(&self) -> Option<Time> {
-        self.helper.next_wakeup()
+    /// The files of memory and flash, for doors of this machine. That of the flash is for reading
+    /// alone, and does not hold its lock.
+    ///
+    /// # Errors
+    /// When the system does not open the flash once more.
+    pub fn files(&self) -> io::Result<[OwnedFd; 2]> {
+        Ok([self.memory_file.try_clone()?, self.flash.for_reading()?.into()])
     }
 
-    /// Takes up what threads have done, and what is due.
-    pub fn turn(&mut self, now: Time) {
+    /// Carries out what the helper decides.
+    fn carry(&mut self, now: Time) {
+        while !self.out.is_empty() {
+            for out in std::mem::take(&mut self.out) {
+                match out {
+                    ServerOut::Memory { request, block, operation } => {
+                        let verbs = verbs(block, self.config.slots, &operation);
+                        let input = ServerIn::Memory { request, answer: answer(&self.execute(&verbs)) };
+                        self.helper.on(now, input, &mut self.out);
+                    }
+                    ServerOut::Flash { request, operation } => self.flash.submit(Job::Helper { request, operation }),
+                    ServerOut::Reply(reply) => self.arrived.push_back(Arrival::Reply(reply)),
+                }
+            }
+        }
+    }
+}
+
+/// Waits until the helper has read its log.
+pub fn recovered(mut jbof: Jbof, clock: Clock, config: &JbofConfig) -> Result<Jbof, StartError> {
+    loop {
+        match jbof.helper.recovered() {
+            Some(true) => return Ok(jbof),
+            Some(false) => {
+                return Err(StartError::file(&config.path, "the device fails: the store cannot be recovered"));
+            }
+            None => {
+                std::thread::sleep(Duration::from_millis(1));
+                jbof.turn(clock.now());
+            }
+        }
+    }
+}
+
+/// Within one process: verbs take effect at once.
+impl Transport for Jbof {
+    fn post(&mut self, request: Option<RequestId>, verbs: Vec<Verb>) {
+        let results = self.execute(&verbs);
+        self.arrived.extend(request.map(|request| Arrival::Verbs { request, results }));
+    }
+
+    fn read(&mut self, request: RequestId, _: u32, extent: Extent) {
+        match self.flash.read_cached(extent) {
+            Some(bytes) => self.arrived.push_back(Arrival::Read { request, bytes: Some(bytes) }),
+            None => self.flash.submit(Job::Read { request, extent }),
+        }
+    }
+
+    fn send(&mut self, now: Time, _: u32, request: Request<Bytes>) {
+        self.helper.on(now, ServerIn::Request(request), &mut self.out);
+        self.carry(now);
+    }
+
+    fn next(&mut self) -> Option<Arrival> {
+        self.arrived.pop_front()
+    }
+
+    fn turn(&mut self, now: Time) {
         let mut ended = std::mem::take(&mut self.ended);
         self.flash.take(&mut ended);
         for ended in ended.drain(..) {
@@ -145,45 +221,17 @@ impl Jbof {
         }
     }
 
-    /// Carries out what the helper decides.
-    fn carry(&mut self, now: Time) {
-        while !self.out.is_empty() {
-            for out in std::mem::take(&mut self.out) {
-                match out {
-                    ServerOut::Memory { request, block, operation } => {
-                        let verbs = verbs(block, self.slots, &operation);
-                        let results: Vec<Done> = verbs.iter().map(|verb| self.memory.execute(verb)).collect();
-                        let input = ServerIn::Memory { request, answer: answer(&results) };
-                        self.helper.on(now, input, &mut self.out);
-                    }
-                    ServerOut::Flash { request, operation } => self.flash.submit(Job::Helper { request, operation }),
-                    ServerOut::Reply(reply) => self.arrived.push_back(Arrival::Reply(reply)),
-                }
-            }
+    fn due(&self, _: Time) -> Option<Time> {
+        self.helper.next_wakeup()
+    }
+
+    fn tally(&self) -> Tally {
+        Tally {
+            keys: self.helper.keys(),
+            live_bytes: self.helper.live_bytes(),
+            capacity_bytes: self.helper.capacity_bytes(),
+            memory_bytes: self.memory.bytes(),
+            helper: self.helper.counters(),
         }
-    }
-}
-
-/// Within one process: verbs take effect at once.
-impl Transport for Jbof {
-    fn post(&mut self, request: Option<RequestId>, verbs: Vec<Verb>) {
-        let results = verbs.iter().map(|verb| self.memory.execute(verb)).collect();
-        self.arrived.extend(request.map(|request| Arrival::Verbs { request, results }));
-    }
-
-    fn read(&mut self, request: RequestId, _: u32, extent: Extent) {
-        match self.flash.read_cached(extent) {
-            Some(bytes) => self.arrived.push_back(Arrival::Read { request, bytes: Some(bytes) }),
-            None => self.flash.submit(Job::Read { request, extent }),
-        }
-    }
-
-    fn send(&mut self, now: Time, _: u32, request: Request<Bytes>) {
-        self.helper.on(now, ServerIn::Request(request), &mut self.out);
-        self.carry(now);
-    }
-
-    fn next(&mut self) -> Option<Arrival> {
-        self.arrived.pop_front()
     }
 }

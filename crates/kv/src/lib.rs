@@ -10,14 +10,20 @@
 //! | [`Session`](session::Session) | one connection: its commands in order, without a socket |
 //! | `transport` | what carries operations to the JBOF: verbs, reads of flash, requests |
 //! | `jbof` | the JBOF: registered memory, flash in a file, and the helper, [`scalio::Server`] |
+//! | [`JbofRole`] | the JBOF in a process of its own, and `remote`, its doors' way to it |
+//! | [`frames`] | what these say to each other, as bytes; `channel` seals them |
 
+mod channel;
 mod command;
 mod config;
 mod connection;
 mod flash;
+pub mod frames;
 mod jbof;
 mod metrics;
 pub mod protocol;
+mod remote;
+mod role;
 pub mod session;
 mod slowlog;
 mod socket;
@@ -25,7 +31,8 @@ mod store;
 mod superblock;
 mod transport;
 
-pub use config::{Config, Limits, TlsFiles};
+pub use config::{Config, JbofConfig, JbofPlace, JbofRoleConfig, Limits, Peer, PeerAddress, Secret, TlsFiles};
+pub use role::JbofRole;
 pub use runtime::error::{RunError, StartError};
 pub use runtime::stopper::Stopper;
 pub use store::{Reload, Store};

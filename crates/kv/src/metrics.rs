@@ -1,7 +1,8 @@
 //! What a store counts, for people (INFO) and for Prometheus.
 
+use crate::frames::Tally;
 use runtime::metrics::{Number, counter, gauge, text};
-use scalio::{ClientCounters, ServerCounters};
+use scalio::ClientCounters;
 use std::fmt::Write;
 
 /// What the loop counts.
@@ -32,22 +33,16 @@ pub struct Snapshot {
     pub held_bytes: u64,
     /// Of the client.
     pub client: ClientCounters,
-    /// Of the helper.
-    pub helper: ServerCounters,
-    /// Keys that are listed.
-    pub keys: u64,
-    /// Bytes of use on flash.
-    pub live_bytes: u64,
-    /// Bytes that these may be.
-    pub capacity_bytes: u64,
-    /// Bytes of registered memory.
-    pub memory_bytes: u64,
+    /// Whether the JBOF is there.
+    pub is_there: bool,
+    /// Of the JBOF.
+    pub jbof: Tally,
 }
 
 impl Snapshot {
-    fn numbers(&self) -> [Number; 25] {
-        let (counts, client, helper) = (&self.counts, &self.client, &self.helper);
-        [
+    fn numbers(&self) -> Vec<Number> {
+        let (counts, client) = (&self.counts, &self.client);
+        let mut all = vec![
             counter("connections_accepted", "Connections accepted.", counts.accepted),
             counter("connections_refused", "Connections refused at the limit.", counts.refused),
             counter("connections_too_slow", "Connections ended because they were too slow.", counts.too_slow),
@@ -60,20 +55,15 @@ impl Snapshot {
             counter("evictions", "Fills begun anew since their slot was taken away.", client.evictions),
             counter("waits", "Polls of a slot that was being filled.", client.waits),
             counter("foreign", "Reads of flash whose place was used again.", client.foreign),
-            counter("corrupt", "Reads of flash whose checksum did not agree.", client.corrupt + helper.corrupt),
-            counter("updates", "Updates committed.", helper.updates),
-            counter("groups", "Groups of updates committed.", helper.groups),
-            counter("invalidations", "Slots taken away by updates.", helper.invalidations),
-            counter("sectors_written", "Sectors of 512 B written for updates.", helper.sectors_written),
-            counter("sectors_moved", "Sectors of 512 B written by compaction.", helper.sectors_moved),
-            counter("zones_reclaimed", "Zones won back by compaction.", helper.zones_reclaimed),
+            counter("corrupt", CORRUPT, client.corrupt + self.jbof.helper.corrupt),
+        ];
+        all.extend(of_jbof(&self.jbof));
+        all.extend([
             gauge("connections", "Open connections.", self.connections),
             gauge("held_bytes", "Commands and answers that connections hold.", self.held_bytes),
-            gauge("keys", "Keys that are listed; some may have expired.", self.keys),
-            gauge("live_bytes", "Bytes of use on flash.", self.live_bytes),
-            gauge("capacity_bytes", "Bytes of use that flash can have.", self.capacity_bytes),
-            gauge("memory_bytes", "Registered memory.", self.memory_bytes),
-        ]
+            gauge("jbof_there", "Whether the JBOF can be reached: 1 or 0.", self.is_there.into()),
+        ]);
+        all
     }
 
     /// As INFO prints it.
@@ -83,11 +73,76 @@ impl Snapshot {
         for Number { name, value, .. } in self.numbers() {
             write!(page, "{name}:{value}\r\n").expect("a text takes all");
         }
-        page + &format!("# Keyspace\r\ndb0:keys={},expires=0,avg_ttl=0\r\n", self.keys)
+        page + &format!("# Keyspace\r\ndb0:keys={},expires=0,avg_ttl=0\r\n", self.jbof.keys)
     }
 
     /// In OpenMetrics' text format.
     pub fn text(self) -> String {
         text("rackweave_kv", &self.numbers())
+    }
+}
+
+const CORRUPT: &str = "Reads of flash whose checksum did not agree.";
+
+fn of_jbof(tally: &Tally) -> [Number; 10] {
+    let helper = &tally.helper;
+    [
+        counter("updates", "Updates committed.", helper.updates),
+        counter("groups", "Groups of updates committed.", helper.groups),
+        counter("invalidations", "Slots taken away by updates.", helper.invalidations),
+        counter("sectors_written", "Sectors of 512 B written for updates.", helper.sectors_written),
+        counter("sectors_moved", "Sectors of 512 B written by compaction.", helper.sectors_moved),
+        counter("zones_reclaimed", "Zones won back by compaction.", helper.zones_reclaimed),
+        gauge("keys", "Keys that are listed; some may have expired.", tally.keys),
+        gauge("live_bytes", "Bytes of use on flash.", tally.live_bytes),
+        gauge("capacity_bytes", "Bytes of use that flash can have.", tally.capacity_bytes),
+        gauge("memory_bytes", "Registered memory.", tally.memory_bytes),
+    ]
+}
+
+/// What a JBOF in a process of its own counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct JbofCounts {
+    /// Doors accepted.
+    pub accepted: u64,
+    /// Doors refused at the limit.
+    pub refused: u64,
+    /// Doors closed since they said what they may not.
+    pub wrong: u64,
+    /// Verbs executed for doors.
+    pub verbs: u64,
+    /// Reads of flash for doors.
+    pub reads: u64,
+    /// Requests to the helper.
+    pub requests: u64,
+}
+
+/// All values of a JBOF at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct JbofSnapshot {
+    /// Of the loop.
+    pub counts: JbofCounts,
+    /// Open connections of doors.
+    pub doors: u64,
+    /// Of memory, flash and helper.
+    pub tally: Tally,
+}
+
+impl JbofSnapshot {
+    /// In OpenMetrics' text format.
+    pub fn text(self) -> String {
+        let JbofSnapshot { counts, doors, tally } = self;
+        let mut all = vec![
+            counter("doors_accepted", "Doors accepted.", counts.accepted),
+            counter("doors_refused", "Doors refused at the limit.", counts.refused),
+            counter("doors_wrong", "Doors closed since they said what they may not.", counts.wrong),
+            counter("verbs", "Verbs executed for doors that do not share the memory.", counts.verbs),
+            counter("reads", "Reads of flash for such doors.", counts.reads),
+            counter("requests", "Requests to the helper.", counts.requests),
+            counter("corrupt", CORRUPT, tally.helper.corrupt),
+            gauge("doors", "Open connections of doors.", doors),
+        ];
+        all.extend(of_jbof(&tally));
+        text("rackweave_jbof", &all)
     }
 }

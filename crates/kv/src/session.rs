@@ -67,15 +67,16 @@ pub struct Rules {
 impl Rules {
     /// The rules of a store. As many operations are under way as values of the greatest length are
     /// in the longest reply: what a client makes the store hold is bounded before it is there.
-    pub fn new(config: &Config) -> Rules {
+    pub fn new(config: &Config, blocks: u32, value_bytes_max: u32) -> Rules {
         let limits = &config.limits;
+        let value_bytes = value_bytes_max as usize;
         Rules {
             password: config.password.clone(),
             limits: RequestLimits { arguments: limits.arguments, bytes: limits.request },
-            value_bytes: config.value_bytes_max as usize,
+            value_bytes,
             reply_bytes: limits.reply,
-            operations: (limits.reply / config.value_bytes_max.max(1) as usize).clamp(1, OPERATIONS_MAX),
-            blocks: config.blocks,
+            operations: (limits.reply / value_bytes.max(1)).clamp(1, OPERATIONS_MAX),
+            blocks,
             slow_after: (limits.slow_commands > 0).then_some(limits.slow_after),
         }
     }
@@ -747,7 +748,7 @@ mod tests {
     #[test]
     fn operations_under_way_are_bounded_by_the_longest_reply() {
         let limits = Limits { reply: 6_000, ..Limits::default() };
-        let rules = |value_bytes_max| Rules::new(&Config { value_bytes_max, limits, ..Config::default() });
+        let rules = |value_bytes_max| Rules::new(&Config { limits, ..Config::default() }, 100, value_bytes_max);
         let counts = [1, 1_000, 3_000, 6_000, 9_000].map(|bytes| rules(bytes).operations);
         assert_eq!(counts, [256, 6, 2, 1, 1]);
         let mut desk = Desk::new(None);

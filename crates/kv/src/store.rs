@@ -2,12 +2,14 @@
 //! programs.
 
 use crate::command::Late;
-use crate::config::Config;
+use crate::config::{Config, JbofConfig, JbofPlace, Peer};
 use crate::connection::{Connection, Life};
 use crate::flash;
-use crate::jbof::Jbof;
+use crate::frames::Welcome;
+use crate::jbof::{Jbof, recovered};
 use crate::metrics::{Counts, Snapshot};
 use crate::protocol::Reply;
+use crate::remote::{Link, Remote};
 use crate::session::{Ask, Rules, Want};
 use crate::slowlog::SlowLog;
 use crate::socket::Acceptor;
@@ -24,8 +26,8 @@ use runtime::stopper::Stopper;
 use runtime::timer::Timer;
 use scalio::layout::Seal;
 use scalio::{
-    Client, ClientConfig, ClientId, ClientIn, ClientOut, FlashAnswer, FlashOperation, Outcome, Protocol, RequestId,
-    answer, verbs,
+    Client, ClientConfig, ClientCounters, ClientId, ClientIn, ClientOut, FlashAnswer, FlashOperation, Operation,
+    Outcome, Protocol, Refusal, RequestId, answer, verbs,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
@@ -41,6 +43,7 @@ const TIMER: Token = Token(1);
 const SIGNALS: Token = Token(2);
 const METRICS: Token = Token(3);
 const DOOR: Token = Token(4);
+const JBOF: Token = Token(5);
 const METRICS_CONNECTIONS: std::ops::Range<usize> = 16..32;
 /// First token of clients.
 const CLIENTS: usize = 64;
@@ -59,6 +62,8 @@ const ATTEMPTS_MAX: u32 = 100_000;
 const REPLY_TIMEOUT: Span = Span::secs(60);
 /// ...and so often at most.
 const SENDS_MAX: u32 = 2;
+/// How long a store waits for a JBOF in another process when it starts.
+const JBOF_WAIT: Duration = Duration::from_secs(10);
 /// Interval at which a silent connection is probed, so that a peer that is gone is found.
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
 
@@ -72,6 +77,45 @@ struct Ticket {
     number: u64,
     command: u64,
     part: usize,
+    /// Whether it may be made though nobody hears of it.
+    is_update: bool,
+}
+
+/// A client of a JBOF, and what it has to know.
+struct Reader {
+    program: Client<Bytes>,
+    slots: u8,
+    seal: Seal,
+    /// How far the JBOF's time is ahead of the loop's, in picoseconds.
+    ahead: i64,
+    /// The JBOF's time that was used last.
+    last: Time,
+}
+
+impl Reader {
+    fn new(now: Time, welcome: &Welcome) -> Reader {
+        let mut program = Client::new(client_config(welcome));
+        program.learn_epoch(0, welcome.epoch);
+        let mut reader = Reader { program, slots: welcome.slots, seal: welcome.seal, ahead: 0, last: Time::ZERO };
+        reader.learn(now, welcome.now);
+        reader
+    }
+
+    /// The JBOF's time is `there` now.
+    fn learn(&mut self, now: Time, there: Time) {
+        self.ahead = there.as_ps().wrapping_sub(now.as_ps()).cast_signed();
+    }
+
+    /// The JBOF's time, which never goes back.
+    fn there(&mut self, now: Time) -> Time {
+        self.last = self.last.max(Time::ps(now.as_ps().saturating_add_signed(self.ahead)));
+        self.last
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        let here = |due: Time| Time::ps(due.as_ps().saturating_add_signed(self.ahead.saturating_neg()));
+        self.program.next_wakeup().map(here)
+    }
 }
 
 /// A running store.
@@ -81,6 +125,8 @@ pub struct Store {
     stopper: Stopper,
     config: Config,
     rules: Rules,
+    /// What the JBOF is like, or was when it was there.
+    welcome: Welcome,
     acceptor: Acceptor,
     reload: Option<Reload>,
     listener: TcpListener,
@@ -92,9 +138,9 @@ pub struct Store {
     signals: Option<Signals>,
     timer: Timer,
     alarm: Option<Time>,
-    jbof: Jbof,
-    seal: Seal,
-    client: Client<Bytes>,
+    jbof: Box<dyn Transport>,
+    /// [`None`] while the JBOF is away.
+    reader: Option<Reader>,
     out: Vec<ClientOut<Bytes>>,
     /// Reads of flash on their way.
     reads: BTreeMap<RequestId, FlashOperation<Bytes>>,
@@ -112,15 +158,15 @@ pub struct Store {
 }
 
 /// The store's clock counts seconds since 1970, so that it goes on over restarts.
-fn this_second() -> u32 {
+pub fn this_second() -> u32 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX / 2)
 }
 
-fn client_config(config: &Config, start_second: u32) -> ClientConfig {
+fn client_config(welcome: &Welcome) -> ClientConfig {
     ClientConfig {
-        client: ClientId(0),
-        blocks: config.blocks,
+        client: welcome.client,
+        blocks: welcome.blocks,
         devices: 1,
         protocol: Protocol::Linearizable,
         lease: LEASE,
@@ -129,8 +175,12 @@ fn client_config(config: &Config, start_second: u32) -> ClientConfig {
         reply_timeout: REPLY_TIMEOUT,
         sends_max: SENDS_MAX,
         touch: true,
-        start_second,
+        start_second: welcome.start_second,
     }
+}
+
+fn rules_of(config: &Config, welcome: &Welcome) -> Rules {
+    Rules::new(config, welcome.blocks, welcome.value_bytes_max)
 }
 
 impl Store {
@@ -146,16 +196,16 @@ impl Store {
         let registry = poll.registry();
         let waker = Arc::new(Waker::new(registry, WAKER).map_err(&system)?);
         let clock = Clock::start();
-        let start_second = this_second();
         let acceptor = Acceptor::new(config.tls.as_ref())?;
         let (listener, http) = doors(registry, &config)?;
-        let jbof = recovered(Jbof::start(&config, start_second, waker.clone())?, clock, &config)?;
-        let mut client = Client::new(client_config(&config, start_second));
-        client.learn_epoch(0, jbof.helper().epoch());
+        let (jbof, welcome) = match &config.jbof {
+            JbofPlace::Inside(inside) => inside_of(inside, clock, waker.clone())?,
+            JbofPlace::Away(peer) => reached(peer, registry, waker.clone())?,
+        };
         let signals = signals.then(|| signals_of(&poll)).transpose().map_err(&system)?;
         Ok(Store {
             timer: Timer::new(registry, TIMER)?,
-            rules: Rules::new(&config),
+            rules: rules_of(&config, &welcome),
             poll,
             clock,
             stopper: Stopper::new(waker),
@@ -168,9 +218,9 @@ impl Store {
             http,
             signals,
             alarm: None,
-            seal: jbof.seal(),
             jbof,
-            client,
+            reader: Some(Reader::new(clock.now(), &welcome)),
+            welcome,
             out: Vec::new(),
             reads: BTreeMap::new(),
             tickets: Slab::new(),
@@ -207,7 +257,7 @@ impl Store {
         if kept != new {
             tracing::warn!("only `password`, TLS and `limits` are read anew; the rest needs a restart");
         }
-        (self.rules, self.acceptor, self.config) = (Rules::new(&kept), acceptor, kept);
+        (self.rules, self.acceptor, self.config) = (rules_of(&kept, &self.welcome), acceptor, kept);
         tracing::info!("the file was read anew");
     }
 
@@ -216,9 +266,9 @@ impl Store {
         self.listener.local_addr()
     }
 
-    /// Keys that it has.
+    /// Keys that it has, as far as it knows.
     pub fn keys(&self) -> u64 {
-        self.jbof.helper().keys()
+        self.jbof.tally().keys
     }
 
     /// Returns a handle that ends [`Self::run`].
@@ -253,7 +303,8 @@ impl Store {
             return Ok(Some(Duration::ZERO));
         }
         let now = self.clock.now();
-        let fine = [self.client.next_wakeup(), self.jbof.next_wakeup()].into_iter().flatten().min();
+        let reader = self.reader.as_ref().and_then(Reader::next_wakeup);
+        let fine = [reader, self.jbof.due(now)].into_iter().flatten().min();
         if let Some(due) = fine.filter(|due| self.alarm.is_none_or(|alarm| alarm > *due || alarm <= now)) {
             self.timer.set(Clock::wait(now, due)).map_err(RunError::in_("setting a timer"))?;
             self.alarm = Some(due);
@@ -282,10 +333,12 @@ impl Store {
                 }
             }
             DOOR => self.has_waiting = true,
+            JBOF => self.jbof.on_event(),
             token if METRICS_CONNECTIONS.contains(&token.0) => {
-                let Store { http, jbof, client, counts, clients, held, .. } = self;
+                let Store { http, jbof, reader, counts, clients, held, .. } = self;
                 if let Some(http) = http {
-                    http.on_event(token, || snapshot(jbof, client, *counts, (clients.len(), *held)).text());
+                    let connections = (clients.len(), *held);
+                    http.on_event(token, || snapshot(&**jbof, reader.as_ref(), *counts, connections).text());
                 }
             }
             Token(token) => {
@@ -306,7 +359,10 @@ impl Store {
             self.accept(now);
         }
         self.jbof.turn(now);
-        self.client.on_wakeup(now, &mut self.out);
+        if let Some(reader) = &mut self.reader {
+            let there = reader.there(now);
+            reader.program.on_wakeup(there, &mut self.out);
+        }
         self.settle(now);
         for _ in 0..self.listed.len() {
             let Some(client) = self.listed.pop_front() else { break };
@@ -316,6 +372,7 @@ impl Store {
                 self.evict();
             }
         }
+        self.jbof.flush();
         if now.saturating_since(self.swept) >= SWEEP {
             self.swept = now;
             self.has_waiting |= std::mem::take(&mut self.accepts_again);
@@ -385,13 +442,20 @@ impl Store {
         let number = connection.number;
         self.counts.commands += taken as u64;
         for Ask { command, part, want } in asks.drain(..) {
-            let ticket = self.tickets.insert(Ticket { client, number, command, part }) as u64;
+            let is_update = matches!(want, Want::Operation(Operation::Update(_)));
+            let ticket = self.tickets.insert(Ticket { client, number, command, part, is_update }) as u64;
             let input = match want {
                 Want::Operation(operation) => ClientIn::Issue { ticket, operation },
                 Want::Describe(key) => ClientIn::Describe { ticket, key },
                 Want::Names(block) => ClientIn::Names { ticket, block },
             };
-            self.client.on(now, input, &mut self.out);
+            match &mut self.reader {
+                Some(reader) => {
+                    let there = reader.there(now);
+                    reader.program.on(there, input, &mut self.out);
+                }
+                None => self.done(ticket, Outcome::Refused(Refusal::Recovering)),
+            }
         }
         self.asks = asks;
         self.settle(now);
@@ -419,12 +483,12 @@ impl Store {
     fn give(&mut self, now: Time, client: usize, has_taken: bool) {
         let limits = self.config.limits;
         let connections = (self.clients.len(), self.held);
-        let Store { jbof, client: program, counts, clients, slow, .. } = self;
+        let Store { jbof, reader, counts, clients, slow, .. } = self;
         let Some(connection) = clients.get_mut(client) else { return };
         let mut late = |late: &Late| match late {
             Late::Slow(wanted) => slow.answer(*wanted),
-            Late::Keys => Reply::Number(jbof.helper().keys() as i64),
-            Late::Info => Reply::text(snapshot(jbof, program, *counts, connections).info()),
+            Late::Keys => Reply::Number(jbof.tally().keys as i64),
+            Late::Info => Reply::text(snapshot(&**jbof, reader.as_ref(), *counts, connections).info()),
         };
         let life = connection.give(now, &limits, |session, output| session.write(output, limits.backlog, &mut late));
         match life {
@@ -448,15 +512,56 @@ impl Store {
                 }
                 continue;
             };
-            let input = self.input_of(arrival);
-            self.client.on(now, input, &mut self.out);
+            let input = match arrival {
+                Arrival::Met(welcome) => {
+                    self.meet(welcome);
+                    continue;
+                }
+                Arrival::Lost => {
+                    self.lose();
+                    continue;
+                }
+                Arrival::Time(there) => {
+                    let now = self.clock.now();
+                    self.reader.iter_mut().for_each(|reader| reader.learn(now, there));
+                    continue;
+                }
+                Arrival::Verbs { request, results } => ClientIn::Memory { request, answer: answer(&results) },
+                Arrival::Reply(reply) => ClientIn::Reply(reply),
+                Arrival::Read { request, bytes } => self.read(request, bytes),
+            };
+            if let Some(reader) = &mut self.reader {
+                let there = reader.there(now);
+                reader.program.on(there, input, &mut self.out);
+            }
+        }
+    }
+
+    /// A JBOF is there: what it knows of clients begins now.
+    fn meet(&mut self, welcome: Welcome) {
+        self.lose();
+        self.rules = rules_of(&self.config, &welcome);
+        self.reader = Some(Reader::new(self.clock.now(), &welcome));
+        self.welcome = welcome;
+    }
+
+    /// Ends all that waits for a JBOF which will not answer.
+    fn lose(&mut self) {
+        self.reader = None;
+        self.out.clear();
+        self.reads.clear();
+        let all: Vec<(u64, bool)> =
+            self.tickets.iter().map(|(ticket, waits)| (ticket as u64, waits.is_update)).collect();
+        for (ticket, is_update) in all {
+            self.done(ticket, if is_update { Outcome::Unknown } else { Outcome::Refused(Refusal::Recovering) });
         }
     }
 
     fn carry(&mut self, now: Time, out: ClientOut<Bytes>) {
         match out {
             ClientOut::Memory { request, block, operation } => {
-                self.jbof.post(request, verbs(block, self.config.slots, &operation));
+                let slots = self.reader.as_ref().map_or(0, |reader| reader.slots);
+                self.jbof.post(request, verbs(block, slots, &operation));
             }
             ClientOut::Flash { request, device, operation } => {
                 if let Some(extent) = operation.extent() {
@@ -469,21 +574,18 @@ impl Store {
         }
     }
 
-    fn input_of(&mut self, arrival: Arrival) -> ClientIn<Bytes> {
-        match arrival {
-            Arrival::Verbs { request, results } => ClientIn::Memory { request, answer: answer(&results) },
-            Arrival::Reply(reply) => ClientIn::Reply(reply),
-            Arrival::Read { request, bytes } => {
-                let operation = self.reads.remove(&request);
-                let answer =
-                    operation.zip(bytes).map(|(operation, bytes)| flash::decode(&operation, bytes.into(), self.seal));
-                ClientIn::Flash { request, answer: answer.unwrap_or(FlashAnswer::Failed) }
-            }
-        }
+    /// What a read of flash has brought.
+    fn read(&mut self, request: RequestId, bytes: Option<Vec<u8>>) -> ClientIn<Bytes> {
+        let operation = self.reads.remove(&request);
+        let seal = self.reader.as_ref().map_or(Seal(0), |reader| reader.seal);
+        let answer = operation.zip(bytes).map(|(operation, bytes)| flash::decode(&operation, bytes.into(), seal));
+        ClientIn::Flash { request, answer: answer.unwrap_or(FlashAnswer::Failed) }
     }
 
     fn done(&mut self, ticket: u64, outcome: Outcome<Bytes>) {
-        let Some(Ticket { client, number, command, part }) = self.tickets.try_remove(ticket as usize) else { return };
+        let Some(Ticket { client, number, command, part, .. }) = self.tickets.try_remove(ticket as usize) else {
+            return;
+        };
         let connection = self.clients.get_mut(client).filter(|connection| connection.number == number);
         if let Some(connection) = connection {
             if let Some(slow) = connection.session.done(self.clock.now(), command, part, outcome) {
@@ -520,18 +622,14 @@ impl Store {
 }
 
 /// `connections` are so many, and hold so many bytes.
-fn snapshot(jbof: &Jbof, client: &Client<Bytes>, counts: Counts, connections: (usize, usize)) -> Snapshot {
-    let helper = jbof.helper();
+fn snapshot(jbof: &dyn Transport, reader: Option<&Reader>, counts: Counts, connections: (usize, usize)) -> Snapshot {
     Snapshot {
         counts,
         connections: connections.0 as u64,
         held_bytes: connections.1 as u64,
-        client: client.counters(),
-        helper: helper.counters(),
-        keys: helper.keys(),
-        live_bytes: helper.live_bytes(),
-        capacity_bytes: helper.capacity_bytes(),
-        memory_bytes: jbof.memory_bytes(),
+        client: reader.map_or_else(ClientCounters::default, |reader| reader.program.counters()),
+        is_there: reader.is_some(),
+        jbof: jbof.tally(),
     }
 }
 
@@ -546,24 +644,39 @@ fn doors(registry: &Registry, config: &Config) -> Result<(TcpListener, Option<Ht
     Ok((door(&config.listen, DOOR)?, metrics.map(|listener| Http::new(listener, METRICS_CONNECTIONS))))
 }
 
-fn signals_of(poll: &Poll) -> io::Result<Signals> {
+/// Signals that end a role, and SIGHUP.
+pub fn signals_of(poll: &Poll) -> io::Result<Signals> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     poll.registry().register(&mut signals, SIGNALS, Interest::READABLE)?;
     Ok(signals)
 }
 
-/// Waits until the helper has read its log.
-fn recovered(mut jbof: Jbof, clock: Clock, config: &Config) -> Result<Jbof, StartError> {
+/// A JBOF in this process, when it has read its log.
+fn inside_of(
+    config: &JbofConfig,
+    clock: Clock,
+    waker: Arc<Waker>,
+) -> Result<(Box<dyn Transport>, Welcome), StartError> {
+    let start_second = this_second();
+    let jbof = recovered(Jbof::start(config, start_second, waker)?, clock, config)?;
+    let welcome = jbof.welcome(ClientId(0), start_second, clock.now());
+    Ok((Box::new(jbof), welcome))
+}
+
+/// A JBOF in another process, when it answers.
+fn reached(peer: &Peer, registry: &Registry, waker: Arc<Waker>) -> Result<(Box<dyn Transport>, Welcome), StartError> {
+    let begin = std::time::Instant::now();
     loop {
-        match jbof.recovered() {
-            Some(true) => return Ok(jbof),
-            Some(false) => {
-                return Err(StartError::file(&config.path, "the device fails: the store cannot be recovered"));
+        match Link::open(peer) {
+            Ok(link) => {
+                let welcome = link.welcome;
+                let remote = Remote::new(peer.clone(), link, registry, JBOF, waker);
+                return Ok((Box::new(remote.map_err(StartError::system("the event queue"))?), welcome));
             }
-            None => {
-                std::thread::sleep(Duration::from_millis(1));
-                jbof.turn(clock.now());
+            Err(error) if begin.elapsed() > JBOF_WAIT => {
+                return Err(StartError::plan(format!("the JBOF at {} does not answer: {error}", peer.address)));
             }
+            Err(_) => std::thread::sleep(Duration::from_millis(50)),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What carries a client's operations to the JBOF and brings the answers.
 
+use crate::frames::{Tally, Welcome};
 use base::Time;
 use bytes::Bytes;
 use scalio::{Done, Extent, Reply, Request, RequestId, Verb};
@@ -7,7 +8,7 @@ use scalio::{Done, Extent, Reply, Request, RequestId, Verb};
 /// A connection of one client to the JBOFs of a store. Reads, writes and compare-and-swaps of
 /// memory, and reads of flash, are one-sided: what serves them knows nothing of the store. Requests
 /// go to the helper, [`scalio::Server`].
-pub trait Transport {
+pub trait Transport: Send {
     /// Posts verbs, which are executed in their order, and after those posted before. `request` is
     /// for the answer; without, nobody waits for one.
     fn post(&mut self, request: Option<RequestId>, verbs: Vec<Verb>);
@@ -17,6 +18,16 @@ pub trait Transport {
     fn send(&mut self, now: Time, device: u32, request: Request<Bytes>);
     /// The next answer that is there.
     fn next(&mut self) -> Option<Arrival>;
+    /// Takes up what threads and sockets have done, and what is due.
+    fn turn(&mut self, now: Time);
+    /// Sends what was posted, read and sent, as far as it waits.
+    fn flush(&mut self) {}
+    /// Something has happened at its socket.
+    fn on_event(&mut self) {}
+    /// When it wants its next turn at the latest.
+    fn due(&self, now: Time) -> Option<Time>;
+    /// The numbers of the JBOF.
+    fn tally(&self) -> Tally;
 }
 
 /// An answer.
@@ -38,4 +49,10 @@ pub enum Arrival {
     },
     /// Of the helper.
     Reply(Reply<Bytes>),
+    /// A JBOF, which knows nothing of what was asked before.
+    Met(Welcome),
+    /// The JBOF is away: nothing that was asked has an answer.
+    Lost,
+    /// The JBOF's time.
+    Time(Time),
 }

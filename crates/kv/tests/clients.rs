@@ -4,7 +4,7 @@ mod common;
 
 use base::Span;
 use bytes::Bytes;
-use common::{Running, config};
+use common::{Running, config, everywhere, with};
 use kv::{Config, Limits};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -128,9 +128,10 @@ fn python(program: &str, config: Config) {
     if !there.status.success() {
         return eprintln!("skipped: redis-py (PyPI `redis`) is not installed for python3");
     }
-    let store = Running::start(config);
-    let output = run("python3", &["-c", program, &store.address.port().to_string()]).expect("it was there");
-    assert!(output.status.success(), "{}", text(&output));
+    everywhere(&config, |store| {
+        let output = run("python3", &["-c", program, &store.address.port().to_string()]).expect("it was there");
+        assert!(output.status.success(), "{}", text(&output));
+    });
 }
 
 #[test]
@@ -202,6 +203,8 @@ assert values == [chunk(number, 2 << 20) for number in small] + [None]
 fn lmcache_s_calls_work() {
     let folder = tempfile::tempdir().expect("a folder");
     let limits = Limits { request: 33 << 20, reply: 64 << 20, ..Limits::default() };
-    let (zone_sectors, value_bytes_max) = (9 * (33 << 20) / 512, 32 << 20);
-    python(LMCACHE, Config { zones: 12, zone_sectors, value_bytes_max, limits, ..config(folder.path()) });
+    let config = with(config(folder.path()), |jbof| {
+        (jbof.zones, jbof.zone_sectors, jbof.value_bytes_max) = (12, 9 * (33 << 20) / 512, 32 << 20);
+    });
+    python(LMCACHE, Config { limits, ..config });
 }

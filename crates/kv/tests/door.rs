@@ -4,7 +4,7 @@ mod common;
 
 use base::Span;
 use bytes::Bytes;
-use common::{Client, Frame, Running, bulk, config, error, is_closed, ok};
+use common::{Client, Frame, Running, bulk, config, error, everywhere, is_closed, ok, with};
 use kv::{Config, Limits};
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -31,7 +31,10 @@ fn number(info: &str, name: &str) -> u64 {
 #[test]
 fn commands_do_what_they_say() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = Running::start(config(folder.path()));
+    everywhere(&config(folder.path()), say_commands);
+}
+
+fn say_commands(store: Running) {
     let mut client = store.client();
     assert_eq!(client.say("GET a"), Frame::Null);
     assert_eq!(client.say("SET a 1"), ok());
@@ -74,7 +77,10 @@ fn commands_do_what_they_say() {
 #[test]
 fn keys_and_values_of_every_length_come_back() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = Running::start(config(folder.path()));
+    everywhere(&config(folder.path()), store_every_length);
+}
+
+fn store_every_length(store: Running) {
     let mut client = store.client();
     let names: Vec<Vec<u8>> = [0, 1, 15, 16, 17, 200, 8192].map(|length| vec![0xfe; length]).to_vec();
     let lengths = [0, 1, 63, 64, 65, 255, 256, 257, 511, 512, 4096, 65280, 65281, 64 << 10];
@@ -118,7 +124,10 @@ fn a_time_to_live_ends_and_is_forgotten() {
 #[test]
 fn a_pipeline_is_answered_in_order() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = Running::start(config(folder.path()));
+    everywhere(&config(folder.path()), send_a_pipeline);
+}
+
+fn send_a_pipeline(store: Running) {
     let mut client = store.client();
     for number in 0..500u32 {
         let (key, value) = (format!("k{}", number % 7), number.to_string());
@@ -200,7 +209,11 @@ fn slow_clients_and_half_open_ones_are_ended_and_others_are_not() {
 #[test]
 fn a_walk_finds_every_key_while_others_come_and_go_and_zones_are_won_back() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = Running::start(Config { zone_sectors: 1024, value_bytes_max: 32 << 10, ..config(folder.path()) });
+    let config = with(config(folder.path()), |jbof| (jbof.zone_sectors, jbof.value_bytes_max) = (1024, 32 << 10));
+    everywhere(&config, walk_while_zones_are_won_back);
+}
+
+fn walk_while_zones_are_won_back(store: Running) {
     let mut client = store.client();
     let stay: BTreeSet<String> = (0..300)
         .map(|at| if at % 2 == 0 { format!("k{at}") } else { format!("user:a name of many bytes:{at}") })
@@ -237,25 +250,37 @@ fn a_walk_finds_every_key_while_others_come_and_go_and_zones_are_won_back() {
 fn long_values_come_back_and_survive_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     // Beyond 16 MiB, where a length of few bits and a page of 2^16 sectors would end.
-    let value_bytes_max = 40 << 20;
-    let config = Config { zone_sectors: 9 * (41 << 20) / 512, value_bytes_max, ..config(folder.path()) };
+    let config = with(config(folder.path()), |jbof| {
+        (jbof.zones, jbof.zone_sectors, jbof.value_bytes_max) = (12, 9 * (41 << 20) / 512, 40 << 20);
+    });
     let limits = Limits { request: 41 << 20, reply: 40 << 20, ..config.limits };
-    let config = Config { limits, zones: 12, ..config };
-    let value = |length: usize| -> Vec<u8> { (0..length).map(|at| ((at * 31) >> 7) as u8).collect() };
-    let lengths = [(16 << 20) - 64, (16 << 20) - 63, 16 << 20, (32 << 20) - 60, 32 << 20, 40 << 20];
-    let name = |length: usize| format!("a long name of {length}").into_bytes();
-    let store = Running::start(config.clone());
-    let mut client = store.client();
-    for length in lengths {
-        assert_eq!(client.ask(&[b"SET", &name(length), &value(length)]), ok());
-        assert!(client.ask(&[b"GET", &name(length)]) == bulk(value(length)), "{length}");
-    }
-    drop(store);
+    let config = Config { limits, ..config };
+    everywhere(&config, |store| store_long_values(&store, &LONG[4..]));
+    store_long_values(&Running::start(config.clone()), &LONG[..4]);
     let store = Running::start(config);
+    for length in LONG {
+        let got = store.client().ask(&[b"GET", &long_name(length)]);
+        assert!(got == bulk(long_value(length)), "{length} after a restart: {}", error(&got));
+    }
+}
+
+fn store_long_values(store: &Running, lengths: &[usize]) {
     let mut client = store.client();
     for length in lengths {
-        assert!(client.ask(&[b"GET", &name(length)]) == bulk(value(length)), "{length} after a restart");
+        assert_eq!(client.ask(&[b"SET", &long_name(*length), &long_value(*length)]), ok());
+        let got = client.ask(&[b"GET", &long_name(*length)]);
+        assert!(got == bulk(long_value(*length)), "{length}: {}", error(&got));
     }
+}
+
+const LONG: [usize; 6] = [(16 << 20) - 64, (16 << 20) - 63, 16 << 20, (32 << 20) - 60, 32 << 20, 40 << 20];
+
+fn long_value(length: usize) -> Vec<u8> {
+    (0..length).map(|at| ((at * 31) >> 7) as u8).collect()
+}
+
+fn long_name(length: usize) -> Vec<u8> {
+    format!("a long name of {length}").into_bytes()
 }
 
 #[test]
@@ -306,7 +331,11 @@ fn broken_bytes_end_one_connection_and_no_other() {
 #[test]
 fn a_full_store_says_so_keeps_what_it_has_and_takes_again_after_deletes() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = Running::start(Config { zone_sectors: 1024, value_bytes_max: 32 << 10, ..config(folder.path()) });
+    let config = with(config(folder.path()), |jbof| (jbof.zone_sectors, jbof.value_bytes_max) = (1024, 32 << 10));
+    everywhere(&config, fill);
+}
+
+fn fill(store: Running) {
     let mut client = store.client();
     let value = |number: u32| vec![number as u8; 20_000 + number as usize];
     let mut stored = 0;
@@ -340,8 +369,9 @@ fn a_full_store_says_so_keeps_what_it_has_and_takes_again_after_deletes() {
 #[test]
 fn a_full_store_takes_overwrites_by_many_at_a_time_for_ever() {
     let folder = tempfile::tempdir().expect("a folder");
-    let full =
-        Config { zones: 48, zone_sectors: 2048, blocks: 4096, value_bytes_max: 80 << 10, ..config(folder.path()) };
+    let full = with(config(folder.path()), |jbof| {
+        (jbof.zones, jbof.blocks, jbof.value_bytes_max) = (48, 4096, 80 << 10);
+    });
     let store = Running::start(full);
     let mut client = store.client();
     let value = vec![7; 4096];
@@ -373,7 +403,7 @@ fn a_file_that_is_no_store_or_another_is_refused() {
     let running = Running::start(first.clone());
     assert!(refused(first.clone()).contains("another process"));
     drop(running);
-    assert!(refused(Config { blocks: 512, ..first.clone() }).contains("these cannot change"));
+    assert!(refused(with(first.clone(), |jbof| jbof.blocks = 512)).contains("these cannot change"));
     std::fs::write(folder.path().join("other"), vec![1; 8192]).expect("it is written");
-    assert!(refused(Config { path: folder.path().join("other"), ..first }).contains("it is no store"));
+    assert!(refused(with(first, |jbof| jbof.path = folder.path().join("other"))).contains("it is no store"));
 }

@@ -5,10 +5,11 @@ mod common;
 mod game;
 
 use base::{Seed, Time};
-use common::{Client, Running, config};
+use common::away::{RunningJbof, Way, door, role_config};
+use common::{Client, Running, config, jbof, with};
 use game::{ONLY, Told, name_of, send, told};
 use history::{StoreAction, StoreAnswer, StoreHistory, StoreOperation, StoreVerdict};
-use kv::Config;
+use kv::JbofConfig;
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -51,12 +52,29 @@ fn whether_a_key_is_there_is_linearizable_too() {
 fn judge(only: bool) {
     let folder = tempfile::tempdir().expect("a folder");
     // One block of two slots: every key is in the way of every other.
-    let store = Running::start(Config { blocks: 1, slots: 2, ..config(folder.path()) });
+    let config = with(config(folder.path()), |jbof| (jbof.blocks, jbof.slots) = (1, 2));
+    judge_at(&[&Running::start(config)], only);
+}
+
+/// Doors in one process with the JBOF's and in threads of their own: no two share anything else.
+#[test]
+fn a_history_by_doors_that_share_the_memory_and_others_is_linearizable() {
+    for only in [false, true] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        let role = RunningJbof::start(role_config(folder, JbofConfig { blocks: 1, slots: 2, ..jbof(folder) }, None));
+        let ways = [Way::Shared, Way::Shared, Way::Tcp];
+        let doors = ways.map(|way| Running::start(door(folder, way, role.address, None)));
+        judge_at(&doors.each_ref(), only);
+    }
+}
+
+fn judge_at(doors: &[&Running], only: bool) {
     let start = Instant::now();
     let all: Vec<StoreOperation> = std::thread::scope(|scope| {
-        let address = store.address;
-        let clients: Vec<_> =
-            (0..CLIENTS).map(|number| scope.spawn(move || play(address, number, start, only))).collect();
+        let address = |number: u64| doors[number as usize % doors.len()].address;
+        let play = |number| scope.spawn(move || play(address(number), number, start, only));
+        let clients: Vec<_> = (0..CLIENTS).map(play).collect();
         clients.into_iter().flat_map(|client| client.join().expect("it ends")).collect()
     });
     let mut history = StoreHistory::new(|_| None);

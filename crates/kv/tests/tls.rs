@@ -5,7 +5,7 @@
 mod common;
 
 use base::Span;
-use common::{Running, config, is_closed};
+use common::{Running, config, is_closed, with};
 use kv::{Config, Limits, TlsFiles};
 use openssl::ssl::{SslConnector, SslFiletype, SslMethod, SslStream};
 use std::io::{Read, Write};
@@ -52,7 +52,8 @@ fn commands_and_long_values_pass_in_many_records() {
     let Some(files) = certificate(folder.path(), "door") else { return };
     let long = 1 << 20;
     let config =
-        Config { tls: Some(files.clone()), value_bytes_max: long, zone_sectors: 24 << 10, ..config(folder.path()) };
+        with(config(folder.path()), |jbof| (jbof.value_bytes_max, jbof.zone_sectors) = (long as u32, 24 << 10));
+    let config = Config { tls: Some(files.clone()), ..config };
     let store = Running::start(config);
     let mut client = connect(store.address, &files, None).expect("the certificate is right");
     let value: Vec<u8> = (0..long).map(|at| ((at * 31) >> 7) as u8).collect();

@@ -7,9 +7,10 @@
 //! | keep data | [`storage`]: memory, nothing, files |
 //! | end | [`stopper`] |
 //! | serve metrics and health | [`http`] |
-//! | read secrets | [`secret`] |
+//! | read secrets, and encrypt with them | [`secret`], [`cipher`] |
 //! | say why it does not work | [`error`] |
 
+pub mod cipher;
 pub mod clock;
 pub mod draft;
 pub mod error;

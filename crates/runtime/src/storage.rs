@@ -7,6 +7,7 @@ use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use rustix::io::{ReadWriteFlags, preadv2};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSliceMut, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -345,6 +346,35 @@ impl DiskFile {
     /// `size` grows; without `size` it keeps its length.
     pub fn open(path: &Path, size: Option<u64>, direct: bool, read_only: bool) -> Result<DiskFile, StartError> {
         DiskFile::try_open(path, size, direct, read_only, Hold::Ever, &InUse::Refused).inspect(DiskFile::keep)
+    }
+
+    /// A file that another process holds, given to this one for reading: it takes no lock.
+    ///
+    /// # Errors
+    /// When its length is not known.
+    pub fn view(mut file: File) -> io::Result<DiskFile> {
+        let bytes = file.seek(SeekFrom::End(0))?;
+        let is_regular = file.metadata()?.is_file();
+        Ok(DiskFile {
+            path: PathBuf::new(),
+            lock: Arc::new(file.try_clone()?),
+            file,
+            bytes: AtomicU64::new(bytes),
+            is_regular,
+            is_direct: false,
+            is_broken: AtomicBool::new(false),
+            luck: Luck::default(),
+            undo: Mutex::new(Undo::Nothing),
+        })
+    }
+
+    /// Its file once more, for [`Self::view`] in another process: it cannot be written, and does
+    /// not keep the lock.
+    ///
+    /// # Errors
+    /// When the system does not open it.
+    pub fn for_reading(&self) -> io::Result<File> {
+        File::open(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }
 
     /// As [`Self::open`], but until [`Self::keep`], dropping it undoes that the file was created or

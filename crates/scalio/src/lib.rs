@@ -52,4 +52,4 @@ pub use segment::{
 pub use server::{Server, ServerConfig, ServerCounters, ServerIn, ServerOut};
 pub use slot::{LEASE_MAX, LEASE_UNIT, SlotState, SlotWord, Version};
 pub use value::{Length, Token, VALUE_BYTES_MAX, Value, check_value};
-pub use verbs::{Done, RegisteredMemory, Verb, answer, verbs};
+pub use verbs::{Done, RegisteredMemory, Verb, answer, memory_words, verbs};

@@ -281,6 +281,10 @@ impl<V: Value> Server<V> {
     pub fn is_idle(&self) -> bool {
         self.ring.is_empty() && self.groups.is_empty() && self.compaction.is_none() && self.recovery.is_none()
     }
+    /// A client is gone, and its name may be another's from now on.
+    pub fn forget(&mut self, client: ClientId) {
+        self.replies.forget(client);
+    }
     /// Where the keys of one of its blocks are listed.
     pub fn pointer(&self, block: u32) -> Option<SegmentPointer> {
         self.pointers.get((block / self.config.devices) as usize).copied().flatten()

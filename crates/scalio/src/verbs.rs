@@ -5,7 +5,13 @@ use crate::layout::{
     HeaderBytes, block_bytes, decode_block, decode_header, encode_header, encode_payload, encode_slot, offset,
 };
 use crate::{BlockHeader, MemoryAnswer, MemoryOperation, Slot, SlotWord, Value};
+use std::ops::Deref;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use zerocopy::{FromBytes, IntoBytes};
+
+/// Bytes of a word.
+const WORD: usize = size_of::<u64>();
 
 /// Accesses registered memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +50,7 @@ pub enum Done {
     Written,
     /// What a compare-and-swap found.
     Found(u64),
-    /// It is outside of the memory, or the word is not aligned.
+    /// It is outside of the memory, or no whole words.
     Refused,
 }
 
@@ -104,52 +110,63 @@ pub fn answer<V: Value>(results: &[Done]) -> MemoryAnswer<V> {
     }
 }
 
-/// Memory that verbs access.
-#[derive(Clone, Debug)]
-pub struct RegisteredMemory {
-    bytes: Vec<u8>,
+/// Memory that verbs access: words of 8 B (little endian), each of which is read, written and
+/// swapped whole. Several clients may do so at a time, also from processes of their own: `W` is
+/// where the words are.
+#[derive(Debug)]
+pub struct RegisteredMemory<W = Vec<AtomicU64>> {
+    words: W,
+}
+
+/// Words of the memory for so many blocks.
+pub fn memory_words(blocks: u32, slots: u8) -> usize {
+    blocks as usize * block_bytes(slots) / WORD
 }
 
 impl RegisteredMemory {
     /// Memory for so many blocks, all zeros: no server has made them its own.
     pub fn new(blocks: u32, slots: u8) -> RegisteredMemory {
-        RegisteredMemory { bytes: vec![0; blocks as usize * block_bytes(slots)] }
+        let zeros = std::iter::repeat_with(AtomicU64::default);
+        RegisteredMemory { words: zeros.take(memory_words(blocks, slots)).collect() }
+    }
+}
+
+impl<W: Deref<Target = [AtomicU64]>> RegisteredMemory<W> {
+    /// The memory that `words` are.
+    pub fn of(words: W) -> RegisteredMemory<W> {
+        RegisteredMemory { words }
     }
 
     /// Its size in bytes.
     pub fn bytes(&self) -> u64 {
-        self.bytes.len() as u64
+        (self.words.len() * WORD) as u64
     }
 
-    /// Executes a verb.
-    pub fn execute(&mut self, verb: &Verb) -> Done {
-        match verb {
-            Verb::Read { at, bytes } => {
-                self.place(*at, *bytes).map_or(Done::Refused, |place| Done::Read(place.to_vec()))
-            }
-            Verb::Write { at, data } => self.place(*at, data.len()).map_or(Done::Refused, |place| {
-                place.copy_from_slice(data);
+    /// Executes a verb. Other clients may see and change single words meanwhile.
+    pub fn execute(&self, verb: &Verb) -> Done {
+        let done = match verb {
+            Verb::Read { at, bytes } => self
+                .place(*at, *bytes)
+                .map(|words| Done::Read(words.iter().flat_map(|word| word.load(Acquire).to_le_bytes()).collect())),
+            Verb::Write { at, data } => self.place(*at, data.len()).map(|words| {
+                for (word, bytes) in words.iter().zip(data.as_chunks().0) {
+                    word.store(u64::from_le_bytes(*bytes), Release);
+                }
                 Done::Written
             }),
-            Verb::Swap { at, expected, new } => self.swap(*at, *expected, *new).map_or(Done::Refused, Done::Found),
-        }
+            Verb::Swap { at, expected, new } => self.place(*at, WORD).map(|words| {
+                let swapped = words[0].compare_exchange(*expected, *new, AcqRel, Acquire);
+                Done::Found(swapped.unwrap_or_else(|found| found))
+            }),
+        };
+        done.unwrap_or(Done::Refused)
     }
 
-    fn swap(&mut self, at: u64, expected: u64, new: u64) -> Option<u64> {
-        if !at.is_multiple_of(size_of::<u64>() as u64) {
-            return None;
-        }
-        let word: &mut [u8; 8] = self.place(at, size_of::<u64>())?.first_chunk_mut()?;
-        let found = u64::from_le_bytes(*word);
-        if found == expected {
-            *word = new.to_le_bytes();
-        }
-        Some(found)
-    }
-
-    fn place(&mut self, at: u64, bytes: usize) -> Option<&mut [u8]> {
+    /// Whole words; `None` where they are not, or outside.
+    fn place(&self, at: u64, bytes: usize) -> Option<&[AtomicU64]> {
         let at = usize::try_from(at).ok()?;
-        self.bytes.get_mut(at..at.checked_add(bytes)?)
+        let is_whole = at.is_multiple_of(WORD) && bytes.is_multiple_of(WORD);
+        self.words.get(at / WORD..(at / WORD).checked_add(bytes / WORD)?).filter(|_| is_whole)
     }
 }
 
@@ -161,14 +178,14 @@ mod tests {
 
     const SLOTS: u8 = 4;
 
-    fn execute(memory: &mut RegisteredMemory, operation: &MemoryOperation<Vec<u8>>) -> MemoryAnswer<Vec<u8>> {
+    fn execute(memory: &RegisteredMemory, operation: &MemoryOperation<Vec<u8>>) -> MemoryAnswer<Vec<u8>> {
         let done: Vec<Done> = verbs(1, SLOTS, operation).iter().map(|verb| memory.execute(verb)).collect();
         answer(&done)
     }
 
     #[test]
     fn bytes_answer_every_operation_as_the_index_without_bytes_does() {
-        let (mut memory, mut index) = (RegisteredMemory::new(3, SLOTS), Index::new(3, SLOTS));
+        let (memory, mut index) = (RegisteredMemory::new(3, SLOTS), Index::new(3, SLOTS));
         let fresh = SlotWord::fresh(7);
         let filling = fresh.fill(0x123, Time::ms(3));
         let payload = Payload {
@@ -195,22 +212,25 @@ mod tests {
             MemoryOperation::Check { slot: 0 },
         ];
         for operation in operations {
-            let found = execute(&mut memory, &operation);
+            let found = execute(&memory, &operation);
             assert_eq!(found, index.carry_out(1, operation.clone()), "{operation:?}");
         }
-        assert!(memory.bytes[..block_bytes(SLOTS)].iter().all(|byte| *byte == 0), "block 0 is untouched");
+        let first = memory.execute(&Verb::Read { at: 0, bytes: block_bytes(SLOTS) });
+        assert_eq!(first, Done::Read(vec![0; block_bytes(SLOTS)]), "block 0 is untouched");
     }
 
     #[test]
     fn what_is_outside_or_not_aligned_is_refused() {
-        let mut memory = RegisteredMemory::new(1, 1);
+        let memory = RegisteredMemory::new(1, 1);
         let end = memory.bytes();
         let word = |at| Verb::Swap { at, expected: 0, new: 1 };
         let outside = [
             Verb::Read { at: end, bytes: 1 },
             Verb::Read { at: u64::MAX, bytes: 2 },
             Verb::Read { at: 0, bytes: usize::MAX },
-            Verb::Write { at: end - 1, data: vec![1, 2] },
+            Verb::Write { at: end - 8, data: vec![1; 16] },
+            Verb::Write { at: 0, data: vec![1; 7] },
+            Verb::Read { at: 4, bytes: 8 },
             word(end),
             word(4),
         ];

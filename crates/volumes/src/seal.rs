@@ -9,12 +9,9 @@
 //! One that was started anew knows no nonces, and takes what is not older than [`WINDOW_US`].
 
 use base::NodeId;
-use chacha20poly1305::aead::{AeadInOut, KeyInit};
-use chacha20poly1305::{Tag, XChaCha20Poly1305, XNonce};
-use hkdf::Hkdf;
+use runtime::cipher::{Cipher, NONCE, TAG, derive};
 use runtime::error::StartError;
 use runtime::secret::{random, secret_in};
-use sha2::Sha256;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -28,11 +25,9 @@ const SENDERS_MIN: usize = 1_024;
 const SECRET_MIN: usize = 32;
 /// Bytes of the time in a nonce, and of the random rest.
 const TIME: usize = 8;
-const START: usize = 16;
-const NONCE: usize = TIME + START;
-const MAC: usize = 16;
+const START: usize = NONCE - TIME;
 /// Bytes that a sealed datagram is longer than an open one.
-const OVERHEAD: usize = NONCE + MAC;
+const OVERHEAD: usize = NONCE + TAG;
 
 /// Why a datagram is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +45,7 @@ pub(crate) enum Broken {
 
 /// Seals what a process sends, and opens what it receives.
 pub(crate) struct Seal {
-    cipher: XChaCha20Poly1305,
+    cipher: Cipher,
     start: [u8; START],
     last_us: u64,
     senders: BTreeMap<[u8; START], Sender>,
@@ -92,7 +87,7 @@ impl Seal {
     }
 
     fn new(key: &[u8; 32], start: [u8; START]) -> Seal {
-        Seal { cipher: XChaCha20Poly1305::new(key.into()), start, last_us: 0, senders: BTreeMap::new() }
+        Seal { cipher: Cipher::new(key), start, last_us: 0, senders: BTreeMap::new() }
     }
 
     /// Seals what is behind the first `open` bytes of a datagram for `to`. Those are authenticated.
@@ -106,8 +101,7 @@ impl Seal {
         self.last_us = now_us.max(self.last_us + 1);
         let nonce = nonce_of(self.last_us, self.start);
         let (front, text) = datagram.split_at_mut(open);
-        let known = known(front, to);
-        let tag = self.cipher.encrypt_inout_detached(&nonce, &known, text.into()).expect("it is short");
+        let tag = self.cipher.seal(nonce, &known(front, to), text);
         datagram.extend_from_slice(&nonce);
         datagram.extend_from_slice(&tag);
     }
@@ -126,12 +120,11 @@ impl Seal {
         let (front, rest) = datagram.split_at_mut_checked(open).ok_or(Broken::Forged)?;
         let length = rest.len().checked_sub(OVERHEAD).ok_or(Broken::Forged)?;
         let (text, end) = rest.split_at_mut(length);
-        let (nonce, tag) = end.split_at(NONCE);
-        let nonce = XNonce::try_from(nonce).map_err(|_| Broken::Forged)?;
-        let tag = Tag::try_from(tag).map_err(|_| Broken::Forged)?;
-        let known = known(front, own);
-        let opened = self.cipher.decrypt_inout_detached(&nonce, &known, (&mut *text).into(), &tag);
-        opened.map_err(|_| Broken::Forged)?;
+        let (nonce, tag) = end.split_first_chunk::<NONCE>().ok_or(Broken::Forged)?;
+        let tag = *tag.first_chunk().ok_or(Broken::Forged)?;
+        if !self.cipher.open(*nonce, &known(front, own), text, tag) {
+            return Err(Broken::Forged);
+        }
         let (time, start) = nonce.split_first_chunk().expect("a nonce begins with its time");
         let (sent_us, start) = (u64::from_be_bytes(*time), start.try_into().expect("and ends with its start"));
         if now_us.abs_diff(sent_us) > WINDOW_US {
@@ -147,17 +140,14 @@ impl Seal {
 
 /// The key that a secret stands for (RFC 5869).
 fn key_of(secret: &str) -> [u8; 32] {
-    let mut key = [0; 32];
-    let derived = Hkdf::<Sha256>::new(None, secret.as_bytes()).expand(b"rackweave rack datagrams 1", &mut key);
-    derived.expect("one block is no more than 255");
-    key
+    derive(secret, &[], b"rackweave rack datagrams 1")
 }
 
-fn nonce_of(time_us: u64, start: [u8; START]) -> XNonce {
+fn nonce_of(time_us: u64, start: [u8; START]) -> [u8; NONCE] {
     let mut nonce = [0; NONCE];
     nonce[..TIME].copy_from_slice(&time_us.to_be_bytes());
     nonce[TIME..].copy_from_slice(&start);
-    nonce.into()
+    nonce
 }
 
 /// What is authenticated beside the text.

@@ -1,8 +1,11 @@
 //! A store in this process, and a client of its door.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
+pub mod away;
+
+use away::{RunningJbof, Way, door, role_config};
 use bytes::{Bytes, BytesMut};
-use kv::{Config, Limits, RunError, Stopper, Store};
+use kv::{Config, JbofConfig, JbofPlace, Limits, RunError, Stopper, Store};
 use redis_protocol::resp2;
 pub use redis_protocol::resp2::types::BytesFrame as Frame;
 use std::io::{Read, Write};
@@ -18,6 +21,14 @@ pub fn config(folder: &Path) -> Config {
         password: None,
         tls: None,
         metrics: None,
+        jbof: JbofPlace::Inside(jbof(folder)),
+        limits: Limits::default(),
+    }
+}
+
+/// Its flash and its memory.
+pub fn jbof(folder: &Path) -> JbofConfig {
+    JbofConfig {
         path: folder.join("flash"),
         zones: 16,
         zone_sectors: 2048,
@@ -25,8 +36,14 @@ pub fn config(folder: &Path) -> Config {
         slots: 4,
         value_bytes_max: 64 << 10,
         flush: false,
-        limits: Limits::default(),
     }
+}
+
+/// The same store with another JBOF inside.
+pub fn with(config: Config, change: impl FnOnce(&mut JbofConfig)) -> Config {
+    let JbofPlace::Inside(mut jbof) = config.jbof else { panic!("its JBOF is away") };
+    change(&mut jbof);
+    Config { jbof: JbofPlace::Inside(jbof), ..config }
 }
 
 /// A store on a thread; dropped, it ends.
@@ -34,13 +51,31 @@ pub struct Running {
     pub address: SocketAddr,
     pub stopper: Stopper,
     thread: Option<JoinHandle<Result<(), RunError>>>,
+    /// Its JBOF, where that is another role.
+    jbof: Option<RunningJbof>,
+}
+
+/// Plays with a store wherever its JBOF may be: inside, over TCP and sealed, and shared. Each has a
+/// file of its own.
+pub fn everywhere(config: &Config, play: impl Fn(Running)) {
+    play(Running::start(config.clone()));
+    let JbofPlace::Inside(inside) = &config.jbof else { panic!("its JBOF is away") };
+    for (way, secret) in [(Way::Tcp, Some("a secret")), (Way::Shared, None)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let jbof = JbofConfig { path: folder.path().join("flash"), ..inside.clone() };
+        let role = RunningJbof::start(role_config(folder.path(), jbof, secret));
+        let place = door(folder.path(), way, role.address, secret).jbof;
+        let mut store = Running::start(Config { jbof: place, ..config.clone() });
+        store.jbof = Some(role);
+        play(store);
+    }
 }
 
 impl Running {
     pub fn start(config: Config) -> Running {
         let mut store = Store::start(config, false).unwrap_or_else(|error| panic!("{error}"));
         let (address, stopper) = (store.address().expect("it is bound"), store.stopper());
-        Running { address, stopper, thread: Some(std::thread::spawn(move || store.run())) }
+        Running { address, stopper, thread: Some(std::thread::spawn(move || store.run())), jbof: None }
     }
     pub fn client(&self) -> Client {
         Client::new(self.address)

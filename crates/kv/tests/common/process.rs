@@ -1,7 +1,7 @@
 //! A store in a process of its own, which can be killed, paused and kept from writing.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
-use crate::common::config;
+use crate::common::{config, with};
 use kv::{Config, Store};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -15,8 +15,12 @@ const CROWDED: &str = "RACKWEAVE_KV_TEST_CROWDED";
 
 /// A store with flushes.
 pub fn config_in(folder: &Path) -> Config {
-    let config = Config { flush: true, value_bytes_max: 32 << 10, ..config(folder) };
-    if std::env::var_os(CROWDED).is_some() { Config { blocks: 1, slots: 2, ..config } } else { config }
+    with(config(folder), |jbof| {
+        (jbof.flush, jbof.value_bytes_max) = (true, 32 << 10);
+        if std::env::var_os(CROWDED).is_some() {
+            (jbof.blocks, jbof.slots) = (1, 2);
+        }
+    })
 }
 
 /// No test of its own: the process that is killed.

@@ -56,6 +56,11 @@ impl<V: Clone> Replies<V> {
         }
     }
 
+    /// Nothing will come of a client any more.
+    pub fn forget(&mut self, client: ClientId) {
+        self.clients.remove(&client);
+    }
+
     /// A request was carried out.
     pub fn answered(&mut self, client: ClientId, number: u64, result: &RequestResult<V>) {
         if let Some(slot) = self.clients.get_mut(&client).and_then(|window| window.requests.get_mut(&number)) {
@@ -86,5 +91,15 @@ mod tests {
         assert_eq!(replies.came(CLIENT, 1, 1), Known::New);
         assert_eq!(replies.came(CLIENT, 0, 0), Known::Ignore);
         assert_eq!(replies.clients[&CLIENT].requests.len(), 1);
+    }
+
+    #[test]
+    fn one_who_has_the_name_of_a_client_that_is_gone_begins_anew() {
+        let mut replies = Replies::<Vec<u8>>::default();
+        assert_eq!(replies.came(CLIENT, 7, 7), Known::New);
+        replies.forget(CLIENT);
+        replies.answered(CLIENT, 7, &RequestResult::Stored);
+        assert_eq!(replies.came(CLIENT, 0, 0), Known::New);
+        assert_eq!(replies.came(CLIENT, 7, 0), Known::New);
     }
 }

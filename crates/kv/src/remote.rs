@@ -1,0 +1,504 @@
+//! A door's connection to a JBOF in another process.
+//!
+//! Over TCP, the JBOF executes verbs and reads flash for the door. Over a Unix socket the door gets
+//! the files of memory and flash, and does both itself: no process of the JBOF wakes up for a read.
+//!
+//! Memory of a JBOF that has ended is out of date as soon as another one serves the file. A door
+//! learns of the end from its socket, and believes what it has read only within [`BELIEF`] of
+//! having looked there. A JBOF that shares its memory serves nobody before [`QUIET`] after it took
+//! the file.
+
+use crate::channel::{Channel, Codec, End, GREETING, Greeting, Line, agree};
+use crate::config::{Peer, PeerAddress};
+use crate::flash::{Ended, Flash, Job};
+use crate::frames::{Tally, ToDoor, ToJbof, Welcome};
+use crate::transport::{Arrival, Transport};
+use base::{Span, Time};
+use bytes::{Bytes, BytesMut};
+use mapped::Mapped;
+use mio::{Registry, Token, Waker};
+use runtime::clock::Clock;
+use runtime::listen::resolve;
+use runtime::storage::DiskFile;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use scalio::{
+    ENTRY_BYTES, Extent, RegisteredMemory, Request, RequestId, SECTOR_BYTES, Verb, memory_words, page_sectors,
+};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, IoSliceMut, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::thread;
+use std::time::Duration;
+
+/// How long what is read of shared memory is believed after a look at the JBOF's socket.
+const BELIEF: Span = Span::ms(100);
+/// How long a JBOF that shares its memory serves nobody after it took the file. More than
+/// [`BELIEF`]: the system frees the file of a process that ends before it closes its sockets.
+pub const QUIET: Span = Span::ms(500);
+/// How long an answer to the first frame may take.
+const GREETING_TIME: Duration = Duration::from_secs(5);
+/// Interval between attempts to reach a JBOF that is away.
+const AGAIN: Duration = Duration::from_millis(50);
+/// Interval between questions whether it is there.
+const PING: Span = Span::ms(500);
+/// A JBOF without an answer for so long is lost.
+const SILENCE: Span = Span::secs(10);
+/// A pong that was on its way for longer says nothing about the time.
+const PONG: Span = Span::ms(20);
+/// Bytes of a frame without a value, at most.
+pub const BESIDE_VALUE: usize = 64 << 10;
+/// Files that come with the welcome: memory and flash.
+pub const FILES: usize = 2;
+
+/// A connection that stands.
+pub struct Link {
+    /// What the JBOF is like.
+    pub welcome: Welcome,
+    channel: Channel,
+    codec: Codec,
+    shared: Option<(Mapped, File)>,
+}
+
+/// A stream before it is the loop's.
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    fn connect(address: &PeerAddress) -> io::Result<Stream> {
+        match address {
+            PeerAddress::Unix(path) => {
+                let stream = UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(GREETING_TIME))?;
+                stream.set_write_timeout(Some(GREETING_TIME))?;
+                Ok(Stream::Unix(stream))
+            }
+            PeerAddress::Tcp(text) => {
+                let stream = TcpStream::connect_timeout(&resolve(text)?, GREETING_TIME)?;
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(GREETING_TIME))?;
+                stream.set_write_timeout(Some(GREETING_TIME))?;
+                Ok(Stream::Tcp(stream))
+            }
+        }
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.write_all(bytes),
+            Stream::Unix(stream) => stream.write_all(bytes),
+        }
+    }
+
+    /// Reads once, with the files that come.
+    fn read(&mut self, room: &mut [u8], files: &mut Vec<OwnedFd>) -> io::Result<usize> {
+        let stream = match self {
+            Stream::Tcp(stream) => return stream.read(room),
+            Stream::Unix(stream) => stream,
+        };
+        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        let got = recvmsg(stream, &mut [IoSliceMut::new(room)], &mut control, flags)?;
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(rights) = message {
+                files.extend(rights);
+            }
+        }
+        Ok(got.bytes)
+    }
+
+    fn line(self) -> io::Result<Line> {
+        match self {
+            Stream::Tcp(stream) => {
+                stream.set_nonblocking(true)?;
+                Ok(Line::Tcp(mio::net::TcpStream::from_std(stream)))
+            }
+            Stream::Unix(stream) => {
+                stream.set_nonblocking(true)?;
+                Ok(Line::Unix(mio::net::UnixStream::from_std(stream)))
+            }
+        }
+    }
+}
+
+fn wrong(reason: impl ToString) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason.to_string())
+}
+
+impl Link {
+    /// Connects, and waits for the welcome.
+    ///
+    /// # Errors
+    /// When nobody answers, or not as a JBOF with the same secret does.
+    pub fn open(peer: &Peer) -> io::Result<Link> {
+        let mut stream = Stream::connect(&peer.address)?;
+        let own = Greeting::new(peer.secret.as_ref())?;
+        stream.write_all(&own.encode())?;
+        let (mut input, mut files) = (BytesMut::new(), Vec::new());
+        read_until(&mut stream, &mut input, &mut files, |input| Ok((input.len() >= GREETING).then_some(())))?;
+        let greeting = input.split_to(GREETING);
+        let greeting = greeting.first_chunk().ok_or_else(|| wrong("no greeting"))?;
+        let other = Greeting::decode(greeting).map_err(wrong)?;
+        let keys = agree(End::Door, peer.secret.as_ref(), &own, &other).map_err(wrong)?;
+        let mut codec = Codec::new(keys, BESIDE_VALUE);
+        let mut hello = BytesMut::new();
+        let shares = matches!(peer.address, PeerAddress::Unix(_));
+        codec.put(&mut hello, |out| ToJbof::Hello { shares }.encode(out));
+        stream.write_all(&hello)?;
+        let body = read_until(&mut stream, &mut input, &mut files, |input| codec.take(input).map_err(wrong))?;
+        let welcome = match ToDoor::decode(body).map_err(wrong)? {
+            ToDoor::Welcome(welcome) => welcome,
+            ToDoor::Refused(reason) => return Err(wrong(reason)),
+            _ => return Err(wrong("it does not begin with a welcome")),
+        };
+        codec.allow(frame_bytes_max(welcome.value_bytes_max));
+        let shared = match (welcome.shares, <[OwnedFd; FILES]>::try_from(files)) {
+            (false, _) => None,
+            (true, Ok([memory, flash])) => {
+                let memory = Mapped::open(&memory)?;
+                if memory.len() != memory_words(welcome.blocks, welcome.slots) {
+                    return Err(wrong("the shared memory is not of the size of its blocks"));
+                }
+                Some((memory, File::from(flash)))
+            }
+            (true, Err(_)) => return Err(wrong("the files of memory and flash did not come")),
+        };
+        Ok(Link { welcome, channel: Channel::new(stream.line()?, input), codec, shared })
+    }
+}
+
+/// Reads until `found` finds something in what came.
+fn read_until<T>(
+    stream: &mut Stream,
+    input: &mut BytesMut,
+    files: &mut Vec<OwnedFd>,
+    mut found: impl FnMut(&mut BytesMut) -> io::Result<Option<T>>,
+) -> io::Result<T> {
+    let mut room = [0; 4096];
+    loop {
+        if let Some(found) = found(input)? {
+            return Ok(found);
+        }
+        match stream.read(&mut room, files) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => input.extend_from_slice(&room[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Memory and flash that this process reaches itself.
+struct Shared {
+    memory: RegisteredMemory<Mapped>,
+    flash: Flash,
+}
+
+/// A connection that stands, and what is known of its other end.
+struct Up {
+    channel: Channel,
+    codec: Codec,
+    shared: Option<Shared>,
+    /// When the JBOF was there for certain.
+    seen: Time,
+    asked: Time,
+    answered: Time,
+}
+
+/// A JBOF in another process, there or away.
+pub struct Remote {
+    peer: Peer,
+    registry: Registry,
+    token: Token,
+    waker: Arc<Waker>,
+    clock: Clock,
+    up: Option<Up>,
+    attempts: Option<Attempts>,
+    arrived: VecDeque<Arrival>,
+    ended: Vec<Ended>,
+    tally: Tally,
+}
+
+impl Remote {
+    /// Takes over a connection. The loop tells what happens at `token`, and `waker` wakes it.
+    ///
+    /// # Errors
+    /// When the system has no more threads or events.
+    pub fn new(peer: Peer, link: Link, registry: &Registry, token: Token, waker: Arc<Waker>) -> io::Result<Remote> {
+        let mut remote = Remote {
+            peer,
+            registry: registry.try_clone()?,
+            token,
+            waker,
+            clock: Clock::start(),
+            up: None,
+            attempts: None,
+            arrived: VecDeque::new(),
+            ended: Vec::new(),
+            tally: Tally::default(),
+        };
+        remote.take_over(link)?;
+        Ok(remote)
+    }
+
+    fn take_over(&mut self, link: Link) -> io::Result<()> {
+        let Link { welcome, mut channel, codec, shared } = link;
+        channel.line.register(&self.registry, self.token)?;
+        let shared = match shared {
+            Some((memory, file)) => {
+                let flash = Flash::start(DiskFile::view(file)?, welcome.seal, self.waker.clone())?;
+                Some(Shared { memory: RegisteredMemory::of(memory), flash })
+            }
+            None => None,
+        };
+        let now = self.clock.now();
+        self.arrived.clear();
+        self.arrived.push_back(Arrival::Met(welcome));
+        self.up = Some(Up { channel, codec, shared, seen: now, asked: now, answered: now });
+        Ok(())
+    }
+
+    /// The connection is of no more use.
+    fn lose(&mut self, why: &str) {
+        let Some(mut up) = self.up.take() else { return };
+        tracing::warn!(jbof = %self.peer.address, why, "the JBOF is away");
+        up.channel.line.deregister(&self.registry);
+        self.arrived.clear();
+        self.arrived.push_back(Arrival::Lost);
+        self.attempts = Some(Attempts::start(self.peer.clone(), self.waker.clone()));
+    }
+
+    /// Whether a thread has reached it.
+    fn try_again(&mut self) {
+        match self.attempts.as_ref().map(|attempts| attempts.found.try_recv()) {
+            None | Some(Err(TryRecvError::Empty)) => {}
+            Some(Err(TryRecvError::Disconnected)) => {
+                self.attempts = Some(Attempts::start(self.peer.clone(), self.waker.clone()));
+            }
+            Some(Ok(link)) => {
+                self.attempts = None;
+                match self.take_over(link) {
+                    Ok(()) => tracing::info!(jbof = %self.peer.address, "the JBOF is there again"),
+                    Err(error) => {
+                        tracing::error!(%error, "the connection to the JBOF cannot be used");
+                        self.attempts = Some(Attempts::start(self.peer.clone(), self.waker.clone()));
+                    }
+                }
+            }
+        }
+    }
+
+    fn say(&mut self, message: &ToJbof) {
+        if let Some(up) = &mut self.up {
+            up.codec.put(&mut up.channel.output, |out| message.encode(out));
+        }
+    }
+
+    /// Whether what was read of shared memory just now was the JBOF's.
+    fn is_current(&mut self) -> bool {
+        let Some(up) = &mut self.up else { return false };
+        let now = self.clock.now();
+        if now.saturating_since(up.seen) <= BELIEF {
+            return true;
+        }
+        if is_gone(&up.channel.line) {
+            return false;
+        }
+        up.seen = now;
+        true
+    }
+
+    fn receive(&mut self) {
+        loop {
+            let Some(up) = &mut self.up else { return };
+            up.channel.read();
+            loop {
+                let Some(up) = &mut self.up else { return };
+                let body = up.codec.take(&mut up.channel.input);
+                match body.and_then(|body| body.map(ToDoor::decode).transpose()) {
+                    Ok(None) => break,
+                    Ok(Some(message)) => self.heard(message),
+                    Err(error) => return self.lose(&error.to_string()),
+                }
+            }
+            let Some(up) = &self.up else { return };
+            if up.channel.is_ended() {
+                return self.lose("its connection has ended");
+            }
+            if !up.channel.has_more() {
+                return;
+            }
+        }
+    }
+
+    fn heard(&mut self, message: ToDoor) {
+        let Some(up) = &mut self.up else { return };
+        match message {
+            ToDoor::Results { request, results } => self.arrived.push_back(Arrival::Verbs { request, results }),
+            ToDoor::Read { request, bytes } => self.arrived.push_back(Arrival::Read { request, bytes }),
+            ToDoor::Reply(reply) => self.arrived.push_back(Arrival::Reply(reply)),
+            ToDoor::Tally(tally) => self.tally = tally,
+            ToDoor::Pong { asked, now, tally } => {
+                let here = self.clock.now();
+                (up.answered, self.tally) = (here, tally);
+                let took = here.saturating_since(asked);
+                if took <= PONG {
+                    self.arrived.push_back(Arrival::Time(now + took / 2));
+                }
+            }
+            ToDoor::Welcome(_) | ToDoor::Refused(_) => self.lose("it greets in the middle"),
+        }
+    }
+
+    /// Asks whether it is there, now and then.
+    fn ping(&mut self) {
+        let now = self.clock.now();
+        let Some(up) = &mut self.up else { return };
+        if now.saturating_since(up.answered) > SILENCE && up.asked > up.answered {
+            return self.lose("it does not answer");
+        }
+        if now.saturating_since(up.asked) >= PING {
+            up.asked = now;
+            self.say(&ToJbof::Ping { at: now });
+        }
+    }
+
+    fn take_reads(&mut self) {
+        let Some(Up { shared: Some(shared), .. }) = &self.up else { return };
+        shared.flash.take(&mut self.ended);
+        for ended in self.ended.drain(..) {
+            if let Ended::Read { request, bytes } = ended {
+                self.arrived.push_back(Arrival::Read { request, bytes });
+            }
+        }
+    }
+}
+
+/// Whether the other end of a socket is closed, by a look at it.
+fn is_gone(line: &Line) -> bool {
+    let file: BorrowedFd<'_> = match line {
+        Line::Tcp(stream) => stream.as_fd(),
+        Line::Unix(stream) => stream.as_fd(),
+    };
+    let mut looked = [PollFd::from_borrowed_fd(file, PollFlags::RDHUP)];
+    let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+    match poll(&mut looked, Some(&none)) {
+        Ok(_) => !looked[0].revents().is_empty(),
+        Err(_) => true,
+    }
+}
+
+/// A thread that tries to reach a JBOF until it does, or nobody waits for it.
+struct Attempts {
+    found: Receiver<Link>,
+    /// The thread sees that this is gone.
+    _wanted: Arc<()>,
+}
+
+impl Attempts {
+    fn start(peer: Peer, waker: Arc<Waker>) -> Attempts {
+        let (tell, found) = channel();
+        let wanted = Arc::new(());
+        let is_wanted = Arc::downgrade(&wanted);
+        let try_it = move || {
+            while is_wanted.strong_count() > 0 {
+                match Link::open(&peer) {
+                    Ok(link) => {
+                        // Both fail only when the loop is gone.
+                        let _ = tell.send(link);
+                        let _ = waker.wake();
+                        return;
+                    }
+                    Err(error) => tracing::debug!(jbof = %peer.address, %error, "not reached"),
+                }
+                thread::sleep(AGAIN);
+            }
+        };
+        // Without a thread the channel is closed, and another one is tried.
+        let _ = thread::Builder::new().name("jbof".into()).spawn(try_it);
+        Attempts { found, _wanted: wanted }
+    }
+}
+
+impl Transport for Remote {
+    fn post(&mut self, request: Option<RequestId>, verbs: Vec<Verb>) {
+        let Some(Up { shared: Some(shared), .. }) = &self.up else {
+            return self.say(&ToJbof::Verbs { request, verbs });
+        };
+        let results = verbs.iter().map(|verb| shared.memory.execute(verb)).collect();
+        if !self.is_current() {
+            return self.lose("it has ended");
+        }
+        self.arrived.extend(request.map(|request| Arrival::Verbs { request, results }));
+    }
+
+    fn read(&mut self, request: RequestId, _: u32, extent: Extent) {
+        let Some(Up { shared: Some(shared), .. }) = &self.up else {
+            return self.say(&ToJbof::Read { request, extent });
+        };
+        match shared.flash.read_cached(extent) {
+            Some(bytes) => self.arrived.push_back(Arrival::Read { request, bytes: Some(bytes) }),
+            None => shared.flash.submit(Job::Read { request, extent }),
+        }
+    }
+
+    fn send(&mut self, _: Time, _: u32, request: Request<Bytes>) {
+        self.say(&ToJbof::Request(request));
+    }
+
+    fn next(&mut self) -> Option<Arrival> {
+        self.arrived.pop_front()
+    }
+
+    fn turn(&mut self, _: Time) {
+        self.try_again();
+        if let Some(up) = &mut self.up {
+            let now = self.clock.now();
+            if up.shared.is_some() && !is_gone(&up.channel.line) {
+                up.seen = now;
+            }
+        }
+        self.receive();
+        self.take_reads();
+        self.ping();
+    }
+
+    fn flush(&mut self) {
+        if let Some(up) = &mut self.up {
+            up.channel.flush();
+        }
+    }
+
+    fn on_event(&mut self) {
+        if let Some(up) = &mut self.up {
+            up.channel.is_ready();
+        }
+    }
+
+    fn due(&self, now: Time) -> Option<Time> {
+        Some(self.up.as_ref().map_or(now, |up| up.asked) + PING)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}
+
+/// Bytes that a door may read of flash at once: a segment, or the record of a value of the greatest
+/// length, which flash stores with a rounded length.
+pub fn read_bytes_max(value_bytes_max: u32) -> usize {
+    page_sectors(value_bytes_max + ENTRY_BYTES) as usize * SECTOR_BYTES as usize + BESIDE_VALUE / 2
+}
+
+/// Bytes of a frame at most.
+pub fn frame_bytes_max(value_bytes_max: u32) -> usize {
+    read_bytes_max(value_bytes_max) + BESIDE_VALUE / 2
+}

@@ -1,0 +1,603 @@
+//! A JBOF in a process of its own: it listens to doors, executes their verbs, reads flash for them,
+//! and has the helper carry out their updates.
+//!
+//! Doors of this machine that come by a Unix socket get the files of memory and flash, and ask for
+//! updates alone.
+
+use crate::channel::{Channel, Codec, End, GREETING, Greeting, Line, agree};
+use crate::config::{JbofRoleConfig, PeerAddress};
+use crate::frames::{FrameError, ToDoor, ToJbof};
+use crate::jbof::{Jbof, recovered};
+use crate::metrics::{JbofCounts, JbofSnapshot};
+use crate::remote::{BESIDE_VALUE, FILES, QUIET, frame_bytes_max, read_bytes_max};
+use crate::store::{signals_of, this_second};
+use crate::transport::{Arrival, Transport};
+use base::{Span, Time};
+use bytes::BytesMut;
+use mio::net::{TcpListener, UnixListener};
+use mio::{Events, Interest, Poll, Registry, Token, Waker};
+use runtime::clock::Clock;
+use runtime::error::{RunError, StartError};
+use runtime::http::Http;
+use runtime::listen::listen;
+use runtime::stopper::Stopper;
+use runtime::timer::Timer;
+use rustix::fs::{Mode, fchmod};
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind,
+    sendmsg, socket_with,
+};
+use scalio::{ClientId, Extent, RequestId, SECTOR_BYTES};
+use signal_hook_mio::v1_0::Signals;
+use slab::Slab;
+use std::collections::BTreeMap;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const WAKER: Token = Token(0);
+const TIMER: Token = Token(1);
+const SIGNALS: Token = Token(2);
+const METRICS: Token = Token(3);
+const LISTENERS: usize = 4;
+const LISTENERS_MAX: usize = 12;
+const METRICS_CONNECTIONS: std::ops::Range<usize> = 16..32;
+/// First token of doors.
+const DOORS: usize = 64;
+/// Doors at a time. Each has a name of 16 bits.
+const DOORS_MAX: usize = 1_024;
+const EVENTS: usize = 256;
+/// Interval between looks for doors that do not say who they are.
+const SWEEP: Span = Span::secs(1);
+/// How long a door may take over that.
+const GREETING_TIME: Span = Span::secs(10);
+/// Bytes that wait for a door, and of flash that are read for it, before nothing more is taken from
+/// it.
+const BACKLOG: usize = 4 << 20;
+/// Connections that may wait to be accepted.
+const WAITING_MAX: i32 = 128;
+
+/// How far a door has come.
+enum Stage {
+    /// It has yet to greet.
+    Silent,
+    /// It has greeted.
+    Greeted,
+    /// It has said what it is, and has a name.
+    Open(ClientId),
+}
+
+/// One door.
+struct Door {
+    /// Which of all that there were.
+    number: u64,
+    since: Time,
+    stage: Stage,
+    channel: Channel,
+    codec: Codec,
+    own: Greeting,
+    /// Bytes of flash that are read for it.
+    reading: usize,
+    is_listed: bool,
+    /// Why it has to end.
+    wrong: Option<FrameError>,
+}
+
+impl Door {
+    fn may_take(&self) -> bool {
+        self.channel.output.len() + self.reading < BACKLOG
+    }
+
+    fn say(&mut self, message: &ToDoor) {
+        self.codec.put(&mut self.channel.output, |out| message.encode(out));
+    }
+}
+
+/// A read of flash for a door.
+struct Reading {
+    door: usize,
+    number: u64,
+    request: RequestId,
+    bytes: usize,
+}
+
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Listener {
+    fn open(address: &PeerAddress) -> Result<Listener, StartError> {
+        match address {
+            PeerAddress::Tcp(text) => listen(text).map(Listener::Tcp),
+            PeerAddress::Unix(path) => unix(path).map(Listener::Unix).map_err(|error| StartError::file(path, error)),
+        }
+    }
+
+    fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        match self {
+            Listener::Tcp(listener) => registry.register(listener, token, Interest::READABLE),
+            Listener::Unix(listener) => registry.register(listener, token, Interest::READABLE),
+        }
+    }
+
+    fn accept(&self) -> io::Result<Line> {
+        match self {
+            Listener::Tcp(listener) => {
+                let (stream, _) = listener.accept()?;
+                stream.set_nodelay(true)?;
+                Ok(Line::Tcp(stream))
+            }
+            Listener::Unix(listener) => listener.accept().map(|(stream, _)| Line::Unix(stream)),
+        }
+    }
+}
+
+/// Listens at a path that the owner alone may reach. A socket that nobody listens at is replaced.
+fn unix(path: &Path) -> io::Result<UnixListener> {
+    if path.exists() {
+        match UnixStream::connect(path) {
+            Ok(_) => return Err(io::Error::new(io::ErrorKind::AddrInUse, "another process listens there")),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path)?,
+            Err(error) => return Err(error),
+        }
+    }
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // The file gets the permissions of the socket (unix(7)).
+    fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    bind(&socket, &SocketAddrUnix::new(path)?)?;
+    rustix::net::listen(&socket, WAITING_MAX)?;
+    Ok(UnixListener::from_std(socket.into()))
+}
+
+/// A running JBOF.
+pub struct JbofRole {
+    poll: Poll,
+    clock: Clock,
+    stopper: Stopper,
+    config: JbofRoleConfig,
+    start_second: u32,
+    jbof: Jbof,
+    listeners: Vec<Listener>,
+    http: Option<Http>,
+    signals: Option<Signals>,
+    timer: Timer,
+    alarm: Option<Time>,
+    doors: Slab<Door>,
+    /// Doors by their names.
+    names: BTreeMap<ClientId, usize>,
+    next_name: u16,
+    next_number: u64,
+    /// Doors that may have something to say.
+    listed: Vec<usize>,
+    readings: Slab<Reading>,
+    swept: Time,
+    counts: JbofCounts,
+}
+
+impl JbofRole {
+    /// Opens the flash, recovers what is there, and listens. With `signals`, SIGTERM and SIGINT end
+    /// [`Self::run`]; a process has one such role.
+    ///
+    /// # Errors
+    /// When something cannot be opened, or the file is no store as the configuration says.
+    pub fn start(config: JbofRoleConfig, signals: bool) -> Result<JbofRole, StartError> {
+        let system = StartError::system("the event queue");
+        let poll = Poll::new().map_err(&system)?;
+        let registry = poll.registry();
+        let waker = Arc::new(Waker::new(registry, WAKER).map_err(&system)?);
+        let clock = Clock::start();
+        let mut listeners = config.listen.iter().map(Listener::open).collect::<Result<Vec<_>, _>>()?;
+        if listeners.is_empty() || listeners.len() > LISTENERS_MAX {
+            return Err(StartError::plan(format!("a JBOF listens at 1 to {LISTENERS_MAX} addresses")));
+        }
+        for (at, listener) in listeners.iter_mut().enumerate() {
+            listener.register(registry, Token(LISTENERS + at)).map_err(&system)?;
+        }
+        let http = config.metrics.as_deref().map(|address| metrics(address, registry)).transpose()?;
+        let start_second = this_second();
+        let jbof = Jbof::start(&config.jbof, start_second, waker.clone())?;
+        let taken = Instant::now();
+        let jbof = recovered(jbof, clock, &config.jbof)?;
+        if config.listen.iter().any(|address| matches!(address, PeerAddress::Unix(_))) {
+            // Doors of an earlier process have heard of its end by then.
+            let quiet = Duration::from_nanos(QUIET.as_ps() / 1_000);
+            std::thread::sleep(quiet.saturating_sub(taken.elapsed()));
+        }
+        let signals = signals.then(|| signals_of(&poll)).transpose().map_err(&system)?;
+        Ok(JbofRole {
+            timer: Timer::new(registry, TIMER)?,
+            poll,
+            clock,
+            stopper: Stopper::new(waker),
+            config,
+            start_second,
+            jbof,
+            listeners,
+            http,
+            signals,
+            alarm: None,
+            doors: Slab::new(),
+            names: BTreeMap::new(),
+            next_name: 0,
+            next_number: 0,
+            listed: Vec::new(),
+            readings: Slab::new(),
+            swept: Time::ZERO,
+            counts: JbofCounts::default(),
+        })
+    }
+
+    /// Where doors come in over TCP, if they may.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.listeners.iter().find_map(|listener| match listener {
+            Listener::Tcp(listener) => listener.local_addr().ok(),
+            Listener::Unix(_) => None,
+        })
+    }
+
+    /// Keys that it has.
+    pub fn keys(&self) -> u64 {
+        self.jbof.tally().keys
+    }
+
+    /// Returns a handle that ends [`Self::run`].
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    /// Serves until an end is requested. What was acknowledged is on the flash already.
+    ///
+    /// # Errors
+    /// When the event queue fails.
+    pub fn run(&mut self) -> Result<(), RunError> {
+        let mut events = Events::with_capacity(EVENTS);
+        self.accept_all();
+        while !self.stopper.is_asked() {
+            let timeout = self.timeout()?;
+            match self.poll.poll(&mut events, timeout) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                    return Err(RunError::in_("waiting for events")(error));
+                }
+                _ => {}
+            }
+            for event in &events {
+                self.on_event(event);
+            }
+            self.turn();
+        }
+        for address in &self.config.listen {
+            if let PeerAddress::Unix(path) = address {
+                // Another process would replace it as well.
+                let _ = std::fs::remove_file(path);
+            }
+        }
+        Ok(())
+    }
+
+    fn timeout(&mut self) -> Result<Option<Duration>, RunError> {
+        if !self.listed.is_empty() {
+            return Ok(Some(Duration::ZERO));
+        }
+        let now = self.clock.now();
+        let due = self.jbof.due(now);
+        if let Some(due) = due.filter(|due| self.alarm.is_none_or(|alarm| alarm > *due || alarm <= now)) {
+            self.timer.set(Clock::wait(now, due)).map_err(RunError::in_("setting a timer"))?;
+            self.alarm = Some(due);
+        }
+        let http = self.http.as_ref().and_then(Http::next_wakeup);
+        let sweep = (!self.doors.is_empty()).then_some(self.swept + SWEEP);
+        Ok([http, sweep].into_iter().flatten().min().map(|until| Clock::wait(now, until)))
+    }
+
+    fn on_event(&mut self, event: &mio::event::Event) {
+        match event.token() {
+            WAKER => {}
+            TIMER => self.alarm = None,
+            SIGNALS => self.signalled(),
+            METRICS => {
+                if let Some(http) = &mut self.http {
+                    http.accept(self.clock.now(), self.poll.registry());
+                }
+            }
+            token if METRICS_CONNECTIONS.contains(&token.0) => {
+                let snapshot =
+                    JbofSnapshot { counts: self.counts, doors: self.doors.len() as u64, tally: self.jbof.tally() };
+                if let Some(http) = &mut self.http {
+                    http.on_event(token, || snapshot.text());
+                }
+            }
+            Token(token) if token < METRICS_CONNECTIONS.start => self.accept_all(),
+            Token(token) => {
+                let door = token.wrapping_sub(DOORS);
+                if let Some(found) = self.doors.get_mut(door) {
+                    found.channel.is_ready();
+                    self.list(door);
+                }
+            }
+        }
+    }
+
+    fn signalled(&mut self) {
+        let pending: Vec<i32> = self.signals.iter_mut().flat_map(|signals| signals.pending()).collect();
+        if pending.iter().any(|signal| *signal != signal_hook::consts::SIGHUP) {
+            tracing::info!("shutting down");
+            self.stopper.stop();
+        } else if !pending.is_empty() {
+            tracing::warn!("a JBOF reads its file at its start alone");
+        }
+    }
+
+    fn list(&mut self, door: usize) {
+        let Some(found) = self.doors.get_mut(door) else { return };
+        if !std::mem::replace(&mut found.is_listed, true) {
+            self.listed.push(door);
+        }
+    }
+
+    fn turn(&mut self) {
+        let now = self.clock.now();
+        self.jbof.turn(now);
+        for door in std::mem::take(&mut self.listed) {
+            if let Some(found) = self.doors.get_mut(door) {
+                found.is_listed = false;
+                self.serve(now, door);
+            }
+        }
+        self.route();
+        self.settle(now);
+        if now.saturating_since(self.swept) >= SWEEP {
+            self.swept = now;
+            self.accept_all();
+        }
+        if let Some(http) = &mut self.http {
+            http.on_wakeup(now);
+        }
+    }
+
+    fn accept_all(&mut self) {
+        for at in 0..self.listeners.len() {
+            loop {
+                match self.listeners[at].accept() {
+                    Ok(line) => self.admit(line),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error)
+                        if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => {}
+                    Err(error) => {
+                        tracing::error!(%error, "cannot accept doors for now");
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    fn admit(&mut self, mut line: Line) {
+        let secret = self.config.secret.as_ref();
+        let (Ok(own), true) = (Greeting::new(secret), self.doors.len() < DOORS_MAX) else {
+            self.counts.refused += 1;
+            return;
+        };
+        let entry = self.doors.vacant_entry();
+        let door = entry.key();
+        if let Err(error) = line.register(self.poll.registry(), Token(DOORS + door)) {
+            return tracing::warn!(%error, "connection lost");
+        }
+        self.next_number += 1;
+        entry.insert(Door {
+            number: self.next_number,
+            since: self.clock.now(),
+            stage: Stage::Silent,
+            channel: Channel::new(line, BytesMut::new()),
+            codec: Codec::new(None, BESIDE_VALUE),
+            own,
+            reading: 0,
+            is_listed: false,
+            wrong: None,
+        });
+        self.counts.accepted += 1;
+        self.list(door);
+    }
+
+    /// Reads once, and takes what is there.
+    fn serve(&mut self, now: Time, door: usize) {
+        let Some(found) = self.doors.get_mut(door) else { return };
+        if found.may_take() {
+            found.channel.read();
+        }
+        while self.doors.get(door).is_some_and(Door::may_take) {
+            match self.take(now, door) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(wrong) => {
+                    self.doors[door].wrong = Some(wrong);
+                    break;
+                }
+            }
+        }
+        let Some(found) = self.doors.get(door) else { return };
+        if found.may_take() && found.channel.has_more() && found.wrong.is_none() {
+            self.list(door);
+        }
+    }
+
+    /// Takes the next frame of a door; `false` where there is none.
+    fn take(&mut self, now: Time, door: usize) -> Result<bool, FrameError> {
+        let Some(found) = self.doors.get_mut(door) else { return Ok(false) };
+        if let Stage::Silent = found.stage {
+            let Some(greeting) = found.channel.input.first_chunk::<GREETING>() else { return Ok(false) };
+            let other = Greeting::decode(greeting)?;
+            let _ = found.channel.input.split_to(GREETING);
+            // The other end is told by ours, whatever follows.
+            found.channel.output.extend_from_slice(&found.own.encode());
+            let keys = agree(End::Jbof, self.config.secret.as_ref(), &found.own, &other)?;
+            let most = frame_bytes_max(self.config.jbof.value_bytes_max);
+            (found.codec, found.stage) = (Codec::new(keys, most), Stage::Greeted);
+            return Ok(true);
+        }
+        let Some(body) = found.codec.take(&mut found.channel.input)? else { return Ok(false) };
+        let message = ToJbof::decode(body)?;
+        match (&found.stage, message) {
+            (Stage::Greeted, ToJbof::Hello { shares }) => self.welcome(now, door, shares),
+            (Stage::Open(name), message) => {
+                let name = *name;
+                self.carry_out(now, door, name, message)?;
+            }
+            _ => return Err(FrameError::Greeting),
+        }
+        Ok(true)
+    }
+
+    /// Gives a door its name, and the files if it shares them.
+    fn welcome(&mut self, now: Time, door: usize, shares: bool) {
+        let Some(found) = self.doors.get_mut(door) else { return };
+        let name = loop {
+            let name = ClientId(self.next_name);
+            self.next_name = self.next_name.wrapping_add(1);
+            if !self.names.contains_key(&name) {
+                break name;
+            }
+        };
+        let mut welcome = self.jbof.welcome(name, self.start_second, now);
+        welcome.shares = shares && matches!(found.channel.line, Line::Unix(_));
+        found.channel.flush();
+        let mut frame = BytesMut::new();
+        found.codec.put(&mut frame, |out| ToDoor::Welcome(welcome).encode(out));
+        if let (Line::Unix(stream), true) = (&found.channel.line, welcome.shares) {
+            match self.jbof.files().and_then(|files| send_with(stream, &frame, &files)) {
+                Ok(sent) => drop(frame.split_to(sent)),
+                Err(error) => {
+                    tracing::error!(%error, "memory and flash cannot be shared");
+                    frame.clear();
+                    found.say(&ToDoor::Refused(format!("memory and flash cannot be shared: {error}")));
+                }
+            }
+        }
+        found.channel.output.extend_from_slice(&frame);
+        found.stage = Stage::Open(name);
+        self.names.insert(name, door);
+        tracing::info!(door = name.0, shares = welcome.shares, "a door came in");
+    }
+
+    fn carry_out(&mut self, now: Time, door: usize, name: ClientId, message: ToJbof) -> Result<(), FrameError> {
+        let Some(found) = self.doors.get_mut(door) else { return Ok(()) };
+        match message {
+            ToJbof::Verbs { request, verbs } => {
+                self.counts.verbs += verbs.len() as u64;
+                let results = self.jbof.execute(&verbs);
+                request
+                    .iter()
+                    .for_each(|request| found.say(&ToDoor::Results { request: *request, results: results.clone() }));
+            }
+            ToJbof::Read { request, extent } => self.read(door, request, extent),
+            ToJbof::Request(request) if request.client == name => {
+                self.counts.requests += 1;
+                self.jbof.send(now, 0, request);
+            }
+            ToJbof::Request(request) => {
+                return Err(FrameError::Field { field: "client", got: request.client.0.into() });
+            }
+            ToJbof::Ping { at } => found.say(&ToDoor::Pong { asked: at, now, tally: self.jbof.tally() }),
+            ToJbof::Hello { .. } => return Err(FrameError::Greeting),
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, door: usize, request: RequestId, extent: Extent) {
+        let Some(found) = self.doors.get_mut(door) else { return };
+        self.counts.reads += 1;
+        let most = read_bytes_max(self.config.jbof.value_bytes_max);
+        let bytes = (extent.sectors as usize).saturating_mul(SECTOR_BYTES as usize);
+        let sectors = u64::from(self.config.jbof.zones) * u64::from(self.config.jbof.zone_sectors);
+        let is_inside = extent.sector.checked_add(extent.sectors.into()).is_some_and(|end| end <= sectors);
+        if bytes > most || !is_inside {
+            return found.say(&ToDoor::Read { request, bytes: None });
+        }
+        found.reading += bytes;
+        let reading = Reading { door, number: found.number, request, bytes };
+        let tag = RequestId(self.readings.insert(reading) as u64);
+        self.jbof.read(tag, 0, extent);
+    }
+
+    /// Gives answers to the doors that they are for.
+    fn route(&mut self) {
+        let mut is_told = BTreeMap::new();
+        while let Some(arrival) = self.jbof.next() {
+            match arrival {
+                Arrival::Read { request, bytes } => {
+                    let Some(reading) = self.readings.try_remove(request.0 as usize) else { continue };
+                    let door = self.doors.get_mut(reading.door).filter(|door| door.number == reading.number);
+                    if let Some(door) = door {
+                        door.reading -= reading.bytes;
+                        door.say(&ToDoor::Read { request: reading.request, bytes });
+                        self.list(reading.door);
+                    }
+                }
+                Arrival::Reply(reply) => {
+                    let Some(door) = self.names.get(&reply.client).copied() else { continue };
+                    let Some(found) = self.doors.get_mut(door) else { continue };
+                    // A count of keys that is asked for after this reply includes it.
+                    if is_told.insert(door, ()).is_none() {
+                        found.say(&ToDoor::Tally(self.jbof.tally()));
+                    }
+                    found.say(&ToDoor::Reply(reply));
+                }
+                Arrival::Verbs { .. } | Arrival::Met(_) | Arrival::Lost | Arrival::Time(_) => {}
+            }
+        }
+    }
+
+    /// Sends what waits, and ends doors that are gone, wrong or too slow.
+    fn settle(&mut self, now: Time) {
+        let mut over = Vec::new();
+        for (at, door) in &mut self.doors {
+            let was_full = !door.may_take();
+            door.channel.flush();
+            if was_full && door.may_take() && !std::mem::replace(&mut door.is_listed, true) {
+                self.listed.push(at);
+            }
+            let is_late = !matches!(door.stage, Stage::Open(_)) && now.saturating_since(door.since) > GREETING_TIME;
+            if door.channel.is_ended() || is_late || door.wrong.is_some() {
+                over.push(at);
+            }
+        }
+        for door in over {
+            let mut door = self.doors.remove(door);
+            door.channel.line.deregister(self.poll.registry());
+            match &door.wrong {
+                Some(wrong) => {
+                    self.counts.wrong += 1;
+                    tracing::warn!(door = door.number, %wrong, "a door was closed");
+                }
+                None => tracing::info!(door = door.number, "a door is gone"),
+            }
+            if let Stage::Open(name) = door.stage {
+                self.names.remove(&name);
+                self.jbof.forget(name);
+            }
+        }
+    }
+}
+
+/// Sends the first bytes of a frame with files; how many were sent.
+fn send_with(stream: impl AsFd, frame: &[u8], files: &[std::os::fd::OwnedFd; FILES]) -> io::Result<usize> {
+    let files: Vec<_> = files.iter().map(AsFd::as_fd).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !control.push(SendAncillaryMessage::ScmRights(&files)) {
+        return Err(io::ErrorKind::OutOfMemory.into());
+    }
+    Ok(sendmsg(stream, &[IoSlice::new(frame)], &mut control, SendFlags::NOSIGNAL)?)
+}
+
+fn metrics(address: &str, registry: &Registry) -> Result<Http, StartError> {
+    let mut listener = listen(address)?;
+    registry.register(&mut listener, METRICS, Interest::READABLE).map_err(StartError::system("the event queue"))?;
+    Ok(Http::new(listener, METRICS_CONNECTIONS))
+}

@@ -1,0 +1,206 @@
+//! A JBOF that is not in the door's process: over TCP, and with memory and flash shared.
+
+mod common;
+
+use common::away::{RunningJbof, WAYS, Way, door, role_config, socket};
+use common::{Client, Frame, Running, bulk, error, jbof, ok};
+use kv::{JbofRole, PeerAddress};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::time::{Duration, Instant};
+
+const SECRET: Option<&str> = Some("a secret that nobody else knows");
+
+fn number(frame: &Frame) -> i64 {
+    match frame {
+        Frame::Integer(number) => *number,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The value of a line of INFO.
+fn info(client: &mut Client, name: &str) -> u64 {
+    let Frame::BulkString(text) = client.say("INFO") else { panic!("INFO has a text") };
+    let text = String::from_utf8(text.to_vec()).expect("it is text");
+    let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name}:"))).expect("it is there");
+    line.parse().expect("a number")
+}
+
+#[test]
+fn a_door_serves_what_is_in_another_process_and_what_other_doors_store() {
+    for (way, secret) in [(Way::Tcp, None), (Way::Tcp, SECRET), (Way::Shared, None), (Way::Shared, SECRET)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let role = RunningJbof::start(role_config(folder.path(), jbof(folder.path()), secret));
+        let doors = [way, WAYS[0]].map(|way| Running::start(door(folder.path(), way, role.address, secret)));
+        let [mut one, mut other] = [doors[0].client(), doors[1].client()];
+        for (name, value) in [("short", vec![7; 40]), ("long", vec![8; 60_000])] {
+            assert_eq!(one.ask(&[b"SET", name.as_bytes(), &value]), ok());
+            for _ in 0..3 {
+                assert_eq!(other.ask(&[b"GET", name.as_bytes()]), bulk(&value), "{way:?}");
+                assert_eq!(one.ask(&[b"GET", name.as_bytes()]), bulk(&value), "{way:?}");
+            }
+        }
+        assert_eq!(number(&one.say("DBSIZE")), 2, "{way:?}");
+        assert_eq!(other.say("SET short 1"), ok());
+        assert_eq!(one.say("GET short"), bulk("1"));
+        assert_eq!(number(&one.say("SETNX short 2")), 0);
+        assert_eq!(number(&one.say("EXPIRE short 100")), 1);
+        assert!((98..=100).contains(&number(&other.say("TTL short"))));
+        assert_eq!(number(&other.say("DEL short long gone")), 2);
+        assert_eq!(one.say("GET short"), Frame::Null);
+        // The other door's numbers come with its own replies.
+        assert_eq!(number(&other.say("DBSIZE")), 0);
+        assert_eq!(info(&mut one, "jbof_there"), 1);
+    }
+}
+
+#[test]
+fn a_door_that_shares_the_memory_reads_without_the_jbof() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut config = role_config(folder.path(), jbof(folder.path()), None);
+    config.metrics = Some("127.0.0.1:0".into());
+    let role = RunningJbof::start(config);
+    let store = Running::start(door(folder.path(), Way::Shared, role.address, None));
+    let mut client = store.client();
+    for at in 0..50 {
+        assert_eq!(client.ask(&[b"SET", format!("k{at}").as_bytes(), &vec![at; 10 + 100 * usize::from(at % 2)]]), ok());
+    }
+    for at in 0..50 {
+        let value = bulk(vec![at; 10 + 100 * usize::from(at % 2)]);
+        assert_eq!(client.say(&format!("GET k{at}")), value);
+        assert_eq!(client.say(&format!("GET k{at}")), value);
+    }
+    assert!(info(&mut client, "hits") >= 20 && info(&mut client, "misses") >= 50);
+    let mode = std::fs::metadata(socket(folder.path())).expect("it is there");
+    assert!(mode.file_type().is_socket());
+    assert_eq!(mode.permissions().mode() & 0o777, 0o600, "others may not come in");
+}
+
+#[test]
+fn a_jbof_that_ends_is_missed_and_one_that_comes_back_is_found() {
+    for way in WAYS {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut config = role_config(folder.path(), jbof(folder.path()), None);
+        let role = RunningJbof::start(config.clone());
+        // At the same port again.
+        config.listen[0] = PeerAddress::Tcp(role.address.to_string());
+        let store = Running::start(door(folder.path(), way, role.address, None));
+        let mut client = store.client();
+        assert_eq!(client.say("SET a 1"), ok());
+        assert_eq!(client.say("GET a"), bulk("1"));
+        drop(role);
+        let until = Instant::now() + Duration::from_secs(30);
+        let told = loop {
+            assert!(Instant::now() < until, "{way:?}: nobody misses it");
+            if let Frame::Error(text) = client.say("GET a") {
+                break text.to_string();
+            }
+        };
+        assert!(told.starts_with("LOADING"), "{told}");
+        assert!(error(&client.say("SET a 2")).starts_with("LOADING"));
+        assert_eq!(info(&mut client, "jbof_there"), 0);
+        let _role = RunningJbof::start(config);
+        let until = Instant::now() + Duration::from_secs(30);
+        while matches!(client.say("GET a"), Frame::Error(_)) {
+            assert!(Instant::now() < until, "{way:?}: it is not found");
+        }
+        assert_eq!(client.say("GET a"), bulk("1"));
+        assert_eq!(client.say("SET a 2"), ok());
+        assert_eq!(client.say("GET a"), bulk("2"));
+        assert_eq!(info(&mut client, "jbof_there"), 1);
+    }
+}
+
+fn refused(config: kv::Config) -> String {
+    match kv::Store::start(config, false) {
+        Ok(_) => panic!("it starts"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn who_does_not_know_the_secret_stays_outside() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let role = RunningJbof::start(role_config(folder.path(), jbof(folder.path()), SECRET));
+    let wrong = std::thread::scope(|scope| {
+        let start = |secret| {
+            let config = door(folder.path(), Way::Tcp, role.address, secret);
+            scope.spawn(|| refused(config))
+        };
+        [start(None), start(Some("another one"))].map(|thread| thread.join().expect("it does not panic"))
+    });
+    assert!(wrong[0].contains("the other end has a secret"), "{}", wrong[0]);
+    let store = Running::start(door(folder.path(), Way::Tcp, role.address, SECRET));
+    assert_eq!(store.client().say("SET a 1"), ok());
+}
+
+#[test]
+fn what_is_no_door_is_closed_and_harms_nobody() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let role = RunningJbof::start(role_config(folder.path(), jbof(folder.path()), None));
+    let store = Running::start(door(folder.path(), Way::Tcp, role.address, None));
+    let mut client = store.client();
+    assert_eq!(client.say("SET a 1"), ok());
+    let greeting = [&b"RwJbof1\0\0"[..], &[7; 32]].concat();
+    let frame = |body: &[u8]| [&(body.len() as u32).to_le_bytes()[..], body].concat();
+    let hello = frame(&[1, 0]);
+    // A request of another door's name.
+    let request = {
+        let mut body = [&[4, 1, 2, 0xff, 0x7f][..], &[0; 4 + 24]].concat();
+        body.extend([1, b'a']);
+        let sum = crc32c::crc32c_append(crc32c::crc32c(&body[1..5]), &body[9..]);
+        body[5..9].copy_from_slice(&sum.to_le_bytes());
+        frame(&body)
+    };
+    let after_hello = |rest: &[u8]| [&greeting[..], &hello, rest].concat();
+    let cases = [
+        b"GET / HTTP/1.1\r\nHost: a-name-that-is-long-enough\r\n\r\n".to_vec(),
+        [&greeting[..], &frame(&[5; 9])].concat(),
+        [&greeting[..], &u32::MAX.to_le_bytes()[..]].concat(),
+        after_hello(&frame(&[9])),
+        after_hello(&hello),
+        after_hello(&frame(&[2])),
+        after_hello(&request),
+    ];
+    for (at, bytes) in cases.iter().enumerate() {
+        let mut stream = TcpStream::connect(role.address).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("it is a socket");
+        // It may be closed before it has taken all.
+        let _ = stream.write_all(bytes);
+        let mut room = Vec::new();
+        let closed = stream.read_to_end(&mut room).map_err(|error| error.kind());
+        assert!(matches!(closed, Ok(_) | Err(ErrorKind::ConnectionReset)), "case {at} stays open: {closed:?}");
+        assert!(room.len() < 200, "case {at}");
+        assert_eq!(client.say("GET a"), bulk("1"), "case {at}");
+    }
+    // What lies outside is answered and not read.
+    let mut stream = TcpStream::connect(role.address).expect("it listens");
+    let read =
+        |sector: u64, sectors: u32| frame(&[&[3][..], &[0; 8], &sector.to_le_bytes(), &sectors.to_le_bytes()].concat());
+    stream.write_all(&after_hello(&[read(u64::MAX, 1), read(0, u32::MAX), read(32_768, 1)].concat())).expect("sent");
+    let mut got = [0; 41 + 4 + 33 + 3 * (4 + 10)];
+    stream.read_exact(&mut got).expect("it answers");
+    let answer = frame(&[&[4][..], &[0; 8], &[0]].concat());
+    assert_eq!(&got[41 + 4 + 33..], answer.repeat(3));
+}
+
+#[test]
+fn a_jbof_that_cannot_be_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = role_config(folder.path(), jbof(folder.path()), None);
+    let role = RunningJbof::start(config.clone());
+    let start = |config| match JbofRole::start(config, false) {
+        Ok(_) => panic!("it starts"),
+        Err(error) => error.to_string(),
+    };
+    assert!(start(config.clone()).contains("another process listens there"));
+    let only_tcp = kv::JbofRoleConfig { listen: vec![config.listen[0].clone()], ..config.clone() };
+    assert!(start(only_tcp).contains("another process has it open"));
+    assert!(start(kv::JbofRoleConfig { listen: Vec::new(), ..config.clone() }).contains("1 to 12 addresses"));
+    drop(role);
+    // A socket that nobody listens at is in nobody's way.
+    drop(std::os::unix::net::UnixListener::bind(socket(folder.path())).expect("the file was removed"));
+    assert!(socket(folder.path()).exists());
+    drop(RunningJbof::start(config));
+}

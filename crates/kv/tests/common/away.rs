@@ -1,0 +1,72 @@
+//! A JBOF of its own in this process, and doors to it.
+#![allow(dead_code, reason = "not every test needs all of it")]
+
+use super::config;
+use kv::{Config, JbofConfig, JbofPlace, JbofRole, JbofRoleConfig, Peer, PeerAddress, RunError, Secret, Stopper};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+/// How a door reaches the JBOF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Over TCP.
+    Tcp,
+    /// Over a Unix socket, with memory and flash shared.
+    Shared,
+}
+
+/// Every way.
+pub const WAYS: [Way; 2] = [Way::Tcp, Way::Shared];
+
+/// Where the Unix socket of a folder's JBOF is.
+pub fn socket(folder: &Path) -> PathBuf {
+    folder.join("jbof.sock")
+}
+
+/// A JBOF that listens in both ways.
+pub fn role_config(folder: &Path, jbof: JbofConfig, secret: Option<&str>) -> JbofRoleConfig {
+    JbofRoleConfig {
+        listen: vec![PeerAddress::Tcp("127.0.0.1:0".into()), PeerAddress::Unix(socket(folder))],
+        secret: secret.map(|text| Secret(text.into())),
+        metrics: None,
+        jbof,
+    }
+}
+
+/// A door to a JBOF.
+pub fn door(folder: &Path, way: Way, address: SocketAddr, secret: Option<&str>) -> Config {
+    let address = match way {
+        Way::Tcp => PeerAddress::Tcp(address.to_string()),
+        Way::Shared => PeerAddress::Unix(socket(folder)),
+    };
+    let secret = secret.map(|text| Secret(text.into()));
+    Config { jbof: JbofPlace::Away(Peer { address, secret }), ..config(folder) }
+}
+
+/// A JBOF on a thread; dropped, it ends.
+pub struct RunningJbof {
+    /// Where doors come in over TCP.
+    pub address: SocketAddr,
+    stopper: Stopper,
+    thread: Option<JoinHandle<Result<(), RunError>>>,
+}
+
+impl RunningJbof {
+    /// Starts it.
+    pub fn start(config: JbofRoleConfig) -> RunningJbof {
+        let mut role = JbofRole::start(config, false).unwrap_or_else(|error| panic!("{error}"));
+        let (address, stopper) = (role.address().expect("it listens over TCP"), role.stopper());
+        RunningJbof { address, stopper, thread: Some(std::thread::spawn(move || role.run())) }
+    }
+}
+
+impl Drop for RunningJbof {
+    fn drop(&mut self) {
+        self.stopper.stop();
+        let ended = self.thread.take().map(JoinHandle::join);
+        if !std::thread::panicking() {
+            ended.expect("it was started").expect("it does not panic").expect("it runs");
+        }
+    }
+}
