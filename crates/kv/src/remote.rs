@@ -502,3 +502,58 @@ pub fn read_bytes_max(value_bytes_max: u32) -> usize {
 pub fn frame_bytes_max(value_bytes_max: u32) -> usize {
     read_bytes_max(value_bytes_max) + BESIDE_VALUE / 2
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{JbofConfig, JbofRoleConfig};
+    use crate::role::JbofRole;
+    use mio::Poll;
+    use scalio::Done;
+    use std::time::Instant;
+
+    #[test]
+    fn memory_of_a_jbof_that_has_ended_is_not_believed_for_long() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("flash");
+        let jbof = JbofConfig {
+            path,
+            zones: 12,
+            zone_sectors: 1024,
+            blocks: 4,
+            slots: 2,
+            value_bytes_max: 4096,
+            flush: false,
+        };
+        let address = PeerAddress::Unix(folder.path().join("socket"));
+        let config = JbofRoleConfig { listen: vec![address.clone()], secret: None, metrics: None, jbof };
+        let begin = Instant::now();
+        let mut role = JbofRole::start(config, false).expect("it starts");
+        assert!(begin.elapsed().as_nanos() >= u128::from(QUIET.as_ps() / 1_000), "it does not wait for other doors");
+        let stopper = role.stopper();
+        let running = thread::spawn(move || role.run());
+        let peer = Peer { address, secret: None };
+        let link = Link::open(&peer).expect("it answers");
+        let poll = Poll::new().expect("there are events");
+        let waker = Arc::new(Waker::new(poll.registry(), Token(0)).expect("there are events"));
+        let mut remote = Remote::new(peer, link, poll.registry(), Token(1), waker).expect("there are threads");
+        assert!(matches!(remote.next(), Some(Arrival::Met(_))));
+        let mut ask = || {
+            remote.post(Some(RequestId(7)), vec![Verb::Read { at: 0, bytes: 8 }]);
+            remote.next()
+        };
+        let is_answered = |arrival: Option<Arrival>| match arrival {
+            Some(Arrival::Verbs { results, .. }) => matches!(results[..], [Done::Read(_)]),
+            Some(Arrival::Lost) => false,
+            other => panic!("{other:?}"),
+        };
+        assert!(is_answered(ask()));
+        // A look at the socket says that it is still there.
+        thread::sleep(Duration::from_millis(110));
+        assert!(is_answered(ask()));
+        stopper.stop();
+        running.join().expect("it does not panic").expect("it runs");
+        thread::sleep(Duration::from_millis(110));
+        assert!(!is_answered(ask()), "its memory is still there, and another one may serve the file");
+    }
+}

@@ -8,6 +8,7 @@ mod game;
 mod process;
 
 use base::{Seed, Stream, Time};
+use common::away::Way;
 use common::{Client, Frame, Running, bulk, ok};
 use game::{Told, name_of, send, told};
 use history::{StoreAction, StoreHistory, StoreOperation, StoreVerdict};
@@ -32,8 +33,8 @@ const STEPS_MAX: u64 = 20_000_000;
 /// What clients share.
 struct Game {
     start: Instant,
-    /// Where the store listens now.
-    address: Mutex<SocketAddr>,
+    /// Where the doors of the store listen now.
+    doors: Mutex<Vec<SocketAddr>>,
     faults: AtomicU64,
     next: AtomicU64,
     is_over: AtomicBool,
@@ -41,10 +42,10 @@ struct Game {
 }
 
 impl Game {
-    fn new(address: SocketAddr) -> Game {
+    fn new(doors: Vec<SocketAddr>) -> Game {
         Game {
             start: Instant::now(),
-            address: Mutex::new(address),
+            doors: Mutex::new(doors),
             faults: AtomicU64::new(0),
             next: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
@@ -65,7 +66,7 @@ impl Game {
         let mut random = Seed(11).stream(&format!("client {number}"));
         let mut client = None;
         while !self.is_over.load(Relaxed) {
-            let address = *self.address.lock().expect("nobody panics with it");
+            let address = self.door(number, &mut random);
             let connected = client.take().or_else(|| Client::try_new(address).map(|new| (self.number(), new)));
             let Some((as_client, mut connection)) = connected else {
                 sleep(Duration::from_millis(5));
@@ -75,6 +76,12 @@ impl Game {
                 client = Some((as_client, connection));
             }
         }
+    }
+
+    /// A door to connect to.
+    fn door(&self, number: u64, random: &mut Stream) -> SocketAddr {
+        let doors = self.doors.lock().expect("nobody panics with it");
+        doors[(number + random.below(2)) as usize % doors.len()]
     }
 
     fn number(&self) -> u64 {
@@ -99,12 +106,48 @@ impl Game {
         let answered = match told(frame, action, false) {
             Told::Answer(answer) => Some((self.now(), answer)),
             Told::Unknown => None,
-            // A store that is being killed refuses nothing, and this one is never full.
+            // The door's JBOF is away: nothing was made.
+            Told::Refused(text) if text.starts_with("LOADING") => {
+                sleep(Duration::from_millis(1));
+                return true;
+            }
+            // A store that is being killed refuses nothing else, and this one is never full.
             Told::Refused(text) => panic!("{action:?}: {text}"),
         };
         let operation = StoreOperation { id, client, key, action, invoked, answered };
         self.done.lock().expect("nobody panics with it").push(operation);
         answered.is_some()
+    }
+
+    /// Has clients play while faults happen, so many as are wanted.
+    fn go(&self, mut fault: impl FnMut(u64)) {
+        scope(|scope| {
+            (0..CLIENTS).for_each(|number| drop(scope.spawn(move || self.play(number))));
+            // Clients end whatever happens here.
+            let _end = Ends(&self.is_over);
+            for number in 0..faults() {
+                self.wait_for(100 + 37 * number % 150);
+                fault(number);
+                self.faults.fetch_add(1, Relaxed);
+            }
+            self.wait_for(100);
+        });
+    }
+
+    /// A door listens elsewhere now.
+    fn moved(&self, door: usize, address: SocketAddr) {
+        self.doors.lock().expect("nobody panics with it")[door] = address;
+    }
+
+    /// Whether some order of all operations explains what clients saw.
+    fn judge(self) {
+        let done = self.done.into_inner().expect("nobody panicked with it");
+        let unknown = done.iter().filter(|operation| operation.answered.is_none()).count();
+        let mut history = StoreHistory::new(|_| None);
+        done.iter().for_each(|operation| history.record(*operation));
+        assert_eq!(history.check(STEPS_MAX), StoreVerdict::Linearizable);
+        eprintln!("{} operations, {unknown} without an answer", done.len());
+        assert!(unknown > 0, "nothing was ever interrupted");
     }
 
     /// Waits until clients have done so much more.
@@ -126,38 +169,49 @@ fn faults() -> u64 {
 fn a_history_over_kills_pauses_and_lost_clients_is_linearizable() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut store = Process::crowded(folder.path());
-    let game = Game::new(store.address);
-    scope(|scope| {
-        (0..CLIENTS).for_each(|number| {
-            drop(scope.spawn({
-                let game = &game;
-                move || game.play(number)
-            }))
-        });
-        // Clients end whatever happens here.
-        let _end = Ends(&game.is_over);
-        for fault in 0..faults() {
-            game.wait_for(100 + 37 * fault % 150);
-            if fault % 2 == 0 {
-                drop(store);
-                store = Process::crowded(folder.path());
-                *game.address.lock().expect("nobody panics with it") = store.address;
-            } else {
-                store.signal("STOP");
-                sleep(PAST_THE_LEASE);
-                store.signal("CONT");
-            }
-            game.faults.fetch_add(1, Relaxed);
+    let game = Game::new(vec![store.address]);
+    game.go(|fault| {
+        if fault % 2 == 0 {
+            // The one before is killed first.
+            store.replace(|| Process::crowded(folder.path()));
+            game.moved(0, store.address);
+        } else {
+            store.pause(PAST_THE_LEASE);
         }
-        game.wait_for(100);
     });
-    let done = game.done.into_inner().expect("nobody panicked with it");
-    let unknown = done.iter().filter(|operation| operation.answered.is_none()).count();
-    let mut history = StoreHistory::new(|_| None);
-    done.iter().for_each(|operation| history.record(*operation));
-    assert_eq!(history.check(STEPS_MAX), StoreVerdict::Linearizable);
-    eprintln!("{} operations, {unknown} without an answer", done.len());
-    assert!(unknown > 0, "nothing was ever interrupted");
+    game.judge();
+}
+
+/// Three processes with doors, two of which share the memory of the fourth. Doors are killed, and
+/// paused while they hold slots; the JBOF is killed, and paused, under them.
+#[test]
+fn a_history_over_faults_of_doors_and_their_jbof_is_linearizable() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut jbof = Process::jbof(folder.path(), None);
+    let at = jbof.address;
+    let ways = [Way::Shared, Way::Shared, Way::Tcp];
+    let mut doors = ways.map(|way| Process::door(folder.path(), way, at));
+    let game = Game::new(doors.iter().map(|door| door.address).collect());
+    game.go(|fault| {
+        let place = (fault / 4) as usize % doors.len();
+        match fault % 4 {
+            0 => doors[place].pause(PAST_THE_LEASE),
+            1 => jbof.replace(|| Process::jbof(folder.path(), Some(at))),
+            2 => {
+                // One that was stopped while its JBOF was replaced does not believe its memory.
+                doors[place].signal("STOP");
+                jbof.replace(|| Process::jbof(folder.path(), Some(at)));
+                game.wait_for(50);
+                doors[place].signal("CONT");
+            }
+            _ => {
+                jbof.pause(PAST_THE_LEASE);
+                doors[place].replace(|| Process::door(folder.path(), ways[place], at));
+                game.moved(place, doors[place].address);
+            }
+        }
+    });
+    game.judge();
 }
 
 struct Ends<'a>(&'a AtomicBool);

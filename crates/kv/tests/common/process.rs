@@ -1,17 +1,24 @@
 //! A store in a process of its own, which can be killed, paused and kept from writing.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
+use crate::common::away::{Way, door, role_config};
 use crate::common::{config, with};
-use kv::{Config, Store};
+use kv::{Config, JbofPlace, JbofRole, PeerAddress, Store};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// Names the folder of the store that the other process serves.
 const FOLDER: &str = "RACKWEAVE_KV_TEST_FOLDER";
 /// Set where all keys share one block of two slots.
 const CROWDED: &str = "RACKWEAVE_KV_TEST_CROWDED";
+/// What the other process is, if not a whole store: `jbof`, `tcp`, `shared`.
+const PART: &str = "RACKWEAVE_KV_TEST_PART";
+/// Where the JBOF listens over TCP, where that is known.
+const AT: &str = "RACKWEAVE_KV_TEST_AT";
 
 /// A store with flushes.
 pub fn config_in(folder: &Path) -> Config {
@@ -28,9 +35,26 @@ pub fn config_in(folder: &Path) -> Config {
 #[ignore = "the other process of the tests beside it"]
 fn serve() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
-    let mut store = Store::start(config_in(folder.as_ref()), false).unwrap_or_else(|error| panic!("{error}"));
+    let folder = Path::new(&folder);
+    let at = std::env::var(AT).unwrap_or("127.0.0.1:0".into());
+    let config = match std::env::var(PART).as_deref() {
+        Ok("jbof") => return serve_jbof(folder, at),
+        Ok("tcp") => door(folder, Way::Tcp, at.parse().expect("an address"), None),
+        Ok(_) => door(folder, Way::Shared, at.parse().expect("an address"), None),
+        Err(_) => config_in(folder),
+    };
+    let mut store = Store::start(config, false).unwrap_or_else(|error| panic!("{error}"));
     println!("\nat {}", store.address().expect("it is bound"));
     store.run().expect("it is killed before");
+}
+
+fn serve_jbof(folder: &Path, at: String) {
+    let JbofPlace::Inside(jbof) = config_in(folder).jbof else { panic!("it is inside") };
+    let mut config = role_config(folder, jbof, None);
+    config.listen[0] = PeerAddress::Tcp(at);
+    let mut role = JbofRole::start(config, false).unwrap_or_else(|error| panic!("{error}"));
+    println!("\nat {}", role.address().expect("it is bound"));
+    role.run().expect("it is killed before");
 }
 
 /// The process, and where it listens.
@@ -50,6 +74,23 @@ impl Process {
     pub fn crowded(folder: &Path) -> Process {
         let mut command = Command::new(std::env::current_exe().expect("there is a program"));
         command.env(CROWDED, "1");
+        Process::by(command, folder)
+    }
+
+    /// The JBOF of a store whose keys are all in each other's way; at `at`, if it was there before.
+    pub fn jbof(folder: &Path, at: Option<SocketAddr>) -> Process {
+        let mut command = Command::new(std::env::current_exe().expect("there is a program"));
+        command.env(CROWDED, "1").env(PART, "jbof");
+        if let Some(at) = at {
+            command.env(AT, at.to_string());
+        }
+        Process::by(command, folder)
+    }
+
+    /// A door to it.
+    pub fn door(folder: &Path, way: Way, at: SocketAddr) -> Process {
+        let mut command = Command::new(std::env::current_exe().expect("there is a program"));
+        command.env(PART, if way == Way::Tcp { "tcp" } else { "shared" }).env(AT, at.to_string());
         Process::by(command, folder)
     }
 
@@ -74,6 +115,25 @@ impl Process {
         Process { child, address: address.parse().expect("an address") }
     }
 
+    /// Kills it, and only then makes another one.
+    pub fn replace(&mut self, another: impl FnOnce() -> Process) {
+        self.end();
+        *self = another();
+    }
+
+    /// Stops it for a while.
+    pub fn pause(&self, time: Duration) {
+        self.signal("STOP");
+        sleep(time);
+        self.signal("CONT");
+    }
+
+    fn end(&mut self) {
+        // SIGKILL.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
     /// Sends it a signal by name.
     pub fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
@@ -83,8 +143,6 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // SIGKILL.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.end();
     }
 }
