@@ -72,17 +72,19 @@ pub enum Command {
     Fabric(FabricArguments),
     /// Explain every column of the records and every field of a summary, with its unit
     Describe(DescribeArguments),
-    /// Print the JSON Schema of the experiment file, or of that of a live target, a key-value store
-    /// or a rack
+    /// Print the JSON Schema of the experiment file, or of that of a live target, a key-value store,
+    /// its JBOF, or a rack
     Schema(SchemaArguments),
     /// Serve disks to real hosts over NVMe/TCP
     Target(TargetArguments),
     /// Serve a key-value store on flash to Redis clients
     Kv(KvArguments),
+    /// Serve memory and flash to the doors of a key-value store, `rackweave kv`
+    Jbof(KvArguments),
     /// Start, watch and end a rack on this machine: a process for each role
     ///
     /// The file (TOML; `rackweave schema rack` explains every key) names the switch, the control
-    /// plane, storage servers with their volumes, NVMe/TCP targets ("doors") and key-value stores.
+    /// plane, storage servers with their volumes, NVMe/TCP targets ("doors"), key-value stores and JBOFs.
     /// Each is a role: a process with NAME.log and NAME.pid in the `folder` of the file.
     ///
     /// Exit codes: 0 success, 1 something failed, 2 a file is wrong (nothing was started), 4 a role
@@ -365,7 +367,7 @@ pub struct TwinArguments {
 pub struct DescribeArguments {
     /// A page in place of the columns: metrics, series, keys, keys-messages, keys-volumes,
     /// keys-san, keys-wear, keys-devices, keys-key-value, target-keys, kv-keys,
-    /// rack-keys
+    /// jbof-keys, rack-keys
     #[arg(conflicts_with = "json")]
     pub page: Option<String>,
     /// Print a list of objects for programs
@@ -390,6 +392,8 @@ pub enum SchemaKind {
     Target,
     /// Input of `kv --config`.
     Kv,
+    /// Input of `jbof --config`.
+    Jbof,
     /// Input of `rack`.
     Rack,
 }

@@ -49,6 +49,7 @@ pub fn schema(of: SchemaKind) -> Result<(), Failure> {
         SchemaKind::Experiment => plan::schema(),
         SchemaKind::Target => plan::target::schema(),
         SchemaKind::Kv => plan::kv::schema(),
+        SchemaKind::Jbof => plan::jbof::schema(),
         SchemaKind::Rack => plan::rack::schema(),
     })
 }

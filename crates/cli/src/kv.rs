@@ -1,10 +1,13 @@
-//! `rackweave kv`: serves a key-value store to Redis clients until a signal stops it.
+//! `rackweave kv`: serves a key-value store to Redis clients until a signal stops it. `rackweave
+//! jbof`: memory and flash of one, in a process of its own.
 
 use crate::arguments::KvArguments;
 use crate::failure::{Failure, bad_input, print};
 use crate::load;
 use crate::target::{log_as, refused};
-use kv::{Config, Limits, Store, TlsFiles};
+use base::Bytes;
+use kv::{Config, JbofConfig, JbofPlace, JbofRole, JbofRoleConfig, Limits, Peer, PeerAddress, Secret, Store, TlsFiles};
+use plan::jbof::JbofPlan;
 use plan::kv::{KvPlan, parse};
 use plan::target::SecretSource;
 use std::path::Path;
@@ -23,7 +26,9 @@ pub fn kv(arguments: &KvArguments) -> Result<(), Failure> {
     store.reload_with(Box::new(again));
     let address = store.address().map_err(|error| Failure::Failed(error.to_string()))?;
     let (host, port) = (address.ip(), address.port());
-    print(&format!("{} keys in {}\nlistening at {host}, port {port}\n", store.keys(), plan.path))?;
+    let there = plan.jbof_socket.as_ref().or(plan.jbof_address.as_ref());
+    let place = there.map_or_else(|| format!("in {}", plan.path), |jbof| format!("in the JBOF at {jbof}"));
+    print(&format!("{} keys {place}\nlistening at {host}, port {port}\n", store.keys()))?;
     print(&format!("with Redis's client: redis-cli -h {host} -p {port}\n"))?;
     store.run().map_err(|error| Failure::Failed(error.to_string()))
 }
@@ -49,13 +54,7 @@ fn config_of(plan: &KvPlan) -> Result<Config, Failure> {
             clients: plan.tls_clients.as_ref().map(Into::into),
         }),
         metrics: plan.metrics.clone(),
-        path: plan.path.clone().into(),
-        zones: plan.zones(),
-        zone_sectors: (plan.zone.count() / 512) as u32,
-        blocks: plan.blocks,
-        slots: plan.slots as u8,
-        value_bytes_max: plan.value.count() as u32,
-        flush: plan.flush,
+        jbof: place_of(plan)?,
         limits: Limits {
             connections: limits.connections as usize,
             arguments: limits.arguments as usize,
@@ -69,6 +68,64 @@ fn config_of(plan: &KvPlan) -> Result<Config, Failure> {
             slow_commands: limits.slow_commands as usize,
         },
     })
+}
+
+/// Where memory and flash of a store are.
+fn place_of(plan: &KvPlan) -> Result<JbofPlace, Failure> {
+    let address = match (&plan.jbof_socket, &plan.jbof_address) {
+        (Some(path), _) => PeerAddress::Unix(path.into()),
+        (None, Some(address)) => PeerAddress::Tcp(address.clone()),
+        (None, None) => {
+            let sizes = [plan.size, plan.zone, plan.value];
+            return Ok(JbofPlace::Inside(flash_of(&plan.path, sizes, [plan.blocks, plan.slots], plan.flush)));
+        }
+    };
+    Ok(JbofPlace::Away(Peer { address, secret: secret_of(plan.jbof_secret_file.as_ref())? }))
+}
+
+/// Serves memory and flash to doors.
+pub fn jbof(arguments: &KvArguments) -> Result<(), Failure> {
+    let text = load::text_of(&arguments.config)?;
+    let plan = plan::jbof::parse(&arguments.config.display().to_string(), &text).map_err(bad_input)?;
+    let config = jbof_config_of(&plan)?;
+    if arguments.check {
+        return print("the file is right\n");
+    }
+    log_as(plan.log, plan.log_format);
+    let mut role = JbofRole::start(config, true).map_err(refused)?;
+    let tcp = role.address().map(|address| format!("listening at {}, port {}\n", address.ip(), address.port()));
+    let socket = plan.socket.map(|path| format!("ready: doors of this machine come in by {path}\n"));
+    print(&format!("{} keys in {}\n", role.keys(), plan.path))?;
+    print(&[socket, tcp].into_iter().flatten().collect::<String>())?;
+    role.run().map_err(|error| Failure::Failed(error.to_string()))
+}
+
+fn jbof_config_of(plan: &JbofPlan) -> Result<JbofRoleConfig, Failure> {
+    let socket = plan.socket.as_ref().map(|path| PeerAddress::Unix(path.into()));
+    let tcp = plan.listen.as_ref().map(|address| PeerAddress::Tcp(address.clone()));
+    Ok(JbofRoleConfig {
+        listen: tcp.into_iter().chain(socket).collect(),
+        secret: secret_of(plan.secret_file.as_ref())?,
+        metrics: plan.metrics.clone(),
+        jbof: flash_of(&plan.path, [plan.size, plan.zone, plan.value], [plan.blocks, plan.slots], plan.flush),
+    })
+}
+
+fn secret_of(file: Option<&String>) -> Result<Option<Secret>, Failure> {
+    file.map(|path| live::long_secret_in(path.as_ref()).map(Secret).map_err(refused)).transpose()
+}
+
+/// Flash and memory, by path; size, zone and value; blocks and slots.
+fn flash_of(path: &str, [size, zone, value]: [Bytes; 3], [blocks, slots]: [u32; 2], flush: bool) -> JbofConfig {
+    JbofConfig {
+        path: path.into(),
+        zones: (size.count() / zone.count()) as u32,
+        zone_sectors: (zone.count() / 512) as u32,
+        blocks,
+        slots: slots as u8,
+        value_bytes_max: value.count() as u32,
+        flush,
+    }
 }
 
 fn password_in(line: &str) -> Result<String, &'static str> {

@@ -61,6 +61,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Schema(arguments) => describe::schema(arguments.of),
         Command::Target(arguments) => target::target(&arguments),
         Command::Kv(arguments) => kv::kv(&arguments),
+        Command::Jbof(arguments) => kv::jbof(&arguments),
         Command::Rack(arguments) => rack::rack(&arguments),
         Command::Twin(arguments) => twin::twin(&arguments),
         Command::Disk(arguments) => disk::disk(&arguments),

@@ -45,6 +45,8 @@ enum Kind {
     Storage,
     /// An NVMe/TCP target.
     Door,
+    /// Memory and flash of a key-value store.
+    Jbof,
     /// A key-value store.
     Store,
 }
@@ -56,7 +58,8 @@ impl Kind {
             Kind::Control | Kind::Switch => 0,
             Kind::Storage => 1,
             Kind::Door => 2,
-            Kind::Store => 3,
+            Kind::Jbof => 3,
+            Kind::Store => 4,
         }
     }
 
@@ -66,6 +69,7 @@ impl Kind {
             Kind::Switch => "switch",
             Kind::Storage => "storage",
             Kind::Door => "door",
+            Kind::Jbof => "jbof",
             Kind::Store => "store",
         }
     }
@@ -98,12 +102,19 @@ impl Role {
     fn complete(&mut self) -> Result<(), Failure> {
         let Some(config) = &self.config else { return Ok(()) };
         let (name, text) = (config.display().to_string(), load::text_of(config)?);
-        let (address, metrics) = if self.kind == Kind::Door {
-            let plan = plan::target::parse(&name, &text).map_err(bad_input)?;
-            (plan.ports[0].address.clone(), plan.metrics)
-        } else {
-            let plan = plan::kv::parse(&name, &text).map_err(bad_input)?;
-            (plan.listen, plan.metrics)
+        let (address, metrics) = match self.kind {
+            Kind::Door => {
+                let plan = plan::target::parse(&name, &text).map_err(bad_input)?;
+                (plan.ports[0].address.clone(), plan.metrics)
+            }
+            Kind::Jbof => {
+                let plan = plan::jbof::parse(&name, &text).map_err(bad_input)?;
+                (plan.listen.or(plan.socket).unwrap_or_default(), plan.metrics)
+            }
+            _ => {
+                let plan = plan::kv::parse(&name, &text).map_err(bad_input)?;
+                (plan.listen, plan.metrics)
+            }
         };
         // A port that the system chooses is not known here.
         self.metrics = metrics.filter(|address| !address.ends_with(":0"));
@@ -210,6 +221,7 @@ fn roles_of(rack: &Rack) -> Vec<Role> {
     let storage = rack.storage.iter().zip(&reached);
     roles.extend(storage.map(|(one, address)| Role::new(&one.name, Kind::Storage, address, one.metrics)));
     roles.extend(rack.doors.iter().map(|one| Role::with_config(&one.name, Kind::Door, &one.config)));
+    roles.extend(rack.jbofs.iter().map(|one| Role::with_config(&one.name, Kind::Jbof, &one.config)));
     roles.extend(rack.stores.iter().map(|one| Role::with_config(&one.name, Kind::Store, &one.config)));
     roles
 }

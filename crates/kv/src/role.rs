@@ -247,6 +247,11 @@ impl JbofRole {
         self.jbof.tally().keys
     }
 
+    /// Verbs executed, reads of flash, and requests taken, for doors.
+    pub fn counted(&self) -> [u64; 3] {
+        [self.counts.verbs, self.counts.reads, self.counts.requests]
+    }
+
     /// Returns a handle that ends [`Self::run`].
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()

@@ -62,6 +62,8 @@ const ATTEMPTS_MAX: u32 = 100_000;
 const REPLY_TIMEOUT: Span = Span::secs(60);
 /// ...and so often at most.
 const SENDS_MAX: u32 = 2;
+/// Bytes of a command beside its value: a key, and what is around both.
+const BESIDE_VALUE: usize = 12 << 10;
 /// How long a store waits for a JBOF in another process when it starts.
 const JBOF_WAIT: Duration = Duration::from_secs(10);
 /// Interval at which a silent connection is probed, so that a peer that is gone is found.
@@ -202,6 +204,7 @@ impl Store {
             JbofPlace::Inside(inside) => inside_of(inside, clock, waker.clone())?,
             JbofPlace::Away(peer) => reached(peer, registry, waker.clone())?,
         };
+        check_limits(&config, &welcome).map_err(StartError::plan)?;
         let signals = signals.then(|| signals_of(&poll)).transpose().map_err(&system)?;
         Ok(Store {
             timer: Timer::new(registry, TIMER)?,
@@ -540,6 +543,9 @@ impl Store {
     /// A JBOF is there: what it knows of clients begins now.
     fn meet(&mut self, welcome: Welcome) {
         self.lose();
+        if let Err(reason) = check_limits(&self.config, &welcome) {
+            tracing::error!(reason, "the JBOF is not the one that was there");
+        }
         self.rules = rules_of(&self.config, &welcome);
         self.reader = Some(Reader::new(self.clock.now(), &welcome));
         self.welcome = welcome;
@@ -649,6 +655,21 @@ pub fn signals_of(poll: &Poll) -> io::Result<Signals> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     poll.registry().register(&mut signals, SIGNALS, Interest::READABLE)?;
     Ok(signals)
+}
+
+/// What a value of the JBOF needs at the door.
+fn check_limits(config: &Config, welcome: &Welcome) -> Result<(), String> {
+    let (value, limits) = (welcome.value_bytes_max as usize, &config.limits);
+    if limits.reply >= value && limits.request >= value + BESIDE_VALUE {
+        return Ok(());
+    }
+    Err(format!(
+        "the JBOF's values have up to {value} bytes: `limits.reply` is {}, and has to be {value} at least; \
+         `limits.request` is {}, and has to be {} at least",
+        limits.reply,
+        limits.request,
+        value + BESIDE_VALUE
+    ))
 }
 
 /// A JBOF in this process, when it has read its log.

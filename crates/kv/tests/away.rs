@@ -58,9 +58,7 @@ fn a_door_serves_what_is_in_another_process_and_what_other_doors_store() {
 #[test]
 fn a_door_that_shares_the_memory_reads_without_the_jbof() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut config = role_config(folder.path(), jbof(folder.path()), None);
-    config.metrics = Some("127.0.0.1:0".into());
-    let role = RunningJbof::start(config);
+    let role = RunningJbof::start(role_config(folder.path(), jbof(folder.path()), None));
     let store = Running::start(door(folder.path(), Way::Shared, role.address, None));
     let mut client = store.client();
     for at in 0..50 {
@@ -72,9 +70,11 @@ fn a_door_that_shares_the_memory_reads_without_the_jbof() {
         assert_eq!(client.say(&format!("GET k{at}")), value);
     }
     assert!(info(&mut client, "hits") >= 20 && info(&mut client, "misses") >= 50);
+    drop(store);
     let mode = std::fs::metadata(socket(folder.path())).expect("it is there");
     assert!(mode.file_type().is_socket());
     assert_eq!(mode.permissions().mode() & 0o777, 0o600, "others may not come in");
+    assert_eq!(role.end(), [0, 0, 50], "it was asked for updates alone");
 }
 
 #[test]

@@ -48,6 +48,6 @@ pub use remote::{Extent, RemoteDisk, discover, namespaces};
 pub use runtime::clock::Clock;
 pub use runtime::error::{RunError, StartError};
 pub use runtime::stopper::Stopper;
-pub use secrets::{entropy, secret_in};
+pub use secrets::{entropy, long_secret_in, secret_in};
 pub use server::{Reload, Server, ServerOptions};
 pub use setup::OpenStorage;

@@ -7,7 +7,7 @@ use nvme::target::{AuthenticationConfig, Channel, HostSecrets};
 use nvme::tls::{Derivation, TlsKey};
 use plan::target::{Dhchap, GroupName, HashName, HostKeys, SecretSource, Subsystem, TargetPlan, TlsDerivationName};
 pub(crate) use runtime::secret::random;
-pub use runtime::secret::secret_in;
+pub use runtime::secret::{long_secret_in, secret_in};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 

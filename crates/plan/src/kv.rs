@@ -4,7 +4,6 @@
 
 use crate::document::Node;
 use crate::error::{PlanErrors, Problem, Problems};
-use crate::file::words;
 use crate::quantity::Quantity;
 use crate::table::table;
 use crate::target::resolve::Resolver;
@@ -20,14 +19,6 @@ pub const ZONES_MIN: u64 = 12;
 const VALUE_MAX: u64 = 512 << 20;
 /// Bytes of a key and of headers beside a value in its page, rounded up.
 const BESIDE_VALUE: u64 = 12 << 10;
-
-words! {
-    /// Where memory and flash of the store are.
-    JbofName {
-        /// In the process that clients connect to.
-        Inside,
-    }
-}
 
 /// The configuration of a key-value store.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,8 +41,12 @@ pub struct KvPlan {
     pub log: LogLevelName,
     /// How they are written.
     pub log_format: LogFormatName,
-    /// Where memory and flash are.
-    pub jbof: JbofName,
+    /// The Unix socket of the JBOF, if it is a process of its own on this machine.
+    pub jbof_socket: Option<String>,
+    /// `ADDRESS:PORT` of the JBOF, if it is a process of its own.
+    pub jbof_address: Option<String>,
+    /// The file of the secret that door and JBOF have in common.
+    pub jbof_secret_file: Option<String>,
     /// The file of the flash.
     pub path: String,
     /// Size of the flash.
@@ -120,30 +115,37 @@ table! {
         log: LogLevelName = LogLevelName::Info,
         /// How they are written.
         log_format: LogFormatName = LogFormatName::Text,
-        /// Where memory and flash of the store are.
-        jbof: JbofName = JbofName::Inside,
+        /// The Unix socket of a JBOF (`rackweave jbof`), which has memory and flash of the store. The
+        /// door shares the memory and reads the flash itself. Without it and `jbof_address`, memory
+        /// and flash are in the door's process.
+        jbof_socket: String [length from 1] where [without jbof_address],
+        /// A JBOF over TCP: an address or a name, and a port.
+        jbof_address: String [length from 1],
+        /// The file whose first line, of 32 letters at least, the JBOF knows too: what they say is
+        /// encrypted and authenticated with it.
+        jbof_secret_file: String [length from 1] where [given jbof_socket | jbof_address],
         /// The file of the flash. It is made if it is not there. One that is there has to be a
         /// store with the same `size`, `zone` and `blocks`.
-        path: String [length from 1] where [needed] => String::new(),
+        path: String [length from 1] where [without jbof_socket | jbof_address; needed] => String::new(),
         /// Size of the flash: at least 12 zones. A sixth to a third of it is needed for compaction.
-        size: Quantity<Bytes> = Bytes::new(1 << 30),
+        size: Quantity<Bytes> where [without jbof_socket | jbof_address] = Bytes::new(1 << 30),
         /// Size of a zone, the unit in which space is won back.
-        zone: Quantity<Bytes> ["64KiB" to "8GiB"] = Bytes::new(16 << 20),
+        zone: Quantity<Bytes> ["64KiB" to "8GiB"] where [without jbof_socket | jbof_address] = Bytes::new(16 << 20),
         /// Blocks of the index. A block lists up to 945 keys, and about 15 are best.
-        blocks: u32 [1 to 16_777_216] = 65_536,
+        blocks: u32 [1 to 16_777_216] where [without jbof_socket | jbof_address] = 65_536,
         /// Slots of a block, each of which caches a value of up to 64 bytes. A slot takes 112 bytes
         /// of memory.
-        slots: u32 [0 to 64] = 8,
+        slots: u32 [0 to 64] where [without jbof_socket | jbof_address] = 8,
         /// The longest value, up to 512 MiB. With its key it may take a ninth of a zone at most.
-        value: Quantity<Bytes> = Bytes::new(1 << 20),
+        value: Quantity<Bytes> where [without jbof_socket | jbof_address] = Bytes::new(1 << 20),
         /// Answer an update only when it survives a loss of power. Without, it survives the end of
         /// the process alone.
-        flush: bool = true,
+        flush: bool where [without jbof_socket | jbof_address] = true,
         /// What clients may use.
         limits: KvLimitsFile => KvLimitsFile::default().resolve(),
     } as {
-        listen, password: secret, insecure, tls_certificate, tls_key, tls_clients, metrics, log, log_format, jbof, path, size, zone, blocks, slots, value,
-        flush, limits,
+        listen, password: secret, insecure, tls_certificate, tls_key, tls_clients, metrics, log, log_format, jbof_socket,
+        jbof_address, jbof_secret_file, path, size, zone, blocks, slots, value, flush, limits,
     } from {
         let secret = SecretSource::of(password, password_file);
     } to {
@@ -194,7 +196,8 @@ pub fn parse(name: &str, text: &str) -> Result<KvPlan, PlanErrors> {
     let (file, mut resolver): (KvFile, _) = Resolver::begin(name, &document, &schema())?;
     let plan = file.resolve();
     check_door(&mut resolver, &plan);
-    check_sizes(&mut resolver, &plan);
+    check_flash(&mut resolver, plan.size, plan.zone, plan.value);
+    check_limits(&mut resolver, &plan);
     resolver.finish().map(|()| plan)
 }
 
@@ -215,23 +218,35 @@ fn check_door(resolver: &mut Resolver<'_>, plan: &KvPlan) {
         let why = "at this address others can read along without TLS; `insecure = true` says it is meant";
         resolver.report("listen", Problem::missing("tls_certificate", why));
     }
+    if let Some(address) = &plan.jbof_address {
+        resolver.address("jbof_address", address);
+        if plan.jbof_secret_file.is_none() && !is_loopback(address) && !plan.insecure {
+            let why =
+                "at this address others can read along and change what passes; `insecure = true` says it is meant";
+            resolver.report("jbof_address", Problem::missing("jbof_secret_file", why));
+        }
+    }
     if plan.password.is_none() && !plan.insecure {
         let why = "clients need a `password` (or `password_file`), or `insecure = true` lets everybody in";
         resolver.report("", Problem::missing("password", why));
     }
 }
 
-fn check_sizes(resolver: &mut Resolver<'_>, plan: &KvPlan) {
-    let (zone, size) = (plan.zone.count(), plan.size.count());
-    resolver.expect("zone", zone.is_multiple_of(4096), plan.zone, "a multiple of 4KiB");
+/// What a flash can be, and the longest value on it.
+pub(crate) fn check_flash(resolver: &mut Resolver<'_>, whole: Bytes, zone_size: Bytes, longest: Bytes) {
+    let (zone, size) = (zone_size.count(), whole.count());
+    resolver.expect("zone", zone.is_multiple_of(4096), zone_size, "a multiple of 4KiB");
     let zones = size.checked_div(zone).unwrap_or(0);
     let is_whole = zones >= ZONES_MIN && zones * zone == size && zones <= 1 << 20 && size / SECTOR <= 1 << 34;
-    let allowed = format!("whole zones of {} (`zone`), from 12 to 1048576 of them, up to 8TiB", plan.zone);
-    resolver.expect("size", is_whole, plan.size, &allowed);
-    let value = plan.value.count();
+    let allowed = format!("whole zones of {} (`zone`), from 12 to 1048576 of them, up to 8TiB", zone_size);
+    resolver.expect("size", is_whole, whole, &allowed);
+    let value = longest.count();
     let is_short = (1..=VALUE_MAX).contains(&value) && (value + BESIDE_VALUE) * 9 <= zone;
     let allowed = "at least 1B, and at most 512MiB and a ninth of `zone` less 12KiB";
-    resolver.expect("value", is_short, plan.value, allowed);
+    resolver.expect("value", is_short, longest, allowed);
+}
+
+fn check_limits(resolver: &mut Resolver<'_>, plan: &KvPlan) {
     let is_room = plan.limits.request.count() >= plan.value.count() + BESIDE_VALUE;
     resolver.expect("limits.request", is_room, plan.limits.request, "at least `value` and 12KiB more");
     let reply = plan.limits.reply.count();
@@ -247,7 +262,7 @@ fn check_sizes(resolver: &mut Resolver<'_>, plan: &KvPlan) {
 }
 
 /// Whether only this machine reaches an address.
-fn is_loopback(address: &str) -> bool {
+pub(crate) fn is_loopback(address: &str) -> bool {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     let is_v4 = host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     host == "[::1]" || host == "localhost" || is_v4 && host.starts_with("127.")
@@ -257,13 +272,6 @@ fn is_loopback(address: &str) -> bool {
 /// unit and default.
 pub fn schema() -> Json {
     crate::schema::schema_of::<KvFile>()
-}
-
-impl KvPlan {
-    /// Zones of the flash.
-    pub fn zones(&self) -> u32 {
-        (self.size.count() / self.zone.count()) as u32
-    }
 }
 
 #[cfg(test)]
@@ -277,9 +285,24 @@ mod tests {
     #[test]
     fn a_path_and_a_way_in_are_all_that_a_file_needs() {
         let plan = parse("", "path = 'flash'\ninsecure = true\n").expect("it is right");
-        assert_eq!((plan.zones(), plan.flush, plan.limits.connections), (64, true, 1_000));
+        assert_eq!((plan.size.count() / plan.zone.count(), plan.flush, plan.limits.connections), (64, true, 1_000));
         let plan = parse("", "path = 'flash'\npassword = 'p'\n").expect("it is right");
         assert_eq!(plan.password, Some(SecretSource::Text("p".into())));
+    }
+
+    #[test]
+    fn memory_and_flash_are_here_or_in_a_jbof_and_not_in_both() {
+        let plan = parse("", "jbof_socket = 'j.sock'\ninsecure = true\n").expect("it is right");
+        assert_eq!((plan.jbof_socket.as_deref(), plan.jbof_address), (Some("j.sock"), None));
+        parse("", "jbof_address = '127.0.0.1:9440'\ninsecure = true\n").expect("it is right");
+        let with = |text: &str| refused(&format!("{text}\npassword = 'p'\n"));
+        assert!(with("jbof_socket = 'j'\npath = 'flash'").contains("path"));
+        assert!(with("jbof_socket = 'j'\nblocks = 7").contains("blocks"));
+        assert!(with("jbof_socket = 'j'\njbof_address = '127.0.0.1:1'").contains("jbof_socket"));
+        assert!(with("path = 'flash'\njbof_secret_file = 's'").contains("jbof_secret_file"));
+        assert!(with("jbof_address = '10.0.0.1:9440'").contains("jbof_secret_file"));
+        parse("", "jbof_address = '10.0.0.1:9440'\njbof_secret_file = 's'\npassword = 'p'\n").expect("it is sealed");
+        assert!(with("jbof_address = 'nowhere'").contains("nowhere"));
     }
 
     #[test]

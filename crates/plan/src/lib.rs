@@ -25,6 +25,7 @@ mod experiment;
 mod file;
 mod ground;
 mod idle;
+pub mod jbof;
 pub mod kv;
 mod load;
 mod plan;

@@ -53,6 +53,8 @@ pub struct Rack {
     pub volumes: Vec<Volume>,
     /// NVMe/TCP targets.
     pub doors: Vec<Door>,
+    /// JBOFs of key-value stores, in processes of their own.
+    pub jbofs: Vec<Store>,
     /// Key-value stores.
     pub stores: Vec<Store>,
 }
@@ -183,12 +185,12 @@ pub struct Door {
     pub config: PathBuf,
 }
 
-/// A key-value store.
+/// A key-value store, or a JBOF of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Store {
     /// Its name.
     pub name: String,
-    /// The file for `rackweave kv --config`; absolute.
+    /// The file for `rackweave kv --config`, or `rackweave jbof --config`; absolute.
     pub config: PathBuf,
 }
 
@@ -281,6 +283,8 @@ table! {
         volume: Vec<VolumeFile> [length 1 to VOLUMES_MAX] where [given storage],
         /// NVMe/TCP targets, by which hosts reach volumes.
         door: Vec<DoorFile> [length 1 to 64],
+        /// JBOFs: memory and flash of key-value stores, in processes of their own.
+        jbof: Vec<StoreFile> [length 1 to 64],
         /// Key-value stores for Redis clients.
         store: Vec<StoreFile> [length 1 to 64],
     }
@@ -409,11 +413,11 @@ table! {
 }
 
 table! {
-    /// A key-value store.
+    /// A key-value store, or a JBOF.
     StoreFile => Store {
         /// Its name, of letters, digits, `-` and `_`. No two roles have the same.
         name: String [length from 1] where [needed] => String::new(),
-        /// Its configuration, as `rackweave kv --config` reads it.
+        /// Its configuration, as `rackweave kv --config` or `rackweave jbof --config` reads it.
         config: String [length from 1] where [needed] => String::new(),
     } as { name, config: file } from {
         let file = PathBuf::from(config);
@@ -514,7 +518,7 @@ impl Rack {
             server.flash.path = Some(server.flash.path.as_ref().map_or_else(usual, |path| base.join(path)));
         }
         let doors = self.doors.iter_mut().map(|door| &mut door.config);
-        for config in doors.chain(self.stores.iter_mut().map(|store| &mut store.config)) {
+        for config in doors.chain(self.jbofs.iter_mut().chain(&mut self.stores).map(|store| &mut store.config)) {
             *config = base.join(&*config);
         }
     }
@@ -528,7 +532,7 @@ struct Checks<'a> {
 
 impl Checks<'_> {
     fn rack(&mut self) -> Rack {
-        let RackFile { switch, control, storage, door, store, .. } = self.file.clone();
+        let RackFile { switch, control, storage, door, jbof, store, .. } = self.file.clone();
         let mut rack = Rack {
             folder: self.file.folder().into(),
             log: self.file.log(),
@@ -540,6 +544,7 @@ impl Checks<'_> {
             storage: storage.unwrap_or_default().plain(),
             volumes: Vec::new(),
             doors: door.unwrap_or_default().plain(),
+            jbofs: jbof.unwrap_or_default().plain(),
             stores: store.unwrap_or_default().plain(),
         };
         self.names(&rack);
@@ -549,8 +554,8 @@ impl Checks<'_> {
         let left;
         (rack.volumes, left) = self.volumes(&rack.storage);
         self.room(&mut rack, &left);
-        if rack.storage.is_empty() && rack.doors.is_empty() && rack.stores.is_empty() {
-            let why = "a rack has a `[[storage]]`, a `[[door]]` or a `[[store]]` at least";
+        if rack.storage.is_empty() && rack.doors.is_empty() && rack.stores.is_empty() && rack.jbofs.is_empty() {
+            let why = "a rack has a `[[storage]]`, a `[[door]]`, a `[[jbof]]` or a `[[store]]` at least";
             self.resolver.report("", Problem::missing("store", why));
         }
         rack
@@ -560,9 +565,10 @@ impl Checks<'_> {
         let storage = rack.storage.iter().enumerate().map(|(at, one)| (format!("storage.{at}.name"), &one.name));
         let doors = rack.doors.iter().enumerate().map(|(at, one)| (format!("door.{at}.name"), &one.name));
         let stores = rack.stores.iter().enumerate().map(|(at, one)| (format!("store.{at}.name"), &one.name));
+        let jbofs = rack.jbofs.iter().enumerate().map(|(at, one)| (format!("jbof.{at}.name"), &one.name));
         let mut taken: BTreeMap<String, String> =
             TAKEN.iter().map(|name| ((*name).into(), format!("the name of the {name}"))).collect();
-        for (key, name) in storage.chain(doors).chain(stores) {
+        for (key, name) in storage.chain(doors).chain(jbofs).chain(stores) {
             self.name(&key, name, &mut taken);
         }
     }

@@ -41,9 +41,10 @@ struct Live {
     schema: fn() -> Json,
 }
 
-const LIVE: [Live; 3] = [
+const LIVE: [Live; 4] = [
     Live { page: "target-keys", what: "live target", explained: "target", schema: crate::target::schema },
     Live { page: "kv-keys", what: "key-value store", explained: "kv", schema: crate::kv::schema },
+    Live { page: "jbof-keys", what: "JBOF of a key-value store", explained: "kv", schema: crate::jbof::schema },
     Live { page: "rack-keys", what: "live rack", explained: "rack", schema: crate::rack::schema },
 ];
 

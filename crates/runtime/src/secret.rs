@@ -24,6 +24,20 @@ pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
+/// Letters of a secret that keys are made of at least: `openssl rand -base64 32` has 44.
+const LONG_MIN: usize = 32;
+
+/// Reads a secret that keys are made of.
+///
+/// # Errors
+/// When the file cannot be read, or its first line is too short.
+pub fn long_secret_in(path: &Path) -> Result<String, StartError> {
+    secret_in(path, |line| match line.len() {
+        LONG_MIN.. => Ok(line.to_owned()),
+        length => Err(format!("its first line has {length} letters, and a secret needs {LONG_MIN}")),
+    })
+}
+
 /// Reads the secret that a file holds: its first line.
 ///
 /// # Errors

@@ -11,7 +11,7 @@
 use base::NodeId;
 use runtime::cipher::{Cipher, NONCE, TAG, derive};
 use runtime::error::StartError;
-use runtime::secret::{random, secret_in};
+use runtime::secret::{long_secret_in, random};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -21,8 +21,6 @@ const WINDOW_US: u64 = 30_000_000;
 const ORDER_US: u64 = 1_000_000;
 /// Starts of senders that are remembered at least.
 const SENDERS_MIN: usize = 1_024;
-/// Letters of a secret at least: `openssl rand -base64 32` has 44.
-const SECRET_MIN: usize = 32;
 /// Bytes of the time in a nonce, and of the random rest.
 const TIME: usize = 8;
 const START: usize = NONCE - TIME;
@@ -79,10 +77,7 @@ impl Seal {
     /// # Errors
     /// When the file cannot be read, or its secret is too short.
     pub fn open_file(path: &Path) -> Result<Seal, StartError> {
-        let key = secret_in(path, |line| match line.len() {
-            SECRET_MIN.. => Ok(key_of(line)),
-            length => Err(format!("its first line has {length} letters, and a secret needs {SECRET_MIN}")),
-        })?;
+        let key = key_of(&long_secret_in(path)?);
         Ok(Seal::new(&key, random().map_err(StartError::system("random bytes"))?))
     }
 
@@ -266,8 +261,8 @@ mod tests {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("a disk");
             Seal::open_file(&path).err().map(|error| error.to_string())
         };
-        assert_eq!(with(&format!("{}\n", "x".repeat(SECRET_MIN))), None);
-        let short = with(&format!("{}\nmore", "x".repeat(SECRET_MIN - 1))).expect("it is short");
+        assert_eq!(with(&format!("{}\n", "x".repeat(32))), None);
+        let short = with(&format!("{}\nmore", "x".repeat(31))).expect("it is short");
         assert!(short.contains("31 letters") && !short.contains("xxx"), "{short}");
         assert!(Seal::open_file(&folder.path().join("none")).is_err());
     }

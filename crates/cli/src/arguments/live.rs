@@ -18,10 +18,10 @@ pub struct TargetArguments {
     pub flags: TargetFlags,
 }
 
-/// `rackweave kv`
+/// `rackweave kv`, `rackweave jbof`
 #[derive(Debug, Args)]
 pub struct KvArguments {
-    /// The configuration (TOML; `rackweave schema kv` explains every key)
+    /// The configuration (TOML; `rackweave schema kv` and `rackweave schema jbof` explain every key)
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
     /// Say whether the file is right, and leave no trace

@@ -47,6 +47,12 @@ const DOOR: Shown = &[
     ("writes/s", Number::Rate("writes")),
     ("mean latency, ms", Number::Mean("request_seconds")),
 ];
+const JBOF: Shown = &[
+    ("keys", Number::Now("keys")),
+    ("doors", Number::Now("doors")),
+    ("updates/s", Number::Rate("requests")),
+    ("verbs/s", Number::Rate("verbs")),
+];
 const STORE: Shown = &[
     ("keys", Number::Now("keys")),
     ("commands/s", Number::Rate("commands")),
@@ -61,6 +67,7 @@ fn numbers(kind: Kind) -> (&'static str, Shown) {
         Kind::Switch => ("switch", SWITCH),
         Kind::Storage => ("storage", STORAGE),
         Kind::Door => ("target", DOOR),
+        Kind::Jbof => ("jbof", JBOF),
         Kind::Store => ("kv", STORE),
     }
 }

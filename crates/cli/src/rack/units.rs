@@ -1,6 +1,6 @@
 //! `rackweave rack units`: systemd units for the roles of a rack.
 
-use super::{Role, Site};
+use super::{Kind, Role, Site};
 use crate::failure::{Failure, print};
 use std::path::Path;
 
@@ -43,7 +43,8 @@ fn unit(site: &Site, role: &Role) -> String {
         .filter(|other| other.kind.stage() < role.kind.stage())
         .map(|other| format!(" rackweave-{}.service", other.name))
         .collect();
-    let reload = if role.config.is_some() { "ExecReload=/bin/kill -HUP $MAINPID\n" } else { "" };
+    let reload =
+        if matches!(role.kind, Kind::Door | Kind::Store) { "ExecReload=/bin/kill -HUP $MAINPID\n" } else { "" };
     let file = quoted(&site.file);
     let owner = owner(&site.rack.folder);
     format!(

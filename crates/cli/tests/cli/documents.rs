@@ -120,7 +120,7 @@ fn every_command_exists_with_its_options() {
 /// README.md calls OpenSSL's headers optional: then no build of `make test` may ask for them.
 #[test]
 fn systemd_reads_the_units_without_a_complaint() {
-    for name in ["rackweave-target.service", "rackweave-kv.service"] {
+    for name in ["rackweave-target.service", "rackweave-kv.service", "rackweave-jbof.service"] {
         let unit = fs::read_to_string(document("examples/systemd").join(name)).expect("it is there");
         let unit = unit.replace("/usr/local/bin/rackweave", env!("CARGO_BIN_EXE_rackweave"));
         let home = Home::new().with(name, &unit.replace("#LoadCredential", "LoadCredential"));

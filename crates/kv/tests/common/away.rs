@@ -49,7 +49,7 @@ pub struct RunningJbof {
     /// Where doors come in over TCP.
     pub address: SocketAddr,
     stopper: Stopper,
-    thread: Option<JoinHandle<Result<(), RunError>>>,
+    thread: Option<JoinHandle<Result<[u64; 3], RunError>>>,
 }
 
 impl RunningJbof {
@@ -57,7 +57,16 @@ impl RunningJbof {
     pub fn start(config: JbofRoleConfig) -> RunningJbof {
         let mut role = JbofRole::start(config, false).unwrap_or_else(|error| panic!("{error}"));
         let (address, stopper) = (role.address().expect("it listens over TCP"), role.stopper());
-        RunningJbof { address, stopper, thread: Some(std::thread::spawn(move || role.run())) }
+        RunningJbof { address, stopper, thread: Some(std::thread::spawn(move || role.run().map(|()| role.counted()))) }
+    }
+}
+
+impl RunningJbof {
+    /// Ends it. Returns verbs, reads and requests that it did for doors.
+    pub fn end(mut self) -> [u64; 3] {
+        self.stopper.stop();
+        let thread = self.thread.take().expect("it was started");
+        thread.join().expect("it does not panic").expect("it runs")
     }
 }
 
@@ -66,7 +75,7 @@ impl Drop for RunningJbof {
         self.stopper.stop();
         let ended = self.thread.take().map(JoinHandle::join);
         if !std::thread::panicking() {
-            ended.expect("it was started").expect("it does not panic").expect("it runs");
+            ended.iter().for_each(|ended| assert!(matches!(ended, Ok(Ok(_))), "it runs, and does not panic"));
         }
     }
 }

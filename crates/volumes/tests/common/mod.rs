@@ -68,6 +68,7 @@ pub fn rack(folder: &Path, servers: usize, pages: u64) -> Rack {
         doors: vec![DoorPlan { name: "door".into(), listen: next(), address: None, config: "target.toml".into() }],
         storage: (0..servers).map(|server| server_of(folder, server, pages, next())).collect(),
         volumes: vec![VolumePlan { name: "disk".into(), size: Bytes::kib(4) * pages, replicas: vec![0, 1] }],
+        jbofs: Vec::new(),
         stores: Vec::new(),
     }
 }
