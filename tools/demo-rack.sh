@@ -14,9 +14,10 @@ fi
 rm -rf "$place"
 mkdir -p "$place"
 cp examples/replicated-disk/*.toml "$place"
-printf 'path = "store.flash"\nsize = "64MiB"\nzone = "4MiB"\nvalue = "256KiB"\nblocks = 256\nflush = false\ninsecure = true\n' >"$place/kv.toml"
+printf 'path = "store.flash"\nsize = "64MiB"\nzone = "4MiB"\nvalue = "256KiB"\nblocks = 256\nflush = false\nsocket = "jbof.sock"\n' >"$place/jbof.toml"
+printf 'jbof_socket = "jbof.sock"\ninsecure = true\n' >"$place/kv.toml"
 sed -i 's/^folder = .*/&\njournal = "journal"/' "$place/rack.toml"
-printf '\n[[store]]\nname = "store"\nconfig = "kv.toml"\n' >>"$place/rack.toml"
+printf '\n[[jbof]]\nname = "jbof"\nconfig = "jbof.toml"\n\n[[store]]\nname = "store"\nconfig = "kv.toml"\n' >>"$place/rack.toml"
 
 rack() { "$rackweave" rack "$1" "$place/rack.toml" "${@:2}"; }
 trap 'rack down >/dev/null 2>&1 || true' EXIT

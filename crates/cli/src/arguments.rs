@@ -72,8 +72,8 @@ pub enum Command {
     Fabric(FabricArguments),
     /// Explain every column of the records and every field of a summary, with its unit
     Describe(DescribeArguments),
-    /// Print the JSON Schema of the experiment file, or of that of a live target, a key-value store,
-    /// its JBOF, or a rack
+    /// Print the JSON Schema of the experiment file, or of that of a live target, a key-value
+    /// store, its JBOF, or a rack
     Schema(SchemaArguments),
     /// Serve disks to real hosts over NVMe/TCP
     Target(TargetArguments),
@@ -84,7 +84,8 @@ pub enum Command {
     /// Start, watch and end a rack on this machine: a process for each role
     ///
     /// The file (TOML; `rackweave schema rack` explains every key) names the switch, the control
-    /// plane, storage servers with their volumes, NVMe/TCP targets ("doors"), key-value stores and JBOFs.
+    /// plane, storage servers with their volumes, NVMe/TCP targets ("doors"), key-value stores and
+    /// their JBOFs.
     /// Each is a role: a process with NAME.log and NAME.pid in the `folder` of the file.
     ///
     /// Exit codes: 0 success, 1 something failed, 2 a file is wrong (nothing was started), 4 a role

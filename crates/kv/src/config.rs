@@ -59,7 +59,7 @@ pub struct JbofConfig {
 /// How doors reach a JBOF, and it them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Peer {
-    /// Where.
+    /// Where the JBOF is.
     pub address: PeerAddress,
     /// What both know, and nobody else: frames are encrypted and authenticated with it.
     pub secret: Option<Secret>,

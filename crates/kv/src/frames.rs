@@ -150,6 +150,9 @@ pub enum FrameError {
         /// The rejected value.
         got: u64,
     },
+    /// A text is none.
+    #[error("a text is not UTF-8")]
+    Text,
     /// It holds no message.
     #[error(transparent)]
     Message(#[from] MessageError),
@@ -270,8 +273,11 @@ impl ToDoor {
         let message = match body.try_get_u8()? {
             1 => ToDoor::Welcome(welcome(&mut body)?),
             2 => {
-                let most = body.len().min(TEXT_MAX);
-                return Ok(ToDoor::Refused(String::from_utf8_lossy(&body[..most]).into_owned()));
+                if body.len() > TEXT_MAX {
+                    return Err(FrameError::TooLong { got: body.len(), most: TEXT_MAX });
+                }
+                let text = str::from_utf8(&body);
+                return text.map(|text| ToDoor::Refused(text.into())).map_err(|_| FrameError::Text);
             }
             3 => {
                 let request = RequestId(body.try_get_u64_le()?);

@@ -115,9 +115,9 @@ table! {
         log: LogLevelName = LogLevelName::Info,
         /// How they are written.
         log_format: LogFormatName = LogFormatName::Text,
-        /// The Unix socket of a JBOF (`rackweave jbof`), which has memory and flash of the store. The
-        /// door shares the memory and reads the flash itself. Without it and `jbof_address`, memory
-        /// and flash are in the door's process.
+        /// The Unix socket of a JBOF (`rackweave jbof`), which has memory and flash of the store.
+        /// The door shares the memory and reads the flash itself. Without it and `jbof_address`,
+        /// memory and flash are in the door's process.
         jbof_socket: String [length from 1] where [without jbof_address],
         /// A JBOF over TCP: an address or a name, and a port.
         jbof_address: String [length from 1],

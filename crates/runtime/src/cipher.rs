@@ -33,7 +33,7 @@ impl Cipher {
         tag.expect("no text is 256 GiB long").into()
     }
 
-    /// Decrypts a text in its place; `false` where it was not sealed so, and its bytes mean nothing.
+    /// Decrypts a text in its place; `false` where it was not sealed so: its bytes mean nothing.
     pub fn open(&self, nonce: [u8; NONCE], known: &[u8], text: &mut [u8], tag: [u8; TAG]) -> bool {
         self.0.decrypt_inout_detached(&XNonce::from(nonce), known, text.into(), &Tag::from(tag)).is_ok()
     }

@@ -21,7 +21,7 @@ pub struct TargetArguments {
 /// `rackweave kv`, `rackweave jbof`
 #[derive(Debug, Args)]
 pub struct KvArguments {
-    /// The configuration (TOML; `rackweave schema kv` and `rackweave schema jbof` explain every key)
+    /// The configuration (TOML; `rackweave schema kv` or `jbof` explains every key)
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
     /// Say whether the file is right, and leave no trace

@@ -131,6 +131,36 @@ fn door_and_store() -> (Rack, [String; 2]) {
 }
 
 #[test]
+fn a_jbof_is_started_before_its_stores_and_again_under_them() {
+    let [one, other, metrics] = free();
+    let roles = "folder = 'state'\n[[store]]\nname = 'one'\nconfig = 'one.toml'\n[[store]]\nname = 'other'\n\
+                 config = 'other.toml'\n[[jbof]]\nname = 'jbof'\nconfig = 'jbof.toml'\n";
+    let jbof = format!(
+        "path = 'flash'\nsize = '12MiB'\nzone = '1MiB'\nvalue = '64KiB'\nsocket = 'jbof.sock'\nmetrics = '{metrics}'\n"
+    );
+    let store = |listen: &str| format!("jbof_socket = 'jbof.sock'\ninsecure = true\nlisten = '{listen}'\n");
+    let rack =
+        Rack::of(roles).with("jbof.toml", &jbof).with("one.toml", &store(&one)).with("other.toml", &store(&other));
+    rack.run("up");
+    assert_eq!(told(&one, "SET a 1\r\n"), "+OK\r\n");
+    assert_eq!(told(&other, "GET a\r\n"), "$1\r\n1\r\n");
+    let said = rack.run("status");
+    assert!(said.contains("keys 1, doors 2, requests 1, verbs 0"), "{said}");
+    kill(rack.pid("jbof"));
+    rack.run("up");
+    let until = Instant::now() + Duration::from_secs(60);
+    while told(&other, "GET a\r\n").starts_with("-LOADING") {
+        assert!(Instant::now() < until, "the door does not find its JBOF again");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(told(&other, "GET a\r\n"), "$1\r\n1\r\n");
+    // Without its JBOF a store is not ready, and says why.
+    rack.run("down");
+    fs::write(rack.0.path("rack.toml"), roles.split("[[jbof]]").next().expect("the stores")).expect("a disk");
+    rack.say("up --only one --wait 60").refused(4, &["jbof.sock", "does not answer"]);
+}
+
+#[test]
 fn a_store_alone_is_a_rack() {
     let rack = Rack::of("folder = 'state'\n[[store]]\nname = 'store'\nconfig = 'kv.toml'\n")
         .with("kv.toml", &format!("{STORE}listen = '127.0.0.1:0'\n"));

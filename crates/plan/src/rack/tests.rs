@@ -166,6 +166,7 @@ fn every_key_arrives_where_it_belongs() {
             storage: servers(),
             volumes: vec![Volume { name: "v".into(), size: Bytes::new(40 << 20), replicas: vec![1, 0] }],
             doors: vec![door],
+            jbofs: Vec::new(),
             stores: vec![Store { name: "store".into(), config: "kv.toml".into() }],
         }
     );
