@@ -5,7 +5,7 @@ use crate::arguments::KvArguments;
 use crate::failure::{Failure, bad_input, print};
 use crate::load;
 use crate::target::{log_as, refused};
-use base::Bytes;
+use base::{Bytes, Span};
 use kv::{Config, JbofConfig, JbofPlace, JbofRole, JbofRoleConfig, Limits, Peer, PeerAddress, Secret, Store, TlsFiles};
 use plan::jbof::JbofPlan;
 use plan::kv::{KvPlan, parse};
@@ -107,6 +107,7 @@ fn jbof_config_of(plan: &JbofPlan) -> Result<JbofRoleConfig, Failure> {
         listen: tcp.into_iter().chain(socket).collect(),
         secret: secret_of(plan.secret_file.as_ref())?,
         metrics: plan.metrics.clone(),
+        silence: Span::secs(30),
         jbof: flash_of(&plan.path, [plan.size, plan.zone, plan.value], [plan.blocks, plan.slots], plan.flush),
     })
 }

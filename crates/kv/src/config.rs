@@ -102,6 +102,9 @@ pub struct JbofRoleConfig {
     pub secret: Option<Secret>,
     /// Where metrics and health are served over HTTP, `ADDRESS:PORT`.
     pub metrics: Option<String>,
+    /// A door that says nothing for so long is gone. One that is there asks twice a second whether
+    /// the JBOF is.
+    pub silence: Span,
     /// Its flash and its memory.
     pub jbof: JbofConfig,
 }

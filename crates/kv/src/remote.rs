@@ -526,7 +526,13 @@ mod tests {
             flush: false,
         };
         let address = PeerAddress::Unix(folder.path().join("socket"));
-        let config = JbofRoleConfig { listen: vec![address.clone()], secret: None, metrics: None, jbof };
+        let config = JbofRoleConfig {
+            listen: vec![address.clone()],
+            secret: None,
+            metrics: None,
+            silence: Span::secs(30),
+            jbof,
+        };
         let begin = Instant::now();
         let mut role = JbofRole::start(config, false).expect("it starts");
         assert!(begin.elapsed().as_nanos() >= u128::from(QUIET.as_ps() / 1_000), "it does not wait for other doors");

@@ -77,6 +77,8 @@ struct Door {
     /// Which of all that there were.
     number: u64,
     since: Time,
+    /// When it said something last.
+    heard: Time,
     stage: Stage,
     channel: Channel,
     codec: Codec,
@@ -178,6 +180,8 @@ pub struct JbofRole {
     listed: Vec<usize>,
     readings: Slab<Reading>,
     swept: Time,
+    /// Some may wait since the system had no room for them.
+    accepts_again: bool,
     counts: JbofCounts,
 }
 
@@ -230,6 +234,7 @@ impl JbofRole {
             listed: Vec::new(),
             readings: Slab::new(),
             swept: Time::ZERO,
+            accepts_again: false,
             counts: JbofCounts::default(),
         })
     }
@@ -297,7 +302,7 @@ impl JbofRole {
             self.alarm = Some(due);
         }
         let http = self.http.as_ref().and_then(Http::next_wakeup);
-        let sweep = (!self.doors.is_empty()).then_some(self.swept + SWEEP);
+        let sweep = (self.accepts_again || !self.doors.is_empty()).then_some(self.swept + SWEEP);
         Ok([http, sweep].into_iter().flatten().min().map(|until| Clock::wait(now, until)))
     }
 
@@ -359,7 +364,9 @@ impl JbofRole {
         self.settle(now);
         if now.saturating_since(self.swept) >= SWEEP {
             self.swept = now;
-            self.accept_all();
+            if std::mem::take(&mut self.accepts_again) {
+                self.accept_all();
+            }
         }
         if let Some(http) = &mut self.http {
             http.on_wakeup(now);
@@ -376,6 +383,7 @@ impl JbofRole {
                         if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => {}
                     Err(error) => {
                         tracing::error!(%error, "cannot accept doors for now");
+                        self.accepts_again = true;
                         break;
                     }
                 }
@@ -395,9 +403,11 @@ impl JbofRole {
             return tracing::warn!(%error, "connection lost");
         }
         self.next_number += 1;
+        let now = self.clock.now();
         entry.insert(Door {
             number: self.next_number,
-            since: self.clock.now(),
+            since: now,
+            heard: now,
             stage: Stage::Silent,
             channel: Channel::new(line, BytesMut::new()),
             codec: Codec::new(None, BESIDE_VALUE),
@@ -414,7 +424,11 @@ impl JbofRole {
     fn serve(&mut self, now: Time, door: usize) {
         let Some(found) = self.doors.get_mut(door) else { return };
         if found.may_take() {
+            let before = found.channel.input.len();
             found.channel.read();
+            if found.channel.input.len() > before {
+                found.heard = now;
+            }
         }
         while self.doors.get(door).is_some_and(Door::may_take) {
             match self.take(now, door) {
@@ -568,7 +582,9 @@ impl JbofRole {
                 self.listed.push(at);
             }
             let is_late = !matches!(door.stage, Stage::Open(_)) && now.saturating_since(door.since) > GREETING_TIME;
-            if door.channel.is_ended() || is_late || door.wrong.is_some() {
+            // One that does not read what waits for it is not heard either.
+            let is_silent = now.saturating_since(door.heard) > self.config.silence;
+            if door.channel.is_ended() || is_late || is_silent || door.wrong.is_some() {
                 over.push(at);
             }
         }

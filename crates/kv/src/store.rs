@@ -257,6 +257,9 @@ impl Store {
         };
         let (password, tls, limits) = (new.password.clone(), new.tls.clone(), new.limits);
         let kept = Config { password, tls, limits, ..self.config.clone() };
+        if let Err(error) = check_limits(&kept, &self.welcome) {
+            return tracing::error!(%error, "the limits are not right: nothing was changed");
+        }
         if kept != new {
             tracing::warn!("only `password`, TLS and `limits` are read anew; the rest needs a restart");
         }

@@ -2,9 +2,10 @@
 
 mod common;
 
+use base::Span;
 use common::away::{RunningJbof, WAYS, Way, door, role_config, socket};
 use common::{Client, Frame, Running, bulk, error, jbof, ok};
-use kv::{JbofRole, PeerAddress};
+use kv::{JbofRole, JbofRoleConfig, PeerAddress};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -186,6 +187,25 @@ fn what_is_no_door_is_closed_and_harms_nobody() {
 }
 
 #[test]
+fn a_door_that_is_gone_without_a_word_is_closed_and_one_that_idles_is_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = role_config(folder.path(), jbof(folder.path()), None);
+    let role = RunningJbof::start(JbofRoleConfig { silence: Span::secs(3), ..config });
+    let store = Running::start(door(folder.path(), Way::Tcp, role.address, None));
+    let mut client = store.client();
+    assert_eq!(client.say("SET a 1"), ok());
+    let mut silent = TcpStream::connect(role.address).expect("it listens");
+    silent.set_read_timeout(Some(Duration::from_secs(60))).expect("it is a socket");
+    let hello = [&b"RwJbof1\0\0"[..], &[7; 32], &[2, 0, 0, 0, 1, 0]].concat();
+    silent.write_all(&hello).expect("it is taken");
+    let mut room = Vec::new();
+    let count = silent.read_to_end(&mut room).expect("it is closed in order");
+    assert_eq!(count, 41 + 4 + 33, "it was welcome");
+    assert_eq!(client.say("GET a"), bulk("1"));
+    assert_eq!(info(&mut client, "jbof_there"), 1);
+}
+
+#[test]
 fn a_jbof_that_cannot_be_is_said() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = role_config(folder.path(), jbof(folder.path()), None);
@@ -195,9 +215,9 @@ fn a_jbof_that_cannot_be_is_said() {
         Err(error) => error.to_string(),
     };
     assert!(start(config.clone()).contains("another process listens there"));
-    let only_tcp = kv::JbofRoleConfig { listen: vec![config.listen[0].clone()], ..config.clone() };
+    let only_tcp = JbofRoleConfig { listen: vec![config.listen[0].clone()], ..config.clone() };
     assert!(start(only_tcp).contains("another process has it open"));
-    assert!(start(kv::JbofRoleConfig { listen: Vec::new(), ..config.clone() }).contains("1 to 12 addresses"));
+    assert!(start(JbofRoleConfig { listen: Vec::new(), ..config.clone() }).contains("1 to 12 addresses"));
     drop(role);
     // A socket that nobody listens at is in nobody's way.
     drop(std::os::unix::net::UnixListener::bind(socket(folder.path())).expect("the file was removed"));

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use super::config;
+use base::Span;
 use kv::{Config, JbofConfig, JbofPlace, JbofRole, JbofRoleConfig, Peer, PeerAddress, RunError, Secret, Stopper};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ pub fn role_config(folder: &Path, jbof: JbofConfig, secret: Option<&str>) -> Jbo
         listen: vec![PeerAddress::Tcp("127.0.0.1:0".into()), PeerAddress::Unix(socket(folder))],
         secret: secret.map(|text| Secret(text.into())),
         metrics: None,
+        silence: Span::secs(30),
         jbof,
     }
 }
