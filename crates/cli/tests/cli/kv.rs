@@ -61,16 +61,20 @@ fn sighup_takes_password_and_limits_anew_all_or_nothing() {
 
 #[test]
 fn every_example_is_a_store() {
-    let home = Home::new().with("store.password", "secret\n");
-    let mut found = 0;
+    let secret = "a secret that is long enough for a key\n";
+    let home = Home::new().with("store.password", "secret\n").with("jbof.secret", secret);
+    let mut found = [0; 2];
     for name in ["docs/guide/redis.md", "docs/reference/kv.md"] {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
         let text = fs::read_to_string(page).expect("it is there");
         for example in text.split("```toml fragment\n").skip(1).filter_map(|rest| rest.split("```").next()) {
-            found += 1;
+            let is_jbof = example.lines().any(|line| line.starts_with("socket"));
+            found[usize::from(is_jbof)] += 1;
             fs::write(home.path("example.toml"), example).expect("the home can be written");
-            assert_eq!(home.say("kv --check --config example.toml").code, Some(0), "{name}:\n{example}");
+            let command = if is_jbof { "jbof" } else { "kv" };
+            let said = home.say(&format!("{command} --check --config example.toml"));
+            assert_eq!(said.code, Some(0), "{name}:\n{example}\n{}", said.err);
         }
     }
-    assert_eq!(found, 5);
+    assert_eq!(found, [6, 1]);
 }
