@@ -37,6 +37,8 @@ const COMPACT_BELOW: u32 = 6;
 /// The memory, the flash and the helper.
 pub struct Jbof {
     config: JbofConfig,
+    /// Second of the store's clock at the helper's time zero.
+    start_second: u32,
     memory: RegisteredMemory<Mapped>,
     memory_file: OwnedFd,
     flash: Flash,
@@ -109,13 +111,14 @@ impl Jbof {
         let mut out = Vec::new();
         let helper = Server::recover(server_config(config, start_second), &mut out);
         let (arrived, ended) = (VecDeque::new(), Vec::new());
-        let mut jbof = Jbof { config: config.clone(), memory, memory_file, flash, helper, arrived, ended, out };
+        let mut jbof =
+            Jbof { config: config.clone(), start_second, memory, memory_file, flash, helper, arrived, ended, out };
         jbof.carry(Time::ZERO);
         Ok(jbof)
     }
 
     /// What a client has to know of it.
-    pub fn welcome(&self, client: ClientId, start_second: u32, now: Time) -> Welcome {
+    pub fn welcome(&self, client: ClientId, now: Time) -> Welcome {
         Welcome {
             client,
             epoch: self.helper.epoch(),
@@ -123,7 +126,7 @@ impl Jbof {
             slots: self.config.slots,
             value_bytes_max: self.config.value_bytes_max,
             seal: self.flash.seal(),
-            start_second,
+            start_second: self.start_second,
             now,
             shares: false,
         }

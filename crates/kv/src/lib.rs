@@ -13,6 +13,7 @@
 //! | [`JbofRole`] | the JBOF in a process of its own, and `remote`, its doors' way to it |
 //! | [`frames`] | what these say to each other, as bytes; `channel` seals them |
 
+mod alarm;
 mod channel;
 mod command;
 mod config;

@@ -4,13 +4,14 @@
 //! Doors of this machine that come by a Unix socket get the files of memory and flash, and ask for
 //! updates alone.
 
+use crate::alarm::{self, Alarm, Signal};
 use crate::channel::{Channel, Codec, End, GREETING, Greeting, Line, agree};
 use crate::config::{JbofRoleConfig, PeerAddress};
 use crate::frames::{FrameError, ToDoor, ToJbof};
 use crate::jbof::{Jbof, recovered};
 use crate::metrics::{JbofCounts, JbofSnapshot};
 use crate::remote::{BESIDE_VALUE, FILES, QUIET, frame_bytes_max, read_bytes_max};
-use crate::store::{signals_of, this_second};
+use crate::store::this_second;
 use crate::transport::{Arrival, Transport};
 use base::{Span, Time};
 use bytes::BytesMut;
@@ -21,7 +22,6 @@ use runtime::error::{RunError, StartError};
 use runtime::http::Http;
 use runtime::listen::listen;
 use runtime::stopper::Stopper;
-use runtime::timer::Timer;
 use rustix::fs::{Mode, fchmod};
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind,
@@ -30,7 +30,7 @@ use rustix::net::{
 use scalio::{ClientId, Extent, RequestId, SECTOR_BYTES};
 use signal_hook_mio::v1_0::Signals;
 use slab::Slab;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
@@ -158,19 +158,29 @@ fn unix(path: &Path) -> io::Result<UnixListener> {
     Ok(UnixListener::from_std(socket.into()))
 }
 
+/// All listeners, each with a token of its own.
+fn listeners(addresses: &[PeerAddress], registry: &Registry) -> Result<Vec<Listener>, StartError> {
+    if addresses.is_empty() || addresses.len() > LISTENERS_MAX {
+        return Err(StartError::plan(format!("a JBOF listens at 1 to {LISTENERS_MAX} addresses")));
+    }
+    let mut listeners = addresses.iter().map(Listener::open).collect::<Result<Vec<_>, _>>()?;
+    for (at, listener) in listeners.iter_mut().enumerate() {
+        listener.register(registry, Token(LISTENERS + at)).map_err(StartError::system("the event queue"))?;
+    }
+    Ok(listeners)
+}
+
 /// A running JBOF.
 pub struct JbofRole {
     poll: Poll,
     clock: Clock,
     stopper: Stopper,
     config: JbofRoleConfig,
-    start_second: u32,
     jbof: Jbof,
     listeners: Vec<Listener>,
     http: Option<Http>,
     signals: Option<Signals>,
-    timer: Timer,
-    alarm: Option<Time>,
+    alarm: Alarm,
     doors: Slab<Door>,
     /// Doors by their names.
     names: BTreeMap<ClientId, usize>,
@@ -197,16 +207,9 @@ impl JbofRole {
         let registry = poll.registry();
         let waker = Arc::new(Waker::new(registry, WAKER).map_err(&system)?);
         let clock = Clock::start();
-        let mut listeners = config.listen.iter().map(Listener::open).collect::<Result<Vec<_>, _>>()?;
-        if listeners.is_empty() || listeners.len() > LISTENERS_MAX {
-            return Err(StartError::plan(format!("a JBOF listens at 1 to {LISTENERS_MAX} addresses")));
-        }
-        for (at, listener) in listeners.iter_mut().enumerate() {
-            listener.register(registry, Token(LISTENERS + at)).map_err(&system)?;
-        }
+        let listeners = listeners(&config.listen, registry)?;
         let http = config.metrics.as_deref().map(|address| metrics(address, registry)).transpose()?;
-        let start_second = this_second();
-        let jbof = Jbof::start(&config.jbof, start_second, waker.clone())?;
+        let jbof = Jbof::start(&config.jbof, this_second(), waker.clone())?;
         let taken = Instant::now();
         let jbof = recovered(jbof, clock, &config.jbof)?;
         if config.listen.iter().any(|address| matches!(address, PeerAddress::Unix(_))) {
@@ -214,19 +217,17 @@ impl JbofRole {
             let quiet = Duration::from_nanos(QUIET.as_ps() / 1_000);
             std::thread::sleep(quiet.saturating_sub(taken.elapsed()));
         }
-        let signals = signals.then(|| signals_of(&poll)).transpose().map_err(&system)?;
+        let signals = signals.then(|| alarm::signals(&poll, SIGNALS)).transpose().map_err(&system)?;
         Ok(JbofRole {
-            timer: Timer::new(registry, TIMER)?,
+            alarm: Alarm::new(registry, TIMER)?,
             poll,
             clock,
             stopper: Stopper::new(waker),
             config,
-            start_second,
             jbof,
             listeners,
             http,
             signals,
-            alarm: None,
             doors: Slab::new(),
             names: BTreeMap::new(),
             next_name: 0,
@@ -271,12 +272,7 @@ impl JbofRole {
         self.accept_all();
         while !self.stopper.is_asked() {
             let timeout = self.timeout()?;
-            match self.poll.poll(&mut events, timeout) {
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                    return Err(RunError::in_("waiting for events")(error));
-                }
-                _ => {}
-            }
+            alarm::wait(&mut self.poll, &mut events, timeout)?;
             for event in &events {
                 self.on_event(event);
             }
@@ -296,11 +292,7 @@ impl JbofRole {
             return Ok(Some(Duration::ZERO));
         }
         let now = self.clock.now();
-        let due = self.jbof.due(now);
-        if let Some(due) = due.filter(|due| self.alarm.is_none_or(|alarm| alarm > *due || alarm <= now)) {
-            self.timer.set(Clock::wait(now, due)).map_err(RunError::in_("setting a timer"))?;
-            self.alarm = Some(due);
-        }
+        self.alarm.set(now, self.jbof.due(now))?;
         let http = self.http.as_ref().and_then(Http::next_wakeup);
         let sweep = (self.accepts_again || !self.doors.is_empty()).then_some(self.swept + SWEEP);
         Ok([http, sweep].into_iter().flatten().min().map(|until| Clock::wait(now, until)))
@@ -309,8 +301,15 @@ impl JbofRole {
     fn on_event(&mut self, event: &mio::event::Event) {
         match event.token() {
             WAKER => {}
-            TIMER => self.alarm = None,
-            SIGNALS => self.signalled(),
+            TIMER => self.alarm.rang(),
+            SIGNALS => match alarm::heard(&mut self.signals) {
+                Some(Signal::End) => {
+                    tracing::info!("shutting down");
+                    self.stopper.stop();
+                }
+                Some(Signal::Reload) => tracing::warn!("a JBOF reads its file at its start alone"),
+                None => {}
+            },
             METRICS => {
                 if let Some(http) = &mut self.http {
                     http.accept(self.clock.now(), self.poll.registry());
@@ -331,16 +330,6 @@ impl JbofRole {
                     self.list(door);
                 }
             }
-        }
-    }
-
-    fn signalled(&mut self) {
-        let pending: Vec<i32> = self.signals.iter_mut().flat_map(|signals| signals.pending()).collect();
-        if pending.iter().any(|signal| *signal != signal_hook::consts::SIGHUP) {
-            tracing::info!("shutting down");
-            self.stopper.stop();
-        } else if !pending.is_empty() {
-            tracing::warn!("a JBOF reads its file at its start alone");
         }
     }
 
@@ -483,7 +472,7 @@ impl JbofRole {
                 break name;
             }
         };
-        let mut welcome = self.jbof.welcome(name, self.start_second, now);
+        let mut welcome = self.jbof.welcome(name, now);
         welcome.shares = shares && matches!(found.channel.line, Line::Unix(_));
         found.channel.flush();
         let mut frame = BytesMut::new();
@@ -510,9 +499,9 @@ impl JbofRole {
             ToJbof::Verbs { request, verbs } => {
                 self.counts.verbs += verbs.len() as u64;
                 let results = self.jbof.execute(&verbs);
-                request
-                    .iter()
-                    .for_each(|request| found.say(&ToDoor::Results { request: *request, results: results.clone() }));
+                if let Some(request) = request {
+                    found.say(&ToDoor::Results { request, results });
+                }
             }
             ToJbof::Read { request, extent } => self.read(door, request, extent),
             ToJbof::Request(request) if request.client == name => {
@@ -546,7 +535,7 @@ impl JbofRole {
 
     /// Gives answers to the doors that they are for.
     fn route(&mut self) {
-        let mut is_told = BTreeMap::new();
+        let mut is_told = BTreeSet::new();
         while let Some(arrival) = self.jbof.next() {
             match arrival {
                 Arrival::Read { request, bytes } => {
@@ -562,7 +551,7 @@ impl JbofRole {
                     let Some(door) = self.names.get(&reply.client).copied() else { continue };
                     let Some(found) = self.doors.get_mut(door) else { continue };
                     // A count of keys that is asked for after this reply includes it.
-                    if is_told.insert(door, ()).is_none() {
+                    if is_told.insert(door) {
                         found.say(&ToDoor::Tally(self.jbof.tally()));
                     }
                     found.say(&ToDoor::Reply(reply));

@@ -1,6 +1,7 @@
 //! The event loop: it waits for sockets, threads and timers, and moves bytes between them and the
 //! programs.
 
+use crate::alarm::{self, Alarm, Signal};
 use crate::command::Late;
 use crate::config::{Config, JbofConfig, JbofPlace, Peer};
 use crate::connection::{Connection, Life};
@@ -23,13 +24,10 @@ use runtime::error::{RunError, StartError};
 use runtime::http::Http;
 use runtime::listen::listen;
 use runtime::stopper::Stopper;
-use runtime::timer::Timer;
-use scalio::layout::Seal;
 use scalio::{
     Client, ClientConfig, ClientCounters, ClientId, ClientIn, ClientOut, FlashAnswer, FlashOperation, Operation,
     Outcome, Protocol, Refusal, RequestId, answer, verbs,
 };
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
@@ -86,8 +84,6 @@ struct Ticket {
 /// A client of a JBOF, and what it has to know.
 struct Reader {
     program: Client<Bytes>,
-    slots: u8,
-    seal: Seal,
     /// How far the JBOF's time is ahead of the loop's, in picoseconds.
     ahead: i64,
     /// The JBOF's time that was used last.
@@ -98,7 +94,7 @@ impl Reader {
     fn new(now: Time, welcome: &Welcome) -> Reader {
         let mut program = Client::new(client_config(welcome));
         program.learn_epoch(0, welcome.epoch);
-        let mut reader = Reader { program, slots: welcome.slots, seal: welcome.seal, ahead: 0, last: Time::ZERO };
+        let mut reader = Reader { program, ahead: 0, last: Time::ZERO };
         reader.learn(now, welcome.now);
         reader
     }
@@ -138,8 +134,7 @@ pub struct Store {
     accepts_again: bool,
     http: Option<Http>,
     signals: Option<Signals>,
-    timer: Timer,
-    alarm: Option<Time>,
+    alarm: Alarm,
     jbof: Box<dyn Transport>,
     /// [`None`] while the JBOF is away.
     reader: Option<Reader>,
@@ -205,9 +200,9 @@ impl Store {
             JbofPlace::Away(peer) => reached(peer, registry, waker.clone())?,
         };
         check_limits(&config, &welcome).map_err(StartError::plan)?;
-        let signals = signals.then(|| signals_of(&poll)).transpose().map_err(&system)?;
+        let signals = signals.then(|| alarm::signals(&poll, SIGNALS)).transpose().map_err(&system)?;
         Ok(Store {
-            timer: Timer::new(registry, TIMER)?,
+            alarm: Alarm::new(registry, TIMER)?,
             rules: rules_of(&config, &welcome),
             poll,
             clock,
@@ -220,7 +215,6 @@ impl Store {
             accepts_again: false,
             http,
             signals,
-            alarm: None,
             jbof,
             reader: Some(Reader::new(clock.now(), &welcome)),
             welcome,
@@ -290,12 +284,7 @@ impl Store {
         let mut events = Events::with_capacity(EVENTS);
         while !self.stopper.is_asked() {
             let timeout = self.timeout()?;
-            match self.poll.poll(&mut events, timeout) {
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                    return Err(RunError::in_("waiting for events")(error));
-                }
-                _ => {}
-            }
+            alarm::wait(&mut self.poll, &mut events, timeout)?;
             for event in &events {
                 self.on_event(event);
             }
@@ -311,10 +300,7 @@ impl Store {
         let now = self.clock.now();
         let reader = self.reader.as_ref().and_then(Reader::next_wakeup);
         let fine = [reader, self.jbof.due(now)].into_iter().flatten().min();
-        if let Some(due) = fine.filter(|due| self.alarm.is_none_or(|alarm| alarm > *due || alarm <= now)) {
-            self.timer.set(Clock::wait(now, due)).map_err(RunError::in_("setting a timer"))?;
-            self.alarm = Some(due);
-        }
+        self.alarm.set(now, fine)?;
         let http = self.http.as_ref().and_then(Http::next_wakeup);
         let sweep = (self.accepts_again || !self.clients.is_empty()).then_some(self.swept + SWEEP);
         Ok([http, sweep].into_iter().flatten().min().map(|until| Clock::wait(now, until)))
@@ -323,16 +309,15 @@ impl Store {
     fn on_event(&mut self, event: &mio::event::Event) {
         match event.token() {
             WAKER => {}
-            TIMER => self.alarm = None,
-            SIGNALS => {
-                let pending: Vec<i32> = self.signals.iter_mut().flat_map(|signals| signals.pending()).collect();
-                if pending.iter().any(|signal| *signal != SIGHUP) {
+            TIMER => self.alarm.rang(),
+            SIGNALS => match alarm::heard(&mut self.signals) {
+                Some(Signal::End) => {
                     tracing::info!("shutting down");
                     self.stopper.stop();
-                } else if !pending.is_empty() {
-                    self.reload();
                 }
-            }
+                Some(Signal::Reload) => self.reload(),
+                None => {}
+            },
             METRICS => {
                 if let Some(http) = &mut self.http {
                     http.accept(self.clock.now(), self.poll.registry());
@@ -569,8 +554,7 @@ impl Store {
     fn carry(&mut self, now: Time, out: ClientOut<Bytes>) {
         match out {
             ClientOut::Memory { request, block, operation } => {
-                let slots = self.reader.as_ref().map_or(0, |reader| reader.slots);
-                self.jbof.post(request, verbs(block, slots, &operation));
+                self.jbof.post(request, verbs(block, self.welcome.slots, &operation));
             }
             ClientOut::Flash { request, device, operation } => {
                 if let Some(extent) = operation.extent() {
@@ -586,7 +570,7 @@ impl Store {
     /// What a read of flash has brought.
     fn read(&mut self, request: RequestId, bytes: Option<Vec<u8>>) -> ClientIn<Bytes> {
         let operation = self.reads.remove(&request);
-        let seal = self.reader.as_ref().map_or(Seal(0), |reader| reader.seal);
+        let seal = self.welcome.seal;
         let answer = operation.zip(bytes).map(|(operation, bytes)| flash::decode(&operation, bytes.into(), seal));
         ClientIn::Flash { request, answer: answer.unwrap_or(FlashAnswer::Failed) }
     }
@@ -653,13 +637,6 @@ fn doors(registry: &Registry, config: &Config) -> Result<(TcpListener, Option<Ht
     Ok((door(&config.listen, DOOR)?, metrics.map(|listener| Http::new(listener, METRICS_CONNECTIONS))))
 }
 
-/// Signals that end a role, and SIGHUP.
-pub fn signals_of(poll: &Poll) -> io::Result<Signals> {
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
-    poll.registry().register(&mut signals, SIGNALS, Interest::READABLE)?;
-    Ok(signals)
-}
-
 /// What a value of the JBOF needs at the door.
 fn check_limits(config: &Config, welcome: &Welcome) -> Result<(), String> {
     let (value, limits) = (welcome.value_bytes_max as usize, &config.limits);
@@ -681,9 +658,8 @@ fn inside_of(
     clock: Clock,
     waker: Arc<Waker>,
 ) -> Result<(Box<dyn Transport>, Welcome), StartError> {
-    let start_second = this_second();
-    let jbof = recovered(Jbof::start(config, start_second, waker)?, clock, config)?;
-    let welcome = jbof.welcome(ClientId(0), start_second, clock.now());
+    let jbof = recovered(Jbof::start(config, this_second(), waker)?, clock, config)?;
+    let welcome = jbof.welcome(ClientId(0), clock.now());
     Ok((Box::new(jbof), welcome))
 }
 
