@@ -55,6 +55,7 @@ fn config_of(plan: &KvPlan) -> Result<Config, Failure> {
         }),
         metrics: plan.metrics.clone(),
         jbof: place_of(plan)?,
+        loops: plan.loops as usize,
         limits: Limits {
             connections: limits.connections as usize,
             arguments: limits.arguments as usize,

@@ -18,6 +18,8 @@ pub struct Config {
     pub metrics: Option<String>,
     /// Where memory and flash are.
     pub jbof: JbofPlace,
+    /// Threads that serve connections, at least one. Each connection stays on one.
+    pub loops: usize,
     /// What clients may use.
     pub limits: Limits,
 }

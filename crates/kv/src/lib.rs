@@ -5,26 +5,32 @@
 //!
 //! | part | function |
 //! | --- | --- |
-//! | [`Store`] | the event loop: sockets, timers, signals |
+//! | [`Store`] | its loops, each in a thread: sockets, timers, signals |
 //! | [`protocol`] | requests and replies as bytes, RESP2 and RESP3 |
 //! | [`Session`](session::Session) | one connection: its commands in order, without a socket |
 //! | `transport` | what carries operations to the JBOF: verbs, reads of flash, requests |
 //! | `jbof` | the JBOF: registered memory, flash in a file, and the helper, [`scalio::Server`] |
+//! | `near` | the JBOF in a thread of its own, for several loops |
 //! | [`JbofRole`] | the JBOF in a process of its own, and `remote`, its doors' way to it |
 //! | [`frames`] | what these say to each other, as bytes; `channel` seals them |
 
 mod alarm;
 mod channel;
 mod command;
+mod common;
 mod config;
 mod connection;
+mod direct;
 mod flash;
 pub mod frames;
 mod jbof;
 mod metrics;
+mod near;
 pub mod protocol;
+mod reader;
 mod remote;
 mod role;
+mod serving;
 pub mod session;
 mod slowlog;
 mod socket;
@@ -36,4 +42,5 @@ pub use config::{Config, JbofConfig, JbofPlace, JbofRoleConfig, Limits, Peer, Pe
 pub use role::JbofRole;
 pub use runtime::error::{RunError, StartError};
 pub use runtime::stopper::Stopper;
-pub use store::{Reload, Store};
+pub use serving::Reload;
+pub use store::Store;

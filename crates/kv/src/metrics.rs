@@ -1,12 +1,13 @@
 //! What a store counts, for people (INFO) and for Prometheus.
 
 use crate::frames::Tally;
+use derive_more::Add;
 use runtime::metrics::{Number, counter, gauge, text};
 use scalio::ClientCounters;
 use std::fmt::Write;
 
 /// What the loop counts.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Add)]
 pub struct Counts {
     /// Connections accepted.
     pub accepted: u64,

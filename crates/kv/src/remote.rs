@@ -10,7 +10,7 @@
 
 use crate::channel::{Channel, Codec, End, GREETING, Greeting, Line, agree};
 use crate::config::{Peer, PeerAddress};
-use crate::flash::{Ended, Flash, Job};
+use crate::direct::Direct;
 use crate::frames::{Tally, ToDoor, ToJbof, Welcome};
 use crate::transport::{Arrival, Transport};
 use base::{Span, Time};
@@ -19,12 +19,9 @@ use mapped::Mapped;
 use mio::{Registry, Token, Waker};
 use runtime::clock::Clock;
 use runtime::listen::resolve;
-use runtime::storage::DiskFile;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use scalio::{
-    ENTRY_BYTES, Extent, RegisteredMemory, Request, RequestId, SECTOR_BYTES, Verb, memory_words, page_sectors,
-};
+use scalio::{ENTRY_BYTES, Extent, Request, RequestId, SECTOR_BYTES, Verb, memory_words, page_sectors};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, IoSliceMut, Read, Write};
@@ -196,17 +193,11 @@ fn read_until<T>(
     }
 }
 
-/// Memory and flash that this process reaches itself.
-struct Shared {
-    memory: RegisteredMemory<Mapped>,
-    flash: Flash,
-}
-
 /// A connection that stands, and what is known of its other end.
 struct Up {
     channel: Channel,
     codec: Codec,
-    shared: Option<Shared>,
+    shared: Option<Direct>,
     /// When the JBOF was there for certain.
     seen: Time,
     asked: Time,
@@ -223,7 +214,6 @@ pub struct Remote {
     up: Option<Up>,
     attempts: Option<Attempts>,
     arrived: VecDeque<Arrival>,
-    ended: Vec<Ended>,
     tally: Tally,
 }
 
@@ -242,7 +232,6 @@ impl Remote {
             up: None,
             attempts: None,
             arrived: VecDeque::new(),
-            ended: Vec::new(),
             tally: Tally::default(),
         };
         remote.take_over(link)?;
@@ -252,13 +241,8 @@ impl Remote {
     fn take_over(&mut self, link: Link) -> io::Result<()> {
         let Link { welcome, mut channel, codec, shared } = link;
         channel.line.register(&self.registry, self.token)?;
-        let shared = match shared {
-            Some((memory, file)) => {
-                let flash = Flash::start(DiskFile::view(file)?, welcome.seal, self.waker.clone())?;
-                Some(Shared { memory: RegisteredMemory::of(memory), flash })
-            }
-            None => None,
-        };
+        let direct = |(memory, flash)| Direct::new(memory, flash, welcome.seal, self.waker.clone());
+        let shared = shared.map(direct).transpose()?;
         let now = self.clock.now();
         self.arrived.clear();
         self.arrived.push_back(Arrival::Met(welcome));
@@ -370,16 +354,6 @@ impl Remote {
             self.say(&ToJbof::Ping { at: now });
         }
     }
-
-    fn take_reads(&mut self) {
-        let Some(Up { shared: Some(shared), .. }) = &self.up else { return };
-        shared.flash.take(&mut self.ended);
-        for ended in self.ended.drain(..) {
-            if let Ended::Read { request, bytes } = ended {
-                self.arrived.push_back(Arrival::Read { request, bytes });
-            }
-        }
-    }
 }
 
 /// Whether the other end of a socket is closed, by a look at it.
@@ -433,7 +407,7 @@ impl Transport for Remote {
         let Some(Up { shared: Some(shared), .. }) = &self.up else {
             return self.say(&ToJbof::Verbs { request, verbs });
         };
-        let results = verbs.iter().map(|verb| shared.memory.execute(verb)).collect();
+        let results = shared.execute(&verbs);
         if !self.is_current() {
             return self.lose("it has ended");
         }
@@ -444,10 +418,7 @@ impl Transport for Remote {
         let Some(Up { shared: Some(shared), .. }) = &self.up else {
             return self.say(&ToJbof::Read { request, extent });
         };
-        match shared.flash.read_cached(extent) {
-            Some(bytes) => self.arrived.push_back(Arrival::Read { request, bytes: Some(bytes) }),
-            None => shared.flash.submit(Job::Read { request, extent }),
-        }
+        shared.read(request, extent, &mut self.arrived);
     }
 
     fn send(&mut self, _: Time, _: u32, request: Request<Bytes>) {
@@ -467,7 +438,9 @@ impl Transport for Remote {
             }
         }
         self.receive();
-        self.take_reads();
+        if let Some(Up { shared: Some(shared), .. }) = &mut self.up {
+            shared.take(&mut self.arrived);
+        }
         self.ping();
     }
 

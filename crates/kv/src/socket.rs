@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use openssl::ssl::{Ssl, SslAcceptor, SslContext, SslFiletype, SslMethod, SslStream, SslVerifyMode};
 
 /// What makes sockets of accepted streams.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Acceptor {
     #[cfg(feature = "tls")]
     tls: Option<SslContext>,

@@ -293,8 +293,7 @@ fn clients_that_hold_too_much_together_are_ended_the_greatest_first() {
     // Each begins a request of 400 kB, and never ends it.
     let mut greedy: Vec<_> = (0..8).map(|_| store.client()).collect();
     for client in &mut greedy {
-        let _ = client.stream.write_all(b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$400000\r\n");
-        let _ = client.stream.write_all(&[0; 390_000]);
+        client.begin_and_leave(400_000);
         assert_eq!(good.ask(&[b"GET", b"a"]), bulk([7; 60_000]));
     }
     // The last bytes are written. The store reads them when its turn comes.

@@ -9,7 +9,7 @@ use common::away::{RunningJbof, Way, door, role_config};
 use common::{Client, Running, config, jbof, with};
 use game::{ONLY, Told, name_of, send, told};
 use history::{StoreAction, StoreAnswer, StoreHistory, StoreOperation, StoreVerdict};
-use kv::JbofConfig;
+use kv::{Config, JbofConfig};
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -53,7 +53,10 @@ fn judge(only: bool) {
     let folder = tempfile::tempdir().expect("a folder");
     // One block of two slots: every key is in the way of every other.
     let config = with(config(folder.path()), |jbof| (jbof.blocks, jbof.slots) = (1, 2));
-    judge_at(&[&Running::start(config)], only);
+    judge_at(&[&Running::start(config.clone())], only);
+    // Each loop has two of the clients.
+    std::fs::remove_file(folder.path().join("flash")).expect("it is there");
+    judge_at(&[&Running::start(Config { loops: 3, ..config })], only);
 }
 
 /// Doors in one process with the JBOF's and in threads of their own: no two share anything else.

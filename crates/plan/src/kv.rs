@@ -61,6 +61,8 @@ pub struct KvPlan {
     pub value: Bytes,
     /// Whether an update is answered after a flush of the file.
     pub flush: bool,
+    /// Threads that serve connections.
+    pub loops: u32,
     /// What clients may use.
     pub limits: KvLimits,
 }
@@ -141,11 +143,14 @@ table! {
         /// Answer an update only when it survives a loss of power. Without, it survives the end of
         /// the process alone.
         flush: bool where [without jbof_socket | jbof_address] = true,
+        /// Threads that serve connections. Each connection stays on one. With two or more, the JBOF
+        /// has a thread of its own.
+        loops: u32 [1 to 64] = 1,
         /// What clients may use.
         limits: KvLimitsFile => KvLimitsFile::default().resolve(),
     } as {
         listen, password: secret, insecure, tls_certificate, tls_key, tls_clients, metrics, log, log_format, jbof_socket,
-        jbof_address, jbof_secret_file, path, size, zone, blocks, slots, value, flush, limits,
+        jbof_address, jbof_secret_file, path, size, zone, blocks, slots, value, flush, loops, limits,
     } from {
         let secret = SecretSource::of(password, password_file);
     } to {

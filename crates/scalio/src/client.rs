@@ -19,6 +19,7 @@ use crate::{
     Request, RequestId, RequestResult, Value,
 };
 use base::Span;
+use derive_more::Add;
 use std::collections::BTreeMap;
 use tasks::Tasks;
 
@@ -231,7 +232,7 @@ pub enum ClientOut<V> {
 }
 
 /// What a client has counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Add)]
 pub struct ClientCounters {
     /// GETs that a slot answered.
     pub hits: u64,

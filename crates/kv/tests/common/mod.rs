@@ -22,6 +22,7 @@ pub fn config(folder: &Path) -> Config {
         tls: None,
         metrics: None,
         jbof: JbofPlace::Inside(jbof(folder)),
+        loops: 1,
         limits: Limits::default(),
     }
 }
@@ -55,11 +56,14 @@ pub struct Running {
     jbof: Option<RunningJbof>,
 }
 
-/// Plays with a store wherever its JBOF may be: inside, over TCP and sealed, and shared. Each has a
-/// file of its own.
+/// Plays with a store wherever its JBOF may be: inside, in a thread of its own for three loops,
+/// over TCP and sealed, and shared. Each has a file of its own.
 pub fn everywhere(config: &Config, play: impl Fn(Running)) {
     play(Running::start(config.clone()));
     let JbofPlace::Inside(inside) = &config.jbof else { panic!("its JBOF is away") };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("flash");
+    play(Running::start(Config { loops: 3, ..with(config.clone(), |jbof| jbof.path = path) }));
     for (way, secret) in [(Way::Tcp, Some("a secret")), (Way::Shared, None)] {
         let folder = tempfile::tempdir().expect("a folder");
         let jbof = JbofConfig { path: folder.path().join("flash"), ..inside.clone() };
@@ -122,6 +126,13 @@ impl Client {
         let mut bytes = BytesMut::new();
         resp2::encode::extend_encode(&mut bytes, &Frame::Array(items.collect()), false).expect("it fits");
         self.stream.write_all(&bytes)
+    }
+
+    /// Begins to store a value of so many bytes, and never ends it. The store may close the
+    /// connection meanwhile.
+    pub fn begin_and_leave(&mut self, bytes: usize) {
+        let _ = self.stream.write_all(format!("*3\r\n$3\r\nSET\r\n$1\r\nb\r\n${bytes}\r\n").as_bytes());
+        let _ = self.stream.write_all(&vec![0; bytes - 10_000]);
     }
 
     /// Asks a store that may be gone.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Names the folder of the store that the other process serves.
 const FOLDER: &str = "RACKWEAVE_KV_TEST_FOLDER";
-/// Set where all keys share one block of two slots.
+/// Set where all keys share one block of two slots, and there are two loops.
 const CROWDED: &str = "RACKWEAVE_KV_TEST_CROWDED";
 /// What the other process is, if not a whole store: `jbof`, `tcp`, `shared`.
 const PART: &str = "RACKWEAVE_KV_TEST_PART";
@@ -22,12 +22,14 @@ const AT: &str = "RACKWEAVE_KV_TEST_AT";
 
 /// A store with flushes.
 pub fn config_in(folder: &Path) -> Config {
-    with(config(folder), |jbof| {
+    let is_crowded = std::env::var_os(CROWDED).is_some();
+    let config = with(config(folder), |jbof| {
         (jbof.flush, jbof.value_bytes_max) = (true, 32 << 10);
-        if std::env::var_os(CROWDED).is_some() {
+        if is_crowded {
             (jbof.blocks, jbof.slots) = (1, 2);
         }
-    })
+    });
+    Config { loops: if is_crowded { 2 } else { 1 }, ..config }
 }
 
 /// No test of its own: the process that is killed.

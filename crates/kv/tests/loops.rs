@@ -1,0 +1,99 @@
+//! A store of several loops is one store: its limits, counts and slow log are those of all, and it
+//! ends as one.
+
+mod common;
+
+use base::Span;
+use common::{Client, Frame, Running, bulk, config, error, ok};
+use kv::{Config, Limits, Store};
+use std::time::{Duration, Instant};
+
+const LOOPS: usize = 3;
+
+fn number(client: &mut Client, name: &str) -> u64 {
+    let Frame::BulkString(info) = client.say("INFO") else { panic!("INFO is a text") };
+    let text = String::from_utf8_lossy(&info);
+    let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name}:")));
+    line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().expect("a number")
+}
+
+#[test]
+fn counts_and_limits_are_those_of_all_loops() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let limits = Limits { connections: 4, slow_after: Span::ZERO, ..Limits::default() };
+    let store = Running::start(Config { loops: LOOPS, limits, ..config(folder.path()) });
+    let mut clients: Vec<_> = (0..4).map(|_| store.client()).collect();
+    for (at, client) in clients.iter_mut().enumerate() {
+        assert_eq!(client.ask(&[b"SET", format!("key {at}").as_bytes(), b"x"]), ok());
+        // What another loop has acknowledged, this one counts.
+        assert_eq!(client.say("DBSIZE"), Frame::Integer(at as i64 + 1));
+    }
+    assert_eq!(number(&mut clients[0], "connections"), 4);
+    assert_eq!(clients[3].say("SLOWLOG LEN"), Frame::Integer(4));
+    assert_eq!(clients[1].say("SLOWLOG RESET"), ok());
+    assert_eq!(clients[2].say("SLOWLOG LEN"), Frame::Integer(0));
+    let told = store.client().reply().map(|reply| error(&reply));
+    assert_eq!(told.as_deref(), Some("ERR max number of clients reached"));
+    clients.truncate(3);
+    let start = Instant::now();
+    while number(&mut clients[0], "connections") > 3 && start.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    clients.push(store.client());
+    assert_eq!(clients[3].say("GET nothing"), Frame::Null);
+    // What the other loops count is that of their latest turns.
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(number(&mut clients[3], "connections_accepted"), 5);
+    assert_eq!(number(&mut clients[3], "updates"), 4);
+}
+
+#[test]
+fn memory_is_that_of_all_loops_and_the_heaviest_one_gives_way() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let limits = Limits { memory: 2 << 20, reply: 512 << 10, request: 512 << 10, ..Limits::default() };
+    let store = Running::start(Config { loops: LOOPS, limits, ..config(folder.path()) });
+    let mut good = store.client();
+    assert_eq!(good.ask(&[b"SET", b"a", &[7; 60_000]]), ok());
+    // Each begins a request of 400 kB, and never ends it. No loop has six of them.
+    let mut greedy: Vec<_> = (0..9).map(|_| store.client()).collect();
+    for client in &mut greedy {
+        client.begin_and_leave(400_000);
+        assert_eq!(good.ask(&[b"GET", b"a"]), bulk([7; 60_000]));
+    }
+    let mut looks = (0..200).map(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        number(&mut good, "connections_evicted") >= 4 && number(&mut good, "held_bytes") <= 2 << 20
+    });
+    assert!(looks.any(|is_within| is_within), "what clients hold stays beyond the limit");
+    assert!(number(&mut good, "connections") >= 2, "no more are ended than have to be");
+    drop(greedy);
+}
+
+#[test]
+fn what_one_loop_stores_another_one_reads_and_a_restart_keeps_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for loops in [LOOPS, 1, 2] {
+        let store = Running::start(Config { loops, ..config(folder.path()) });
+        let mut clients: Vec<_> = (0..LOOPS).map(|_| store.client()).collect();
+        for (at, client) in clients.iter_mut().enumerate() {
+            let name = format!("{loops} {at}");
+            assert_eq!(client.ask(&[b"SET", name.as_bytes(), &vec![at as u8; 50_000]]), ok());
+        }
+        for client in &mut clients {
+            for at in 0..LOOPS {
+                let before = format!("{LOOPS} {at}");
+                assert_eq!(client.ask(&[b"GET", before.as_bytes()]), bulk(vec![at as u8; 50_000]));
+            }
+        }
+    }
+}
+
+#[test]
+fn as_many_loops_as_cannot_be_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for loops in [0, 65] {
+        let refused = Store::start(Config { loops, ..config(folder.path()) }, false);
+        let reason = refused.err().expect("it is refused").to_string();
+        assert!(reason.contains("1 to 64 loops"), "{reason}");
+    }
+}
