@@ -67,6 +67,7 @@ fn packets() -> impl Iterator<Item = blox::Packet> {
         (server, Body::Create { server, replica: VssdId(1), replica_server: peer }),
         (server, Body::Heartbeat { beat: 1 << 32 }),
         (server, Body::Control(ControlMessage::UpToDate { epoch })),
+        (control, Body::Control(ControlMessage::Lease { beat: 1 << 32, span: base::Span::ms(900) })),
     ];
     bodies.into_iter().map(move |(source, body)| blox::Packet { vssd: VssdId(0), latency_ns: 9, source, target: server, body })
 }

@@ -29,6 +29,7 @@ fn control() -> Control {
         clients: vec![DOOR],
         beat: Span::ms(10),
         misses: 6,
+        patience: Span::ms(100),
         lease: Span::ms(40),
         resend: Span::ms(10),
         first_beat: Span::ZERO,

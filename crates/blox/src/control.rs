@@ -30,6 +30,7 @@
 mod check;
 mod group;
 mod lease;
+mod patience;
 mod state;
 
 pub use lease::Lease;
@@ -39,6 +40,7 @@ use crate::id::VssdId;
 use crate::packet::{Body, ControlMessage, Packet};
 use base::{NodeId, Program, Span, Time};
 use group::{Group, Reported};
+use patience::Patience;
 use serde::{Deserialize, Serialize};
 
 /// A storage server.
@@ -67,12 +69,16 @@ pub struct ControlConfig {
     pub clients: Vec<NodeId>,
     /// Time between two heartbeats of a server.
     pub beat: Span,
-    /// Missed heartbeats after which a server counts as dead.
+    /// Missed heartbeats after which a server counts as dead, at least.
     pub misses: u32,
+    /// How long a server may be silent at most: from `misses` beats on, the time grows with the
+    /// silences of servers that were heard again. As long as `misses` beats: it is fixed.
+    pub patience: Span,
     /// How long a server that was never heard has to start, if that is more than `misses` beats. It
     /// has no data yet that others could be without.
     pub first_beat: Span,
-    /// How long an echo lets a server serve; shorter than `misses` beats.
+    /// How long an echo lets a server serve; shorter than `misses` beats. It grows with the time of
+    /// silence.
     pub lease: Span,
     /// An order that was not confirmed is sent again after so long.
     pub resend: Span,
@@ -93,6 +99,16 @@ pub enum ControlError {
     LeaseTooLong {
         /// The lease.
         lease: Span,
+        /// The time between beats.
+        beat: Span,
+        /// How many may be missed.
+        misses: u32,
+    },
+    /// The longest silence is shorter than the shortest.
+    #[error("a patience of {patience:?} is shorter than {misses} beats of {beat:?}")]
+    Patience {
+        /// The patience.
+        patience: Span,
         /// The time between beats.
         beat: Span,
         /// How many may be missed.
@@ -218,6 +234,7 @@ struct Server {
     standing: Standing,
     last_heard: Time,
     last_beat: Option<u64>,
+    patience: Patience,
 }
 
 /// The control plane of a rack.
@@ -232,17 +249,20 @@ pub struct Control {
     resend_at: Option<Time>,
     wake: Option<Time>,
     has_begun: bool,
+    is_resumed: bool,
 }
 
 impl Control {
     /// A control plane that announces its groups at its first wake-up.
     pub fn new(config: ControlConfig) -> Result<Control, ControlError> {
         check::check(&config)?;
+        let patience = Patience::new(config.beat * u64::from(config.misses), config.patience);
         let server = |place: &ServerPlace| Server {
             place: *place,
             standing: Standing::Alive,
             last_heard: Time::ZERO,
             last_beat: None,
+            patience: patience.clone(),
         };
         Ok(Control {
             servers: config.servers.iter().map(server).collect(),
@@ -252,6 +272,7 @@ impl Control {
             resend_at: None,
             wake: Some(Time::ZERO),
             has_begun: false,
+            is_resumed: false,
             config,
         })
     }
@@ -305,16 +326,18 @@ impl Program for Control {
 /// Servers.
 impl Control {
     fn begin(&mut self, now: Time, out: &mut Vec<ControlOut>) {
-        self.servers.iter_mut().for_each(|server| server.last_heard = now);
+        for server in &mut self.servers {
+            server.last_heard = now;
+            server.patience.begin(now, self.is_resumed);
+        }
         for group in 0..self.groups.len() {
             self.announce(now, group, out);
         }
     }
     /// When a server counts as dead unless it is heard before.
     fn silent_at(&self, server: &Server) -> Time {
-        let ControlConfig { beat, misses, first_beat, .. } = self.config;
-        let timeout = beat * u64::from(misses);
-        server.last_heard + if server.last_beat.is_none() { timeout.max(first_beat) } else { timeout }
+        let until = server.patience.until();
+        if server.last_beat.is_none() { until.max(server.last_heard + self.config.first_beat) } else { until }
     }
     fn on_heartbeat(&mut self, now: Time, source: NodeId, beat: u64, out: &mut Vec<ControlOut>) {
         let Some(place) = self.servers.iter().position(|server| server.place.node == source) else { return };
@@ -324,6 +347,9 @@ impl Control {
         }
         // One that has never been heard had not started before, or has lost its memory since.
         let has_restarted = server.last_beat.unwrap_or(0) >> 32 != beat >> 32;
+        let is_known = server.last_beat.is_some() && !has_restarted;
+        let silence = if is_known { now.saturating_since(server.last_heard) } else { Span::ZERO };
+        server.patience.heard(now, silence);
         (server.last_heard, server.last_beat) = (now, Some(beat));
         if has_restarted {
             out.push(ControlOut::Happened(Event::Restarted(source)));
@@ -337,8 +363,13 @@ impl Control {
         }
         self.readmit(now, place, out);
         self.drop_silent(now, out);
-        if self.servers[place].standing == Standing::Alive {
-            out.push(self.packet(source, VssdId::default(), Body::Heartbeat { beat }));
+        let server = &self.servers[place];
+        if server.standing == Standing::Alive {
+            let echo = match server.patience.grant(self.config.lease) {
+                None => Body::Heartbeat { beat },
+                Some(span) => Body::Control(ControlMessage::Lease { beat, span }),
+            };
+            out.push(self.packet(source, VssdId::default(), echo));
         }
     }
     fn suspect(&mut self, now: Time, server: usize, out: &mut Vec<ControlOut>) {

@@ -268,14 +268,11 @@ impl StorageNode {
             Body::Control(ControlMessage::Members { epoch, replicas, stale }) => {
                 self.on_members(now, packet.vssd, Membership { epoch, replicas, stale }, out);
             }
-            Body::Heartbeat { beat } => self.on_echo(beat),
+            Body::Heartbeat { beat } => self.lease.iter_mut().for_each(|lease| lease.echoed(beat)),
+            Body::Control(ControlMessage::Lease { beat, span }) => {
+                self.lease.iter_mut().for_each(|lease| lease.granted(beat, span));
+            }
             _ => self.counters.ignored += 1,
-        }
-    }
-
-    fn on_echo(&mut self, beat: u64) {
-        if let Some(lease) = &mut self.lease {
-            lease.echoed(beat);
         }
     }
 

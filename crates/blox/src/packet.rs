@@ -5,7 +5,7 @@ mod codec;
 pub use codec::{CodecError, PAGE_BYTES, RACKBLOX_PORT, decode, decode_datagram, encode, encode_datagram};
 
 use crate::id::{Origin, Page, Tag, Value, VssdId, WriteId};
-use base::NodeId;
+use base::{NodeId, Span};
 use std::num::NonZero;
 
 /// One packet. Its header is the paper's (3.3, Figure 6): operation, vSSD and the network time so
@@ -311,5 +311,12 @@ pub enum ControlMessage {
         /// Cost units a second (a read costs one; a write what the controller says in its
         /// configuration), 0 for no limit.
         per_second: u32,
+    },
+    /// A heartbeat comes back to its server, with a longer lease than the configured one.
+    Lease {
+        /// The heartbeat's number.
+        beat: u64,
+        /// The lease, from when it was sent.
+        span: Span,
     },
 }

@@ -26,6 +26,7 @@ fn config() -> ControlConfig {
         clients: vec![NodeId(20)],
         beat: BEAT,
         misses: MISSES,
+        patience: BEAT * u64::from(MISSES),
         lease: LEASE,
         resend: Span::ms(50),
         first_beat: Span::ZERO,
@@ -46,6 +47,10 @@ struct Rack {
     switch: Vec<Packet>,
     clients: Vec<Packet>,
     echoes: Vec<(Time, NodeId)>,
+    /// Longer leases that were granted.
+    leases: Vec<(NodeId, Span)>,
+    /// That of server 0.
+    lease: Lease,
 }
 
 impl Rack {
@@ -63,6 +68,8 @@ impl Rack {
             switch: Vec::new(),
             clients: Vec::new(),
             echoes: Vec::new(),
+            leases: Vec::new(),
+            lease: Lease::new(LEASE, 0),
         };
         rack.wake();
         rack
@@ -90,7 +97,18 @@ impl Rack {
     }
     fn server(&mut self, packet: Packet) {
         match packet.body {
-            Body::Heartbeat { .. } => self.echoes.push((self.now, packet.target)),
+            Body::Heartbeat { beat } => {
+                self.echoes.push((self.now, packet.target));
+                if packet.target == NodeId(0) {
+                    self.lease.echoed(beat);
+                }
+            }
+            Body::Control(ControlMessage::Lease { beat, span }) => {
+                self.leases.push((packet.target, span));
+                if packet.target == NodeId(0) {
+                    self.lease.granted(beat, span);
+                }
+            }
             Body::Control(ControlMessage::Members { epoch, .. }) if !self.is_silent[packet.target.index()] => {
                 self.hear(packet.target, packet.vssd, Body::Control(ControlMessage::UpToDate { epoch }));
             }
@@ -99,6 +117,9 @@ impl Rack {
     }
     fn beat(&mut self, server: usize) {
         let beat = u64::from(self.starts[server]) << 32 | self.beats[server];
+        if server == 0 && self.starts[server] == 0 {
+            assert_eq!(self.lease.beat(self.now), beat);
+        }
         self.beats[server] += 1;
         self.hear(NodeId(server as u32), VssdId(0), Body::Heartbeat { beat });
     }
@@ -117,6 +138,11 @@ impl Rack {
             }
             self.wake();
         }
+    }
+    /// The lease that a server was granted last.
+    fn is_granted(&self, server: u32) -> Span {
+        let granted = self.leases.iter().rfind(|(to, _)| *to == NodeId(server));
+        granted.map(|(_, span)| *span).expect("it was granted a longer one")
     }
     fn time_of(&self, wanted: Event) -> Option<Time> {
         self.events.iter().find(|(_, event)| *event == wanted).map(|(at, _)| *at)
@@ -194,6 +220,83 @@ fn a_lease_has_ended_before_the_epoch_that_replaces_its_holder() {
         assert!(lease.holds(Time::ms(1_000) + LEASE - Span::ps(1)) && !lease.holds(Time::ms(1_000) + LEASE));
         assert!(!lease.holds(epoch_begins));
     }
+}
+
+/// A server that is late, by the patience that it has left.
+#[test]
+fn patience_grows_with_silences_that_end_and_falls_again() {
+    let least = BEAT * u64::from(MISSES);
+    let mut rack = Rack::with(ControlConfig { patience: Span::ms(400), ..config() });
+    let suspected = |rack: &Rack| rack.events.iter().filter(|(_, event)| matches!(event, Event::Suspected(_))).count();
+    // Some beats have passed since.
+    let is_granted = |rack: &Rack, wanted: Span| {
+        let granted = rack.is_granted(0);
+        assert!(wanted * 99 / 100 < granted && granted <= wanted, "{granted} of {wanted}");
+    };
+    let silent = |rack: &mut Rack, span: Span| {
+        rack.is_silent[0] = true;
+        rack.run(rack.now + span);
+        rack.is_silent[0] = false;
+        rack.run(rack.now + BEAT * 3);
+    };
+    rack.run(Time::ms(100));
+    assert!(rack.leases.is_empty(), "servers in time have the lease of the file");
+    // A beat is missing at 100 ms: it is silent for 50 ms, which is too long for once.
+    silent(&mut rack, Span::ms(41));
+    assert_eq!(suspected(&rack), 1);
+    is_granted(&rack, LEASE * 100 / 40);
+    // Then it may be twice as late as it was, and the others may not.
+    silent(&mut rack, Span::ms(80));
+    assert_eq!(suspected(&rack), 1);
+    is_granted(&rack, LEASE * 180 / 40);
+    rack.is_silent[1] = true;
+    let begin = rack.now;
+    rack.run(begin + least + BEAT);
+    assert_eq!((suspected(&rack), rack.leases.iter().all(|(server, _)| *server == NodeId(0))), (2, true));
+    // There is a limit, and it forgets.
+    rack.is_silent[1] = false;
+    silent(&mut rack, Span::ms(500));
+    is_granted(&rack, LEASE * 10);
+    rack.run(rack.now + BEAT * 710);
+    let half = rack.is_granted(0);
+    assert!(LEASE * 21 / 4 < half && half < LEASE * 23 / 4, "{half}");
+}
+
+/// For every silence: if it ends before the patience does, the server has served by its lease for
+/// a while of it, and was not replaced. If not, its lease had ended before.
+#[test]
+fn a_granted_lease_ends_before_the_patience_that_it_was_granted_with() {
+    for silence_ms in (10..400).step_by(7) {
+        let mut rack = Rack::with(ControlConfig { patience: Span::ms(300), ..config() });
+        rack.run(Time::ms(100));
+        for length in [silence_ms, 2 * silence_ms, 30, 4 * silence_ms] {
+            rack.is_silent[0] = true;
+            let begin = rack.now;
+            rack.run(begin + Span::ms(length));
+            let suspected =
+                rack.events.iter().rfind(|(at, event)| *at > begin && *event == Event::Suspected(NodeId(0)));
+            if let Some((at, _)) = suspected {
+                assert!(!rack.lease.holds(*at), "{silence_ms} ms: it serves while another takes its place");
+            }
+            rack.is_silent[0] = false;
+            rack.run(rack.now + BEAT * 3);
+        }
+    }
+}
+
+#[test]
+fn a_control_plane_that_is_started_again_is_as_patient_as_the_one_before_may_have_been() {
+    let patience = Span::ms(300);
+    let mut rack = Rack::with(ControlConfig { patience, ..config() });
+    rack.run(Time::ms(100));
+    let state = rack.control.state();
+    let config = ControlConfig { patience, ..config() };
+    rack.control = Control::resume(config, state).expect("the same rack");
+    rack.is_silent[0] = true;
+    rack.wake();
+    let begin = rack.now;
+    rack.run(begin + patience + BEAT);
+    assert_eq!(rack.time_of(Event::Suspected(NodeId(0))), Some(begin + patience));
 }
 
 #[test]
@@ -380,6 +483,8 @@ fn configurations_that_cannot_work_are_refused_with_their_numbers() {
     assert_eq!(refused(|config| config.lease = Span::ms(40)), Some(too_long));
     assert_eq!(refused(|config| config.lease = Span::ms(40) - Span::ps(1)), None);
     assert!(matches!(refused(|config| config.lease = BEAT), Some(ControlError::LeaseTooShort { .. })));
+    let impatient = ControlError::Patience { patience: Span::ms(39), beat: BEAT, misses: MISSES };
+    assert_eq!(refused(|config| config.patience = Span::ms(39)), Some(impatient));
     let twins = ControlError::Replicas { group: 0, got: 3, servers: 2 };
     assert_eq!(refused(|config| config.groups[0][1].0 = NodeId(0)), Some(twins));
     let unknown = ControlError::UnknownServer { group: 2, node: NodeId(8) };

@@ -85,6 +85,8 @@ pub struct Control {
     pub beat: Span,
     /// Missed heartbeats after which a server counts as dead.
     pub misses: u32,
+    /// How long a server may be silent at most.
+    pub patience: Span,
     /// How long an echo lets a server serve.
     pub lease: Span,
     /// Time after which an unanswered command is sent again.
@@ -320,6 +322,10 @@ table! {
         beat: Quantity<Span> ["1ms" to "1min"] = Span::ms(50),
         /// Missed heartbeats after which a server counts as dead.
         misses: u32 [2 to 10_000] = 6,
+        /// The longest silence of a server that does not count as dead. The time begins with
+        /// `misses` beats, grows to twice the longest silence after which a server was heard again,
+        /// and falls slowly. `lease` grows with it.
+        patience: Quantity<Span> ["1ms" to "1h"] = Span::secs(3),
         /// How long the echo of a heartbeat lets a server serve: longer than `beat`, shorter than
         /// `misses` beats.
         lease: Quantity<Span> ["1ms" to "1h"] = Span::ms(200),
@@ -666,6 +672,8 @@ impl Checks<'_> {
             "control.beat"
         };
         self.resolver.expect(key, is_right, format!("a lease of {}", control.lease), &allowed);
+        let allowed = format!("at least {most} (`misses` beats)");
+        self.resolver.expect("control.patience", control.patience >= most, control.patience, &allowed);
     }
 
     fn flash(&mut self, place: usize, flash: &Flash) {

@@ -132,6 +132,7 @@ pub(crate) fn control(rack: &Rack) -> ControlConfig {
         clients: (0..rack.doors.len()).map(|door| door_node(rack, door)).collect(),
         beat: control.beat,
         misses: control.misses,
+        patience: control.patience,
         lease: control.lease,
         resend: control.resend,
         first_beat: FIRST_BEAT,

@@ -114,6 +114,7 @@ fn control(count: usize) -> Control {
         clients: (0..CLIENTS).map(|client| NodeId(FIRST_CLIENT + client as u32)).collect(),
         beat: Span::ms(1),
         misses: 3,
+        patience: Span::ms(9),
         lease: Span::us(2_500),
         resend: Span::us(800),
         first_beat: Span::ZERO,

@@ -25,12 +25,15 @@ pub fn check(config: &ControlConfig) -> Result<(), ControlError> {
 }
 
 fn check_times(config: &ControlConfig) -> Result<(), ControlError> {
-    let ControlConfig { lease, beat, misses, resend, .. } = *config;
+    let ControlConfig { lease, beat, misses, patience, resend, .. } = *config;
     if lease <= beat || beat == Span::ZERO || resend == Span::ZERO {
         return Err(ControlError::LeaseTooShort { lease, beat, resend });
     }
     if lease >= beat * u64::from(misses) {
         return Err(ControlError::LeaseTooLong { lease, beat, misses });
+    }
+    if patience < beat * u64::from(misses) {
+        return Err(ControlError::Patience { patience, beat, misses });
     }
     Ok(())
 }

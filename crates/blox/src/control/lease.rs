@@ -3,7 +3,8 @@
 //! The control plane echoes each heartbeat of a server that it counts as a member. The lease runs
 //! from the time when that beat was *sent*, the control plane's timeout from the time when it was
 //! *received*. With a lease shorter than the timeout, a server is silent before another takes its
-//! place, whatever the network does. (Clocks run equally fast; the difference of the two is the
+//! place, whatever the network does. Where the control plane is more patient, the echo names a
+//! longer lease. (Clocks run equally fast; the difference of the two is the
 //! margin for those that do not.)
 
 use base::{Span, Time};
@@ -46,10 +47,14 @@ impl Lease {
     /// A heartbeat has come back from the control plane. One that was never sent, or long ago,
     /// changes nothing.
     pub fn echoed(&mut self, beat: u64) {
+        self.granted(beat, self.span);
+    }
+    /// It has come back with a lease of `span`.
+    pub fn granted(&mut self, beat: u64, span: Span) {
         while let Some((sent_beat, at)) = self.sent.front().copied().filter(|(sent_beat, _)| *sent_beat <= beat) {
             self.sent.pop_front();
             if sent_beat == beat {
-                self.until = self.until.max(Some(at + self.span));
+                self.until = self.until.max(Some(at.checked_add(span).unwrap_or(Time::MAX)));
             }
         }
     }

@@ -58,6 +58,7 @@ impl Control {
             *group = kept;
             group.resumed(Time::ZERO);
         }
+        control.is_resumed = true;
         control.next_vssd = control.next_vssd.max(state.next_vssd);
         Ok(control)
     }

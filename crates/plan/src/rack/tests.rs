@@ -16,6 +16,7 @@ listen = "10.0.0.1:7001"
 metrics = "127.0.0.1:9501"
 beat = "100ms"
 misses = 5
+patience = "1s"
 lease = "300ms"
 resend = "20ms"
 replace_after = "1min"
@@ -147,6 +148,7 @@ fn every_key_arrives_where_it_belongs() {
         metrics: Some(address("127.0.0.1:9501")),
         beat: Span::ms(100),
         misses: 5,
+        patience: Span::secs(1),
         lease: Span::ms(300),
         resend: Span::ms(20),
         replace_after: Span::secs(60),
@@ -177,8 +179,8 @@ fn what_is_left_out_is_the_default() {
     let rack = parse("", SMALL).expect("it is right");
     assert_eq!((rack.switch.listen.port(), rack.control.listen.port()), (7_000, 7_001));
     assert!(rack.switch.coordination && rack.switch.metrics.is_none());
-    let Control { beat, misses, lease, resend, replace_after, .. } = rack.control;
-    assert_eq!((beat, misses, lease), (Span::ms(50), 6, Span::ms(200)));
+    let Control { beat, misses, patience, lease, resend, replace_after, .. } = rack.control;
+    assert_eq!((beat, misses, patience, lease), (Span::ms(50), 6, Span::secs(3), Span::ms(200)));
     assert_eq!((resend, replace_after), (Span::ms(50), Span::secs(30)));
     let Flash { size, spare, channels, pages_per_block, read, program, erase, .. } = rack.storage[0].flash.clone();
     assert_eq!((size.count(), spare, channels, pages_per_block), (1 << 30, 0.2, 4, 256));
@@ -199,6 +201,7 @@ fn each_mistake_names_its_place() {
     says("name = \"v\"", "name = \"v/1\"", "volume.0.name", &["letters, digits"]);
     says("beat = \"50ms\"", "beat = \"300ms\"", "control.beat", &["a lease of 200ms", "above 300ms", "below 1800ms"]);
     says("beat = \"50ms\"", "lease = \"50ms\"", "control.lease", &["above 50ms (`beat`)"]);
+    says("beat = \"50ms\"", "patience = \"299ms\"", "control.patience", &["at least 300ms (`misses` beats)"]);
     says("beat = \"50ms\"", "lease = \"300ms\"", "control.lease", &["below 300ms (`misses` beats)"]);
     says("beat = \"50ms\"", "beat = \"50\"", "control.beat", &["no unit"]);
     says("size = \"1GiB\"", "size = \"1025MiB\"", "storage.1.flash.size", &["a multiple of 4MiB"]);

@@ -61,6 +61,7 @@ pub fn rack(folder: &Path, servers: usize, pages: u64) -> Rack {
             metrics: None,
             beat: Span::ms(30),
             misses: 6,
+            patience: Span::secs(3),
             lease: Span::ms(120),
             resend: Span::ms(30),
             replace_after: Span::secs(2),

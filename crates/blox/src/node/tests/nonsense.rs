@@ -35,7 +35,8 @@ fn body() -> impl Strategy<Value = Body> {
             10 => Body::Replica(ReplicaMessage::Remembered { page, origin, epoch }),
             11 => Body::Replica(ReplicaMessage::Recall { page, origin, known, round, epoch }),
             12 => Body::Replica(ReplicaMessage::Recalled { page, id: origin.id, known, round, epoch }),
-            13 => Body::Heartbeat { beat: number },
+            13 if known => Body::Heartbeat { beat: number },
+            13 => Body::Control(ControlMessage::Lease { beat: number, span: Span::ps(number << 40) }),
             _ => Body::Replica(about_a_page(kind, page, (timestamp, value, epoch), Some(origin).filter(|_| known))),
         }
     })

@@ -84,6 +84,7 @@ impl Rack {
             clients: Vec::new(),
             beat: Span::ms(2),
             misses: 4,
+            patience: Span::ms(24),
             lease: Span::ms(5),
             resend: Span::ms(4),
             first_beat: Span::ZERO,

@@ -9,7 +9,7 @@ use crate::packet::{
     Body, CollectionNote, ControlMessage, REPLICAS_MAX, Refusal, ReplicaMessage as Message, Session, Timestamp,
 };
 use crate::{Origin, Page, Tag, Value, VssdId, WriteId};
-use base::NodeId;
+use base::{NodeId, Span};
 use bytes::{Buf, BufMut};
 use std::num::NonZero;
 
@@ -38,6 +38,7 @@ const ASK: u8 = 66;
 const ANSWER: u8 = 67;
 const DEMAND: u8 = 68;
 const RATE: u8 = 69;
+const LEASE: u8 = 70;
 
 /// Status byte of a reply that carries no [`Refusal`].
 const SERVED: u8 = 0;
@@ -79,6 +80,7 @@ pub(super) fn operation(body: &Body) -> u8 {
         Body::Control(ControlMessage::Answer { .. }) => ANSWER,
         Body::Control(ControlMessage::Demand { .. }) => DEMAND,
         Body::Control(ControlMessage::Rate { .. }) => RATE,
+        Body::Control(ControlMessage::Lease { .. }) => LEASE,
         Body::Background { .. } => unreachable!("background traffic has no RackBlox header"),
     }
 }
@@ -106,6 +108,7 @@ pub(super) fn length(body: &Body) -> u32 {
         Body::Control(ControlMessage::Members { .. }) => 4 + PLACE * (REPLICAS_MAX as u32 + 1),
         Body::Control(ControlMessage::UpToDate { .. } | ControlMessage::Rate { .. }) => 4,
         Body::Control(ControlMessage::Answer { .. }) => 1 + PLACE,
+        Body::Control(ControlMessage::Lease { .. }) => 16,
     }
 }
 
@@ -194,6 +197,10 @@ fn write_control(message: ControlMessage, bytes: &mut Vec<u8>) {
             bytes.put_u32(writes);
         }
         ControlMessage::Rate { per_second } => bytes.put_u32(per_second),
+        ControlMessage::Lease { beat, span } => {
+            bytes.put_u64(beat);
+            bytes.put_u64(span.as_ps());
+        }
     }
 }
 
@@ -293,7 +300,7 @@ fn least(operation: u8) -> Result<u32, CodecError> {
         REMEMBERED => SUBJECT + ORIGIN,
         RECALL => SUBJECT + ORIGIN + 5,
         RECALLED => SUBJECT + WRITE_ID + 5,
-        READ => 16,
+        READ | LEASE => 16,
         ACKNOWLEDGE | VALIDATE => 20,
         MEMBERS => 4 + PLACE * (REPLICAS_MAX as u32 + 1),
         WRITE => 16 + PAGE_BYTES,
@@ -342,6 +349,7 @@ fn read_control(operation: u8, bytes: &mut &[u8]) -> Result<ControlMessage, Code
         ASK => ControlMessage::Ask(get_note(bytes)?),
         ANSWER => ControlMessage::Answer { note: get_note(bytes)?, free: get_place(bytes)? },
         DEMAND => ControlMessage::Demand { requests: bytes.get_u32(), writes: bytes.get_u32() },
+        LEASE => ControlMessage::Lease { beat: bytes.get_u64(), span: Span::ps(bytes.get_u64()) },
         _ => ControlMessage::Rate { per_second: bytes.get_u32() },
     })
 }

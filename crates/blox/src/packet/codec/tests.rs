@@ -1,7 +1,7 @@
 use super::*;
 use crate::packet::{CollectionNote, ControlMessage, REPLICAS_MAX, Refusal, ReplicaMessage, Session, Timestamp};
 use crate::{Origin, Page, Tag, Value, VssdId, WriteId};
-use base::NodeId;
+use base::{NodeId, Span};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use std::num::NonZero;
@@ -104,6 +104,7 @@ fn control() -> impl Strategy<Value = Body> {
         (note(), place()).prop_map(|(note, free)| ControlMessage::Answer { note, free }),
         any::<[u32; 2]>().prop_map(|[requests, writes]| ControlMessage::Demand { requests, writes }),
         any::<u32>().prop_map(|per_second| ControlMessage::Rate { per_second }),
+        any::<[u64; 2]>().prop_map(|[beat, span]| ControlMessage::Lease { beat, span: Span::ps(span) }),
     ]
     .prop_map(Body::Control)
 }

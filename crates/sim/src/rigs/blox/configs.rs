@@ -183,6 +183,7 @@ pub(super) fn control_config(plan: &Blox, layout: &Layout, groups: Vec<Vec<(Node
         clients: (0..layout.places.clients).map(NodeId).collect(),
         beat: plan.membership.heartbeat,
         misses: plan.membership.misses,
+        patience: plan.membership.heartbeat * u64::from(plan.membership.misses),
         lease: plan.membership.lease,
         resend: plan.membership.resend,
         first_beat: Span::ZERO,

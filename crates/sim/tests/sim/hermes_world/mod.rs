@@ -137,6 +137,7 @@ fn config() -> ControlConfig {
         clients: Vec::new(),
         beat: BEAT,
         misses: 4,
+        patience: Span::ms(12),
         lease: Span::us(3_000),
         resend: Span::us(800),
         first_beat: Span::ZERO,

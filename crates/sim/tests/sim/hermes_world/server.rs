@@ -120,6 +120,7 @@ impl Server {
     pub fn packet(&mut self, now: Time, packet: &Packet) {
         match packet.body {
             Body::Heartbeat { beat } => self.lease.echoed(beat),
+            Body::Control(ControlMessage::Lease { beat, span }) => self.lease.granted(beat, span),
             Body::Control(ControlMessage::Members { epoch, replicas, stale }) => {
                 self.members(now, packet.vssd, &Membership { epoch, replicas, stale });
             }
