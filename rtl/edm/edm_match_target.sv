@@ -1,0 +1,56 @@
+// One port as a target in an iteration: what its request is granted, if the source accepts it, and
+// what the mark tells the queues. Latency: none, combinational.
+module edm_match_target
+  import edm_pkg::*;
+#(
+    parameter int unsigned Ports = 8,
+    parameter int unsigned Chunk = ChunkBytes,
+    localparam int unsigned PortW = $clog2(Ports)
+) (
+    input logic [PortW-1:0] own_i,
+
+    // Accept. The request, and whom each source has accepted.
+    input  logic                          valid_i,
+    input  class_e                        class_i,
+    input  logic [PortW-1:0]              source_i,
+    input  logic [DemandW-1:0]            bytes_i,
+    input  logic [BatchW-1:0]             extra_i,
+    input  logic                          started_i,
+    input  logic [Ports-1:0][PortW-1:0]   accepted_i,
+    output logic                          valid_o,
+    output logic [SizeW-1:0]              bytes_o,
+    output logic                          first_o,
+    output logic                          last_o,
+    output logic [BlocksW-1:0]            blocks_o,
+    output logic [2:0]                    grant_blocks_o,
+
+    // Mark. The grant: a port that fails during the iteration takes its demands with it. Reads that
+    // are sent on, by memory node: with the first grant of the response.
+    input  logic                          mark_i,
+    input  class_e                        mark_class_i,
+    input  logic [PortW-1:0]              mark_source_i,
+    input  logic                          mark_first_i,
+    input  logic [Ports-1:0]              disabled_i,
+    output logic                          forgotten_o,
+    output logic [Ports-1:0]              read_started_o
+);
+  /* verilator inline_module */
+
+  always_comb begin
+    valid_o = valid_i && accepted_i[source_i] == own_i;
+    first_o = !started_i;
+    last_o = bytes_i <= DemandW'(Chunk);
+    bytes_o = last_o ? SizeW'(bytes_i) : SizeW'(Chunk);
+    blocks_o = chunk_blocks(class_i, bytes_o, class_i == ClassWrite ? extra_i : '0);
+    grant_blocks_o = first_o && class_i == ClassResponse ? 3'(extra_i) : 3'd1;
+  end
+
+  always_comb begin
+    forgotten_o = disabled_i[own_i] || disabled_i[mark_source_i];
+    for (int unsigned m = 0; m < Ports; m++) begin
+      read_started_o[m] = mark_i && !forgotten_o && mark_first_i &&
+          mark_class_i == ClassResponse && mark_source_i == PortW'(m);
+    end
+  end
+
+endmodule
