@@ -66,7 +66,7 @@ PLACED_PARTS = [
     *[("timers of all ports", "edm_port_timers", ports) for ports in (4, 8, 16)],
 ]
 
-READ = """read_slang -j 1 --unroll-limit 4000000 --keep-hierarchy --top {top} {parameters} {files}
+READ = """read_slang -j 1 --unroll-limit 4000000 --empty-blackboxes --keep-hierarchy --top {top} {parameters} {files}
 chformal -remove
 hierarchy -check -top {top}
 proc
@@ -78,7 +78,7 @@ write_rtlil {top}.il
 # is counted apart: to Yosys it would be one cell, from any input to any output.
 GENERIC = """read_rtlil {top}.il
 hierarchy -top {top}
-{boxes}flatten
+flatten
 opt_expr
 opt_clean
 opt -fast
@@ -167,7 +167,9 @@ def lowered(arguments, one, folder, until):
     """Writes the RTLIL of a unit into a folder."""
     texts = sources(one.top, one.demand_bits)
     for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
+        # Of what is counted apart, the ports alone: the reader would lower each instance anew.
+        ports, end, _ = text.partition("\n);\n") if name.removesuffix(".sv") in one.without else (text, "", "")
+        (folder / name).write_text(ports + end + ("endmodule\n" if end else ""), encoding="utf-8")
     given = " ".join(f"-G {name}={value}" for name, value in one.parameters)
     yosys(arguments.reader, READ.format(top=one.top, parameters=given, files=" ".join(texts)), folder, until)
     if not (folder / f"{one.top}.il").exists():
@@ -176,9 +178,8 @@ def lowered(arguments, one, folder, until):
 
 def generic(arguments, one, folder, until):
     """Cells, registers, bits of memory, depth."""
-    boxes = "".join(f"blackbox {name}*\n" for name in one.without)
     ends = "".join(f"delete t:{name}*\n" for name in one.without)
-    yosys(arguments.mapper, GENERIC.format(top=one.top, boxes=boxes, ends=ends), folder, until)
+    yosys(arguments.mapper, GENERIC.format(top=one.top, ends=ends), folder, until)
     stat = (folder / "stat").read_text()
     cells = {kind: int(count) for kind, count in re.findall(r"^ +\$_(\w+)_ +(\d+)$", stat, re.M)}
     depth = re.search(r"length=(\d+)", (folder / "ltp").read_text())

@@ -113,13 +113,17 @@ module edm_scheduler
   logic [31:0] refused_count_q, refused_count_d;
 
   logic [Ports-1:0][Ports-1:0] write_full, response_full;  // by target, then source
-  logic [Ports-1:0][Ports-1:0] full_of_writes;  // by source, then target
   logic [Ports-1:0][Ports-1:0] writes, reads, withdrawals;  // by port, then peer
   logic [Ports-1:0] taken, withdraws, named, refused;
   logic [31:0] withdrawn_count_q, withdrawn_count_d, idle_count_q, idle_count_d;
   logic [Ports-1:0][Ports-1:0] withdrawn;  // by target, then source
 
   for (genvar p = 0; p < Ports; p++) begin : gen_check
+    logic [Ports-1:0] full;
+    always_comb begin
+      for (int unsigned t = 0; t < Ports; t++) full[t] = write_full[t][p];
+    end
+
     edm_demand_check #(
         .Ports(Ports)
     ) u_check (
@@ -127,7 +131,7 @@ module edm_scheduler
         .valid_i        (demand_valid_q[p]),
         .demand_i       (demand_q[p]),
         .disabled_i     (disabled_d),
-        .write_full_i   (full_of_writes[p]),
+        .write_full_i   (full),
         .response_full_i(response_full[p]),
         .refused_o      (refused_d[p]),
         .taken_o        (taken[p]),
@@ -179,30 +183,20 @@ module edm_scheduler
 
   logic [Ports-1:0][Ports-1:0] started;  // by target, then memory node
   logic [Ports-1:0] forgotten;
-  // What each queue gets: by its port, then by the other one.
-  logic [Ports-1:0][Ports-1:0] write, withdraw, read_arrived, read_started;
-  always_comb begin
-    for (int unsigned t = 0; t < Ports; t++) begin
-      for (int unsigned p = 0; p < Ports; p++) full_of_writes[t][p] = write_full[p][t];
-    end
-  end
-  always_comb begin
-    for (int unsigned t = 0; t < Ports; t++) begin
-      for (int unsigned p = 0; p < Ports; p++) begin
-        write[t][p] = writes[p][t];
-        withdraw[t][p] = withdrawals[p][t];
-        read_arrived[t][p] = reads[p][t];
-      end
-    end
-  end
-  always_comb begin
-    for (int unsigned t = 0; t < Ports; t++) begin
-      for (int unsigned p = 0; p < Ports; p++) read_started[t][p] = started[p][t];
-    end
-  end
-
   logic [Ports-1:0] broken;
   for (genvar t = 0; t < Ports; t++) begin : gen_queue
+    logic [Ports-1:0] write, withdraw, read_arrived, read_started;
+    always_comb begin
+      for (int unsigned p = 0; p < Ports; p++) begin
+        write[p] = writes[p][t];
+        withdraw[p] = withdrawals[p][t];
+        read_arrived[p] = reads[p][t];
+      end
+    end
+    always_comb begin
+      for (int unsigned p = 0; p < Ports; p++) read_started[p] = started[p][t];
+    end
+
     logic valid;
     edm_notification_queue #(
         .Ports (Ports),
@@ -213,18 +207,18 @@ module edm_scheduler
         .clk_i,
         .rst_ni,
         .own_i            (PortW'(t)),
-        .write_i          (write[t]),
+        .write_i          (write),
         .demand_i         (demand_q),
         .response_i       (reads[t]),
         .response_demand_i(demand_q[t]),
         .time_i           (time_q),
         .write_full_o     (write_full[t]),
         .response_full_o  (response_full[t]),
-        .withdraw_i       (withdraw[t]),
+        .withdraw_i       (withdraw),
         .settles_i        (settles),
         .withdrawn_o      (withdrawn[t]),
-        .read_arrived_i   (read_arrived[t]),
-        .read_started_i   (read_started[t]),
+        .read_arrived_i   (read_arrived),
+        .read_started_i   (read_started),
         .down_i           (down_q),
         .source_free_i    (source_free),
         .valid_o          (valid),

@@ -268,49 +268,40 @@ fn two_reads(bytes: u32, bit: Option<u32>) -> (u64, (u64, u64)) {
     (answered, system.withdrawals())
 }
 
-/// Cycles from a grant for nothing to the end of its demand, besides the chunk under way: emit, out
+/// Cycles from a grant for nothing to the end of its demand, besides the chunk before it: emit, out
 /// and in, take, grant queue; the decision; the withdrawal: two registers, out and in, identify,
 /// insert, and the rest of an iteration.
 const ROUND_TRIP: u64 = 1 + 2 + 2 + 2 + 4 + 1 + 2 + 2 + 2 + 1 + 2 + 2;
 
-/// The same of reads. The memory node withdraws what is more than the answer.
-#[test]
-fn a_ghost_of_a_read_lasts_a_round_trip_and_the_chunks_granted_meanwhile() {
-    let chunk = edm::pcs::memory::write_blocks(64);
+/// What comes behind a ghost waits for one round trip of a grant and its withdrawal, and for chunks
+/// that are granted meanwhile. A chunk makes so many blocks; `play` gives the cycles and the
+/// withdrawals for a size and a bit that flips in it.
+fn lasts_a_round_trip(chunk: u64, bits: &[u32], play: impl Fn(u32, Option<u32>) -> (u64, (u64, u64))) {
+    let round_trip = ROUND_TRIP + chunk;
+    // One chunk a round trip more than was asked for, and one that has just been granted.
+    let meanwhile = round_trip.div_ceil(chunk);
+    let most = round_trip + 2 * chunk;
     for bytes in [1, 64, 128, 300] {
-        let (without, none) = two_reads(bytes, None);
+        let (without, none) = play(bytes, None);
         assert_eq!(none, (0, 0));
-        for bit in [9, 12, 15] {
-            let (with, (withdrawn, idle)) = two_reads(bytes, Some(bit));
-            eprintln!("{bytes} bytes and 2^{bit}: {} cycles more, {withdrawn}, {idle} idle", with - without);
+        for &bit in bits {
+            let (with, (withdrawn, idle)) = play(bytes, Some(bit));
+            let what = format!("{bytes} bytes and 2^{bit}: {} cycles more, {idle} idle", with - without);
+            eprintln!("{what}");
+            assert_eq!(withdrawn, 1, "{what}");
+            assert!(idle <= meanwhile, "{what}: {meanwhile} are allowed");
+            assert!(with <= without + most, "{what}: {most} are allowed");
         }
     }
 }
 
-/// The second write waits for one round trip of a grant and its withdrawal, and for chunks that are
-/// granted meanwhile.
 #[test]
 fn a_ghost_lasts_a_round_trip_and_the_chunks_granted_meanwhile() {
-    // Emit, out and in, take, grant queue; the chunk before it and the decision; the withdrawal:
-    // two registers, out and in, identify, insert, and the rest of an iteration.
-    let chunk = edm::pcs::memory::write_blocks(64);
-    let round_trip = 1 + 2 + 2 + 2 + 4 + (chunk + 1) + 2 + 2 + 2 + 1 + 2 + 2;
-    // One chunk a round trip more than was asked for, and one that has just been granted.
-    let meanwhile = round_trip.div_ceil(chunk);
-    for bytes in [1, 64, 128, 300] {
-        let (without, none) = two_writes(bytes, None);
-        assert_eq!(none, (0, 0));
-        for bit in [9, 12, 19, 31] {
-            let (with, (withdrawn, idle)) = two_writes(bytes, Some(bit));
-            eprintln!("{bytes} bytes and 2^{bit}: {} cycles more, {idle} idle", with - without);
-            assert_eq!(withdrawn, 1, "{bytes} bytes and 2^{bit}");
-            assert!(idle <= meanwhile, "{bytes} bytes and 2^{bit}: {idle} idle withdrawals");
-            let most = round_trip + 2 * chunk;
-            assert!(
-                with <= without + most,
-                "{bytes} bytes and 2^{bit}: {} cycles more, {most} are allowed",
-                with - without
-            );
-        }
-    }
+    lasts_a_round_trip(edm::pcs::memory::write_blocks(64), &[9, 12, 19, 31], two_writes);
+}
+
+/// The memory node withdraws what is more than the answer.
+#[test]
+fn a_ghost_of_a_read_lasts_no_longer() {
+    lasts_a_round_trip(edm::pcs::memory::response_blocks(64), &[9, 12, 15], two_reads);
 }
