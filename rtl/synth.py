@@ -204,9 +204,11 @@ def placed(arguments, one, folder, until):
     report = json.loads((folder / "report.json").read_text())
     used = {name: value["used"] for name, value in report["utilization"].items()}
     clocks = [clock["achieved"] for clock in report["fmax"].values()]
-    if not clocks:
+    if not clocks and used["TRELLIS_FF"]:
         raise NotDone("nextpnr found no clock")
-    return {"luts": used["TRELLIS_COMB"], "registers": used["TRELLIS_FF"], "blocks": used["DP16KD"], "mhz": round(min(clocks), 1)}
+    # nextpnr times no path of a module without registers.
+    mhz = round(min(clocks), 1) if clocks else None
+    return {"luts": used["TRELLIS_COMB"], "registers": used["TRELLIS_FF"], "blocks": used["DP16KD"], "mhz": mhz}
 
 
 FLOWS = {"generic": (generic, GENERIC), "ecp5": (placed, ECP5)}
@@ -276,7 +278,7 @@ def line(*fields):
 
 def numbers(found, keys):
     """The fields of a line: numbers, or why there are none."""
-    return [found, *[""] * (len(keys) - 1)] if isinstance(found, str) else [found[key] for key in keys]
+    return [found, *[""] * (len(keys) - 1)] if isinstance(found, str) else ["none" if found[key] is None else found[key] for key in keys]
 
 
 class Results:
@@ -291,7 +293,8 @@ class Results:
             self.missing.append(" ".join([facet, series, "at", str(x)]).replace("  ", " ") + f": {found}")
             return
         for key, name in keys.items():
-            self.rows.append(f"{name or series},{x},{found[key]},measured,{facet}")
+            if found[key] is not None:
+                self.rows.append(f"{name or series},{x},{found[key]},measured,{facet}")
 
 
 GROWTH = {"cells": "cells", "registers": "registers"}
@@ -353,6 +356,11 @@ def on_ecp5(arguments, results):
         units.append((f"{name}, {ports} ports", unit(top, {"Ports": ports, **stamp})))
     for name, one in units:
         found = attempt(arguments, "ecp5", one)
+        too_large = re.fullmatch(r"no room: ([\d,]+) LUTs of .*", found) if isinstance(found, str) else None
+        if too_large:
+            # Counted before it is placed; it has no clock.
+            luts = int(too_large.group(1).replace(",", ""))
+            found = f"no room: {luts:,} LUTs, {luts / LUTS:.1f} times the largest"
         results.lines.append(line(name, *numbers(found, keys)))
         results.row("ecp5", "", name.replace("`", "").replace(",", ""), found, keys)
 
