@@ -10,7 +10,7 @@
 //!   (The model's own `next_iteration` sleeps while nothing can match, and lets an empty round take
 //!   three cycles too. The gates look again in the next cycle.)
 //! * The model frees a place in a channel when a round begins, the gates when it ends. Only a
-//! sender   that breaks the protocol can tell; its demand is kept from the model then.
+//!   sender that breaks the protocol can tell; its demand is kept from the model then.
 //! * The gates compare a withdrawal with the oldest demand of its channel, whose last grant may be
 //!   under way. It names that one then, and ends nothing.
 
