@@ -218,17 +218,24 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Takes over a connection. The loop tells what happens at `token`, and `waker` wakes it.
+    /// Takes over a connection. The loop, whose time is `clock`, tells what happens at `token`, and
+    /// `waker` wakes it.
     ///
     /// # Errors
     /// When the system has no more threads or events.
-    pub fn new(peer: Peer, link: Link, registry: &Registry, token: Token, waker: Arc<Waker>) -> io::Result<Remote> {
+    pub fn new(
+        peer: Peer,
+        link: Link,
+        registry: &Registry,
+        token: Token,
+        (waker, clock): (Arc<Waker>, Clock),
+    ) -> io::Result<Remote> {
         let mut remote = Remote {
             peer,
             registry: registry.try_clone()?,
             token,
             waker,
-            clock: Clock::start(),
+            clock,
             up: None,
             attempts: None,
             arrived: VecDeque::new(),
@@ -506,7 +513,7 @@ mod tests {
             silence: Span::secs(30),
             jbof,
         };
-        let begin = Instant::now();
+        let (begin, clock) = (Instant::now(), Clock::start());
         let mut role = JbofRole::start(config, false).expect("it starts");
         assert!(begin.elapsed().as_nanos() >= u128::from(QUIET.as_ps() / 1_000), "it does not wait for other doors");
         let stopper = role.stopper();
@@ -515,8 +522,10 @@ mod tests {
         let link = Link::open(&peer).expect("it answers");
         let poll = Poll::new().expect("there are events");
         let waker = Arc::new(Waker::new(poll.registry(), Token(0)).expect("there are events"));
-        let mut remote = Remote::new(peer, link, poll.registry(), Token(1), waker).expect("there are threads");
+        let mut remote = Remote::new(peer, link, poll.registry(), Token(1), (waker, clock)).expect("there are threads");
         assert!(matches!(remote.next(), Some(Arrival::Met(_))));
+        remote.turn(clock.now());
+        assert!(remote.due(clock.now()) > Some(clock.now()), "a door with nothing to do would never sleep");
         let mut ask = || {
             remote.post(Some(RequestId(7)), vec![Verb::Read { at: 0, bytes: 8 }]);
             remote.next()

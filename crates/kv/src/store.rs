@@ -68,7 +68,7 @@ impl Store {
             let way = match (&jbof, &config.jbof) {
                 (Some(near), _) => near.door(number)?,
                 (None, JbofPlace::Inside(inside)) => inside_of(inside, clock, waker.clone())?,
-                (None, JbofPlace::Away(peer)) => reached(peer, poll.registry(), waker.clone())?,
+                (None, JbofPlace::Away(peer)) => reached(peer, poll.registry(), (waker.clone(), clock))?,
             };
             let seat = Seat { number, common: common.clone(), poll, waker, clock, acceptor: acceptor.clone() };
             loops.push(Loop::new(seat, &config, way, front.take())?);
@@ -161,13 +161,13 @@ fn inside_of(config: &JbofConfig, clock: Clock, waker: Arc<Waker>) -> Result<Way
 }
 
 /// A JBOF in another process, when it answers.
-fn reached(peer: &Peer, registry: &Registry, waker: Arc<Waker>) -> Result<Way, StartError> {
+fn reached(peer: &Peer, registry: &Registry, (waker, clock): (Arc<Waker>, Clock)) -> Result<Way, StartError> {
     let begin = std::time::Instant::now();
     loop {
         match Link::open(peer) {
             Ok(link) => {
                 let welcome = link.welcome;
-                let remote = Remote::new(peer.clone(), link, registry, JBOF, waker);
+                let remote = Remote::new(peer.clone(), link, registry, JBOF, (waker, clock));
                 return Ok((Box::new(remote.map_err(StartError::system("the event queue"))?), welcome));
             }
             Err(error) if begin.elapsed() > JBOF_WAIT => {
