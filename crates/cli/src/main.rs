@@ -43,6 +43,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Init(arguments) => init::init(&arguments),
         Command::NewPolicy(arguments) => new_policy::new_policy(&arguments),
         Command::Check(arguments) => check::check(&arguments),
+        Command::Run(arguments) if twin::run::is_rack(&arguments.source.file) => tell(twin::run::run(&arguments)?),
         Command::Run(arguments) => tell(campaign::run::run(&arguments, &Terminal)?),
         Command::Sweep(arguments) => tell(campaign::sweep::sweep(&arguments, &Terminal)?),
         Command::Explain(arguments) => print(&campaign::explain::explain(&arguments)?.shown(arguments.format)),

@@ -2,6 +2,7 @@
 
 mod compare;
 mod page;
+pub mod run;
 mod text;
 
 use crate::arguments::TwinArguments;
@@ -100,17 +101,21 @@ fn folder_of(rack: &Rack, arguments: &TwinArguments) -> Result<PathBuf, Failure>
 /// Of another run, of a file, or of this run itself.
 fn model(rack: &Rack, arguments: &TwinArguments, told: &Told) -> Result<Model, Failure> {
     if let Some(file) = &arguments.model {
-        let text = fs::read_to_string(file).map_err(|error| bad_input(format!("{}: {error}", file.display())))?;
-        let model: Model =
-            serde_json::from_str(&text).map_err(|error| bad_input(format!("{}: {error}", file.display())))?;
-        let why = || bad_input(format!("{}: it has times above an hour", file.display()));
-        return model.is_sound().then_some(model).ok_or_else(why);
+        return read_model(file);
     }
     let fit: Fit = match &arguments.calibration {
         None => told.fit.clone(),
         Some(folder) => Journals::open(rack, folder).and_then(|other| other.replay(rack)).map_err(wrong)?.fit,
     };
     Ok(fit.model())
+}
+
+/// The model in a file.
+fn read_model(file: &Path) -> Result<Model, Failure> {
+    let wrong = |error: &dyn std::fmt::Display| bad_input(format!("{}: {error}", file.display()));
+    let text = fs::read_to_string(file).map_err(|error| wrong(&error))?;
+    let model: Model = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+    model.is_sound().then_some(model).ok_or_else(|| wrong(&"it has times above an hour"))
 }
 
 /// A role that decides differently is an error: its program, or what it noted, has a flaw.

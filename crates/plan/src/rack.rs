@@ -6,6 +6,7 @@
 
 use crate::document::Node;
 use crate::error::{PlanErrors, Problem, Problems};
+use crate::file::words;
 use crate::quantity::{Plain, Quantity};
 use crate::table::table;
 use crate::target::resolve::Resolver;
@@ -57,6 +58,41 @@ pub struct Rack {
     pub jbofs: Vec<Store>,
     /// Key-value stores.
     pub stores: Vec<Store>,
+    /// What `rackweave run` has hosts ask.
+    pub loads: Vec<Load>,
+    /// A model of links and roles for it, from a twin's `--out`. [`Rack::read`] makes it absolute.
+    pub model: Option<PathBuf>,
+}
+
+words! {
+    /// Which pages follow each other.
+    OrderName {
+        /// Any, all alike.
+        Random,
+        /// One after the other, and the first after the last.
+        Sequential,
+    }
+}
+
+/// What a host asks of a volume by a door, in a simulation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Load {
+    /// The place of the door in [`Rack::doors`].
+    pub door: usize,
+    /// The place of the volume in [`Rack::volumes`].
+    pub volume: usize,
+    /// Which pages follow each other.
+    pub order: OrderName,
+    /// The share of reads.
+    pub reads: f64,
+    /// Requests that are open at a time.
+    pub depth: u32,
+    /// Requests a second on average, however many are open.
+    pub rate: Option<f64>,
+    /// Requests for a page.
+    pub requests: u64,
+    /// Whether every page is written first.
+    pub fill: bool,
 }
 
 /// The switch of a rack.
@@ -289,6 +325,34 @@ table! {
         jbof: Vec<StoreFile> [length 1 to 64],
         /// Key-value stores for Redis clients.
         store: Vec<StoreFile> [length 1 to 64],
+        /// What hosts ask of volumes when `rackweave run` simulates the rack: one a door.
+        load: Vec<LoadFile> [length 1 to 64] where [given volume],
+        /// The `model.json` of a twin of this rack or another one: links and roles of
+        /// `rackweave run`. Without it they are those of simulated hardware.
+        model: String [length from 1] where [given load],
+    }
+}
+
+table! {
+    /// What a host asks of a volume by a door, page by page, when `rackweave run` simulates the
+    /// rack.
+    LoadFile {
+        /// The door's name.
+        door: String [length from 1] where [needed],
+        /// The volume's name.
+        volume: String [length from 1] where [needed],
+        /// Which pages follow each other.
+        order: OrderName = OrderName::Random,
+        /// The share of reads; the rest are writes.
+        reads: f64 [0.0 to 1.0] = 1.0,
+        /// Requests that are open at a time.
+        depth: u32 [1 to 65_536] where [without rate] = 1,
+        /// Requests a second on average, at random times, however many are open.
+        rate: f64 [0.001 to 1_000_000_000.0],
+        /// Requests, for a page of 4 KiB each.
+        requests: u64 [1 to 5_000_000] = 10_000,
+        /// Write every page of the volume first. Its requests are not measured.
+        fill: bool = false,
     }
 }
 
@@ -518,7 +582,11 @@ impl Rack {
 
     fn begin_paths_at(&mut self, base: &Path) {
         self.folder = base.join(&self.folder);
-        self.secret.iter_mut().chain(&mut self.journal).for_each(|path| *path = base.join(&*path));
+        self.secret
+            .iter_mut()
+            .chain(&mut self.journal)
+            .chain(&mut self.model)
+            .for_each(|path| *path = base.join(&*path));
         for server in &mut self.storage {
             let usual = || self.folder.join(format!("{}.flash", server.name));
             server.flash.path = Some(server.flash.path.as_ref().map_or_else(usual, |path| base.join(path)));
@@ -552,6 +620,8 @@ impl Checks<'_> {
             doors: door.unwrap_or_default().plain(),
             jbofs: jbof.unwrap_or_default().plain(),
             stores: store.unwrap_or_default().plain(),
+            loads: Vec::new(),
+            model: self.file.model.as_ref().map(PathBuf::from),
         };
         self.names(&rack);
         self.addresses(&rack);
@@ -560,6 +630,7 @@ impl Checks<'_> {
         let left;
         (rack.volumes, left) = self.volumes(&rack.storage);
         self.room(&mut rack, &left);
+        rack.loads = self.loads(&rack);
         if rack.storage.is_empty() && rack.doors.is_empty() && rack.stores.is_empty() && rack.jbofs.is_empty() {
             let why = "a rack has a `[[storage]]`, a `[[door]]`, a `[[jbof]]` or a `[[store]]` at least";
             self.resolver.report("", Problem::missing("store", why));
@@ -724,6 +795,43 @@ impl Checks<'_> {
             volumes.push(Volume { name, size, replicas });
         }
         (volumes, free)
+    }
+
+    /// The loads. Where doors or volumes are wrong it reports nothing.
+    fn loads(&mut self, rack: &Rack) -> Vec<Load> {
+        let mut loads: Vec<Load> = Vec::new();
+        for (at, file) in self.file.load.clone().unwrap_or_default().into_iter().enumerate() {
+            let (doors, volumes): (Vec<_>, Vec<_>) =
+                (rack.doors.iter().map(|one| &one.name).collect(), rack.volumes.iter().map(|one| &one.name).collect());
+            let door = self.named(&format!("load.{at}.door"), file.door.as_ref(), &doors);
+            let volume = self.named(&format!("load.{at}.volume"), file.volume.as_ref(), &volumes);
+            let (Some(door), Some(volume)) = (door, volume) else { continue };
+            if loads.iter().any(|other| other.door == door) {
+                let reason = format!("`{}` has a load already; each is a host with a door of its own", doors[door]);
+                self.resolver.report(&format!("load.{at}.door"), Problem::Conflict(reason));
+            }
+            loads.push(Load {
+                door,
+                volume,
+                order: file.order(),
+                reads: file.reads(),
+                depth: file.depth(),
+                rate: file.rate,
+                requests: file.requests(),
+                fill: file.fill(),
+            });
+        }
+        loads
+    }
+
+    /// The place of a name.
+    fn named(&mut self, key: &str, name: Option<&String>, names: &[&String]) -> Option<usize> {
+        let name = name?;
+        let place = names.iter().position(|one| *one == name);
+        if place.is_none() {
+            self.resolver.report(key, Problem::not_allowed(name, names.iter().map(ToString::to_string).collect()));
+        }
+        place
     }
 
     /// The places of servers that exist. Where servers are wrong it reports nothing.

@@ -7,12 +7,14 @@
 //! [`Requests`], whose spans have one definition.
 
 mod model;
+mod planned;
 mod replay;
 mod requests;
 mod run;
 mod simulate;
 
 pub use model::{Fit, Host, Kind, Link, Model, SLEEPS};
+pub use planned::{first_lives, planned_load};
 pub use replay::{Difference, Replayed, replay};
 pub use requests::{Parts, Request, Requests, Served};
 pub use run::{Journals, Life, Told, TwinError};

@@ -13,7 +13,8 @@ use std::fs;
 use std::path::Path;
 use volumes::journal::{Beginning, State};
 use volumes::twin::{
-    Fit, Host, Journals, Kind, Life, Link, Load, Model, PageAsk, Requests, Simulated, TwinError, simulate,
+    Fit, Host, Journals, Kind, Life, Link, Load, Model, PageAsk, Request, Requests, Simulated, TwinError, first_lives,
+    planned_load, simulate,
 };
 
 const DOOR: NodeId = NodeId(2);
@@ -230,4 +231,94 @@ fn damaged_journals_are_errors_or_differ_and_nothing_falls_over() {
     // Some bits tell times and packets that the switch forwards to nobody.
     let noticed = noticed.get();
     assert!(noticed > 200, "{noticed} of 400 flipped bits were noticed");
+}
+
+/// [`two`] with a load of its door.
+fn loaded(load: &str) -> Rack {
+    let text = format!(
+        "[[storage]]\nname = 'a'\nlisten = '127.0.0.1:7010'\n[storage.flash]\nread = '100us'\nprogram = '400us'\n\
+         [[storage]]\nname = 'b'\nlisten = '127.0.0.1:7011'\n[storage.flash]\nread = '100us'\nprogram = '400us'\n\
+         [[volume]]\nname = 'v'\nsize = '4MiB'\nreplicas = ['a', 'b']\n\
+         [[door]]\nname = 'd'\nlisten = '127.0.0.1:7020'\nconfig = 't.toml'\n\
+         [[load]]\ndoor = 'd'\nvolume = 'v'\n{load}"
+    );
+    plan::rack::parse("rack.toml", &text).expect("a rack")
+}
+
+fn planned(rack: &Rack, seed: u64) -> Simulated {
+    let load = planned_load(rack, Seed(seed));
+    simulate(rack, &first_lives(rack), &load, &Model::of_hardware(), Seed(seed)).expect("it can be simulated")
+}
+
+/// Software of a host, a page on a link, a link, and one behind the switch.
+const HARDWARE: [Span; 4] = [Span::us(1), Span::ns(670), Span::ns(10), Span::ns(610)];
+
+#[test]
+fn a_planned_read_of_an_idle_rack_takes_its_links_its_software_and_its_flash() {
+    let [host, page, link, behind] = HARDWARE;
+    // The door, to the server, which takes it and sends a page, and back.
+    let empty = host + link + behind + host + (host + page) + link + behind;
+    let done = planned(&loaded("requests = 50"), 1);
+    // The next one is there when the answer comes, and waits until the door has taken that.
+    let behind_another = host + page;
+    assert_eq!(fastest_and_usual(done.requests.all()), (empty, empty + behind_another));
+    assert_eq!((done.requests.all().len(), done.open, done.filled.is_empty()), (50, 0, true));
+    // Filled, it is read from flash while the server's software is busy with the packet: the answer
+    // is sent when the timer of the drive fires.
+    let done = planned(&loaded("requests = 50\nfill = true"), 1);
+    let filled = done.filled[&DOOR];
+    assert_eq!((filled, done.requests.all().len()), (1_024, 1_024 + 50));
+    let from_flash = empty - host + Span::us(100) + CHANNEL + TIMER;
+    // Some were written so lately that they are in the server's memory.
+    assert_eq!(fastest_and_usual(&done.requests.all()[filled..]).1, from_flash + behind_another);
+}
+
+/// A heartbeat may be in the way of some.
+fn fastest_and_usual(requests: &[Request]) -> (Span, Span) {
+    let mut totals: Vec<Span> = requests.iter().filter_map(Request::total).collect();
+    totals.sort_unstable();
+    (totals[0], totals[totals.len() / 2])
+}
+
+#[test]
+fn a_planned_load_is_what_its_file_says() {
+    let rack = loaded("requests = 4_000\nreads = 0.25\nrate = 1000.0");
+    let load = planned_load(&rack, Seed(7));
+    let reads = load.pages.iter().filter(|page| !page.is_write).count();
+    let last = load.pages.last().expect("they are many").at.saturating_since(Time::secs(1)).as_secs_f64();
+    // A binomial and an Erlang distribution: six deviations are once in 10^9.
+    assert!((reads as f64 - 1_000.0).abs() < 6.0 * 27.4, "{reads}");
+    assert!((last - 4.0).abs() < 6.0 * 0.0633, "{last}");
+    assert!(load.open_max.is_empty());
+    assert_eq!(load, planned_load(&rack, Seed(7)));
+    assert_ne!(load, planned_load(&rack, Seed(8)));
+    let load = planned_load(&loaded("requests = 1_500\norder = 'sequential'\ndepth = 3"), Seed(7));
+    assert!((0..).zip(&load.pages).all(|(at, page)| page.page == Page(at % 1_024)));
+    assert_eq!(load.open_max[&DOOR], 3);
+}
+
+/// Little's law: the times of all requests together are those of `depth` at a time.
+#[test]
+fn as_many_requests_are_open_as_the_file_says() {
+    for depth in [1, 4, 16] {
+        let done = planned(&loaded(&format!("requests = 2_000\ndepth = {depth}\nfill = true\nreads = 0.5")), 3);
+        let requests = &done.requests.all()[done.filled[&DOOR]..];
+        let total: f64 = requests.iter().filter_map(|one| one.total()).map(|span| span.as_secs_f64()).sum();
+        let begin = requests[0].asked;
+        let took = requests.iter().filter_map(|one| one.ended).map(|(at, _)| at.saturating_since(begin)).max();
+        let open = total / took.expect("they end").as_secs_f64();
+        // Fewer only at the end.
+        assert!(open <= depth as f64 && open > depth as f64 * 0.97, "{open} of {depth}");
+    }
+}
+
+#[test]
+fn what_has_no_end_is_counted_and_ends_the_simulation() {
+    // Nobody answers: the servers do not live.
+    let rack = loaded("requests = 3");
+    let mut lives = first_lives(&rack);
+    lives.retain(|life| life.beginning.node > 1);
+    let done = simulate(&rack, &lives, &planned_load(&rack, Seed(1)), &Model::of_hardware(), Seed(1)).expect("it ends");
+    assert!(done.requests.all().iter().all(|request| request.total().is_none()));
+    assert!(done.end < Time::secs(200), "{:?}", done.end);
 }

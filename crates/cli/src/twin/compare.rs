@@ -147,7 +147,8 @@ fn by_door(requests: &Requests) -> BTreeMap<u32, Vec<&Request>> {
     doors
 }
 
-fn times(both: [&Requests; 2]) -> Vec<Times> {
+/// The rising times of each operation and span, in nanoseconds, where there are some.
+pub fn sorted_times(requests: &[&Request]) -> Vec<(&'static str, &'static str, Vec<u64>)> {
     type Part = fn(&Request) -> Option<base::Span>;
     const PARTS: [(&str, Part); 4] = [
         ("total", Request::total),
@@ -158,28 +159,44 @@ fn times(both: [&Requests; 2]) -> Vec<Times> {
     let mut all = Vec::new();
     for (operation, is_write) in [("reads", false), ("writes", true)] {
         for (span, part) in PARTS {
-            let sorted = both.map(|requests| {
-                let those = requests.all().iter().filter(|request| request.is_write == is_write);
-                let mut times: Vec<u64> = those.filter_map(part).map(|time| time.as_ps() / 1_000).collect();
-                times.sort_unstable();
-                times
-            });
-            if sorted.iter().all(|times| !times.is_empty()) {
-                all.push(Times::of(operation, span, &sorted));
+            let those = requests.iter().filter(|request| request.is_write == is_write);
+            let mut times: Vec<u64> = those.filter_map(|one| part(one)).map(|time| time.as_ps() / 1_000).collect();
+            times.sort_unstable();
+            if !times.is_empty() {
+                all.push((operation, span, times));
             }
         }
     }
     all
 }
 
+/// Those that both have.
+fn times(both: [&Requests; 2]) -> Vec<Times> {
+    let [left, right] = both.map(|requests| sorted_times(&requests.all().iter().collect::<Vec<_>>()));
+    let mut all = Vec::new();
+    for (operation, span, left) in left {
+        let right = right.iter().find(|(other, part, _)| (*other, *part) == (operation, span));
+        all.extend(right.map(|(_, _, right)| Times::of(operation, span, &[left, right.clone()])));
+    }
+    all
+}
+
+/// Points of a distribution, evenly spaced in it.
+pub fn drawn(sorted: &[u64]) -> Vec<u64> {
+    let shares = (0..POINTS).map(|point| (point as f64 + 0.5) / POINTS as f64);
+    shares.map(|share| percentile(sorted, share)).collect()
+}
+
+/// Whether a counter says what a role has decided.
+pub fn is_decision(name: &str) -> bool {
+    DECISIONS.contains(&name)
+}
+
 impl Times {
     fn of(operation: &'static str, span: &'static str, sorted: &[Vec<u64>; 2]) -> Times {
         let at = |share: f64| [0, 1].map(|side: usize| percentile(&sorted[side], share));
         let percentiles = PERCENTILES.iter().map(|(name, share)| (*name, at(*share))).collect();
-        let drawn = [0, 1].map(|side: usize| {
-            let shares = (0..POINTS).map(|point| (point as f64 + 0.5) / POINTS as f64);
-            shares.map(|share| percentile(&sorted[side], share)).collect()
-        });
+        let drawn = sorted.each_ref().map(|sorted| drawn(sorted));
         let count = [0, 1].map(|side: usize| sorted[side].len() as u64);
         Times { operation, span, count, percentiles, drawn }
     }
@@ -192,7 +209,7 @@ impl Times {
 }
 
 /// The smallest time that this share of all times does not exceed.
-fn percentile(sorted: &[u64], share: f64) -> u64 {
+pub fn percentile(sorted: &[u64], share: f64) -> u64 {
     let rank = (share * sorted.len() as f64).ceil() as usize;
     sorted[rank.clamp(1, sorted.len()) - 1]
 }

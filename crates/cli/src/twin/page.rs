@@ -19,7 +19,7 @@ pub fn write_page(root: &Path, file: &Path, report: &Report) -> Result<(), Failu
     let figures = report
         .comparison
         .iter()
-        .flat_map(|comparison| comparison.times.iter().map(|times| figure(times, report.sides)))
+        .flat_map(|comparison| comparison.times.iter().map(|times| compared(times, report.sides)))
         .collect();
     let sum = |of: fn(&Replayed) -> u64| report.roles.iter().map(of).sum::<u64>();
     let (decisions, differences) = (sum(|role| role.decisions), sum(|role| role.differences));
@@ -33,26 +33,35 @@ pub fn write_page(root: &Path, file: &Path, report: &Report) -> Result<(), Failu
     write_pages(root, &input, None)
 }
 
-fn figure(times: &Times, sides: [&'static str; 2]) -> Figure {
-    let given = sides.into_iter().zip(&times.drawn).flat_map(|(series, drawn)| {
-        drawn.iter().enumerate().map(move |(place, time)| Given {
-            series: series.into(),
-            x: (*time).max(LEAST_NS) as f64 / 1e3,
-            value: (place as f64 + 0.5) / drawn.len() as f64 * 100.0,
-        })
-    });
+/// The figure of two sides.
+fn compared(times: &Times, sides: [&'static str; 2]) -> Figure {
     let ([one, other], [left, right]) = (sides, times.count);
     let percentiles = PERCENTILES.map(|(name, _)| {
         let [left, right] = times.percentiles[name].map(text::time);
         format!("{name} {left} and {right}")
     });
+    let caption = format!(
+        "Cumulative: of {left} ({one}) and {right} ({other}), those that took no longer. {}. Below 0.1 us all are \
+         drawn at it.",
+        percentiles.join(", ")
+    );
+    let [left, right] = &times.drawn;
+    figure((times.operation, times.span), caption, &[(one, left), (other, right)])
+}
+
+/// Distributions of one span.
+pub fn figure((operation, span): (&str, &str), caption: String, series: &[(&str, &Vec<u64>)]) -> Figure {
+    let given = series.iter().flat_map(|(series, drawn)| {
+        drawn.iter().enumerate().map(move |(place, time)| Given {
+            series: (*series).into(),
+            x: (*time).max(LEAST_NS) as f64 / 1e3,
+            value: (place as f64 + 0.5) / drawn.len() as f64 * 100.0,
+        })
+    });
+    let given = given.collect();
     let definition = Definition {
-        title: format!("{}: {}", times.operation, times.span),
-        caption: format!(
-            "Cumulative: of {left} ({one}) and {right} ({other}), those that took no longer. {}. Below 0.1 us all are \
-             drawn at it.",
-            percentiles.join(", ")
-        ),
+        title: format!("{operation}: {span}"),
+        caption,
         kind: Kind::Time,
         x: XAxis { label: "time".into(), title: "Time (us)".into(), scale: Scale::Log },
         y: YAxis { title: "Share (%)".into(), factor: 1.0, ..YAxis::default() },
@@ -63,5 +72,5 @@ fn figure(times: &Times, sides: [&'static str; 2]) -> Figure {
         names: BTreeMap::new(),
         notes: Vec::new(),
     };
-    Figure { definition, published: Vec::new(), given: given.collect() }
+    Figure { definition, published: Vec::new(), given }
 }

@@ -44,14 +44,14 @@ fn simulation(comparison: &Comparison, sides: [&str; 2]) -> String {
     text
 }
 
-fn table(head: &[&str]) -> Table {
+pub fn table(head: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(head);
     table
 }
 
 /// All columns but the first `texts` hold numbers.
-fn shown(mut table: Table, texts: usize) -> String {
+pub fn shown(mut table: Table, texts: usize) -> String {
     for column in table.column_iter_mut().skip(texts) {
         column.set_cell_alignment(CellAlignment::Right);
     }

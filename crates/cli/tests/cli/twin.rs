@@ -97,3 +97,34 @@ fn a_decision_that_differs_is_an_error() {
     fs::write(&path, changed).expect("a disk");
     rack.0.say("twin rack.toml").refused(1, &["decisions differ in the replay of door"]);
 }
+
+#[test]
+fn a_rack_that_nobody_has_started_is_simulated() {
+    let (rack, _) = rack();
+    let home = &rack.0;
+    let load = "[[load]]\ndoor = 'door'\nvolume = 'disk'\nreads = 0.5\ndepth = 4\nrequests = 3_000\nfill = true\n";
+    let file = home.text("rack.toml");
+    home.say("run rack.toml").refused(2, &["rack.toml", "[[load]]"]);
+    fs::write(home.path("rack.toml"), format!("{file}{load}")).expect("a disk");
+    let said = home.run("run rack.toml --out one");
+    assert!(said.contains("3000 pages in ") && said.contains("in the server"), "{said}");
+    home.run("run rack.toml --out two");
+    home.run("run rack.toml --out other --seed 2");
+    let [one, two, other] = ["one", "two", "other"].map(|name| home.text(&format!("{name}/run.json")));
+    assert_eq!(one, two, "the same seed gives the same bytes");
+    assert_ne!(one, other.replace("\"seed\": 2", "\"seed\": 1"));
+    let report: Value = serde_json::from_str(&one).expect("an object");
+    assert_eq!((&report["requests"], &report["failed"], &report["open"]), (&3_000.into(), &0.into(), &0.into()));
+    assert!(home.text("one/index.html").contains("reads: in the server"));
+    // Links and roles of a twin.
+    fs::write(home.path("rack.toml"), format!("model = 'one/model.json'\n{file}{load}")).expect("a disk");
+    home.run("run rack.toml --out three");
+    assert_eq!(one, home.text("three/run.json"));
+    fs::write(home.path("rack.toml"), format!("model = 'none.json'\n{file}{load}")).expect("a disk");
+    home.say("run rack.toml --out four").refused(2, &["none.json"]);
+    for option in ["--scale quick", "--set a=1", "--seeds 1..3", "--wire", "--history", "--spans all", "--format csv"] {
+        home.say(&format!("run rack.toml --out five {option}"))
+            .refused(2, &[option.split(' ').next().expect("a word")]);
+    }
+    assert!(!home.path("four").exists() && !home.path("five").exists(), "a refused run leaves nothing");
+}

@@ -2,6 +2,7 @@ use super::*;
 
 const WHOLE: &str = r#"folder = "state"
 journal = "notes"
+model = "model.json"
 secret_file = "rack.secret"
 log = "warn"
 log_format = "json"
@@ -55,6 +56,15 @@ config = "target.toml"
 [[store]]
 name = "store"
 config = "kv.toml"
+
+[[load]]
+door = "door"
+volume = "v"
+order = "sequential"
+reads = 0.5
+rate = 2000.0
+requests = 700
+fill = true
 "#;
 
 /// The smallest rack with all kinds of roles; every line may be replaced.
@@ -170,6 +180,17 @@ fn every_key_arrives_where_it_belongs() {
             doors: vec![door],
             jbofs: Vec::new(),
             stores: vec![Store { name: "store".into(), config: "kv.toml".into() }],
+            loads: vec![Load {
+                door: 0,
+                volume: 0,
+                order: OrderName::Sequential,
+                reads: 0.5,
+                depth: 1,
+                rate: Some(2_000.0),
+                requests: 700,
+                fill: true,
+            }],
+            model: Some("model.json".into()),
         }
     );
 }
@@ -327,4 +348,20 @@ fn paths_begin_at_the_folder_of_the_file() {
     assert_eq!(rack.stores[0].config, Path::new("/etc/rack/kv.toml"));
     let missing = Rack::read(Path::new("/nowhere/rack.toml")).expect_err("it is not there").to_string();
     assert!(missing.starts_with("/nowhere/rack.toml: "), "{missing}");
+}
+
+#[test]
+fn a_load_has_a_door_and_a_volume_of_the_rack() {
+    let says = |load: &str, words: &[&str]| {
+        let error = refused(&format!("{SMALL}{load}"));
+        words.iter().for_each(|word| assert!(error.contains(word), "{word}: {error}"));
+    };
+    let load = "[[load]]\ndoor = 'd'\nvolume = 'v'\n";
+    assert_eq!(parse("rack.toml", &format!("{SMALL}{load}")).expect("it is right").loads[0].requests, 10_000);
+    says("[[load]]\ndoor = 'e'\nvolume = 'v'\n", &["load.0.door", "allowed are d"]);
+    says("[[load]]\ndoor = 'd'\nvolume = 'w'\n", &["load.0.volume", "allowed are v"]);
+    says("[[load]]\nvolume = 'v'\n", &["door"]);
+    says(&format!("{load}rate = 9.0\ndepth = 2\n"), &["depth", "rate"]);
+    says(&format!("{load}{load}"), &["load.1.door", "has a load already"]);
+    says("model = 'm.json'\n", &["model"]);
 }

@@ -19,7 +19,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Packets that a role takes before it lets time pass, as a live one.
 const BATCH: u32 = 64;
-/// How long after the end requests may take: doors give up before.
+/// How long after the end, and after the last one that ended, requests may take: doors give up
+/// before.
 const GRACE: Span = Span::secs(40);
 
 /// A page that a door is asked for.
@@ -42,6 +43,11 @@ pub struct PageAsk {
 pub struct Load {
     /// The pages.
     pub pages: Vec<PageAsk>,
+    /// Pages that are asked for before, at most [`Self::fill_max`] at a time at each door. The
+    /// others come as much later as these take.
+    pub fill: Vec<PageAsk>,
+    /// How many of these are open at a time.
+    pub fill_max: u64,
     /// The most requests of a door that are open at a time; as many as come, where it is not said.
     /// Further ones wait until one ends: a host has a bound of its own.
     pub open_max: BTreeMap<NodeId, u64>,
@@ -59,7 +65,7 @@ impl Load {
         });
         let mut pages: Vec<PageAsk> = asked.collect();
         pages.sort_by_key(|page| page.at);
-        Load { pages, open_max: most_open(requests) }
+        Load { pages, open_max: most_open(requests), ..Load::default() }
     }
 }
 
@@ -87,6 +93,10 @@ pub struct Simulated {
     pub requests: Requests,
     /// The counters of each role, by its name: of all its lives together.
     pub numbers: BTreeMap<String, BTreeMap<String, u64>>,
+    /// The first requests of each door that filled its volume.
+    pub filled: BTreeMap<NodeId, usize>,
+    /// When the simulation ended.
+    pub end: Time,
     /// Requests that had no end when the simulation had one.
     pub open: u64,
 }
@@ -95,6 +105,8 @@ pub struct Simulated {
 enum Event {
     /// A packet comes at a node.
     Comes { node: u32, packet: Packet },
+    /// Doors are asked for the pages that fill volumes.
+    Filled,
     /// A door is asked for the page at this place of the load.
     Asked(u32),
     /// The life at this place begins.
@@ -151,6 +163,12 @@ struct Simulation<'a> {
     model: &'a Model,
     requests: Requests,
     open: u64,
+    /// Whether volumes are being filled, and by how much later the rest comes.
+    is_filling: bool,
+    later: Span,
+    /// When a request ended last.
+    ended: Time,
+    now: Time,
     numbers: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
@@ -158,8 +176,10 @@ impl<'a> Simulation<'a> {
     fn new(rack: &'a Rack, lives: &'a [Life], load: &'a Load, model: &'a Model, seed: Seed) -> Simulation<'a> {
         let mut queue = EventQueue::new();
         (0..).zip(lives).for_each(|(place, life)| queue.push(life.start, Event::Begins(place)));
-        if let Some(first) = load.pages.first() {
-            queue.push(first.at, Event::Asked(0));
+        match (load.fill.first(), load.pages.first()) {
+            (Some(first), _) => queue.push(first.at, Event::Filled),
+            (None, Some(first)) => queue.push(first.at, Event::Asked(0)),
+            (None, None) => {}
         }
         let node = |node| Node {
             anew: None,
@@ -178,7 +198,8 @@ impl<'a> Simulation<'a> {
         };
         let nodes = (0..=configs::switch_node(rack).0).map(node).collect();
         let (requests, numbers) = (Requests::default(), BTreeMap::new());
-        Simulation { rack, lives, nodes, queue, load, model, requests, open: 0, numbers }
+        let (open, is_filling, later, ended, now) = (0, !load.fill.is_empty(), Span::ZERO, Time::ZERO, Time::ZERO);
+        Simulation { rack, lives, nodes, queue, load, model, requests, open, is_filling, later, ended, now, numbers }
     }
 
     fn run(&mut self) -> Result<(), TwinError> {
@@ -186,13 +207,15 @@ impl<'a> Simulation<'a> {
         let mut asked = 0;
         while let Some((now, event)) = self.queue.pop() {
             let is_over = now > end && self.open == 0 && asked == self.load.pages.len();
-            if is_over || now > end + GRACE {
+            if is_over || now > end.max(self.ended) + GRACE {
                 break;
             }
+            self.now = now;
             match event {
                 Event::Begins(place) => self.begins(now, place)?,
                 Event::Ends { node } => self.ends(node),
                 Event::Comes { node, packet } => self.comes(now, node, packet),
+                Event::Filled => self.load.fill.iter().for_each(|ask| self.ask(now, *ask)),
                 Event::Asked(place) => {
                     asked = place as usize + 1;
                     self.asked(now, place);
@@ -208,7 +231,9 @@ impl<'a> Simulation<'a> {
     fn finish(mut self) -> Simulated {
         (0..self.nodes.len() as u32).for_each(|node| self.ends(node));
         self.requests.finish();
-        Simulated { numbers: self.numbers, open: self.open, requests: self.requests }
+        let mut filled = BTreeMap::new();
+        self.load.fill.iter().for_each(|ask| *filled.entry(ask.door).or_default() += 1);
+        Simulated { numbers: self.numbers, open: self.open, requests: self.requests, filled, end: self.now }
     }
 
     fn begins(&mut self, now: Time, place: u32) -> Result<(), TwinError> {
@@ -258,8 +283,12 @@ impl<'a> Simulation<'a> {
     fn asked(&mut self, now: Time, place: u32) {
         let ask = self.load.pages[place as usize];
         if let Some(next) = self.load.pages.get(place as usize + 1) {
-            self.queue.push(next.at.max(now), Event::Asked(place + 1));
+            self.queue.push((next.at + self.later).max(now), Event::Asked(place + 1));
         }
+        self.ask(now, ask);
+    }
+
+    fn ask(&mut self, now: Time, ask: PageAsk) {
         let at = &mut self.nodes[ask.door.index()];
         if at.anew.is_none() {
             return;
@@ -272,6 +301,7 @@ impl<'a> Simulation<'a> {
     /// Lets a door begin with what its hosts hold, as far as they would.
     fn admit(&mut self, now: Time, door: NodeId) {
         let open_max = self.load.open_max.get(&door).copied().unwrap_or(u64::MAX);
+        let open_max = if self.is_filling { self.load.fill_max } else { open_max };
         let at = &mut self.nodes[door.index()];
         while at.open < open_max
             && let Some(ask) = at.held.pop_front()
@@ -349,12 +379,26 @@ impl<'a> Simulation<'a> {
                 }
                 Entry::Ended { .. } => {
                     self.open = self.open.saturating_sub(1);
+                    self.ended = now;
                     let at = &mut self.nodes[node as usize];
                     at.open = at.open.saturating_sub(1);
                     self.admit(now, NodeId(node));
+                    self.begin_load(now);
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Volumes are filled: what the load asks comes now.
+    fn begin_load(&mut self, now: Time) {
+        if self.open > 0 || !std::mem::take(&mut self.is_filling) {
+            return;
+        }
+        let begin = self.load.fill.first().map_or(now, |ask| ask.at);
+        self.later = now.saturating_since(begin);
+        if let Some(first) = self.load.pages.first() {
+            self.queue.push(first.at + self.later, Event::Asked(0));
         }
     }
 

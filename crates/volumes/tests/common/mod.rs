@@ -71,6 +71,8 @@ pub fn rack(folder: &Path, servers: usize, pages: u64) -> Rack {
         volumes: vec![VolumePlan { name: "disk".into(), size: Bytes::kib(4) * pages, replicas: vec![0, 1] }],
         jbofs: Vec::new(),
         stores: Vec::new(),
+        loads: Vec::new(),
+        model: None,
     }
 }
 
