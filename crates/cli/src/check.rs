@@ -1,11 +1,12 @@
-//! `rackweave check`: the plan of an experiment file or of the file of a live target.
+//! `rackweave check`: the plan of an experiment file or of the file of a live target, and
+//! whether that of a rack is right.
 
 use crate::arguments::CheckArguments;
 use crate::estimate;
 use crate::failure::{Failure, bad_input, print};
 use crate::load;
 use crate::play::printed;
-use crate::target;
+use crate::{rack, target, twin};
 use plan::Point;
 
 /// Prints plans with their hashes and warnings. What is printed is an experiment file again, when
@@ -13,6 +14,9 @@ use plan::Point;
 pub fn check(arguments: &CheckArguments) -> Result<(), Failure> {
     if let Some(plan) = target::plan_of_file(&arguments.source.file)? {
         return print(&plan.without_secrets().to_toml());
+    }
+    if twin::run::is_rack(&arguments.source.file) {
+        return rack::read(&arguments.source.file).and_then(|_| print("the file is right\n"));
     }
     let points = load::points(&arguments.source)?;
     let count = points.len();

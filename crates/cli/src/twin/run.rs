@@ -5,11 +5,11 @@ use super::compare::{self, percentile};
 use super::{read_model, text};
 use crate::failure::{Failure, bad_input};
 use crate::output::{self, Marker, json, write_json};
+use crate::rack::read;
 use base::{Seed, Span};
 use campaign::arguments::{Form, RunArguments};
 use campaign::page::write_pages;
 use campaign::{Done, load};
-use plan::rack::{Rack, RackError};
 use record::Keep;
 use report::page::INDEX;
 use report::{PageInput, Section};
@@ -65,10 +65,7 @@ pub fn is_rack(file: &Path) -> bool {
 pub fn run(arguments: &RunArguments) -> Result<Done, Failure> {
     let file = &arguments.source.file;
     let seed = checked(arguments)?;
-    let rack = Rack::read(file).map_err(|error| match error {
-        RackError::Plan(errors) => Failure::Experiment(errors),
-        error @ RackError::File { .. } => bad_input(error.to_string()),
-    })?;
+    let rack = read(file)?;
     if rack.loads.is_empty() {
         let why = "nobody asks it for anything: `[[load]]` with a `door` and a `volume` says what hosts do";
         return Err(bad_input(format!("{}: {why}", file.display())));

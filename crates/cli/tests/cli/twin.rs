@@ -105,6 +105,9 @@ fn a_rack_that_nobody_has_started_is_simulated() {
     let load = "[[load]]\ndoor = 'door'\nvolume = 'disk'\nreads = 0.5\ndepth = 4\nrequests = 3_000\nfill = true\n";
     let file = home.text("rack.toml");
     home.say("run rack.toml").refused(2, &["rack.toml", "[[load]]"]);
+    assert_eq!(home.run("check rack.toml"), "the file is right\n");
+    fs::write(home.path("wrong.toml"), format!("{file}[[load]]\ndoor = 'none'\nvolume = 'disk'\n")).expect("a disk");
+    home.say("check wrong.toml").refused(2, &["wrong.toml", "load.0.door"]);
     fs::write(home.path("rack.toml"), format!("{file}{load}")).expect("a disk");
     let said = home.run("run rack.toml --out one");
     assert!(said.contains("3000 pages in ") && said.contains("in the server"), "{said}");
