@@ -4,8 +4,9 @@
 Both are measured in turn, so that a busy machine disturbs both. What counts are the ratios:
 requests a second, the 99th percentile, and CPU seconds of the server for a million requests.
 Redis keeps all values in memory; `rackweave kv` reads them from its file, through the page cache.
-With `--jbof`, stores whose JBOF is in the door, shared with it, and over TCP are compared instead:
-CPU seconds of door and JBOF for a million requests.
+With `--jbof`, stores whose JBOF is in the door, in a thread of it for two loops, shared with it,
+and over TCP are compared instead, by a client of two threads: CPU seconds of door and JBOF for a
+million requests.
 Needs redis-server and redis-benchmark, and the program that RACKWEAVE names, or
 target/release/rackweave. `--requests N` for each measurement, `--rounds N`.
 """
@@ -67,14 +68,14 @@ class Served:
     def cost(self, other, test, size, pipeline, requests):
         """Requests a second; CPU seconds of this server and of another one for a million requests."""
         before = other.cpu()
-        rate, _, own = self.measure(test, size, pipeline, requests)
+        rate, _, own = self.measure(test, size, pipeline, requests, ["--threads", "2"])
         return rate, own, (other.cpu() - before) / requests * 1e6
 
-    def measure(self, test, size, pipeline, requests):
+    def measure(self, test, size, pipeline, requests, more=()):
         """Requests a second, p99 in ms, and CPU seconds for a million requests."""
         before = self.cpu()
         command = ["redis-benchmark", "-p", str(self.port), "-t", test, "-n", str(requests), "-d", str(size)]
-        command += ["-r", str(KEYS), "-P", str(pipeline), "--csv"]
+        command += ["-r", str(KEYS), "-P", str(pipeline), "--csv", *more]
         out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         lines = [line for line in out.splitlines() if line.startswith('"')]
         row = next(csv.DictReader(lines))
@@ -97,29 +98,32 @@ FLASH = 'path = "store.flash"\nsize = "4GiB"\nblocks = 8192\nflush = false\n'
 
 
 def compare_jbofs(folder, options):
-    """The three places of a JBOF, in turn."""
-    ports = [free_port() for _ in range(4)]
+    """The places of a JBOF, in turn."""
+    ports = [free_port() for _ in range(5)]
     folder = pathlib.Path(folder)
     (folder / "jbof.toml").write_text(f'socket = "jbof.sock"\nlisten = "127.0.0.1:{ports[3]}"\n{FLASH}')
     door = 'listen = "127.0.0.1:{}"\ninsecure = true\n'
     (folder / "shared.toml").write_text(door.format(ports[0]) + 'jbof_socket = "jbof.sock"\n')
     (folder / "tcp.toml").write_text(door.format(ports[1]) + f'jbof_address = "127.0.0.1:{ports[3]}"\n')
-    (folder / "inside.toml").write_text(door.format(ports[2]) + FLASH.replace("store.flash", "inside.flash"))
+    for name, port, loops in (("inside", ports[2], 1), ("loops", ports[4], 2)):
+        own = FLASH.replace("store.flash", f"{name}.flash") + f"loops = {loops}\n"
+        (folder / f"{name}.toml").write_text(door.format(port) + own)
     kv = lambda name, port: Served(name, [PROGRAM, "kv", "--config", f"{name}.toml"], port, folder)
     with Served("jbof", [PROGRAM, "jbof", "--config", "jbof.toml"], ports[3], folder) as jbof:
-        with kv("shared", ports[0]) as shared, kv("tcp", ports[1]) as tcp, kv("inside", ports[2]) as inside:
-            doors = (inside, shared, tcp)
+        with (kv("shared", ports[0]) as shared, kv("tcp", ports[1]) as tcp, kv("inside", ports[2]) as inside,
+              kv("loops", ports[4]) as loops):
+            doors = (inside, loops, shared, tcp)
             print("| request | in a pipeline | JBOF | requests/s, to inside | CPU of the door | CPU of the JBOF |")
             print("| --- | ---: | --- | ---: | ---: | ---: |")
             for size in (30, 100, 4096):
-                for one in (inside, tcp):
+                for one in (inside, loops, tcp):
                     one.measure("set", size, 16, 3 * KEYS)
                 for test, pipeline in (("get", 1), ("get", 16), ("set", 16)):
                     rounds = [[one.cost(jbof, test, size, pipeline, options.requests) for one in doors]
                               for _ in range(options.rounds)]
                     medians = [median(column) for column in zip(*rounds)]
                     for one, (rate, own, others) in zip(doors, medians):
-                        there = "" if one is inside else f"{others:.2f} s a million"
+                        there = "" if one in (inside, loops) else f"{others:.2f} s a million"
                         print(f"| {test.upper()} of {size} B | {pipeline} | {one.name} | {rate:,.0f} "
                               f"({rate / medians[0][0]:.2f}) | {own:.1f} s a million | {there} |", flush=True)
 
