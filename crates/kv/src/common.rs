@@ -3,10 +3,10 @@
 
 use crate::config::Config;
 use crate::metrics::Counts;
-use crate::near::lock;
 use crate::slowlog::SlowLog;
 use mio::Waker;
 use mio::net::TcpStream;
+use runtime::lock::lock;
 use scalio::ClientCounters;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -3,6 +3,7 @@
 use crate::superblock::SUPERBLOCK_BYTES;
 use bytes::Bytes;
 use mio::Waker;
+use runtime::lock::lock;
 use runtime::storage::{DiskFile, Storage};
 use scalio::layout::{Seal, decode_head, decode_record, decode_segment, encode_content, scan};
 use scalio::{
@@ -11,7 +12,7 @@ use scalio::{
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 /// Threads: enough to write the pages of a group at once while a flush is under way.
@@ -76,10 +77,6 @@ struct Shared {
 pub struct Flash {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn behind(row: Extent, sectors: u32) -> Extent {

@@ -16,20 +16,16 @@ use mapped::Mapped;
 use mio::{Events, Poll, Token, Waker};
 use runtime::clock::Clock;
 use runtime::error::{RunError, StartError};
+use runtime::lock::lock;
 use runtime::stopper::Stopper;
 use scalio::{ClientId, Extent, Reply, Request, RequestId, Verb};
 use std::collections::VecDeque;
 use std::fs::File;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 const WAKER: Token = Token(0);
 const TIMER: Token = Token(1);
 const EVENTS: usize = 16;
-
-/// Takes a lock. What is behind it is whole at any time, also when a thread has panicked.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Replies to one loop.
 struct Tray {
@@ -109,7 +105,8 @@ impl NearJbof {
         let mut events = Events::with_capacity(EVENTS);
         let mut requests = Vec::new();
         while !self.stopper.is_asked() {
-            self.alarm.set(self.clock.now(), self.jbof.due(self.clock.now()))?;
+            let now = self.clock.now();
+            self.alarm.set(now, self.jbof.due(now))?;
             alarm::wait(&mut self.poll, &mut events, None)?;
             if events.iter().any(|event| event.token() == TIMER) {
                 self.alarm.rang();

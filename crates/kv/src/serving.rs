@@ -9,7 +9,6 @@ use crate::connection::{Connection, Life};
 use crate::flash;
 use crate::frames::Welcome;
 use crate::metrics::{Counts, Snapshot};
-use crate::near::lock;
 use crate::protocol::Reply;
 use crate::reader::{Reader, this_second};
 use crate::session::{Ask, Rules, Want};
@@ -23,6 +22,7 @@ use runtime::clock::Clock;
 use runtime::error::{RunError, StartError};
 use runtime::http::Http;
 use runtime::listen::listen;
+use runtime::lock::lock;
 use runtime::stopper::Stopper;
 use scalio::{
     ClientCounters, ClientIn, ClientOut, FlashAnswer, FlashOperation, Operation, Outcome, Refusal, RequestId, answer,
@@ -286,7 +286,6 @@ impl Loop {
         let reader = self.reader.as_ref().and_then(Reader::next_wakeup);
         let fine = [reader, self.jbof.due(now)].into_iter().flatten().min();
         self.alarm.set(now, fine)?;
-        let front = self.front.as_ref();
         let http = front.and_then(|front| front.http.as_ref()).and_then(Http::next_wakeup);
         let accepts_again = front.is_some_and(|front| front.accepts_again);
         let sweep = (accepts_again || !self.clients.is_empty()).then_some(self.swept + SWEEP);
@@ -312,8 +311,9 @@ impl Loop {
 
     /// Something has happened at what the first loop alone has.
     fn on_front(&mut self, token: Token) {
-        let own = self.part();
-        let Loop { front: Some(front), poll, clock, stopper, jbof, common, number, .. } = self else { return };
+        let Loop { front: Some(front), poll, clock, stopper, jbof, reader, counts, common, number, .. } = self else {
+            return;
+        };
         match (token, &mut front.http) {
             (SIGNALS, _) => match alarm::heard(&mut front.signals) {
                 Some(Signal::End) => {
@@ -325,7 +325,10 @@ impl Loop {
             },
             (DOOR, _) => front.has_waiting = true,
             (METRICS, Some(http)) => http.accept(clock.now(), poll.registry()),
-            (token, Some(http)) => http.on_event(token, || snapshot(&**jbof, common, *number, own).text()),
+            (token, Some(http)) => {
+                let own = || part(reader.as_ref(), *counts);
+                http.on_event(token, || snapshot(&**jbof, common, *number, own()).text());
+            }
             (_, None) => {}
         }
     }
@@ -364,7 +367,7 @@ impl Loop {
             front.http.iter_mut().for_each(|http| http.on_wakeup(now));
         }
         if self.common.is_shared() {
-            self.common.publish(self.number, self.part());
+            self.common.publish(self.number, part(self.reader.as_ref(), self.counts));
         }
     }
 
@@ -499,13 +502,15 @@ impl Loop {
 
     fn give(&mut self, now: Time, client: usize, has_taken: bool) {
         let limits = self.config.limits;
-        let own = self.part();
-        let Loop { jbof, clients, common, number, .. } = self;
+        let Loop { jbof, reader, counts, clients, common, number, .. } = self;
         let Some(connection) = clients.get_mut(client) else { return };
         let mut late = |late: &Late| match late {
             Late::Slow(wanted) => lock(&common.slow).answer(*wanted),
             Late::Keys => Reply::Number(jbof.tally().keys as i64),
-            Late::Info => Reply::text(snapshot(&**jbof, common, *number, own).info()),
+            Late::Info => {
+                let own = part(reader.as_ref(), *counts);
+                Reply::text(snapshot(&**jbof, common, *number, own).info())
+            }
         };
         let life = connection.give(now, &limits, |session, output| session.write(output, limits.backlog, &mut late));
         match life {
@@ -515,12 +520,6 @@ impl Loop {
             Life::Waits if has_taken => self.list(client),
             Life::Waits => {}
         }
-    }
-
-    /// What this loop has counted.
-    fn part(&self) -> Part {
-        let client = self.reader.as_ref().map_or_else(ClientCounters::default, |reader| reader.program.counters());
-        Part { counts: self.counts, client, is_there: self.reader.is_some() }
     }
 
     /// Carries everything out that the client has decided, and what follows from it.
@@ -647,6 +646,12 @@ impl Loop {
             None => tracing::debug!(peer = %connection.peer, "connection closed"),
         }
     }
+}
+
+/// What one loop has counted.
+fn part(reader: Option<&Reader>, counts: Counts) -> Part {
+    let client = reader.map_or_else(ClientCounters::default, |reader| reader.program.counters());
+    Part { counts, client, is_there: reader.is_some() }
 }
 
 /// What all loops have counted; `own` is that of the loop `number`.

@@ -4,7 +4,7 @@ mod common;
 
 use base::Span;
 use common::away::{RunningJbof, WAYS, Way, door, role_config, socket};
-use common::{Client, Frame, Running, bulk, error, jbof, ok};
+use common::{Frame, Running, bulk, error, jbof, ok};
 use kv::{JbofRole, JbofRoleConfig, PeerAddress};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -18,14 +18,6 @@ fn number(frame: &Frame) -> i64 {
         Frame::Integer(number) => *number,
         other => panic!("{other:?}"),
     }
-}
-
-/// The value of a line of INFO.
-fn info(client: &mut Client, name: &str) -> u64 {
-    let Frame::BulkString(text) = client.say("INFO") else { panic!("INFO has a text") };
-    let text = String::from_utf8(text.to_vec()).expect("it is text");
-    let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name}:"))).expect("it is there");
-    line.parse().expect("a number")
 }
 
 #[test]
@@ -52,7 +44,7 @@ fn a_door_serves_what_is_in_another_process_and_what_other_doors_store() {
         assert_eq!(one.say("GET short"), Frame::Null);
         // The other door's numbers come with its own replies.
         assert_eq!(number(&other.say("DBSIZE")), 0);
-        assert_eq!(info(&mut one, "jbof_there"), 1);
+        assert_eq!(one.number("jbof_there"), 1);
     }
 }
 
@@ -70,7 +62,7 @@ fn a_door_that_shares_the_memory_reads_without_the_jbof() {
         assert_eq!(client.say(&format!("GET k{at}")), value);
         assert_eq!(client.say(&format!("GET k{at}")), value);
     }
-    assert!(info(&mut client, "hits") >= 20 && info(&mut client, "misses") >= 50);
+    assert!(client.number("hits") >= 20 && client.number("misses") >= 50);
     drop(store);
     let mode = std::fs::metadata(socket(folder.path())).expect("it is there");
     assert!(mode.file_type().is_socket());
@@ -100,7 +92,7 @@ fn a_jbof_that_ends_is_missed_and_one_that_comes_back_is_found() {
         };
         assert!(told.starts_with("LOADING"), "{told}");
         assert!(error(&client.say("SET a 2")).starts_with("LOADING"));
-        assert_eq!(info(&mut client, "jbof_there"), 0);
+        assert_eq!(client.number("jbof_there"), 0);
         let _role = RunningJbof::start(config);
         let until = Instant::now() + Duration::from_secs(30);
         while matches!(client.say("GET a"), Frame::Error(_)) {
@@ -109,7 +101,7 @@ fn a_jbof_that_ends_is_missed_and_one_that_comes_back_is_found() {
         assert_eq!(client.say("GET a"), bulk("1"));
         assert_eq!(client.say("SET a 2"), ok());
         assert_eq!(client.say("GET a"), bulk("2"));
-        assert_eq!(info(&mut client, "jbof_there"), 1);
+        assert_eq!(client.number("jbof_there"), 1);
     }
 }
 
@@ -202,7 +194,7 @@ fn a_door_that_is_gone_without_a_word_is_closed_and_one_that_idles_is_not() {
     let count = silent.read_to_end(&mut room).expect("it is closed in order");
     assert_eq!(count, 41 + 4 + 33, "it was welcome");
     assert_eq!(client.say("GET a"), bulk("1"));
-    assert_eq!(info(&mut client, "jbof_there"), 1);
+    assert_eq!(client.number("jbof_there"), 1);
 }
 
 #[test]

@@ -4,28 +4,17 @@ mod common;
 
 use base::Span;
 use bytes::Bytes;
-use common::{Client, Frame, Running, bulk, config, error, everywhere, is_closed, ok, with};
+use common::{Frame, Running, bulk, config, error, everywhere, is_closed, number, ok, with};
 use kv::{Config, Limits};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
-fn info(client: &mut Client) -> String {
-    let Frame::BulkString(info) = client.say("INFO") else { panic!() };
-    String::from_utf8_lossy(&info).into_owned()
-}
-
 /// Whether `reply` is what can be left of `whole` seconds that were set after `start`.
 fn is_left(reply: &Frame, whole: i64, start: Instant) -> bool {
     let least = whole - 1 - start.elapsed().as_secs() as i64;
     matches!(reply, Frame::Integer(left) if (least..=whole).contains(left))
-}
-
-/// What `INFO` says of a name.
-fn number(info: &str, name: &str) -> u64 {
-    let mut values = info.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    values.next().and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name}: {info}"))
 }
 
 #[test]
@@ -69,7 +58,7 @@ fn say_commands(store: Running) {
     assert_eq!(client.say("SELECT 0"), ok());
     assert_eq!(error(&client.say("FLUSHALL now")), "ERR unknown command 'FLUSHALL', with args beginning with: 'now' ");
     assert_eq!(client.say("ECHO x"), bulk("x"));
-    assert!(info(&mut client).contains("db0:keys=2"));
+    assert!(client.info().contains("db0:keys=2"));
     assert_eq!(client.say("QUIT"), ok());
     assert!(is_closed(&mut client.stream));
 }
@@ -241,7 +230,7 @@ fn walk_while_zones_are_won_back(store: Running) {
         turn += 1;
     }
     assert!(turn >= 30 && found.is_superset(&stay), "{turn}: {:?}", stay.difference(&found).collect::<Vec<_>>());
-    assert!(number(&info(&mut client), "zones_reclaimed") > 0);
+    assert!(client.number("zones_reclaimed") > 0);
     let Frame::Array(parts) = client.say("SCAN 0 MATCH user:*:1 COUNT 256") else { panic!() };
     assert_eq!(parts[1], Frame::Array(vec![bulk("user:a name of many bytes:1")]));
 }
@@ -299,7 +288,7 @@ fn clients_that_hold_too_much_together_are_ended_the_greatest_first() {
     // The last bytes are written. The store reads them when its turn comes.
     let mut looks = (0..200).map(|_| {
         std::thread::sleep(Duration::from_millis(100));
-        let info = info(&mut good);
+        let info = good.info();
         assert!(number(&info, "held_bytes") <= 2 << 20, "{info}");
         number(&info, "connections_evicted")
     });

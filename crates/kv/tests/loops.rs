@@ -4,18 +4,11 @@
 mod common;
 
 use base::Span;
-use common::{Client, Frame, Running, bulk, config, error, ok};
+use common::{Frame, Running, bulk, config, error, ok};
 use kv::{Config, Limits, Store};
 use std::time::{Duration, Instant};
 
 const LOOPS: usize = 3;
-
-fn number(client: &mut Client, name: &str) -> u64 {
-    let Frame::BulkString(info) = client.say("INFO") else { panic!("INFO is a text") };
-    let text = String::from_utf8_lossy(&info);
-    let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name}:")));
-    line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().expect("a number")
-}
 
 #[test]
 fn counts_and_limits_are_those_of_all_loops() {
@@ -28,7 +21,7 @@ fn counts_and_limits_are_those_of_all_loops() {
         // What another loop has acknowledged, this one counts.
         assert_eq!(client.say("DBSIZE"), Frame::Integer(at as i64 + 1));
     }
-    assert_eq!(number(&mut clients[0], "connections"), 4);
+    assert_eq!(clients[0].number("connections"), 4);
     assert_eq!(clients[3].say("SLOWLOG LEN"), Frame::Integer(4));
     assert_eq!(clients[1].say("SLOWLOG RESET"), ok());
     assert_eq!(clients[2].say("SLOWLOG LEN"), Frame::Integer(0));
@@ -36,15 +29,15 @@ fn counts_and_limits_are_those_of_all_loops() {
     assert_eq!(told.as_deref(), Some("ERR max number of clients reached"));
     clients.truncate(3);
     let start = Instant::now();
-    while number(&mut clients[0], "connections") > 3 && start.elapsed() < Duration::from_secs(10) {
+    while clients[0].number("connections") > 3 && start.elapsed() < Duration::from_secs(10) {
         std::thread::sleep(Duration::from_millis(10));
     }
     clients.push(store.client());
     assert_eq!(clients[3].say("GET nothing"), Frame::Null);
     // What the other loops count is that of their latest turns.
     std::thread::sleep(Duration::from_millis(100));
-    assert_eq!(number(&mut clients[3], "connections_accepted"), 5);
-    assert_eq!(number(&mut clients[3], "updates"), 4);
+    assert_eq!(clients[3].number("connections_accepted"), 5);
+    assert_eq!(clients[3].number("updates"), 4);
 }
 
 #[test]
@@ -62,10 +55,10 @@ fn memory_is_that_of_all_loops_and_the_heaviest_one_gives_way() {
     }
     let mut looks = (0..200).map(|_| {
         std::thread::sleep(Duration::from_millis(100));
-        number(&mut good, "connections_evicted") >= 4 && number(&mut good, "held_bytes") <= 2 << 20
+        good.number("connections_evicted") >= 4 && good.number("held_bytes") <= 2 << 20
     });
     assert!(looks.any(|is_within| is_within), "what clients hold stays beyond the limit");
-    assert!(number(&mut good, "connections") >= 2, "no more are ended than have to be");
+    assert!(good.number("connections") >= 2, "no more are ended than have to be");
     drop(greedy);
 }
 

@@ -4,14 +4,17 @@
 //! A file of its own, as that of the [live target](crate::target). Doors and stores are configured
 //! by files of theirs, which this one names.
 
+mod load;
+
 use crate::document::Node;
 use crate::error::{PlanErrors, Problem, Problems};
-use crate::file::words;
 use crate::quantity::{Plain, Quantity};
 use crate::table::table;
 use crate::target::resolve::Resolver;
 use crate::target::{LogFormatName, LogLevelName};
 use base::{Bytes, Span};
+use load::LoadFile;
+pub use load::{Load, OrderName};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -62,37 +65,6 @@ pub struct Rack {
     pub loads: Vec<Load>,
     /// A model of links and roles for it, from a twin's `--out`. [`Rack::read`] makes it absolute.
     pub model: Option<PathBuf>,
-}
-
-words! {
-    /// Which pages follow each other.
-    OrderName {
-        /// Any, all alike.
-        Random,
-        /// One after the other, and the first after the last.
-        Sequential,
-    }
-}
-
-/// What a host asks of a volume by a door, in a simulation.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Load {
-    /// The place of the door in [`Rack::doors`].
-    pub door: usize,
-    /// The place of the volume in [`Rack::volumes`].
-    pub volume: usize,
-    /// Which pages follow each other.
-    pub order: OrderName,
-    /// The share of reads.
-    pub reads: f64,
-    /// Requests that are open at a time.
-    pub depth: u32,
-    /// Requests a second on average, however many are open.
-    pub rate: Option<f64>,
-    /// Requests for a page.
-    pub requests: u64,
-    /// Whether every page is written first.
-    pub fill: bool,
 }
 
 /// The switch of a rack.
@@ -330,29 +302,6 @@ table! {
         /// The `model.json` of a twin of this rack or another one: links and roles of
         /// `rackweave run`. Without it they are those of simulated hardware.
         model: String [length from 1] where [given load],
-    }
-}
-
-table! {
-    /// What a host asks of a volume by a door, page by page, when `rackweave run` simulates the
-    /// rack.
-    LoadFile {
-        /// The door's name.
-        door: String [length from 1] where [needed],
-        /// The volume's name.
-        volume: String [length from 1] where [needed],
-        /// Which pages follow each other.
-        order: OrderName = OrderName::Random,
-        /// The share of reads; the rest are writes.
-        reads: f64 [0.0 to 1.0] = 1.0,
-        /// Requests that are open at a time.
-        depth: u32 [1 to 65_536] where [without rate] = 1,
-        /// Requests a second on average, at random times, however many are open.
-        rate: f64 [0.001 to 1_000_000_000.0],
-        /// Requests, for a page of 4 KiB each.
-        requests: u64 [1 to 5_000_000] = 10_000,
-        /// Write every page of the volume first. Its requests are not measured.
-        fill: bool = false,
     }
 }
 
@@ -797,43 +746,6 @@ impl Checks<'_> {
         (volumes, free)
     }
 
-    /// The loads. Where doors or volumes are wrong it reports nothing.
-    fn loads(&mut self, rack: &Rack) -> Vec<Load> {
-        let mut loads: Vec<Load> = Vec::new();
-        for (at, file) in self.file.load.clone().unwrap_or_default().into_iter().enumerate() {
-            let (doors, volumes): (Vec<_>, Vec<_>) =
-                (rack.doors.iter().map(|one| &one.name).collect(), rack.volumes.iter().map(|one| &one.name).collect());
-            let door = self.named(&format!("load.{at}.door"), file.door.as_ref(), &doors);
-            let volume = self.named(&format!("load.{at}.volume"), file.volume.as_ref(), &volumes);
-            let (Some(door), Some(volume)) = (door, volume) else { continue };
-            if loads.iter().any(|other| other.door == door) {
-                let reason = format!("`{}` has a load already; each is a host with a door of its own", doors[door]);
-                self.resolver.report(&format!("load.{at}.door"), Problem::Conflict(reason));
-            }
-            loads.push(Load {
-                door,
-                volume,
-                order: file.order(),
-                reads: file.reads(),
-                depth: file.depth(),
-                rate: file.rate,
-                requests: file.requests(),
-                fill: file.fill(),
-            });
-        }
-        loads
-    }
-
-    /// The place of a name.
-    fn named(&mut self, key: &str, name: Option<&String>, names: &[&String]) -> Option<usize> {
-        let name = name?;
-        let place = names.iter().position(|one| *one == name);
-        if place.is_none() {
-            self.resolver.report(key, Problem::not_allowed(name, names.iter().map(ToString::to_string).collect()));
-        }
-        place
-    }
-
     /// The places of servers that exist. Where servers are wrong it reports nothing.
     fn replicas(&mut self, key: &str, names: &[String], storage: &[Storage]) -> Vec<usize> {
         let mut places = Vec::new();
@@ -842,19 +754,24 @@ impl Checks<'_> {
         }
         for (at, name) in names.iter().enumerate() {
             let key = format!("{key}.replicas.{at}");
-            match storage.iter().position(|server| server.name == *name) {
+            match self.named(&key, name, storage.iter().map(|server| &server.name)) {
                 Some(place) if places.contains(&place) => {
                     let reason = format!("`{name}` is named twice; replicas are on different servers");
                     self.resolver.report(&key, Problem::Conflict(reason));
                 }
-                Some(place) => places.push(place),
-                None => {
-                    let allowed = storage.iter().map(|server| server.name.clone()).collect();
-                    self.resolver.report(&key, Problem::not_allowed(name, allowed));
-                }
+                place => places.extend(place),
             }
         }
         places
+    }
+
+    /// The place of a name; an error where it is none of `names`.
+    fn named<'a>(&mut self, key: &str, name: &str, names: impl Iterator<Item = &'a String> + Clone) -> Option<usize> {
+        let place = names.clone().position(|one| one == name);
+        if place.is_none() {
+            self.resolver.report(key, Problem::not_allowed(name, names.cloned().collect()));
+        }
+        place
     }
 }
 

@@ -17,6 +17,7 @@ pub mod error;
 pub mod http;
 pub mod in_use;
 pub mod listen;
+pub mod lock;
 pub mod metrics;
 pub mod secret;
 pub mod stopper;

@@ -11,7 +11,6 @@ use proptest::test_runner::{Config, TestRunner};
 use std::cell::Cell;
 use std::fs;
 use std::path::Path;
-use volumes::journal::{Beginning, State};
 use volumes::twin::{
     Fit, Host, Journals, Kind, Life, Link, Load, Model, PageAsk, Request, Requests, Simulated, TwinError, first_lives,
     planned_load, simulate,
@@ -30,31 +29,9 @@ fn two(read: Span) -> Rack {
     plan::rack::parse("rack.toml", &text).expect("a rack")
 }
 
-/// All roles of [`two`], from the start on, for three seconds.
-fn lives() -> Vec<Life> {
-    let storage = |server| State::Storage { server, starts: 0, adopted: Vec::new(), values: Vec::new() };
-    let states = [
-        storage(0),
-        storage(1),
-        State::Door { door: 0, start: 1 << 40 },
-        State::Control { state: None },
-        State::Switch { hello: 1 << 32 },
-    ];
-    let life = |(node, state): (usize, State)| Life {
-        beginning: Beginning {
-            program: String::new(),
-            rack: 0,
-            name: format!("node {node}"),
-            node: node as u32,
-            boot: String::new(),
-            clock_ns: 0,
-            state,
-        },
-        start: Time::ZERO,
-        end: Time::secs(3),
-        ends: false,
-    };
-    states.into_iter().enumerate().map(life).collect()
+/// All roles of a rack, from the start on, for three seconds.
+fn lives(rack: &Rack) -> Vec<Life> {
+    first_lives(rack).into_iter().map(|life| Life { end: Time::secs(3), ..life }).collect()
 }
 
 /// Every link takes `link`; packets, requests and packets after a wake-up occupy any role for so
@@ -87,7 +64,8 @@ fn load(asks: &[(Time, u64, bool)]) -> Load {
 }
 
 fn simulated(flash: Span, model: &Model, load: &Load) -> Simulated {
-    simulate(&two(flash), &lives(), load, model, Seed(1)).expect("it can be simulated")
+    let rack = two(flash);
+    simulate(&rack, &lives(&rack), load, model, Seed(1)).expect("it can be simulated")
 }
 
 /// A timer fires a nanosecond after its time at the earliest.
@@ -148,7 +126,8 @@ fn the_same_seed_gives_the_same_requests_and_another_one_others() {
     model.hosts.values_mut().for_each(|host| host.wake_ns[3] = (0..500).map(|place| place * 97).collect());
     let asks: Vec<_> = (0..50).map(|page| (Time::secs(1) + Span::ms(5) * page, page, page % 3 == 0)).collect();
     let run = |seed| {
-        let run = simulate(&two(Span::us(100)), &lives(), &load(&asks), &model, Seed(seed)).expect("it runs");
+        let rack = two(Span::us(100));
+        let run = simulate(&rack, &lives(&rack), &load(&asks), &model, Seed(seed)).expect("it runs");
         run.requests.all().to_vec()
     };
     assert_eq!(run(1), run(1));
@@ -158,7 +137,8 @@ fn the_same_seed_gives_the_same_requests_and_another_one_others() {
 #[test]
 fn a_model_without_links_is_no_model() {
     let asks = load(&[(Time::secs(1), 3, false)]);
-    let empty = simulate(&two(Span::ZERO), &lives(), &asks, &Model::default(), Seed(1));
+    let rack = two(Span::ZERO);
+    let empty = simulate(&rack, &lives(&rack), &asks, &Model::default(), Seed(1));
     assert!(matches!(empty, Err(TwinError::Lacking(_))));
     let mut long = model(Span::us(1), [Span::ZERO; 3]);
     assert!(long.is_sound());

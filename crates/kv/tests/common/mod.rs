@@ -161,10 +161,27 @@ impl Client {
         self.reply().expect("the store answers")
     }
 
+    /// What INFO says.
+    pub fn info(&mut self) -> String {
+        let Frame::BulkString(info) = self.say("INFO") else { panic!("INFO is a text") };
+        String::from_utf8(info.to_vec()).expect("it is text")
+    }
+
+    /// A number of INFO.
+    pub fn number(&mut self, name: &str) -> u64 {
+        number(&self.info(), name)
+    }
+
     /// A command of words.
     pub fn say(&mut self, line: &str) -> Frame {
         self.ask(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>())
     }
+}
+
+/// A number of what INFO says.
+pub fn number(info: &str, name: &str) -> u64 {
+    let mut values = info.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    values.next().and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name}: {info}"))
 }
 
 /// Whether the store has closed a connection: it answers nothing more.

@@ -6,9 +6,10 @@ use crate::clock::Clock;
 use base::Time;
 use mio::Waker;
 use nvme::target::{IoOperation, IoTag};
+use runtime::lock::lock;
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 /// Completions of threads, for the loop. The first of several wakes it.
@@ -33,11 +34,6 @@ impl Done {
     pub(crate) fn take(&self, out: &mut Vec<Completion>) {
         out.append(&mut lock(&self.list));
     }
-}
-
-/// A panic of a worker is reported where it happened; the list is still valid.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One request for a worker.

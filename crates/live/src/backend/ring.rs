@@ -7,7 +7,7 @@
 //! comparisons) go to the pool of threads beside it. A compare-and-write must see no change between
 //! its two halves: it is carried out here, when nothing else is outstanding.
 
-use super::pool::{Done, Job, lock};
+use super::pool::{Done, Job};
 use super::storage::{DiskFile, aligned};
 use super::work::{of_read, of_write};
 use super::{Completion, Facts};
@@ -18,6 +18,7 @@ use compio_buf::{BufResult, IntoInner, IoBuf, Slice};
 use compio_driver::op::{ReadAt, Sync, WriteAt};
 use compio_driver::{DriverType, Key, OpCode, Proactor, PushEntry, SharedFd};
 use nvme::target::{IoOperation, IoResult, IoStatus, IoTag};
+use runtime::lock::lock;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;

@@ -1,11 +1,11 @@
 //! A storage whose failures are logged: the disk, the address, and the system's reason. A failing
 //! disk fails often; see [`Throttle`].
 
-use super::pool::lock;
 use super::storage::{DiskFile, Lender, Storage};
 use crate::clock::Clock;
 use crate::state::NamespaceName;
 use crate::throttle::Throttle;
+use runtime::lock::lock;
 use std::io;
 use std::sync::{Arc, Mutex};
 

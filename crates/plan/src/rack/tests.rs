@@ -110,6 +110,20 @@ fn address(text: &str) -> SocketAddr {
     text.parse().expect("an address")
 }
 
+/// The load of [`WHOLE`].
+fn load() -> Load {
+    Load {
+        door: 0,
+        volume: 0,
+        order: OrderName::Sequential,
+        reads: 0.5,
+        depth: 1,
+        rate: Some(2_000.0),
+        requests: 700,
+        fill: true,
+    }
+}
+
 /// The storage servers of [`WHOLE`].
 fn servers() -> Vec<Storage> {
     let flash = Flash {
@@ -180,16 +194,7 @@ fn every_key_arrives_where_it_belongs() {
             doors: vec![door],
             jbofs: Vec::new(),
             stores: vec![Store { name: "store".into(), config: "kv.toml".into() }],
-            loads: vec![Load {
-                door: 0,
-                volume: 0,
-                order: OrderName::Sequential,
-                reads: 0.5,
-                depth: 1,
-                rate: Some(2_000.0),
-                requests: 700,
-                fill: true,
-            }],
+            loads: vec![load()],
             model: Some("model.json".into()),
         }
     );

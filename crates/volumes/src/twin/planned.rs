@@ -12,8 +12,6 @@ use plan::rack::{OrderName, PAGE, Rack};
 
 /// When hosts begin: by then every role knows its place.
 const BEGIN: Time = Time::secs(1);
-/// Pages that each host writes at a time while it fills its volume.
-const FILL_DEPTH: u64 = 64;
 /// From a sender, through the wire, to a role. That of the switch has its pipeline behind it.
 const WIRE: Span = Span::ns(10);
 /// The switch's pipeline, as in an experiment of RackBlox (`rack.pipeline`).
@@ -88,7 +86,6 @@ pub fn planned_load(rack: &Rack, seed: Seed) -> Load {
         let ask = |at, page, is_write| PageAsk { at, door, volume: one.volume as u32, page: Page(page), is_write };
         if one.fill {
             load.fill.extend((0..pages).map(|page| ask(BEGIN, page, true)));
-            load.fill_max = FILL_DEPTH;
         }
         if one.rate.is_none() {
             load.open_max.insert(door, one.depth.into());

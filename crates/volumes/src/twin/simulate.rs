@@ -23,6 +23,9 @@ const BATCH: u32 = 64;
 /// before.
 const GRACE: Span = Span::secs(40);
 
+/// Pages that are open at a time at each door while volumes are filled.
+const FILL_DEPTH: u64 = 64;
+
 /// A page that a door is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageAsk {
@@ -43,11 +46,9 @@ pub struct PageAsk {
 pub struct Load {
     /// The pages.
     pub pages: Vec<PageAsk>,
-    /// Pages that are asked for before, at most [`Self::fill_max`] at a time at each door. The
-    /// others come as much later as these take.
+    /// Pages that are asked for before, 64 at a time at each door. The others come as much later as
+    /// these take.
     pub fill: Vec<PageAsk>,
-    /// How many of these are open at a time.
-    pub fill_max: u64,
     /// The most requests of a door that are open at a time; as many as come, where it is not said.
     /// Further ones wait until one ends: a host has a bound of its own.
     pub open_max: BTreeMap<NodeId, u64>,
@@ -301,7 +302,7 @@ impl<'a> Simulation<'a> {
     /// Lets a door begin with what its hosts hold, as far as they would.
     fn admit(&mut self, now: Time, door: NodeId) {
         let open_max = self.load.open_max.get(&door).copied().unwrap_or(u64::MAX);
-        let open_max = if self.is_filling { self.load.fill_max } else { open_max };
+        let open_max = if self.is_filling { FILL_DEPTH } else { open_max };
         let at = &mut self.nodes[door.index()];
         while at.open < open_max
             && let Some(ask) = at.held.pop_front()
