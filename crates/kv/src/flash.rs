@@ -5,7 +5,7 @@ use bytes::Bytes;
 use mio::Waker;
 use runtime::lock::lock;
 use runtime::storage::{DiskFile, Storage};
-use scalio::layout::{Seal, decode_head, decode_record, decode_segment, encode_content, scan};
+use scalio::layout::{Seal, decode_head, decode_record, decode_segment, encode_content, scan, zone_kind};
 use scalio::{
     Content, Extent, FlashAnswer, FlashOperation, Length, RECORD_HEADER_BYTES, RequestId, SECTOR_BYTES, Value,
 };
@@ -227,6 +227,11 @@ impl Shared {
                     Some(Ok(bytes)) => decode(&operation, bytes.into(), self.seal),
                     _ => failed(&operation, io::ErrorKind::UnexpectedEof.into()),
                 };
+            }
+            FlashOperation::ReadKind { sector } => {
+                let first = self.read(Extent { sector: *sector, sectors: 1 });
+                let kind = |bytes: Vec<u8>| FlashAnswer::Kind(zone_kind(&bytes, self.seal));
+                return first.map_or_else(|error| failed(&operation, error), kind);
             }
             FlashOperation::Scan { extent } => {
                 return self.scan(*extent).map_or_else(|error| failed(&operation, error), FlashAnswer::Scanned);

@@ -83,6 +83,11 @@ fn open(config: &JbofConfig) -> Result<(DiskFile, Seal), StartError> {
             let reason = format!("it is a store of {found:?}, and {shape:?} is wanted: these cannot change");
             return Err(StartError::file(&config.path, reason));
         }
+        Found::Earlier => {
+            let reason = "it is a store of an earlier version, which this one does not read: not touched; \
+                          copy its keys with the earlier version to a new store";
+            return Err(StartError::file(&config.path, reason));
+        }
         Found::Foreign => {
             return Err(StartError::file(&config.path, "it is no store, or its first bytes are damaged: not touched"));
         }

@@ -4,7 +4,10 @@ use scalio::layout::Seal;
 
 /// Bytes in front of the first zone.
 pub const SUPERBLOCK_BYTES: u64 = 4096;
-const MAGIC: [u8; 8] = *b"RwKvSto1";
+const MAGIC: [u8; 8] = *b"RwKvSto2";
+/// Of stores whose marks are in zones of records, and whose zones are filled again without being
+/// forgotten: a restart would misread them.
+const MAGIC_EARLIER: [u8; 8] = *b"RwKvSto1";
 const LENGTH: usize = 28;
 
 /// What cannot change without losing the data.
@@ -30,6 +33,8 @@ pub enum Found {
         /// Its seal.
         seal: Seal,
     },
+    /// A store of an earlier version.
+    Earlier,
     /// Something else.
     Foreign,
 }
@@ -50,6 +55,9 @@ pub fn encode(shape: &Shape, seal: Seal) -> Vec<u8> {
 pub fn decode(bytes: &[u8]) -> Found {
     if bytes.iter().all(|byte| *byte == 0) {
         return Found::New;
+    }
+    if bytes.starts_with(&MAGIC_EARLIER) {
+        return Found::Earlier;
     }
     let Some(head) = bytes.get(..LENGTH).filter(|head| head.starts_with(&MAGIC)) else { return Found::Foreign };
     let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
@@ -72,5 +80,7 @@ mod tests {
         assert_eq!(decode(&bytes), Found::Foreign);
         assert_eq!(decode(&[0; 4096]), Found::New);
         assert_eq!(decode(b"other"), Found::Foreign);
+        bytes[7] = b'1';
+        assert_eq!(decode(&bytes), Found::Earlier);
     }
 }

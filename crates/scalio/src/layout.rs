@@ -18,7 +18,7 @@ mod message;
 
 pub use flash::{
     BucketBytes, ItemBytes, PageBytes, RecordBytes, Scan, Seal, decode_head, decode_page, decode_record,
-    decode_segment, encode_content, scan,
+    decode_segment, encode_content, scan, zone_kind,
 };
 pub use memory::{
     HeaderBytes, SLOT_BYTES, SlotBytes, block_bytes, decode_block, decode_block_unchecked, decode_header, decode_slot,

@@ -42,7 +42,7 @@ pub use error::{Corrupt, LimitError, Refusal};
 pub use index::{Change, Index};
 pub use key::{FINGERPRINT_BITS, KEY_BYTES_MAX, Key, Place};
 pub use message::{ClientId, Condition, Reply, Request, RequestBody, RequestResult};
-pub use ports::{Content, FlashAnswer, FlashOperation, MemoryAnswer, MemoryOperation, RequestId};
+pub use ports::{Content, FlashAnswer, FlashOperation, MemoryAnswer, MemoryOperation, RequestId, ZoneKind};
 pub use preload::{Contents, Dealt, Preload, PreloadError};
 pub use segment::{
     BUCKET_ITEMS, BUCKETS_MAX, Extent, GRANULE_BYTES, Item, PAGE_HEADER_BYTES, POINTER_SEQUENCE_BITS, Page,

@@ -110,6 +110,16 @@ impl<V> MemoryAnswer<V> {
     }
 }
 
+/// What a zone of a device holds. Moving a record costs a new segment, moving a segment costs no
+/// more than itself: so they do not share zones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ZoneKind {
+    /// Segments, each of which lives until the next update of its block, and the marks of restarts.
+    Segments,
+    /// Pages of records.
+    Records,
+}
+
 /// What is written to a device at once.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content<V> {
@@ -125,6 +135,14 @@ impl<V: crate::Value> Content<V> {
         match self {
             Content::Segment(segment) => segment.sectors(),
             Content::Page(page) => page.sectors(),
+        }
+    }
+
+    /// The kind of the zones that it is written to. A page without records is the mark of a restart.
+    pub fn kind(&self) -> ZoneKind {
+        match self {
+            Content::Page(page) if !page.records.is_empty() => ZoneKind::Records,
+            Content::Page(_) | Content::Segment(_) => ZoneKind::Segments,
         }
     }
 
@@ -168,8 +186,13 @@ pub enum FlashOperation<V> {
         /// The content.
         content: Content<V>,
     },
-    /// Makes durable all that was answered to have been written.
+    /// Makes durable all that was answered to have been written, and to have been forgotten.
     Flush,
+    /// Reads of which kind a zone is, by what its first sector holds.
+    ReadKind {
+        /// The first sector.
+        sector: u64,
+    },
     /// Reads all that is whole in a row of sectors.
     Scan {
         /// The extent.
@@ -180,7 +203,7 @@ pub enum FlashOperation<V> {
         /// The extent.
         extent: Extent,
     },
-    /// Forgets a row of sectors.
+    /// Forgets a row of sectors: from then on they are read as zeros.
     Trim {
         /// The extent.
         extent: Extent,
@@ -196,6 +219,8 @@ pub enum FlashAnswer<V> {
     Record(Result<Record<V>, Corrupt>),
     /// The name at the front of a record, likewise.
     Head(Result<Name, Corrupt>),
+    /// The kind of a zone; `None` where no content begins at its first sector.
+    Kind(Option<ZoneKind>),
     /// All that is whole, with its first sector, in order.
     Scanned(Vec<(u64, Content<V>)>),
     /// The same, without the values.
@@ -217,6 +242,7 @@ impl<V> FlashOperation<V> {
             | FlashOperation::Scan { extent }
             | FlashOperation::List { extent }
             | FlashOperation::Trim { extent } => Some(*extent),
+            FlashOperation::ReadKind { sector } => Some(Extent { sector: *sector, sectors: 1 }),
             FlashOperation::Flush => None,
         }
     }

@@ -171,8 +171,10 @@ enum Purpose {
     Group { group: usize, part: Part },
     /// A step of compaction.
     Compaction,
-    /// A step of recovery.
-    Recovery,
+    /// A block that recovery has closed.
+    Closed,
+    /// A step of recovery on the device.
+    Recovery(recovery::Ask),
     /// Nobody waits for it.
     Nothing,
 }
@@ -218,7 +220,7 @@ pub struct Server<V> {
     compaction: Option<compact::Compaction>,
     /// Sectors written for updates since compaction last began.
     since_compaction: u32,
-    recovery: Option<recovery::Recovery<V>>,
+    recovery: Option<recovery::Recovery>,
     counters: ServerCounters,
 }
 
@@ -397,14 +399,14 @@ impl<V: Value> Program for Server<V> {
             ServerIn::Request(request) => self.request(now, request, out),
             ServerIn::Memory { request, answer } => match self.asked.answered(request) {
                 Some(Purpose::Group { group, part }) => self.group_memory(now, group, part, answer, out),
-                Some(Purpose::Recovery) => self.recovery_memory(out),
-                Some(Purpose::Compaction | Purpose::Nothing) | None => {}
+                Some(Purpose::Closed) => self.block_closed(now, out),
+                Some(Purpose::Compaction | Purpose::Recovery(_) | Purpose::Nothing) | None => {}
             },
             ServerIn::Flash { request, answer } => match self.asked.answered(request) {
                 Some(Purpose::Group { group, part }) => self.group_flash(now, group, part, answer, out),
                 Some(Purpose::Compaction) => self.compaction_flash(now, answer, out),
-                Some(Purpose::Recovery) => self.recovery_flash(now, answer, out),
-                Some(Purpose::Nothing) | None => {}
+                Some(Purpose::Recovery(ask)) => self.recovery_flash(now, ask, answer, out),
+                Some(Purpose::Closed | Purpose::Nothing) | None => {}
             },
         }
     }

@@ -110,6 +110,7 @@ impl Bench {
                 FlashAnswer::Record(record.ok_or(Corrupt::Foreign { what: "record" }))
             }
             FlashOperation::Write { extent, content } => device::write(&mut self.flash, extent, content),
+            FlashOperation::ReadKind { sector } => device::kind(&self.flash, sector),
             FlashOperation::List { extent } => device::list(&self.flash, extent),
             FlashOperation::Scan { .. } | FlashOperation::ReadHead { .. } => panic!("tokens have no names"),
             FlashOperation::Trim { extent } => device::trim(&mut self.flash, extent),
@@ -159,7 +160,7 @@ fn name(operation: &FlashOperation<Token>) -> &'static str {
         FlashOperation::Write { content: Content::Segment(_), .. } => "segment",
         FlashOperation::Write { content: Content::Page(_), .. } => "page",
         FlashOperation::Flush => "flush",
-        FlashOperation::Scan { .. } | FlashOperation::List { .. } => "scan",
+        FlashOperation::ReadKind { .. } | FlashOperation::Scan { .. } | FlashOperation::List { .. } => "scan",
         FlashOperation::Trim { .. } => "trim",
     }
 }

@@ -5,10 +5,10 @@ mod device;
 use base::{Program, Span, Time};
 use device::Flash;
 use scalio::{
-    Client, ClientConfig, ClientId, ClientIn, ClientOut, Condition, Content, Contents, Corrupt, Expiry, Extent,
-    FlashAnswer, FlashOperation, Index, Item, Key, Left, LimitError, MemoryAnswer, MemoryOperation, Operation, Outcome,
-    Preload, Protocol, Refusal, Request, RequestBody, SEGMENT_ITEMS_MAX, Server, ServerConfig, ServerIn, ServerOut,
-    Source, Token, VALUE_BYTES_MAX, Value,
+    Client, ClientConfig, ClientCounters, ClientId, ClientIn, ClientOut, Condition, Content, Contents, Corrupt, Expiry,
+    Extent, FlashAnswer, FlashOperation, Index, Item, Key, Left, LimitError, MemoryAnswer, MemoryOperation, Operation,
+    Outcome, Preload, Protocol, Refusal, Request, RequestBody, SEGMENT_ITEMS_MAX, Server, ServerConfig, ServerIn,
+    ServerOut, Source, Token, VALUE_BYTES_MAX, Value, ZoneKind,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -32,6 +32,9 @@ struct Store {
     is_broken: bool,
     /// Writes of pages fail.
     loses_pages: bool,
+    /// Records that were read, and zones whose contents were.
+    records_read: Vec<Key>,
+    listed: Vec<u64>,
 }
 
 enum Input {
@@ -123,6 +126,8 @@ impl Store {
             read_takes: Span::ZERO,
             is_broken: false,
             loses_pages: false,
+            records_read: Vec::new(),
+            listed: Vec::new(),
         }
     }
 
@@ -268,7 +273,11 @@ impl Store {
                 device::write(&mut self.flash, extent, content)
             }
             FlashOperation::Flush => FlashAnswer::Done,
-            FlashOperation::List { extent } => device::list(&self.flash, extent),
+            FlashOperation::ReadKind { sector } => device::kind(&self.flash, sector),
+            FlashOperation::List { extent } => {
+                self.listed.push(extent.sector / u64::from(extent.sectors));
+                device::list(&self.flash, extent)
+            }
             FlashOperation::Scan { .. } | FlashOperation::ReadHead { .. } => panic!("tokens have no names"),
             FlashOperation::Trim { extent } => device::trim(&mut self.flash, extent),
         }
@@ -285,6 +294,7 @@ impl Store {
 
     fn read_record(&mut self, item: &Item) -> FlashAnswer<Token> {
         self.reads += 1;
+        self.records_read.push(item.key);
         let place = |(sector, content): (&u64, &Content<Token>)| match content {
             Content::Page(page) => {
                 page.places(*sector).find(|(place, _)| *place == item.record).map(|(_, record)| record.clone())
@@ -637,7 +647,8 @@ fn a_record_that_rots_is_missed_once_a_later_update_of_any_block_speaks_for_it()
         // before counts.
         let expected = if speaks { Outcome::Refused(Refusal::Corrupt) } else { Outcome::Value(Some(value(10))) };
         assert_eq!(store.get(key(this)).0, expected);
-        assert_eq!(store.server.counters().corrupt, u64::from(speaks));
+        let ClientCounters { foreign, corrupt, .. } = store.client.counters();
+        assert_eq!(foreign + corrupt, 2 * u64::from(speaks));
         assert_eq!(store.found(other), speaks.then_some(20));
         // It can be written over.
         assert_eq!((store.put(this, 12), store.found(this)), (Outcome::Stored, Some(12)));
@@ -686,6 +697,64 @@ fn wherever_a_group_is_cut_off_the_value_before_it_counts_and_goes_on_to_count()
         assert_eq!(found.put(other, 22), Outcome::Stored);
         let mut found = Store::found_on(found.flash);
         assert_eq!((found.found(this), found.found(other)), (Some(10), Some(22)));
+    }
+}
+
+#[test]
+fn a_restart_reads_segments_and_of_records_those_of_the_last_group_alone() {
+    let mut store = Store::new(0);
+    (0..80).for_each(|number| assert_eq!(store.put(number, 10), Outcome::Stored));
+    let is_page = |content: &Content<Token>| matches!(content, Content::Page(_));
+    let of_records: Vec<u64> =
+        store.flash.iter().filter(|(_, content)| is_page(content)).map(|(at, _)| at / 64).collect();
+    assert!(of_records.iter().any(|zone| *zone != of_records[0]), "they fill more than a zone: {of_records:?}");
+    let mut store = Store::found_on(store.flash);
+    assert_eq!(store.records_read, [key(79)]);
+    assert!(of_records.iter().all(|zone| !store.listed.contains(zone)), "{:?}", store.listed);
+    assert!((0..80).all(|number| store.found(number) == Some(10)));
+    // A zone of records that does not begin with a whole page is read.
+    store.flash.remove(&(of_records[0] * 64));
+    let store = Store::found_on(store.flash);
+    assert!(store.listed.contains(&of_records[0]));
+}
+
+#[test]
+fn a_zone_whose_first_write_was_cut_off_is_read_whole() {
+    let mut store = Store::new(0);
+    (0..8).for_each(|number| assert_eq!(store.put(number, 10), Outcome::Stored));
+    let is_segment = |(_, content): &(&u64, &Content<Token>)| matches!(content, Content::Segment(_));
+    let first = *store.flash.iter().find(is_segment).expect("there are some").0;
+    assert_eq!(first % 64, 0, "a zone begins with it");
+    // Another segment of its block came later.
+    store.put(0, 11);
+    store.flash.remove(&first);
+    let mut store = Store::found_on(store.flash);
+    assert_eq!(store.found(0), Some(11));
+    assert!((1..8).all(|number| store.found(number) == Some(10)));
+}
+
+#[test]
+fn what_is_of_no_use_is_forgotten_before_its_zone_is_filled_anew_and_no_epoch_begins_twice() {
+    let mut store = Store::new(0);
+    (0..3).for_each(|id| assert_eq!(store.put(1, id), Outcome::Stored));
+    store.delete(1);
+    store.restart(0);
+    let of_records = |content: &Content<Token>| content.kind() == ZoneKind::Records;
+    assert!(!store.flash.values().any(of_records), "it could be taken for a part of a zone of segments");
+    let mut store = Store::new(0);
+    store.restart(0);
+    let mark = *store.flash.first_key_value().expect("there is a mark").0;
+    // The mark of the epoch before is of no use any more, and that of the last epoch still is.
+    store.restart(0);
+    assert_eq!((store.server.epoch(), store.flash.contains_key(&mark)), (2, true));
+    store.is_broken = true;
+    store.restart(0);
+    assert_eq!(store.server.recovered(), Some(false));
+    store.is_broken = false;
+    for epoch in 3..40 {
+        store.restart(0);
+        assert_eq!((store.server.epoch(), store.server.recovered()), (epoch, Some(true)));
+        assert!(store.flash.len() <= 2, "two marks at most: {:?}", store.flash.keys());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::world::Input;
 use base::Stream;
-use scalio::layout::{Seal, decode_head, decode_record, decode_segment, encode_content, scan};
+use scalio::layout::{Seal, decode_head, decode_record, decode_segment, encode_content, scan, zone_kind};
 use scalio::{
     ClientIn, Corrupt, Extent, FlashAnswer, FlashOperation, RequestId, SegmentPointer, ServerIn, Token, record_bytes,
 };
@@ -36,7 +36,7 @@ impl Device {
     }
 
     pub fn ask(&mut self, place: Option<usize>, request: RequestId, operation: FlashOperation<Token>) {
-        let extent = operation.extent().filter(|_| !matches!(operation, FlashOperation::Trim { .. }));
+        let extent = operation.extent();
         let left = (0..extent.map_or(0, |extent| extent.sectors)).collect();
         let bytes = match &operation {
             FlashOperation::Write { content, .. } => encode_content(content, Seal::default()),
@@ -52,18 +52,18 @@ impl Device {
         }
         let at = random.below(self.jobs.len() as u64) as usize;
         let job = &mut self.jobs[at];
-        // A scan of a whole zone in one go: nobody writes to a zone that is scanned.
-        let steps =
-            if matches!(job.operation, FlashOperation::List { .. }) { job.left.len() } else { job.left.len().min(1) };
+        // A whole zone in one go: nobody writes to one that is listed or forgotten.
+        let is_whole = matches!(job.operation, FlashOperation::List { .. } | FlashOperation::Trim { .. });
+        let steps = if is_whole { job.left.len() } else { job.left.len().min(1) };
         for _ in 0..steps {
             let sector = job.left.swap_remove(random.below(job.left.len() as u64) as usize);
             let place = job.operation.extent().expect("only what has an extent has sectors").sector + u64::from(sector);
             let piece = &mut job.bytes[sector as usize * SECTOR..(sector as usize + 1) * SECTOR];
             match (&job.operation, is_volatile) {
-                (FlashOperation::Write { .. }, true) => {
+                (FlashOperation::Write { .. } | FlashOperation::Trim { .. }, true) => {
                     self.cached.insert(place, piece.try_into().expect("a sector"));
                 }
-                (FlashOperation::Write { .. }, false) => {
+                (FlashOperation::Write { .. } | FlashOperation::Trim { .. }, false) => {
                     self.durable[place as usize * SECTOR..][..SECTOR].copy_from_slice(piece)
                 }
                 _ => piece.copy_from_slice(sector_of(&self.durable, &self.cached, place)),
@@ -95,6 +95,7 @@ impl Device {
             FlashOperation::ReadHead { item } => {
                 FlashAnswer::Head(decode_head(item, job.bytes.get(item.record.within()..).unwrap_or(&[])))
             }
+            FlashOperation::ReadKind { .. } => FlashAnswer::Kind(zone_kind(&job.bytes, Seal::default())),
             FlashOperation::Scan { extent } => FlashAnswer::Scanned(scan(*extent, &job.bytes, Seal::default()).found),
             FlashOperation::List { extent } => FlashAnswer::Listed(scan(*extent, &job.bytes, Seal::default()).found),
             FlashOperation::Flush => {
@@ -113,9 +114,15 @@ impl Device {
         }
     }
 
-    /// Cancels the server's requests; any unflushed sector may be kept.
+    /// Cancels the server's requests; any unflushed sector may be kept, and any sector of a zone
+    /// that was about to be forgotten may be zeros.
     pub fn crash(&mut self, random: &mut Stream) {
-        self.jobs.retain(|job| job.place.is_some());
+        let cancelled = self.jobs.extract_if(.., |job| job.place.is_none());
+        let trims = cancelled.filter(|job| matches!(job.operation, FlashOperation::Trim { .. }));
+        for Extent { sector, sectors } in trims.filter_map(|job| job.operation.extent()).collect::<Vec<_>>() {
+            let half = (0..u64::from(sectors)).filter(|_| random.below(2) == 0);
+            self.cached.extend(half.map(|at| (sector + at, [0; SECTOR])));
+        }
         self.flush(|_| random.below(2) == 0);
     }
 

@@ -4,7 +4,7 @@ use crate::segment::{length_code, length_of};
 use crate::{
     BUCKET_ITEMS, BUCKETS_MAX, Content, Corrupt, Expiry, Extent, Item, KEY_BYTES_MAX, Key, Name, PAGE_HEADER_BYTES,
     Page, RECORD_HEADER_BYTES, RECORD_VALUE_BYTES_MAX, Record, RecordPlace, SECTOR_BYTES, Segment, Sequence, Value,
-    record_bytes,
+    ZoneKind, record_bytes,
 };
 use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -311,11 +311,16 @@ pub fn decode_page<V: Value>(bytes: &[u8], seal: Seal) -> Result<Page<V>, Corrup
     decode_pages_front(bytes, seal).map(|(page, _)| page)
 }
 
-/// The same, and how many bytes the page needs at least if its next record is to be whole.
-fn decode_pages_front<V: Value>(bytes: &[u8], seal: Seal) -> Result<(Page<V>, usize), Corrupt> {
+fn page_header(bytes: &[u8], seal: Seal) -> Result<&PageBytes, Corrupt> {
     let (view, _) = PageBytes::ref_from_prefix(bytes).map_err(|_| short(bytes, PAGE_HEADER_BYTES as usize))?;
     magic(view.magic.get(), PAGE_MAGIC)?;
     seal.check(&bytes[8..PAGE_HEADER_BYTES as usize], view.checksum.get())?;
+    Ok(view)
+}
+
+/// The same, and how many bytes the page needs at least if its next record is to be whole.
+fn decode_pages_front<V: Value>(bytes: &[u8], seal: Seal) -> Result<(Page<V>, usize), Corrupt> {
+    let view = page_header(bytes, seal)?;
     let mut page = Page { epoch: view.epoch.get(), records: Vec::new() };
     let mut at = PAGE_HEADER_BYTES as usize;
     for _ in 0..view.records.get() {
@@ -329,6 +334,15 @@ fn decode_pages_front<V: Value>(bytes: &[u8], seal: Seal) -> Result<(Page<V>, us
         }
     }
     Ok((page, at))
+}
+
+/// The kind of the zone that begins with this sector, if it begins with something.
+pub fn zone_kind(sector: &[u8], seal: Seal) -> Option<ZoneKind> {
+    if bucket(sector, seal).is_ok() {
+        return Some(ZoneKind::Segments);
+    }
+    let page = page_header(sector, seal).ok()?;
+    Some(if page.records.get() == 0 { ZoneKind::Segments } else { ZoneKind::Records })
 }
 
 /// What a scan has found.

@@ -1,11 +1,11 @@
 //! The second half of a group: written, durable, published, invalidated, answered.
 
 use super::group::{Group, Member, Step, pages_of};
-use super::log::{Kind, Rows};
+use super::log::Rows;
 use super::{Part, Pending, Purpose, Server, ServerOut, Update};
 use crate::{
     Block, Content, Extent, FlashOperation, MemoryAnswer, MemoryOperation, Page, Protocol, Record, RecordPlace,
-    Refusal, RequestBody, RequestResult, Segment, SegmentPointer, Sequence, SlotWord, Value, record_bytes,
+    Refusal, RequestBody, RequestResult, Segment, SegmentPointer, Sequence, SlotWord, Value, ZoneKind, record_bytes,
 };
 use base::Time;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ impl<V: Value> Server<V> {
     /// Returns the places of the records.
     fn write_page(&mut self, group: usize, records: Vec<Record<V>>, out: &mut Vec<ServerOut<V>>) -> Vec<RecordPlace> {
         let page = Page { epoch: self.epoch, records };
-        let extent = self.room(group, page.sectors(), Kind::Records);
+        let extent = self.room(group, page.sectors(), ZoneKind::Records);
         let places = page.places(extent.sector).map(|(place, _)| place).collect();
         self.write_content(group, extent, Content::Page(Arc::new(page)), out);
         places
@@ -103,7 +103,7 @@ impl<V: Value> Server<V> {
         let (sequence, epoch) = (self.next_sequence(), self.epoch);
         let segment = member.segment.take().expect("a member without a segment is not dirty");
         let segment = Segment { sequence, epoch, settled: self.settled(), ..segment };
-        let extent = self.room(group, segment.sectors(), Kind::Segments);
+        let extent = self.room(group, segment.sectors(), ZoneKind::Segments);
         self.log.count_segment(extent, true);
         member.new = Some(SegmentPointer::new(extent, sequence));
         let segment = Arc::new(segment);
@@ -119,7 +119,7 @@ impl<V: Value> Server<V> {
         writing.chain(self.failed_after).min().unwrap_or(self.sequence)
     }
 
-    fn room(&mut self, group: usize, sectors: u32, kind: Kind) -> Extent {
+    fn room(&mut self, group: usize, sectors: u32, kind: ZoneKind) -> Extent {
         let purpose = self.groups[group].room;
         match purpose {
             super::log::Purpose::Update => {

@@ -155,9 +155,8 @@ impl<V: Value> Server<V> {
 #[cfg(test)]
 mod tests {
     use super::super::ServerConfig;
-    use super::super::log::Kind;
     use super::*;
-    use crate::{Extent, Protocol, SegmentPointer, Sequence, Token, VALUE_BYTES_MAX, page_sectors};
+    use crate::{Extent, Protocol, SegmentPointer, Sequence, Token, VALUE_BYTES_MAX, ZoneKind, page_sectors};
     use base::Span;
 
     /// A server whose zone 0 has `records` records of use, `bytes` together.
@@ -179,7 +178,7 @@ mod tests {
             start_second: 0,
             hand_over: false,
         });
-        let page = server.log.allocate(1024, Kind::Records, Room::Update).expect("all is free");
+        let page = server.log.allocate(1024, ZoneKind::Records, Room::Update).expect("all is free");
         server.log.count_records(page.sector, bytes, records, true);
         for block in 0..2 {
             let extent = Extent { sector: 1024 + u64::from(block) * 2, sectors: 2 };

@@ -1,6 +1,6 @@
 //! The log of one device: zones that are filled in order and won back whole.
 
-use crate::{Extent, SECTOR_BYTES};
+use crate::{Extent, SECTOR_BYTES, ZoneKind};
 use std::collections::BTreeSet;
 
 /// A zone's life.
@@ -14,16 +14,6 @@ enum ZoneState {
     Closed,
     /// Something in it could not be read, so it stays as it is.
     Kept,
-}
-
-/// What a zone holds. Moving a record costs a new segment, moving a segment costs no more than
-/// itself: so they do not share zones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Segments: each lives until the next update of its block.
-    Segments,
-    /// Pages of records.
-    Records,
 }
 
 /// A zone.
@@ -161,13 +151,13 @@ impl Log {
         if purpose == Purpose::Update && self.free_zones() < self.reserve {
             return false;
         }
-        self.zones_for(Kind::Segments, rows.segments) + self.zones_for(Kind::Records, rows.pages)
+        self.zones_for(ZoneKind::Segments, rows.segments) + self.zones_for(ZoneKind::Records, rows.pages)
             <= self.usable(purpose)
     }
 
     /// A zone ends where the next row does not fit: up to one sector less than the longest row
     /// stays empty, and as many of the longest rows as fit do fit.
-    fn zones_for(&self, kind: Kind, row: Row) -> u32 {
+    fn zones_for(&self, kind: ZoneKind, row: Row) -> u32 {
         if row.count == 0 {
             return 0;
         }
@@ -185,7 +175,7 @@ impl Log {
 
     /// Room for a row of sectors within one zone, which counts as being written; `None` where there
     /// is none.
-    pub fn allocate(&mut self, sectors: u32, kind: Kind, purpose: Purpose) -> Option<Extent> {
+    pub fn allocate(&mut self, sectors: u32, kind: ZoneKind, purpose: Purpose) -> Option<Extent> {
         let (zone, next) = match self.open[kind as usize] {
             Some((zone, next)) if next + sectors <= self.zone_sectors => (zone, next),
             _ => (self.open_another(kind, purpose)?, 0),
@@ -195,7 +185,7 @@ impl Log {
         Some(Extent { sector: self.extent_of(zone).sector + u64::from(next), sectors })
     }
 
-    fn open_another(&mut self, kind: Kind, purpose: Purpose) -> Option<u32> {
+    fn open_another(&mut self, kind: ZoneKind, purpose: Purpose) -> Option<u32> {
         if self.usable(purpose) == 0 {
             return None;
         }
@@ -272,15 +262,13 @@ impl Log {
     pub fn is_empty(&self, zone: u32) -> bool {
         self.zones[zone as usize].live == 0
     }
-    /// All closed zones without anything of use can be filled anew.
-    pub fn reclaim_empty(&mut self) {
-        for zone in 0..self.zones.len() as u32 {
-            if self.zones[zone as usize].state == ZoneState::Closed && self.is_empty(zone) {
-                self.reclaim(zone);
-            }
-        }
+    /// Closed zones without anything of use.
+    pub fn empty(&self) -> impl Iterator<Item = u32> {
+        let is_empty = |zone: &Zone| zone.state == ZoneState::Closed && zone.live == 0;
+        (0u32..).zip(&self.zones).filter(move |(_, zone)| is_empty(zone)).map(|(at, _)| at)
     }
-    /// The zone can be filled anew.
+    /// The zone was forgotten, and can be filled anew. What it held before would be taken for a part
+    /// of what it will hold.
     pub fn reclaim(&mut self, zone: u32) {
         self.zones[zone as usize].state = ZoneState::Free;
         self.free.insert(zone);
@@ -299,11 +287,11 @@ mod tests {
     fn a_row_of_sectors_lies_in_one_zone_of_its_kind() {
         let mut log = Log::new(4, 10, 1, 0);
         let mut allocate = |sectors, kind| log.allocate(sectors, kind, Purpose::Update).map(|extent| extent.sector);
-        assert_eq!(allocate(6, Kind::Segments), Some(0));
-        assert_eq!(allocate(6, Kind::Segments), Some(10));
-        assert_eq!(allocate(4, Kind::Records), Some(20));
-        assert_eq!(allocate(4, Kind::Segments), Some(16));
-        assert_eq!(allocate(6, Kind::Records), Some(24));
+        assert_eq!(allocate(6, ZoneKind::Segments), Some(0));
+        assert_eq!(allocate(6, ZoneKind::Segments), Some(10));
+        assert_eq!(allocate(4, ZoneKind::Records), Some(20));
+        assert_eq!(allocate(4, ZoneKind::Segments), Some(16));
+        assert_eq!(allocate(6, ZoneKind::Records), Some(24));
     }
 
     #[test]
@@ -314,9 +302,9 @@ mod tests {
         assert!(
             log.has_room(rows(&[10], 10), Purpose::Compaction) && !log.has_room(rows(&[10], 11), Purpose::Compaction)
         );
-        assert!(log.allocate(10, Kind::Segments, Purpose::Update).is_some());
-        assert_eq!(log.allocate(1, Kind::Records, Purpose::Update), None);
-        assert_eq!(log.allocate(1, Kind::Records, Purpose::Compaction), Some(Extent { sector: 10, sectors: 1 }));
+        assert!(log.allocate(10, ZoneKind::Segments, Purpose::Update).is_some());
+        assert_eq!(log.allocate(1, ZoneKind::Records, Purpose::Update), None);
+        assert_eq!(log.allocate(1, ZoneKind::Records, Purpose::Compaction), Some(Extent { sector: 10, sectors: 1 }));
     }
 
     #[test]
@@ -331,7 +319,7 @@ mod tests {
     #[test]
     fn the_victim_is_closed_without_writes_on_their_way_and_has_enough_to_win() {
         let mut log = Log::new(5, 16, 1, 0);
-        let rows: Vec<Extent> = (0..3).filter_map(|_| log.allocate(16, Kind::Records, Purpose::Update)).collect();
+        let rows: Vec<Extent> = (0..3).filter_map(|_| log.allocate(16, ZoneKind::Records, Purpose::Update)).collect();
         // Zones of 8192 bytes: over three quarters, little, little.
         for (row, live) in rows.iter().zip([7000, 700, 300]) {
             log.count_records(row.sector, live, 7, true);
@@ -349,10 +337,11 @@ mod tests {
     #[test]
     fn records_are_dearer_to_move_than_segments_of_as_many_bytes() {
         let mut log = Log::new(6, 16, 1, 0);
-        let records = log.allocate(16, Kind::Records, Purpose::Update).expect("room");
-        let segments: Vec<Extent> = (0..3).filter_map(|_| log.allocate(1, Kind::Segments, Purpose::Update)).collect();
-        log.allocate(16, Kind::Records, Purpose::Update).expect("room");
-        log.allocate(16, Kind::Segments, Purpose::Update).expect("room");
+        let records = log.allocate(16, ZoneKind::Records, Purpose::Update).expect("room");
+        let segments: Vec<Extent> =
+            (0..3).filter_map(|_| log.allocate(1, ZoneKind::Segments, Purpose::Update)).collect();
+        log.allocate(16, ZoneKind::Records, Purpose::Update).expect("room");
+        log.allocate(16, ZoneKind::Segments, Purpose::Update).expect("room");
         log.written(records);
         segments.iter().for_each(|extent| log.written(*extent));
         log.count_records(records.sector, 1120, 10, true);

@@ -17,6 +17,10 @@ pub fn list(flash: &Flash, extent: Extent) -> FlashAnswer<Token> {
     FlashAnswer::Listed(flash.range(extent.sector..end).map(|(at, content)| (*at, content.listed())).collect())
 }
 
+pub fn kind(flash: &Flash, sector: u64) -> FlashAnswer<Token> {
+    FlashAnswer::Kind(flash.get(&sector).map(Content::kind))
+}
+
 pub fn trim(flash: &mut Flash, extent: Extent) -> FlashAnswer<Token> {
     let end = extent.sector + u64::from(extent.sectors);
     flash.retain(|at, content| at + u64::from(content.sectors()) <= extent.sector || *at >= end);

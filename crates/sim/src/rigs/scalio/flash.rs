@@ -176,6 +176,10 @@ impl Device {
                 let found = self.scan(*extent, preloaded);
                 FlashAnswer::Listed(found.iter().map(|(sector, content)| (*sector, content.listed())).collect())
             }
+            FlashOperation::ReadKind { sector } => {
+                let found = self.scan(Extent { sector: *sector, sectors: 1 }, preloaded);
+                FlashAnswer::Kind(found.first().map(|(_, content)| content.kind()))
+            }
             FlashOperation::Trim { extent } => {
                 self.trim(*extent);
                 FlashAnswer::Done

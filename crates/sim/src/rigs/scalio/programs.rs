@@ -376,6 +376,7 @@ fn shape(work: &IoWork) -> (CommandKind, Option<scalio::Extent>) {
                 FlashOperation::ReadSegment { .. }
                 | FlashOperation::ReadRecord { .. }
                 | FlashOperation::ReadHead { .. }
+                | FlashOperation::ReadKind { .. }
                 | FlashOperation::Scan { .. }
                 | FlashOperation::List { .. } => CommandKind::Read,
                 FlashOperation::Write { .. } => CommandKind::Write,
