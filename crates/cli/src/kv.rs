@@ -6,9 +6,13 @@ use crate::failure::{Failure, bad_input, print};
 use crate::load;
 use crate::target::{log_as, refused};
 use base::{Bytes, Span};
-use kv::{Config, JbofConfig, JbofPlace, JbofRole, JbofRoleConfig, Limits, Peer, PeerAddress, Secret, Store, TlsFiles};
+use kv::{
+    Config, JbofConfig, JbofPlace, JbofRole, JbofRoleConfig, Limits, Peer, PeerAddress, Protocol, Secret, Store,
+    TlsFiles,
+};
 use plan::jbof::JbofPlan;
 use plan::kv::{KvPlan, parse};
+use plan::scalio::ProtocolName;
 use plan::target::SecretSource;
 use std::path::Path;
 
@@ -16,6 +20,7 @@ use std::path::Path;
 pub fn kv(arguments: &KvArguments) -> Result<(), Failure> {
     let plan = plan_in(&arguments.config)?;
     let config = config_of(&plan)?;
+    warn_of(plan.protocol);
     if arguments.check {
         return print("the file is right\n");
     }
@@ -78,7 +83,12 @@ fn place_of(plan: &KvPlan) -> Result<JbofPlace, Failure> {
         (None, Some(address)) => PeerAddress::Tcp(address.clone()),
         (None, None) => {
             let sizes = [plan.size, plan.zone, plan.value];
-            return Ok(JbofPlace::Inside(flash_of(&plan.path, sizes, [plan.blocks, plan.slots], plan.flush)));
+            return Ok(JbofPlace::Inside(flash_of(
+                &plan.path,
+                sizes,
+                [plan.blocks, plan.slots],
+                (plan.flush, plan.protocol),
+            )));
         }
     };
     Ok(JbofPlace::Away(Peer { address, secret: secret_of(plan.jbof_secret_file.as_ref())? }))
@@ -89,6 +99,7 @@ pub fn jbof(arguments: &KvArguments) -> Result<(), Failure> {
     let text = load::text_of(&arguments.config)?;
     let plan = plan::jbof::parse(&arguments.config.display().to_string(), &text).map_err(bad_input)?;
     let config = jbof_config_of(&plan)?;
+    warn_of(plan.protocol);
     if arguments.check {
         return print("the file is right\n");
     }
@@ -109,7 +120,12 @@ fn jbof_config_of(plan: &JbofPlan) -> Result<JbofRoleConfig, Failure> {
         secret: secret_of(plan.secret_file.as_ref())?,
         metrics: plan.metrics.clone(),
         silence: Span::secs(30),
-        jbof: flash_of(&plan.path, [plan.size, plan.zone, plan.value], [plan.blocks, plan.slots], plan.flush),
+        jbof: flash_of(
+            &plan.path,
+            [plan.size, plan.zone, plan.value],
+            [plan.blocks, plan.slots],
+            (plan.flush, plan.protocol),
+        ),
     })
 }
 
@@ -117,8 +133,13 @@ fn secret_of(file: Option<&String>) -> Result<Option<Secret>, Failure> {
     file.map(|path| live::long_secret_in(path.as_ref()).map(Secret).map_err(refused)).transpose()
 }
 
-/// Flash and memory, by path; size, zone and value; blocks and slots.
-fn flash_of(path: &str, [size, zone, value]: [Bytes; 3], [blocks, slots]: [u32; 2], flush: bool) -> JbofConfig {
+/// Flash and memory, by path; size, zone and value; blocks and slots; flush and protocol.
+fn flash_of(
+    path: &str,
+    [size, zone, value]: [Bytes; 3],
+    [blocks, slots]: [u32; 2],
+    (flush, protocol): (bool, ProtocolName),
+) -> JbofConfig {
     JbofConfig {
         path: path.into(),
         zones: (size.count() / zone.count()) as u32,
@@ -127,6 +148,20 @@ fn flash_of(path: &str, [size, zone, value]: [Bytes; 3], [blocks, slots]: [u32; 
         slots: slots as u8,
         value_bytes_max: value.count() as u32,
         flush,
+        protocol: match protocol {
+            ProtocolName::Linearizable => Protocol::Linearizable,
+            ProtocolName::Paper => Protocol::Paper { lease: true },
+        },
+    }
+}
+
+/// Warns of a store whose answers may be wrong.
+fn warn_of(protocol: ProtocolName) {
+    if protocol == ProtocolName::Paper {
+        eprintln!(
+            "warning: protocol = \"paper\": a door that pauses past its lease can bring old values back; \
+             use it for study alone"
+        );
     }
 }
 

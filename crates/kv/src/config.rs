@@ -2,6 +2,7 @@
 
 use base::Span;
 use bytes::Bytes;
+use scalio::Protocol;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -56,6 +57,8 @@ pub struct JbofConfig {
     pub value_bytes_max: u32,
     /// Whether an update is answered after a flush of the file.
     pub flush: bool,
+    /// How doors and helper keep the slots in memory right.
+    pub protocol: Protocol,
 }
 
 /// How doors reach a JBOF, and it them.

@@ -8,7 +8,8 @@ use base::Time;
 use bytes::{Buf, BufMut, Bytes, BytesMut, TryGetError};
 use scalio::layout::{MessageError, Seal, decode_reply, decode_request, encode_reply, encode_request};
 use scalio::{
-    ClientId, Done, ENTRY_BYTES, Extent, RECORD_VALUE_BYTES_MAX, Reply, Request, RequestId, ServerCounters, Verb,
+    ClientId, Done, ENTRY_BYTES, Extent, Protocol, RECORD_VALUE_BYTES_MAX, Reply, Request, RequestId, ServerCounters,
+    Verb,
 };
 
 /// Bytes of the length in front of a frame.
@@ -106,6 +107,8 @@ pub struct Welcome {
     pub start_second: u32,
     /// The JBOF's time.
     pub now: Time,
+    /// How it and its doors keep the slots in memory right.
+    pub protocol: Protocol,
     /// Whether the files of memory and flash come with this frame.
     pub shares: bool,
 }
@@ -360,6 +363,10 @@ fn put_verb(verb: &Verb, out: &mut BytesMut) {
             out.put_u8(3);
             [at, expected, new].into_iter().for_each(|word| out.put_u64_le(*word));
         }
+        Verb::Bits { at, mask, bits } => {
+            out.put_u8(4);
+            [at, mask, bits].into_iter().for_each(|word| out.put_u64_le(*word));
+        }
     }
 }
 
@@ -370,6 +377,7 @@ fn verb(body: &mut Bytes) -> Result<Verb, FrameError> {
         1 => Ok(Verb::Read { at, bytes: length(body)? }),
         2 => Ok(Verb::Write { at, data: data(body)? }),
         3 => Ok(Verb::Swap { at, expected: body.try_get_u64_le()?, new: body.try_get_u64_le()? }),
+        4 => Ok(Verb::Bits { at, mask: body.try_get_u64_le()?, bits: body.try_get_u64_le()? }),
         kind => Err(FrameError::Field { field: "verb", got: kind.into() }),
     }
 }
@@ -404,6 +412,7 @@ fn put_welcome(welcome: &Welcome, out: &mut BytesMut) {
     out.put_u16_le(welcome.client.0);
     out.put_u8(welcome.slots);
     out.put_u8(welcome.shares.into());
+    out.put_u8(protocol_code(welcome.protocol));
     for word in [welcome.epoch, welcome.blocks, welcome.value_bytes_max, welcome.seal.0, welcome.start_second] {
         out.put_u32_le(word);
     }
@@ -412,7 +421,7 @@ fn put_welcome(welcome: &Welcome, out: &mut BytesMut) {
 
 fn welcome(body: &mut Bytes) -> Result<Welcome, FrameError> {
     let client = ClientId(body.try_get_u16_le()?);
-    let (slots, shares) = (body.try_get_u8()?, flag(body)?);
+    let (slots, shares, protocol) = (body.try_get_u8()?, flag(body)?, protocol(body)?);
     let [epoch, blocks] = [body.try_get_u32_le()?, body.try_get_u32_le()?];
     let [value_bytes_max, seal, start_second] =
         [body.try_get_u32_le()?, body.try_get_u32_le()?, body.try_get_u32_le()?];
@@ -423,7 +432,22 @@ fn welcome(body: &mut Bytes) -> Result<Welcome, FrameError> {
         return Err(FrameError::Field { field: "value", got: value_bytes_max.into() });
     }
     let now = Time::ps(body.try_get_u64_le()?);
-    Ok(Welcome { client, epoch, blocks, slots, value_bytes_max, seal: Seal(seal), start_second, now, shares })
+    Ok(Welcome { client, epoch, blocks, slots, value_bytes_max, seal: Seal(seal), start_second, now, protocol, shares })
+}
+
+const fn protocol_code(protocol: Protocol) -> u8 {
+    match protocol {
+        Protocol::Linearizable => 0,
+        Protocol::Paper { lease: false } => 1,
+        Protocol::Paper { lease: true } => 2,
+    }
+}
+
+fn protocol(body: &mut Bytes) -> Result<Protocol, FrameError> {
+    let got = body.try_get_u8()?;
+    let all = [Protocol::Linearizable, Protocol::Paper { lease: false }, Protocol::Paper { lease: true }];
+    let found = all.into_iter().find(|protocol| protocol_code(*protocol) == got);
+    found.ok_or(FrameError::Field { field: "protocol", got: got.into() })
 }
 
 fn put_tally(tally: &Tally, out: &mut BytesMut) {
@@ -480,6 +504,7 @@ mod tests {
             Verb::Read { at: 16, bytes: 8 },
             Verb::Write { at: u64::MAX, data: vec![1; 9] },
             Verb::Swap { at: 8, expected: 3, new: 4 },
+            Verb::Bits { at: 8, mask: 5, bits: 4 },
         ];
         vec![
             ToJbof::Hello { shares: true },
@@ -506,6 +531,7 @@ mod tests {
                 seal: Seal(6),
                 start_second: 7,
                 now: Time::ps(8),
+                protocol: Protocol::Paper { lease: true },
                 shares: true,
             }),
             ToDoor::Refused("no".into()),
@@ -567,6 +593,10 @@ mod tests {
         assert!(decoded(Welcome { value_bytes_max: longest, ..welcome }).is_ok());
         assert!(decoded(Welcome { value_bytes_max: longest + 1, ..welcome }).is_err());
         assert!(decoded(Welcome { blocks: 0, ..welcome }).is_err());
+        let mut bytes = BytesMut::new();
+        ToDoor::Welcome(welcome).encode(&mut bytes);
+        bytes[5] = 3;
+        assert_eq!(ToDoor::decode(bytes.freeze()), Err(FrameError::Field { field: "protocol", got: 3 }));
     }
 
     proptest! {

@@ -16,8 +16,8 @@ use runtime::secret::random;
 use runtime::storage::{DiskFile, Storage};
 use scalio::layout::Seal;
 use scalio::{
-    ClientId, Done, ENTRY_BYTES, Extent, Protocol, RegisteredMemory, Request, RequestId, SECTOR_BYTES, Server,
-    ServerConfig, ServerIn, ServerOut, Verb, answer, memory_words, verbs,
+    ClientId, Done, ENTRY_BYTES, Extent, RegisteredMemory, Request, RequestId, SECTOR_BYTES, Server, ServerConfig,
+    ServerIn, ServerOut, Verb, answer, memory_words, verbs,
 };
 use std::collections::VecDeque;
 use std::io;
@@ -54,7 +54,7 @@ fn server_config(config: &JbofConfig, start_second: u32) -> ServerConfig {
         device: 0,
         devices: 1,
         blocks: config.blocks,
-        protocol: Protocol::Linearizable,
+        protocol: config.protocol,
         group_updates: GROUP_UPDATES,
         group_wait: Span::ZERO,
         groups_max: GROUPS,
@@ -133,6 +133,7 @@ impl Jbof {
             seal: self.flash.seal(),
             start_second: self.start_second,
             now,
+            protocol: self.config.protocol,
             shares: false,
         }
     }
@@ -160,7 +161,8 @@ impl Jbof {
                 match out {
                     ServerOut::Memory { request, block, operation } => {
                         let verbs = verbs(block, self.config.slots, &operation);
-                        let input = ServerIn::Memory { request, answer: answer(&self.execute(&verbs)) };
+                        let input =
+                            ServerIn::Memory { request, answer: answer(self.config.protocol, &self.execute(&verbs)) };
                         self.helper.on(now, input, &mut self.out);
                     }
                     ServerOut::Flash { request, operation } => self.flash.submit(Job::Helper { request, operation }),

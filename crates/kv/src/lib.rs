@@ -42,5 +42,6 @@ pub use config::{Config, JbofConfig, JbofPlace, JbofRoleConfig, Limits, Peer, Pe
 pub use role::JbofRole;
 pub use runtime::error::{RunError, StartError};
 pub use runtime::stopper::Stopper;
+pub use scalio::Protocol;
 pub use serving::Reload;
 pub use store::Store;

@@ -3,7 +3,7 @@
 use crate::frames::Welcome;
 use base::{Program, Span, Time};
 use bytes::Bytes;
-use scalio::{Client, ClientConfig, Protocol};
+use scalio::{Client, ClientConfig};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A filler that takes longer loses its slot. Within one process none does but by a stalled device.
@@ -66,7 +66,7 @@ fn client_config(welcome: &Welcome) -> ClientConfig {
         client: welcome.client,
         blocks: welcome.blocks,
         devices: 1,
-        protocol: Protocol::Linearizable,
+        protocol: welcome.protocol,
         lease: LEASE,
         retry_wait: RETRY,
         attempts_max: ATTEMPTS_MAX,

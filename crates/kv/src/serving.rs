@@ -548,7 +548,9 @@ impl Loop {
                     self.reader.iter_mut().for_each(|reader| reader.learn(now, there));
                     continue;
                 }
-                Arrival::Verbs { request, results } => ClientIn::Memory { request, answer: answer(&results) },
+                Arrival::Verbs { request, results } => {
+                    ClientIn::Memory { request, answer: answer(self.welcome.protocol, &results) }
+                }
                 Arrival::Reply(reply) => ClientIn::Reply(reply),
                 Arrival::Read { request, bytes } => self.read(request, bytes),
             };

@@ -172,10 +172,10 @@ fn what_is_no_door_is_closed_and_harms_nobody() {
     let read =
         |sector: u64, sectors: u32| frame(&[&[3][..], &[0; 8], &sector.to_le_bytes(), &sectors.to_le_bytes()].concat());
     stream.write_all(&after_hello(&[read(u64::MAX, 1), read(0, u32::MAX), read(32_768, 1)].concat())).expect("sent");
-    let mut got = [0; 41 + 4 + 33 + 3 * (4 + 10)];
+    let mut got = [0; 41 + 4 + 34 + 3 * (4 + 10)];
     stream.read_exact(&mut got).expect("it answers");
     let answer = frame(&[&[4][..], &[0; 8], &[0]].concat());
-    assert_eq!(&got[41 + 4 + 33..], answer.repeat(3));
+    assert_eq!(&got[41 + 4 + 34..], answer.repeat(3));
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_door_that_is_gone_without_a_word_is_closed_and_one_that_idles_is_not() {
     silent.write_all(&hello).expect("it is taken");
     let mut room = Vec::new();
     let count = silent.read_to_end(&mut room).expect("it is closed in order");
-    assert_eq!(count, 41 + 4 + 33, "it was welcome");
+    assert_eq!(count, 41 + 4 + 34, "it was welcome");
     assert_eq!(client.say("GET a"), bulk("1"));
     assert_eq!(client.number("jbof_there"), 1);
 }

@@ -27,6 +27,8 @@ const KEYS: u64 = 4;
 const FAULTS_A_KEY: u64 = 3;
 /// A reader's claim of a slot ends after a second (`LEASE` of the store).
 const PAST_THE_LEASE: Duration = Duration::from_millis(1_300);
+/// Games by the paper's protocol at most. Its flaw needs a pause at the wrong moment.
+const PAPER_GAMES_MAX: usize = 8;
 /// Operations of a key that the judge tries at most.
 const STEPS_MAX: u64 = 20_000_000;
 
@@ -39,6 +41,8 @@ struct Game {
     next: AtomicU64,
     is_over: AtomicBool,
     done: Mutex<Vec<StoreOperation>>,
+    /// Whether the store is one that may refuse operations by mistake.
+    is_flawed: bool,
 }
 
 impl Game {
@@ -50,6 +54,7 @@ impl Game {
             next: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
             done: Mutex::default(),
+            is_flawed: false,
         }
     }
 
@@ -111,6 +116,7 @@ impl Game {
                 sleep(Duration::from_millis(1));
                 return true;
             }
+            Told::Refused(_) if self.is_flawed => None,
             // A store that is being killed refuses nothing else, and this one is never full.
             Told::Refused(text) => panic!("{action:?}: {text}"),
         };
@@ -139,15 +145,22 @@ impl Game {
         self.doors.lock().expect("nobody panics with it")[door] = address;
     }
 
-    /// Whether some order of all operations explains what clients saw.
+    /// Asserts that some order of all operations explains what clients saw.
     fn judge(self) {
+        let (verdict, unknown) = self.verdict();
+        assert_eq!(verdict, StoreVerdict::Linearizable);
+        assert!(unknown > 0, "nothing was ever interrupted");
+    }
+
+    /// Whether some order of all operations explains what clients saw, and how many operations have
+    /// no answer.
+    fn verdict(self) -> (StoreVerdict, usize) {
         let done = self.done.into_inner().expect("nobody panicked with it");
         let unknown = done.iter().filter(|operation| operation.answered.is_none()).count();
         let mut history = StoreHistory::new(|_| None);
         done.iter().for_each(|operation| history.record(*operation));
-        assert_eq!(history.check(STEPS_MAX), StoreVerdict::Linearizable);
         eprintln!("{} operations, {unknown} without an answer", done.len());
-        assert!(unknown > 0, "nothing was ever interrupted");
+        (history.check(STEPS_MAX), unknown)
     }
 
     /// Waits until clients have done so much more.
@@ -212,6 +225,24 @@ fn a_history_over_faults_of_doors_and_their_jbof_is_linearizable() {
         }
     });
     game.judge();
+}
+
+/// Games of doors that are paused while they hold slots, by the paper's protocol. They end with one
+/// that no order explains.
+#[test]
+fn the_paper_s_protocol_is_caught() {
+    let verdict = (0..PAPER_GAMES_MAX).map(|_| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let jbof = Process::paper_jbof(folder.path());
+        let ways = [Way::Shared, Way::Shared, Way::Tcp];
+        let doors = ways.map(|way| Process::door(folder.path(), way, jbof.address));
+        let addresses = doors.iter().map(|door| door.address).collect();
+        let game = Game { is_flawed: true, ..Game::new(addresses) };
+        game.go(|fault| doors[fault as usize % doors.len()].pause(PAST_THE_LEASE));
+        game.verdict().0
+    });
+    let illegal = |verdict: StoreVerdict| matches!(verdict, StoreVerdict::Illegal { .. });
+    assert!(verdict.map(illegal).any(|is_caught| is_caught), "{PAPER_GAMES_MAX} games were linearizable");
 }
 
 struct Ends<'a>(&'a AtomicBool);

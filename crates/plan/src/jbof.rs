@@ -4,6 +4,7 @@ use crate::document::Node;
 use crate::error::{PlanErrors, Problem, Problems};
 use crate::kv::{check_flash, is_loopback};
 use crate::quantity::Quantity;
+use crate::scalio::ProtocolName;
 use crate::table::table;
 use crate::target::resolve::Resolver;
 use crate::target::{LogFormatName, LogLevelName};
@@ -41,6 +42,8 @@ pub struct JbofPlan {
     pub value: Bytes,
     /// Whether an update is answered after a flush of the file.
     pub flush: bool,
+    /// How doors and helper keep the slots in memory right.
+    pub protocol: ProtocolName,
 }
 
 table! {
@@ -78,6 +81,9 @@ table! {
         value: Quantity<Bytes> = Bytes::new(1 << 20),
         /// Answer an update only when it survives a loss of power.
         flush: bool = true,
+        /// How doors and helper keep the slots in memory right. With `"paper"` a door that pauses
+        /// past its lease can bring old values back: for study alone.
+        protocol: ProtocolName = ProtocolName::Linearizable,
     }
 }
 

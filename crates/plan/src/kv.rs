@@ -5,6 +5,7 @@
 use crate::document::Node;
 use crate::error::{PlanErrors, Problem, Problems};
 use crate::quantity::Quantity;
+use crate::scalio::ProtocolName;
 use crate::table::table;
 use crate::target::resolve::Resolver;
 use crate::target::{LogFormatName, LogLevelName, SecretSource};
@@ -61,6 +62,8 @@ pub struct KvPlan {
     pub value: Bytes,
     /// Whether an update is answered after a flush of the file.
     pub flush: bool,
+    /// How doors and helper keep the slots in memory right.
+    pub protocol: ProtocolName,
     /// Threads that serve connections.
     pub loops: u32,
     /// What clients may use.
@@ -143,6 +146,9 @@ table! {
         /// Answer an update only when it survives a loss of power. Without, it survives the end of
         /// the process alone.
         flush: bool where [without jbof_socket | jbof_address] = true,
+        /// How doors and helper keep the slots in memory right. With `"paper"` a door that pauses
+        /// past its lease can bring old values back: for study alone.
+        protocol: ProtocolName where [without jbof_socket | jbof_address] = ProtocolName::Linearizable,
         /// Threads that serve connections. Each connection stays on one. With two or more, the JBOF
         /// has a thread of its own.
         loops: u32 [1 to 64] = 1,
@@ -150,7 +156,7 @@ table! {
         limits: KvLimitsFile => KvLimitsFile::default().resolve(),
     } as {
         listen, password: secret, insecure, tls_certificate, tls_key, tls_clients, metrics, log, log_format, jbof_socket,
-        jbof_address, jbof_secret_file, path, size, zone, blocks, slots, value, flush, loops, limits,
+        jbof_address, jbof_secret_file, path, size, zone, blocks, slots, value, flush, protocol, loops, limits,
     } from {
         let secret = SecretSource::of(password, password_file);
     } to {

@@ -24,9 +24,10 @@ use std::collections::BTreeMap;
 use tasks::Tasks;
 
 /// Whose cache protocol clients and servers speak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// Ours: linearizable, with clients and servers that may stop at any moment.
+    #[default]
     Linearizable,
     /// The paper's (5.2): clients invalidate, flags are stored unconditionally, and payloads have
     /// no version.

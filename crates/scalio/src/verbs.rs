@@ -1,10 +1,8 @@
 //! Operations on the index as one-sided verbs: reads, writes and compare-and-swaps of registered
 //! memory, which know nothing of a store.
 
-use crate::layout::{
-    HeaderBytes, block_bytes, decode_block, decode_header, encode_header, encode_payload, encode_slot, offset,
-};
-use crate::{BlockHeader, MemoryAnswer, MemoryOperation, Slot, SlotWord, Value};
+use crate::layout::{HeaderBytes, block_bytes, decode_header, encode_header, encode_payload, encode_slot, offset};
+use crate::{BlockHeader, MemoryAnswer, MemoryOperation, Protocol, Slot, SlotWord, Value};
 use std::ops::Deref;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
@@ -39,6 +37,16 @@ pub enum Verb {
         /// The value to store instead.
         new: u64,
     },
+    /// Stores some bits of an aligned word of 8 B (little endian), atomically, and leaves the
+    /// others.
+    Bits {
+        /// Its first byte.
+        at: u64,
+        /// Which bits.
+        mask: u64,
+        /// Their values; 0 elsewhere.
+        bits: u64,
+    },
 }
 
 /// Result of a verb.
@@ -54,7 +62,7 @@ pub enum Done {
     Refused,
 }
 
-/// The verbs of an operation, to be executed in their order; none for one of the paper's protocol.
+/// The verbs of an operation, to be executed in their order.
 pub fn verbs<V: Value>(block: u32, slots: u8, operation: &MemoryOperation<V>) -> Vec<Verb> {
     let base = offset::block(block, slots);
     let at = |within: usize| base + within as u64;
@@ -88,19 +96,28 @@ pub fn verbs<V: Value>(block: u32, slots: u8, operation: &MemoryOperation<V>) ->
             let header = encode_header(header).as_bytes().to_vec();
             vec![Verb::Write { at: base, data: header }, Verb::Write { at: at(offset::word(0)), data: all }]
         }
-        MemoryOperation::StoreFlags { .. } => Vec::new(),
+        MemoryOperation::StoreFlags { slot, occupied, complete, lease } => {
+            let stored = |word: u64| {
+                let word = SlotWord(word).with_flags(*occupied, *complete);
+                lease.map_or(word, |deadline| word.with_lease(deadline)).0
+            };
+            // What is the same whatever was there is what it stores.
+            let mask = !(stored(0) ^ stored(u64::MAX));
+            vec![Verb::Bits { at: at(offset::word(*slot)), mask, bits: stored(0) }]
+        }
     }
 }
 
 /// The answer of an operation whose verbs came to `results`, in their order.
-pub fn answer<V: Value>(results: &[Done]) -> MemoryAnswer<V> {
+pub fn answer<V: Value>(protocol: Protocol, results: &[Done]) -> MemoryAnswer<V> {
+    let decode = |block: &[u8]| protocol.decode(block, &V::default());
     match results {
-        [Done::Read(block)] => MemoryAnswer::of_read(decode_block(block), None, None),
+        [Done::Read(block)] => MemoryAnswer::of_read(decode(block), None, None),
         [Done::Read(block), Done::Read(header), Done::Read(word)] => {
             let header = HeaderBytes::read_from_bytes(header).ok().and_then(|header| decode_header(&header));
             let word = word.first_chunk().map(|word| SlotWord(u64::from_le_bytes(*word)));
             match (header, word) {
-                (Some(header), Some(word)) => MemoryAnswer::of_read(decode_block(block), Some(header), Some(word)),
+                (Some(header), Some(word)) => MemoryAnswer::of_read(decode(block), Some(header), Some(word)),
                 _ => MemoryAnswer::Unreachable,
             }
         }
@@ -158,6 +175,10 @@ impl<W: Deref<Target = [AtomicU64]>> RegisteredMemory<W> {
                 let swapped = words[0].compare_exchange(*expected, *new, AcqRel, Acquire);
                 Done::Found(swapped.unwrap_or_else(|found| found))
             }),
+            Verb::Bits { at, mask, bits } => self.place(*at, WORD).map(|words| {
+                words[0].update(AcqRel, Acquire, |word| word & !mask | bits & mask);
+                Done::Written
+            }),
         };
         done.unwrap_or(Done::Refused)
     }
@@ -180,7 +201,16 @@ mod tests {
 
     fn execute(memory: &RegisteredMemory, operation: &MemoryOperation<Vec<u8>>) -> MemoryAnswer<Vec<u8>> {
         let done: Vec<Done> = verbs(1, SLOTS, operation).iter().map(|verb| memory.execute(verb)).collect();
-        answer(&done)
+        answer(Protocol::Linearizable, &done)
+    }
+
+    fn flags(
+        slot: u8,
+        occupied: Option<bool>,
+        complete: Option<bool>,
+        lease: Option<Time>,
+    ) -> MemoryOperation<Vec<u8>> {
+        MemoryOperation::StoreFlags { slot, occupied, complete, lease }
     }
 
     #[test]
@@ -208,6 +238,12 @@ mod tests {
             MemoryOperation::Check { slot: 2 },
             MemoryOperation::Swap { slot: 2, expected: filling, new: filling.validate() },
             MemoryOperation::ReadBlock,
+            flags(2, Some(false), None, None),
+            flags(3, Some(true), Some(false), Some(Time::ms(40))),
+            MemoryOperation::ReadBlock,
+            flags(2, Some(true), Some(true), None),
+            flags(3, None, Some(true), None),
+            MemoryOperation::ReadBlock,
             MemoryOperation::Close,
             MemoryOperation::Check { slot: 0 },
         ];
@@ -224,6 +260,7 @@ mod tests {
         let memory = RegisteredMemory::new(1, 1);
         let end = memory.bytes();
         let word = |at| Verb::Swap { at, expected: 0, new: 1 };
+        let bits = |at| Verb::Bits { at, mask: 1, bits: 1 };
         let outside = [
             Verb::Read { at: end, bytes: 1 },
             Verb::Read { at: u64::MAX, bytes: 2 },
@@ -233,6 +270,8 @@ mod tests {
             Verb::Read { at: 4, bytes: 8 },
             word(end),
             word(4),
+            bits(end),
+            bits(4),
         ];
         for verb in outside {
             assert_eq!(memory.execute(&verb), Done::Refused, "{verb:?}");

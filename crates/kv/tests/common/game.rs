@@ -25,14 +25,19 @@ pub fn value_in(frame: &Frame) -> Option<u64> {
     match frame {
         Frame::Null => None,
         Frame::BulkString(bytes) => {
-            let text = str::from_utf8(bytes).expect("digits");
-            let value = text.trim().parse().expect("digits");
-            assert_eq!(bytes, &bytes_of(value), "a value is whole");
-            Some(value)
+            let value = str::from_utf8(bytes).ok().and_then(|text| text.trim().parse().ok());
+            let is_whole = |value: &u64| *bytes == bytes_of(*value);
+            Some(value.filter(is_whole).unwrap_or_else(|| {
+                eprintln!("a value that nobody stored: {bytes:?}");
+                NEVER_STORED
+            }))
         }
         other => panic!("{other:?}"),
     }
 }
+
+/// Stands for a value that no client has stored, such as parts of two: no order explains it.
+pub const NEVER_STORED: u64 = u64::MAX;
 
 /// The only value of a game in which it matters alone whether a key is there.
 pub const ONLY: u64 = 1;

@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use kv::{Config, JbofConfig, JbofPlace, Limits, RunError, Stopper, Store};
 use redis_protocol::resp2;
 pub use redis_protocol::resp2::types::BytesFrame as Frame;
+use scalio::Protocol;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -37,6 +38,7 @@ pub fn jbof(folder: &Path) -> JbofConfig {
         slots: 4,
         value_bytes_max: 64 << 10,
         flush: false,
+        protocol: Protocol::Linearizable,
     }
 }
 

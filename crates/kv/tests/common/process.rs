@@ -4,6 +4,7 @@
 use crate::common::away::{Way, door, role_config};
 use crate::common::{config, with};
 use kv::{Config, JbofPlace, JbofRole, PeerAddress, Store};
+use scalio::Protocol;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,6 +16,8 @@ use std::time::Duration;
 const FOLDER: &str = "RACKWEAVE_KV_TEST_FOLDER";
 /// Set where all keys share one block of two slots, and there are two loops.
 const CROWDED: &str = "RACKWEAVE_KV_TEST_CROWDED";
+/// Set where doors and helper speak the paper's protocol.
+const PAPER: &str = "RACKWEAVE_KV_TEST_PAPER";
 /// What the other process is, if not a whole store: `jbof`, `tcp`, `shared`.
 const PART: &str = "RACKWEAVE_KV_TEST_PART";
 /// Where the JBOF listens over TCP, where that is known.
@@ -27,6 +30,9 @@ pub fn config_in(folder: &Path) -> Config {
         (jbof.flush, jbof.value_bytes_max) = (true, 32 << 10);
         if is_crowded {
             (jbof.blocks, jbof.slots) = (1, 2);
+        }
+        if std::env::var_os(PAPER).is_some() {
+            jbof.protocol = Protocol::Paper { lease: true };
         }
     });
     Config { loops: if is_crowded { 2 } else { 1 }, ..config }
@@ -86,6 +92,13 @@ impl Process {
         if let Some(at) = at {
             command.env(AT, at.to_string());
         }
+        Process::by(command, folder)
+    }
+
+    /// The same, by the paper's protocol.
+    pub fn paper_jbof(folder: &Path) -> Process {
+        let mut command = Command::new(std::env::current_exe().expect("there is a program"));
+        command.env(CROWDED, "1").env(PART, "jbof").env(PAPER, "1");
         Process::by(command, folder)
     }
 

@@ -9,7 +9,7 @@
 //! A filler with an expired lease is never just ignored: its word is taken away first, or it could
 //! still make an older value valid after our answer.
 
-use super::{Client, ClientOut, Outcome, Source};
+use super::{Client, ClientOut, Outcome, Protocol, Source};
 use crate::{
     Block, Corrupt, FlashAnswer, FlashOperation, Item, Key, MemoryAnswer, MemoryOperation, Payload, Place, Record,
     RecordPlace, Refusal, Segment, SegmentPointer, Slot, SlotState, SlotWord, VALUE_BYTES_MAX, Value,
@@ -163,7 +163,8 @@ impl<V: Value> Client<V> {
 
     fn looked(&mut self, now: Time, index: usize, get: &mut Get, block: Block<V>, out: &mut Vec<ClientOut<V>>) {
         self.note_epoch(get.place.block, block.header.epoch);
-        if block.slots.is_empty() {
+        // The words of the paper's slots have no fingerprints. A description needs none of them.
+        if block.slots.is_empty() || self.config.protocol != Protocol::Linearizable {
             return self.read_segment(index, get, None, block.header.segment, out);
         }
         match others(&block, get, None, now) {

@@ -14,7 +14,7 @@ use super::tasks::Work;
 use super::{Client, ClientOut, Outcome, Protocol, Source};
 use crate::{
     Block, FlashAnswer, FlashOperation, Key, MemoryAnswer, MemoryOperation, Payload, Refusal, Segment, SegmentPointer,
-    Slot, SlotState, SlotWord, Value, Version,
+    Slot, SlotState, SlotWord, VALUE_BYTES_MAX, Value, Version,
 };
 use base::Time;
 
@@ -90,7 +90,11 @@ impl<V: Value> Client<V> {
                 self.paper_segment(now, index, &mut get, slot, &segment, out)
             }
             (Step::Record { slot, expiry }, FlashAnswer::Record(Ok(record))) => {
-                self.paper_fill(now, &get, slot, record.value.clone(), expiry, out);
+                if record.value.bytes() > VALUE_BYTES_MAX {
+                    self.paper_release(&get, slot, out);
+                } else {
+                    self.paper_fill(now, &get, slot, record.value.clone(), expiry, out);
+                }
                 self.counters.misses += 1;
                 self.finish(index, Outcome::Value(Some(record.value)), Source::Flash, out);
             }
