@@ -90,6 +90,8 @@ pub(crate) struct Limits {
     pub file_lines: [usize; 2],
     /// The longest arm of a `match` that only dispatches.
     pub dispatch_arm_lines: usize,
+    /// Any file that git tracks, or does not ignore, in KiB.
+    pub tree_file_kib: u64,
 }
 
 /// Rules about documents and comments.

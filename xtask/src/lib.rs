@@ -6,6 +6,7 @@
 //!   files.
 //! * `words` checks documents and comments: columns, words of a sentence, doc lines without
 //!   information.
+//! * `weight` checks that no file in the tree is large: a commit keeps it for ever.
 //!
 //! Product code is `src/` without the code marked `#[cfg(test)]`: tests, examples and benchmarks
 //! may open files and read clocks.
@@ -18,6 +19,7 @@ mod names;
 mod product;
 mod sizes;
 mod source;
+mod weight;
 mod words;
 mod workspace;
 
@@ -46,5 +48,6 @@ pub fn tidy(root: &Path) -> anyhow::Result<Report> {
     findings.extend(names::check(&layers, &sources));
     findings.extend(sources.iter().flat_map(|source| sizes::check(&layers.limits, source)));
     findings.extend(words::check(&layers.text, root, &crates)?);
+    findings.extend(weight::check(root, layers.limits.tree_file_kib)?);
     Ok(Report::new(crates.len(), sources.len(), findings))
 }

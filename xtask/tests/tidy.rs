@@ -18,7 +18,7 @@ import = [
     { of = "rooms", never = ["hardware"], reason = "designs meet hardware in a rig" },
     { of = "report", only = ["base", "record"], reason = "figures come from records" },
 ]
-limits = { function_lines = [5, 8], file_lines = [20, 30], dispatch_arm_lines = 2 }
+limits = { function_lines = [5, 8], file_lines = [20, 30], dispatch_arm_lines = 2, tree_file_kib = 64 }
 [[name]]
 what = "the clock"
 paths = ["std::time::Instant"]
@@ -352,4 +352,16 @@ fn a_wide_comment_and_a_doc_that_says_nothing_are_found() {
     assert_eq!(found, "error: crates/edm/src/lib.rs:1: 46 columns, at most 40");
     let found = texts("", "pub struct A {\n    /// How many.\n    pub a: u32,\n}\n").only_finding();
     assert!(found.starts_with("error: crates/edm/src/lib.rs:2: `/// How many.` says nothing"), "{found}");
+}
+
+#[test]
+fn a_heavy_file_is_an_error_unless_git_ignores_it() {
+    let tree = Tree::new().file(".gitignore", "/target\n").file("target/any", &" ".repeat(100 << 10));
+    let git = std::process::Command::new("git").arg("init").arg("--quiet").arg(tree.0.path()).status();
+    assert!(git.expect("there is git").success());
+    let tree = tree.file("trial/fits", &" ".repeat(64 << 10));
+    assert!(!tree.tidy().has_errors());
+    let report = tree.file("trial/out", &" ".repeat((64 << 10) + 1)).tidy();
+    assert_eq!(report.findings().len(), 1);
+    assert!(report.findings()[0].to_string().starts_with("error: trial/out: 65 KiB, at most 64"));
 }

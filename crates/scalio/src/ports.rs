@@ -138,7 +138,7 @@ impl<V: crate::Value> Content<V> {
         }
     }
 
-    /// The kind of the zones that it is written to. A page without records is the mark of a restart.
+    /// The kind of the zones that it is written to. A page without records is a restart's mark.
     pub fn kind(&self) -> ZoneKind {
         match self {
             Content::Page(page) if !page.records.is_empty() => ZoneKind::Records,

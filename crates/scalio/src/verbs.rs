@@ -97,15 +97,19 @@ pub fn verbs<V: Value>(block: u32, slots: u8, operation: &MemoryOperation<V>) ->
             vec![Verb::Write { at: base, data: header }, Verb::Write { at: at(offset::word(0)), data: all }]
         }
         MemoryOperation::StoreFlags { slot, occupied, complete, lease } => {
-            let stored = |word: u64| {
-                let word = SlotWord(word).with_flags(*occupied, *complete);
-                lease.map_or(word, |deadline| word.with_lease(deadline)).0
+            let stored = |word: SlotWord| {
+                let word = word.with_flags(*occupied, *complete);
+                lease.map_or(word, |deadline| word.with_lease(deadline))
             };
-            // What is the same whatever was there is what it stores.
-            let mask = !(stored(0) ^ stored(u64::MAX));
-            vec![Verb::Bits { at: at(offset::word(*slot)), mask, bits: stored(0) }]
+            vec![store_bits(at(offset::word(*slot)), stored)]
         }
     }
+}
+
+/// Stores what is the same in a word whatever was there.
+fn store_bits(at: u64, stored: impl Fn(SlotWord) -> SlotWord) -> Verb {
+    let [zeros, ones] = [0, u64::MAX].map(|word| stored(SlotWord(word)).0);
+    Verb::Bits { at, mask: !(zeros ^ ones), bits: zeros }
 }
 
 /// The answer of an operation whose verbs came to `results`, in their order.

@@ -267,8 +267,8 @@ impl Log {
         let is_empty = |zone: &Zone| zone.state == ZoneState::Closed && zone.live == 0;
         (0u32..).zip(&self.zones).filter(move |(_, zone)| is_empty(zone)).map(|(at, _)| at)
     }
-    /// The zone was forgotten, and can be filled anew. What it held before would be taken for a part
-    /// of what it will hold.
+    /// The zone was forgotten, and can be filled anew. What it held before would be taken for a
+    /// part of what it will hold.
     pub fn reclaim(&mut self, zone: u32) {
         self.zones[zone as usize].state = ZoneState::Free;
         self.free.insert(zone);
