@@ -5,7 +5,7 @@ Both are measured in turn, so that a busy machine disturbs both. What counts are
 requests a second, the 99th percentile, and CPU seconds of the server for a million requests.
 Redis keeps all values in memory; `rackweave kv` reads them from its file, through the page cache.
 With `--jbof`, stores whose JBOF is in the door, in a thread of it for two loops, shared with it,
-and over TCP are compared instead, by a client of two threads: CPU seconds of door and JBOF for a
+over TCP, and over TCP with its memory by libfabric are compared instead, by a client of two threads: CPU seconds of door and JBOF for a
 million requests.
 Needs redis-server and redis-benchmark, and the program that RACKWEAVE names, or
 target/release/rackweave. `--requests N` for each measurement, `--rounds N`.
@@ -99,20 +99,23 @@ FLASH = 'path = "store.flash"\nsize = "4GiB"\nblocks = 8192\nflush = false\n'
 
 def compare_jbofs(folder, options):
     """The places of a JBOF, in turn."""
-    ports = [free_port() for _ in range(5)]
+    ports = [free_port() for _ in range(6)]
     folder = pathlib.Path(folder)
-    (folder / "jbof.toml").write_text(f'socket = "jbof.sock"\nlisten = "127.0.0.1:{ports[3]}"\n{FLASH}')
+    (folder / "jbof.toml").write_text(f'socket = "jbof.sock"\nlisten = "127.0.0.1:{ports[3]}"\n'
+                                      f'fabric = "127.0.0.1:0"\n{FLASH}')
     door = 'listen = "127.0.0.1:{}"\ninsecure = true\n'
     (folder / "shared.toml").write_text(door.format(ports[0]) + 'jbof_socket = "jbof.sock"\n')
     (folder / "tcp.toml").write_text(door.format(ports[1]) + f'jbof_address = "127.0.0.1:{ports[3]}"\n')
+    far = f'jbof_address = "127.0.0.1:{ports[3]}"\njbof_fabric = "tcp"\n'
+    (folder / "libfabric.toml").write_text(door.format(ports[5]) + far)
     for name, port, loops in (("inside", ports[2], 1), ("loops", ports[4], 2)):
         own = FLASH.replace("store.flash", f"{name}.flash") + f"loops = {loops}\n"
         (folder / f"{name}.toml").write_text(door.format(port) + own)
     kv = lambda name, port: Served(name, [PROGRAM, "kv", "--config", f"{name}.toml"], port, folder)
     with Served("jbof", [PROGRAM, "jbof", "--config", "jbof.toml"], ports[3], folder) as jbof:
         with (kv("shared", ports[0]) as shared, kv("tcp", ports[1]) as tcp, kv("inside", ports[2]) as inside,
-              kv("loops", ports[4]) as loops):
-            doors = (inside, loops, shared, tcp)
+              kv("loops", ports[4]) as loops, kv("libfabric", ports[5]) as libfabric):
+            doors = (inside, loops, shared, tcp, libfabric)
             print("| request | in a pipeline | JBOF | requests/s, to inside | CPU of the door | CPU of the JBOF |")
             print("| --- | ---: | --- | ---: | ---: | ---: |")
             for size in (30, 100, 4096):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Gets what the tests need beside Rust: OpenSSL, the Chromium that opens the page of figures, Go for the outside checker of histories, tshark for sessions of the
-# live target, Python packages that read records, and rustfmt and clippy.
+# live target, libfabric, Python packages that read records, and rustfmt and clippy.
 set -euo pipefail
 
 "$(dirname "$0")/setup-openssl.sh"
@@ -38,6 +38,20 @@ if ! command -v go >/dev/null; then
     exit 1
   fi
   echo "setup-test: SKIPPED: no Go, so histories are not shown to Porcupine (as root: apt-get install golang-go)"
+fi
+
+# Headers and a compiler of C, by which a test checks the layouts that crates/fabric declares.
+if ! { [ -e /usr/include/rdma/fabric.h ] && command -v cc; } >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  echo "setup-test: installing libfabric, by which doors access the memory of a JBOF"
+  { apt-get update --quiet --quiet && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --quiet --yes --no-install-recommends libfabric-dev gcc libc6-dev; } || true
+fi
+
+if ! [ -e /usr/include/rdma/fabric.h ]; then
+  if [ "${CI:-}" = true ]; then
+    echo "setup-test: libfabric is required here; install the package 'libfabric-dev'" >&2
+    exit 1
+  fi
+  echo "setup-test: SKIPPED: no libfabric, so no JBOF's memory is accessed by it (as root: apt-get install libfabric-dev)"
 fi
 
 if ! command -v tshark >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

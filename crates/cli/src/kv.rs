@@ -7,8 +7,8 @@ use crate::load;
 use crate::target::{log_as, refused};
 use base::{Bytes, Span};
 use kv::{
-    Config, JbofConfig, JbofPlace, JbofRole, JbofRoleConfig, Limits, Peer, PeerAddress, Protocol, Secret, Store,
-    TlsFiles,
+    Config, FabricPlace, JbofConfig, JbofPlace, JbofRole, JbofRoleConfig, Limits, Peer, PeerAddress, Protocol, Secret,
+    Store, TlsFiles,
 };
 use plan::jbof::JbofPlan;
 use plan::kv::{KvPlan, parse};
@@ -91,7 +91,8 @@ fn place_of(plan: &KvPlan) -> Result<JbofPlace, Failure> {
             )));
         }
     };
-    Ok(JbofPlace::Away(Peer { address, secret: secret_of(plan.jbof_secret_file.as_ref())? }))
+    let secret = secret_of(plan.jbof_secret_file.as_ref())?;
+    Ok(JbofPlace::Away(Peer { address, secret, fabric: plan.jbof_fabric.clone() }))
 }
 
 /// Serves memory and flash to doors.
@@ -118,6 +119,7 @@ fn jbof_config_of(plan: &JbofPlan) -> Result<JbofRoleConfig, Failure> {
     Ok(JbofRoleConfig {
         listen: tcp.into_iter().chain(socket).collect(),
         secret: secret_of(plan.secret_file.as_ref())?,
+        fabric: plan.fabric.clone().map(|address| FabricPlace { provider: plan.fabric_provider.clone(), address }),
         metrics: plan.metrics.clone(),
         silence: Span::secs(30),
         jbof: flash_of(

@@ -68,6 +68,9 @@ pub struct Peer {
     pub address: PeerAddress,
     /// What both know, and nobody else: frames are encrypted and authenticated with it.
     pub secret: Option<Secret>,
+    /// The provider of libfabric by which the door accesses the memory itself; the rest goes over
+    /// the address. For [`PeerAddress::Tcp`].
+    pub fabric: Option<String>,
 }
 
 /// An address of a JBOF.
@@ -105,6 +108,8 @@ pub struct JbofRoleConfig {
     pub listen: Vec<PeerAddress>,
     /// What they prove themselves by; without, everybody is let in.
     pub secret: Option<Secret>,
+    /// Where doors access the memory by libfabric.
+    pub fabric: Option<FabricPlace>,
     /// Where metrics and health are served over HTTP, `ADDRESS:PORT`.
     pub metrics: Option<String>,
     /// A door that says nothing for so long is gone. One that is there asks twice a second whether
@@ -112,6 +117,16 @@ pub struct JbofRoleConfig {
     pub silence: Span,
     /// Its flash and its memory.
     pub jbof: JbofConfig,
+}
+
+/// An endpoint of libfabric.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FabricPlace {
+    /// The provider: `tcp`, `verbs`, or the name of another one.
+    pub provider: String,
+    /// Where it is, `ADDRESS:PORT`; port 0 takes a free one. Doors are told over the addresses at
+    /// which the JBOF listens.
+    pub address: String,
 }
 
 /// Files of TLS, in PEM.

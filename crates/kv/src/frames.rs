@@ -6,6 +6,7 @@
 
 use base::Time;
 use bytes::{Buf, BufMut, Bytes, BytesMut, TryGetError};
+use fabric::Place;
 use scalio::layout::{MessageError, Seal, decode_reply, decode_request, encode_reply, encode_request};
 use scalio::{
     ClientId, Done, ENTRY_BYTES, Extent, Protocol, RECORD_VALUE_BYTES_MAX, Reply, Request, RequestId, ServerCounters,
@@ -18,6 +19,8 @@ pub const LENGTH_BYTES: usize = 4;
 const VERBS_MAX: usize = 16;
 /// Bytes that a verb reads or writes at most: a block of 64 slots has 7,184.
 const VERB_BYTES_MAX: usize = 8 << 10;
+/// Bytes of a provider's name and of an address of libfabric at most: those of sockets have 28.
+const PLACE_PART_MAX: usize = 256;
 /// Bytes of a text at most.
 const TEXT_MAX: usize = 1 << 10;
 
@@ -26,8 +29,8 @@ const TEXT_MAX: usize = 1 << 10;
 pub enum ToJbof {
     /// The first frame.
     Hello {
-        /// Whether it can share the memory.
-        shares: bool,
+        /// How it wants to access the memory.
+        access: Access,
     },
     /// Verbs, to be executed in their order.
     Verbs {
@@ -50,6 +53,17 @@ pub enum ToJbof {
         /// The door's time, which comes back.
         at: Time,
     },
+}
+
+/// How a door accesses the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// The JBOF executes its verbs.
+    Asked,
+    /// It shares the memory, if it comes by a Unix socket.
+    Shared,
+    /// By libfabric. The memory's place follows the welcome.
+    Far,
 }
 
 /// What a JBOF says.
@@ -86,6 +100,8 @@ pub enum ToDoor {
     },
     /// The numbers of the JBOF, before replies.
     Tally(Tally),
+    /// Where the memory is for libfabric.
+    Place(Place),
 }
 
 /// What a door has to know of a JBOF.
@@ -180,7 +196,7 @@ impl ToJbof {
     /// Appends the body of a frame.
     pub fn encode(&self, out: &mut BytesMut) {
         match self {
-            ToJbof::Hello { shares } => out.put_slice(&[1, u8::from(*shares)]),
+            ToJbof::Hello { access } => out.put_slice(&[1, *access as u8]),
             ToJbof::Verbs { request, verbs } => {
                 out.put_u8(2);
                 put_request(*request, out);
@@ -210,7 +226,7 @@ impl ToJbof {
     /// If it is no such body.
     pub fn decode(mut body: Bytes) -> Result<ToJbof, FrameError> {
         let message = match body.try_get_u8()? {
-            1 => ToJbof::Hello { shares: flag(&mut body)? },
+            1 => ToJbof::Hello { access: access(&mut body)? },
             2 => {
                 let request = body.try_get_u64_le()?;
                 let count = counted(&mut body, "count of verbs", VERBS_MAX)?;
@@ -265,6 +281,7 @@ impl ToDoor {
                 out.put_u8(7);
                 put_tally(tally, out);
             }
+            ToDoor::Place(place) => put_place(place, out),
         }
     }
 
@@ -299,6 +316,7 @@ impl ToDoor {
                 ToDoor::Pong { asked: times[0], now: times[1], tally: tally(&mut body)? }
             }
             7 => ToDoor::Tally(tally(&mut body)?),
+            8 => ToDoor::Place(place(&mut body)?),
             kind => return Err(FrameError::Field { field: "kind", got: kind.into() }),
         };
         ended(&body, message)
@@ -315,6 +333,42 @@ fn flag(body: &mut Bytes) -> Result<bool, FrameError> {
         1 => Ok(true),
         got => Err(FrameError::Field { field: "flag", got: got.into() }),
     }
+}
+
+fn access(body: &mut Bytes) -> Result<Access, FrameError> {
+    match body.try_get_u8()? {
+        0 => Ok(Access::Asked),
+        1 => Ok(Access::Shared),
+        2 => Ok(Access::Far),
+        got => Err(FrameError::Field { field: "access", got: got.into() }),
+    }
+}
+
+fn put_place(place: &Place, out: &mut BytesMut) {
+    out.put_u8(8);
+    out.put_u32_le(place.format);
+    out.put_u64_le(place.key);
+    out.put_u64_le(place.base);
+    for part in [place.provider.as_bytes(), &place.address] {
+        out.put_u16_le(part.len() as u16);
+        out.put_slice(part);
+    }
+}
+
+fn place(body: &mut Bytes) -> Result<Place, FrameError> {
+    let (format, key, base) = (body.try_get_u32_le()?, body.try_get_u64_le()?, body.try_get_u64_le()?);
+    let provider = part(body, "bytes of a provider")?;
+    let provider = String::from_utf8(provider).map_err(|_| FrameError::Text)?;
+    Ok(Place { provider, format, address: part(body, "bytes of an address")?, key, base })
+}
+
+/// A part of a place, before there is memory for it.
+fn part(body: &mut Bytes, field: &'static str) -> Result<Vec<u8>, FrameError> {
+    let length = counted(body, field, PLACE_PART_MAX)?;
+    if body.len() < length {
+        return Err(FrameError::Short);
+    }
+    Ok(body.split_to(length).into())
 }
 
 /// A number of things, before there is memory for them.
@@ -507,7 +561,9 @@ mod tests {
             Verb::Bits { at: 8, mask: 5, bits: 4 },
         ];
         vec![
-            ToJbof::Hello { shares: true },
+            ToJbof::Hello { access: Access::Asked },
+            ToJbof::Hello { access: Access::Shared },
+            ToJbof::Hello { access: Access::Far },
             ToJbof::Verbs { request: None, verbs: verbs.clone() },
             ToJbof::Verbs { request: Some(RequestId(7)), verbs },
             ToJbof::Read { request: RequestId(8), extent: Extent { sector: 5, sectors: 6 } },
@@ -541,6 +597,7 @@ mod tests {
             ToDoor::Reply(reply),
             ToDoor::Pong { asked: Time::ps(1), now: Time::ps(2), tally },
             ToDoor::Tally(tally),
+            ToDoor::Place(Place { provider: "tcp".into(), format: 2, address: vec![9; 16], key: 3, base: 4 }),
         ]
     }
 
@@ -585,6 +642,14 @@ mod tests {
     }
 
     #[test]
+    fn a_place_is_bounded_before_memory_is_taken() {
+        let place = |length: u16| [&[8][..], &[0; 20], &length.to_le_bytes(), &vec![b'a'; 300], &[0, 0]].concat();
+        let error = Err(FrameError::Field { field: "bytes of a provider", got: 257 });
+        assert_eq!(ToDoor::decode(place(257).into()), error);
+        assert_eq!(ToJbof::decode([1, 3][..].into()), Err(FrameError::Field { field: "access", got: 3 }));
+    }
+
+    #[test]
     fn a_welcome_that_cannot_be_is_none() {
         let good = to_door().remove(0);
         let ToDoor::Welcome(welcome) = good else { panic!("it is one") };
@@ -601,7 +666,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_are_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0u8..9) {
+        fn no_bytes_are_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0u8..10) {
             let mut bytes = bytes;
             bytes.insert(0, kind);
             let _ = ToJbof::decode(bytes.clone().into());

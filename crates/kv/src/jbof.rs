@@ -145,6 +145,13 @@ impl Jbof {
     pub fn forget(&mut self, client: ClientId) {
         self.helper.forget(client);
     }
+    /// Its memory once more.
+    ///
+    /// # Errors
+    /// When the system does not map it.
+    pub fn memory(&self) -> io::Result<Mapped> {
+        Mapped::open(&self.memory_file)
+    }
     /// The files of memory and flash, for doors of this machine. That of the flash is for reading
     /// alone, and does not hold its lock.
     ///

@@ -12,6 +12,7 @@
 //! | `jbof` | the JBOF: registered memory, flash in a file, and the helper, [`scalio::Server`] |
 //! | `near` | the JBOF in a thread of its own, for several loops |
 //! | [`JbofRole`] | the JBOF in a process of its own, and `remote`, its doors' way to it |
+//! | `far` | memory of a JBOF that a door accesses by libfabric; `order` keeps verbs in order |
 //! | [`frames`] | what these say to each other, as bytes; `channel` seals them |
 
 mod alarm;
@@ -21,11 +22,13 @@ mod common;
 mod config;
 mod connection;
 mod direct;
+mod far;
 mod flash;
 pub mod frames;
 mod jbof;
 mod metrics;
 mod near;
+mod order;
 pub mod protocol;
 mod reader;
 mod remote;
@@ -38,7 +41,9 @@ mod store;
 mod superblock;
 mod transport;
 
-pub use config::{Config, JbofConfig, JbofPlace, JbofRoleConfig, Limits, Peer, PeerAddress, Secret, TlsFiles};
+pub use config::{
+    Config, FabricPlace, JbofConfig, JbofPlace, JbofRoleConfig, Limits, Peer, PeerAddress, Secret, TlsFiles,
+};
 pub use role::JbofRole;
 pub use runtime::error::{RunError, StartError};
 pub use runtime::stopper::Stopper;

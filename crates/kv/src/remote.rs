@@ -2,6 +2,7 @@
 //!
 //! Over TCP, the JBOF executes verbs and reads flash for the door. Over a Unix socket the door gets
 //! the files of memory and flash, and does both itself: no process of the JBOF wakes up for a read.
+//! With libfabric the door learns over TCP where the memory is, and executes verbs itself.
 //!
 //! Memory of a JBOF that has ended is out of date as soon as another one serves the file. A door
 //! learns of the end from its socket, and believes what it has read only within [`BELIEF`] of
@@ -11,12 +12,14 @@
 use crate::channel::{Channel, Codec, End, GREETING, Greeting, Line, agree};
 use crate::config::{Peer, PeerAddress};
 use crate::direct::Direct;
-use crate::frames::{Tally, ToDoor, ToJbof, Welcome};
+use crate::far::Far;
+use crate::frames::{Access, Tally, ToDoor, ToJbof, Welcome};
 use crate::transport::{Arrival, Transport};
 use base::{Span, Time};
 use bytes::{Bytes, BytesMut};
 use mapped::Mapped;
-use mio::{Registry, Token, Waker};
+use mio::unix::SourceFd;
+use mio::{Interest, Registry, Token, Waker};
 use runtime::clock::Clock;
 use runtime::listen::resolve;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -59,7 +62,14 @@ pub struct Link {
     pub welcome: Welcome,
     channel: Channel,
     codec: Codec,
-    shared: Option<(Mapped, File)>,
+    found: Found,
+}
+
+/// What a door has found to access the memory.
+enum Found {
+    Nothing,
+    Files(Mapped, File),
+    Far(Box<Far>),
 }
 
 /// A stream before it is the loop's.
@@ -147,28 +157,48 @@ impl Link {
         let keys = agree(End::Door, peer.secret.as_ref(), &own, &other).map_err(wrong)?;
         let mut codec = Codec::new(keys, BESIDE_VALUE);
         let mut hello = BytesMut::new();
-        let shares = matches!(peer.address, PeerAddress::Unix(_));
-        codec.put(&mut hello, |out| ToJbof::Hello { shares }.encode(out));
+        let access = match (&peer.address, &peer.fabric) {
+            (PeerAddress::Unix(_), _) => Access::Shared,
+            (PeerAddress::Tcp(_), Some(_)) => Access::Far,
+            (PeerAddress::Tcp(_), None) => Access::Asked,
+        };
+        codec.put(&mut hello, |out| ToJbof::Hello { access }.encode(out));
         stream.write_all(&hello)?;
-        let body = read_until(&mut stream, &mut input, &mut files, |input| codec.take(input).map_err(wrong))?;
-        let welcome = match ToDoor::decode(body).map_err(wrong)? {
+        let welcome = match next(&mut stream, &mut codec, &mut input, &mut files)? {
             ToDoor::Welcome(welcome) => welcome,
             ToDoor::Refused(reason) => return Err(wrong(reason)),
             _ => return Err(wrong("it does not begin with a welcome")),
         };
-        codec.allow(frame_bytes_max(welcome.value_bytes_max));
-        let shared = match (welcome.shares, <[OwnedFd; FILES]>::try_from(files)) {
-            (false, _) => None,
-            (true, Ok([memory, flash])) => {
-                let memory = Mapped::open(&memory)?;
-                if memory.len() != memory_words(welcome.blocks, welcome.slots) {
-                    return Err(wrong("the shared memory is not of the size of its blocks"));
-                }
-                Some((memory, File::from(flash)))
-            }
-            (true, Err(_)) => return Err(wrong("the files of memory and flash did not come")),
+        let found = match &peer.fabric {
+            Some(provider) if access == Access::Far => match next(&mut stream, &mut codec, &mut input, &mut files)? {
+                ToDoor::Place(place) => Found::Far(Box::new(Far::open(provider, place, &welcome)?)),
+                _ => return Err(wrong("it does not say where its memory is")),
+            },
+            _ => files_of(&welcome, files)?,
         };
-        Ok(Link { welcome, channel: Channel::new(stream.line()?, input), codec, shared })
+        codec.allow(frame_bytes_max(welcome.value_bytes_max));
+        Ok(Link { welcome, channel: Channel::new(stream.line()?, input), codec, found })
+    }
+}
+
+/// The next message, before there is a loop.
+fn next(stream: &mut Stream, codec: &mut Codec, input: &mut BytesMut, files: &mut Vec<OwnedFd>) -> io::Result<ToDoor> {
+    let body = read_until(stream, input, files, |input| codec.take(input).map_err(wrong))?;
+    ToDoor::decode(body).map_err(wrong)
+}
+
+/// Memory and flash of a JBOF of this machine, if it shares them.
+fn files_of(welcome: &Welcome, files: Vec<OwnedFd>) -> io::Result<Found> {
+    match (welcome.shares, <[OwnedFd; FILES]>::try_from(files)) {
+        (false, _) => Ok(Found::Nothing),
+        (true, Ok([memory, flash])) => {
+            let memory = Mapped::open(&memory)?;
+            if memory.len() != memory_words(welcome.blocks, welcome.slots) {
+                return Err(wrong("the shared memory is not of the size of its blocks"));
+            }
+            Ok(Found::Files(memory, File::from(flash)))
+        }
+        (true, Err(_)) => Err(wrong("the files of memory and flash did not come")),
     }
 }
 
@@ -193,11 +223,21 @@ fn read_until<T>(
     }
 }
 
+/// Who executes verbs.
+enum Reach {
+    /// The JBOF, when it is asked.
+    Asked,
+    /// The door, in memory that both map. It reads the flash too.
+    Shared(Direct),
+    /// The door, by libfabric.
+    Far(Box<Far>),
+}
+
 /// A connection that stands, and what is known of its other end.
 struct Up {
     channel: Channel,
     codec: Codec,
-    shared: Option<Direct>,
+    reach: Reach,
     /// When the JBOF was there for certain.
     seen: Time,
     asked: Time,
@@ -215,6 +255,8 @@ pub struct Remote {
     attempts: Option<Attempts>,
     arrived: VecDeque<Arrival>,
     tally: Tally,
+    /// Libfabric has something to do before the loop may sleep.
+    is_awake: bool,
 }
 
 impl Remote {
@@ -240,20 +282,27 @@ impl Remote {
             attempts: None,
             arrived: VecDeque::new(),
             tally: Tally::default(),
+            is_awake: false,
         };
         remote.take_over(link)?;
         Ok(remote)
     }
 
     fn take_over(&mut self, link: Link) -> io::Result<()> {
-        let Link { welcome, mut channel, codec, shared } = link;
+        let Link { welcome, mut channel, codec, found } = link;
         channel.line.register(&self.registry, self.token)?;
-        let direct = |(memory, flash)| Direct::new(memory, flash, welcome.seal, self.waker.clone());
-        let shared = shared.map(direct).transpose()?;
+        let reach = match found {
+            Found::Nothing => Reach::Asked,
+            Found::Files(memory, flash) => Reach::Shared(Direct::new(memory, flash, welcome.seal, self.waker.clone())?),
+            Found::Far(far) => {
+                self.registry.register(&mut SourceFd(&far.file()), self.token, Interest::READABLE)?;
+                Reach::Far(far)
+            }
+        };
         let now = self.clock.now();
         self.arrived.clear();
         self.arrived.push_back(Arrival::Met(welcome));
-        self.up = Some(Up { channel, codec, shared, seen: now, asked: now, answered: now });
+        self.up = Some(Up { channel, codec, reach, seen: now, asked: now, answered: now });
         Ok(())
     }
 
@@ -262,6 +311,11 @@ impl Remote {
         let Some(mut up) = self.up.take() else { return };
         tracing::warn!(jbof = %self.peer.address, why, "the JBOF is away");
         up.channel.line.deregister(&self.registry);
+        if let Reach::Far(far) = &up.reach {
+            // The file closes in any case.
+            let _ = self.registry.deregister(&mut SourceFd(&far.file()));
+        }
+        self.is_awake = false;
         self.arrived.clear();
         self.arrived.push_back(Arrival::Lost);
         self.attempts = Some(Attempts::start(self.peer.clone(), self.waker.clone()));
@@ -345,7 +399,7 @@ impl Remote {
                     self.arrived.push_back(Arrival::Time(now + took / 2));
                 }
             }
-            ToDoor::Welcome(_) | ToDoor::Refused(_) => self.lose("it greets in the middle"),
+            ToDoor::Welcome(_) | ToDoor::Refused(_) | ToDoor::Place(_) => self.lose("it greets in the middle"),
         }
     }
 
@@ -411,21 +465,29 @@ impl Attempts {
 
 impl Transport for Remote {
     fn post(&mut self, request: Option<RequestId>, verbs: Vec<Verb>) {
-        let Some(Up { shared: Some(shared), .. }) = &self.up else {
-            return self.say(&ToJbof::Verbs { request, verbs });
-        };
-        let results = shared.execute(&verbs);
-        if !self.is_current() {
-            return self.lose("it has ended");
+        let now = self.clock.now();
+        match self.up.as_mut().map(|up| &mut up.reach) {
+            Some(Reach::Shared(shared)) => {
+                let results = shared.execute(&verbs);
+                if !self.is_current() {
+                    return self.lose("it has ended");
+                }
+                self.arrived.extend(request.map(|request| Arrival::Verbs { request, results }));
+            }
+            Some(Reach::Far(far)) => {
+                if let Err(error) = far.post(now, request, verbs) {
+                    self.lose(&error.to_string());
+                }
+            }
+            Some(Reach::Asked) | None => self.say(&ToJbof::Verbs { request, verbs }),
         }
-        self.arrived.extend(request.map(|request| Arrival::Verbs { request, results }));
     }
 
     fn read(&mut self, request: RequestId, _: u32, extent: Extent) {
-        let Some(Up { shared: Some(shared), .. }) = &self.up else {
-            return self.say(&ToJbof::Read { request, extent });
-        };
-        shared.read(request, extent, &mut self.arrived);
+        match self.up.as_ref().map(|up| &up.reach) {
+            Some(Reach::Shared(shared)) => shared.read(request, extent, &mut self.arrived),
+            _ => self.say(&ToJbof::Read { request, extent }),
+        }
     }
 
     fn send(&mut self, _: Time, _: u32, request: Request<Bytes>) {
@@ -440,13 +502,22 @@ impl Transport for Remote {
         self.try_again();
         if let Some(up) = &mut self.up {
             let now = self.clock.now();
-            if up.shared.is_some() && !is_gone(&up.channel.line) {
+            if matches!(up.reach, Reach::Shared(_)) && !is_gone(&up.channel.line) {
                 up.seen = now;
             }
         }
         self.receive();
-        if let Some(Up { shared: Some(shared), .. }) = &mut self.up {
-            shared.take(&mut self.arrived);
+        let now = self.clock.now();
+        let taken = match self.up.as_mut().map(|up| &mut up.reach) {
+            Some(Reach::Shared(shared)) => {
+                shared.take(&mut self.arrived);
+                Ok(())
+            }
+            Some(Reach::Far(far)) => far.take(now, &mut self.arrived),
+            Some(Reach::Asked) | None => Ok(()),
+        };
+        if let Err(why) = taken {
+            self.lose(&why);
         }
         self.ping();
     }
@@ -454,6 +525,11 @@ impl Transport for Remote {
     fn flush(&mut self) {
         if let Some(up) = &mut self.up {
             up.channel.flush();
+            // Asked last: whatever comes from now on is an event.
+            self.is_awake = match &mut up.reach {
+                Reach::Far(far) => !far.may_sleep(),
+                Reach::Asked | Reach::Shared(_) => false,
+            };
         }
     }
 
@@ -464,6 +540,9 @@ impl Transport for Remote {
     }
 
     fn due(&self, now: Time) -> Option<Time> {
+        if self.is_awake {
+            return Some(now);
+        }
         Some(self.up.as_ref().map_or(now, |up| up.asked) + PING)
     }
 
@@ -510,6 +589,7 @@ mod tests {
         let config = JbofRoleConfig {
             listen: vec![address.clone()],
             secret: None,
+            fabric: None,
             metrics: None,
             silence: Span::secs(30),
             jbof,
@@ -519,7 +599,7 @@ mod tests {
         assert!(begin.elapsed().as_nanos() >= u128::from(QUIET.as_ps() / 1_000), "it does not wait for other doors");
         let stopper = role.stopper();
         let running = thread::spawn(move || role.run());
-        let peer = Peer { address, secret: None };
+        let peer = Peer { address, secret: None, fabric: None };
         let link = Link::open(&peer).expect("it answers");
         let poll = Poll::new().expect("there are events");
         let waker = Arc::new(Waker::new(poll.registry(), Token(0)).expect("there are events"));

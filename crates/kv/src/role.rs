@@ -6,8 +6,8 @@
 
 use crate::alarm::{self, Alarm, Signal};
 use crate::channel::{Channel, Codec, End, GREETING, Greeting, Line, agree};
-use crate::config::{JbofRoleConfig, PeerAddress};
-use crate::frames::{FrameError, ToDoor, ToJbof};
+use crate::config::{FabricPlace, JbofRoleConfig, PeerAddress};
+use crate::frames::{Access, FrameError, ToDoor, ToJbof};
 use crate::jbof::{Jbof, recovered};
 use crate::metrics::{JbofCounts, JbofSnapshot};
 use crate::reader::this_second;
@@ -15,12 +15,16 @@ use crate::remote::{BESIDE_VALUE, FILES, QUIET, frame_bytes_max, read_bytes_max}
 use crate::transport::{Arrival, Transport};
 use base::{Span, Time};
 use bytes::BytesMut;
+use fabric::Target;
+use mapped::Mapped;
 use mio::net::{TcpListener, UnixListener};
+use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use runtime::clock::Clock;
 use runtime::error::{RunError, StartError};
 use runtime::http::Http;
-use runtime::listen::listen;
+use runtime::listen::{listen, resolve};
+use runtime::secret::random;
 use runtime::stopper::Stopper;
 use rustix::fs::{Mode, fchmod};
 use rustix::net::{
@@ -34,7 +38,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -47,6 +51,8 @@ const METRICS: Token = Token(3);
 const LISTENERS: usize = 4;
 const LISTENERS_MAX: usize = 12;
 const METRICS_CONNECTIONS: std::ops::Range<usize> = 16..32;
+/// Memory that doors access by libfabric.
+const FABRIC: Token = Token(METRICS_CONNECTIONS.end);
 /// First token of doors.
 const DOORS: usize = 64;
 /// Doors at a time. Each has a name of 16 bits.
@@ -177,6 +183,8 @@ pub struct JbofRole {
     stopper: Stopper,
     config: JbofRoleConfig,
     jbof: Jbof,
+    /// Its memory, for doors that access it by libfabric.
+    target: Option<Target<Mapped>>,
     listeners: Vec<Listener>,
     http: Option<Http>,
     signals: Option<Signals>,
@@ -217,6 +225,7 @@ impl JbofRole {
             let quiet = Duration::from_nanos(QUIET.as_ps() / 1_000);
             std::thread::sleep(quiet.saturating_sub(taken.elapsed()));
         }
+        let target = config.fabric.as_ref().map(|place| target(place, &jbof, registry)).transpose()?;
         let signals = signals.then(|| alarm::signals(&poll, SIGNALS)).transpose().map_err(&system)?;
         Ok(JbofRole {
             alarm: Alarm::new(registry, TIMER)?,
@@ -225,6 +234,7 @@ impl JbofRole {
             stopper: Stopper::new(waker),
             config,
             jbof,
+            target,
             listeners,
             http,
             signals,
@@ -288,7 +298,8 @@ impl JbofRole {
     }
 
     fn timeout(&mut self) -> Result<Option<Duration>, RunError> {
-        if !self.listed.is_empty() {
+        // Asked last: whatever comes from now on is an event.
+        if !self.listed.is_empty() || self.target.as_mut().is_some_and(|target| !target.may_sleep()) {
             return Ok(Some(Duration::ZERO));
         }
         let now = self.clock.now();
@@ -300,7 +311,8 @@ impl JbofRole {
 
     fn on_event(&mut self, event: &mio::event::Event) {
         match event.token() {
-            WAKER => {}
+            // The target has its turn in any case.
+            WAKER | FABRIC => {}
             TIMER => self.alarm.rang(),
             SIGNALS => match alarm::heard(&mut self.signals) {
                 Some(Signal::End) => {
@@ -342,6 +354,10 @@ impl JbofRole {
 
     fn turn(&mut self) {
         let now = self.clock.now();
+        if let Some(Err(error)) = self.target.as_mut().map(Target::turn) {
+            // A door went away in the middle, for instance. It hears of it on its socket.
+            tracing::warn!(%error, "an access to the memory has failed");
+        }
         self.jbof.turn(now);
         for door in std::mem::take(&mut self.listed) {
             if let Some(found) = self.doors.get_mut(door) {
@@ -452,7 +468,7 @@ impl JbofRole {
         let Some(body) = found.codec.take(&mut found.channel.input)? else { return Ok(false) };
         let message = ToJbof::decode(body)?;
         match (&found.stage, message) {
-            (Stage::Greeted, ToJbof::Hello { shares }) => self.welcome(now, door, shares),
+            (Stage::Greeted, ToJbof::Hello { access }) => self.welcome(now, door, access),
             (Stage::Open(name), message) => {
                 let name = *name;
                 self.carry_out(now, door, name, message)?;
@@ -462,9 +478,13 @@ impl JbofRole {
         Ok(true)
     }
 
-    /// Gives a door its name, and the files if it shares them.
-    fn welcome(&mut self, now: Time, door: usize, shares: bool) {
+    /// Gives a door its name, and what it needs to access the memory.
+    fn welcome(&mut self, now: Time, door: usize, access: Access) {
         let Some(found) = self.doors.get_mut(door) else { return };
+        if access == Access::Far && self.target.is_none() {
+            let reason = "this JBOF has no memory for libfabric: its file needs `fabric`";
+            return found.say(&ToDoor::Refused(reason.into()));
+        }
         let name = loop {
             let name = ClientId(self.next_name);
             self.next_name = self.next_name.wrapping_add(1);
@@ -473,7 +493,7 @@ impl JbofRole {
             }
         };
         let mut welcome = self.jbof.welcome(name, now);
-        welcome.shares = shares && matches!(found.channel.line, Line::Unix(_));
+        welcome.shares = access == Access::Shared && matches!(found.channel.line, Line::Unix(_));
         found.channel.flush();
         let mut frame = BytesMut::new();
         found.codec.put(&mut frame, |out| ToDoor::Welcome(welcome).encode(out));
@@ -488,9 +508,12 @@ impl JbofRole {
             }
         }
         found.channel.output.extend_from_slice(&frame);
+        if let (Access::Far, Some(target)) = (access, &self.target) {
+            found.say(&ToDoor::Place(target.place().clone()));
+        }
         found.stage = Stage::Open(name);
         self.names.insert(name, door);
-        tracing::info!(door = name.0, shares = welcome.shares, "a door came in");
+        tracing::info!(door = name.0, ?access, "a door came in");
     }
 
     fn carry_out(&mut self, now: Time, door: usize, name: ClientId, message: ToJbof) -> Result<(), FrameError> {
@@ -604,6 +627,19 @@ fn send_with(stream: impl AsFd, frame: &[u8], files: &[std::os::fd::OwnedFd; FIL
         return Err(io::ErrorKind::OutOfMemory.into());
     }
     Ok(sendmsg(stream, &[IoSlice::new(frame)], &mut control, SendFlags::NOSIGNAL)?)
+}
+
+/// Registers the memory, with a key that nobody can guess.
+fn target(place: &FabricPlace, jbof: &Jbof, registry: &Registry) -> Result<Target<Mapped>, StartError> {
+    let wrong = |error: &dyn std::fmt::Display| StartError::plan(format!("fabric at {}: {error}", place.address));
+    let address = resolve(&place.address).map_err(|error| wrong(&error))?;
+    let memory = jbof.memory().map_err(StartError::system("registered memory"))?;
+    let key = u64::from_le_bytes(random().map_err(StartError::system("random bytes"))?);
+    let target = Target::open(&place.provider, address, memory, key).map_err(|error| wrong(&error))?;
+    let file = target.fd().as_raw_fd();
+    let registered = registry.register(&mut SourceFd(&file), FABRIC, Interest::READABLE);
+    registered.map_err(StartError::system("the event queue"))?;
+    Ok(target)
 }
 
 fn metrics(address: &str, registry: &Registry) -> Result<Http, StartError> {

@@ -3,11 +3,11 @@
 mod common;
 
 use base::Span;
-use common::away::{RunningJbof, WAYS, Way, door, role_config, socket};
+use common::away::{RunningJbof, Way, door, has_fabric, role_config, socket, ways};
 use common::{Frame, Running, bulk, error, jbof, ok};
-use kv::{JbofRole, JbofRoleConfig, PeerAddress};
+use kv::{FabricPlace, JbofPlace, JbofRole, JbofRoleConfig, PeerAddress};
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::time::{Duration, Instant};
 
@@ -22,10 +22,10 @@ fn number(frame: &Frame) -> i64 {
 
 #[test]
 fn a_door_serves_what_is_in_another_process_and_what_other_doors_store() {
-    for (way, secret) in [(Way::Tcp, None), (Way::Tcp, SECRET), (Way::Shared, None), (Way::Shared, SECRET)] {
+    for (way, secret) in ways().into_iter().flat_map(|way| [(way, None), (way, SECRET)]) {
         let folder = tempfile::tempdir().expect("a folder");
         let role = RunningJbof::start(role_config(folder.path(), jbof(folder.path()), secret));
-        let doors = [way, WAYS[0]].map(|way| Running::start(door(folder.path(), way, role.address, secret)));
+        let doors = [way, Way::Tcp].map(|way| Running::start(door(folder.path(), way, role.address, secret)));
         let [mut one, mut other] = [doors[0].client(), doors[1].client()];
         for (name, value) in [("short", vec![7; 40]), ("long", vec![8; 60_000])] {
             assert_eq!(one.ask(&[b"SET", name.as_bytes(), &value]), ok());
@@ -71,8 +71,71 @@ fn a_door_that_shares_the_memory_reads_without_the_jbof() {
 }
 
 #[test]
+fn a_door_with_libfabric_executes_verbs_itself_whatever_comes_to_the_port() {
+    if !has_fabric() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("there is a port");
+    let fabric = Some(FabricPlace { provider: "tcp".into(), address: at.to_string() });
+    let config = role_config(folder.path(), jbof(folder.path()), SECRET);
+    let role = RunningJbof::start(JbofRoleConfig { fabric, ..config });
+    let store = Running::start(door(folder.path(), Way::Fabric, role.address, SECRET));
+    let mut client = store.client();
+    let mut strangers = Vec::new();
+    for number in 0..50u8 {
+        let value = vec![number; 10 + 100 * usize::from(number % 2)];
+        assert_eq!(client.ask(&[b"SET", format!("k{number}").as_bytes(), &value]), ok());
+        let mut stranger = TcpStream::connect(at).expect("it listens");
+        // It may be closed before it has taken all.
+        let _ = stranger.write_all(&vec![number; 100 * usize::from(number)]);
+        strangers.push(stranger);
+        for _ in 0..2 {
+            assert_eq!(client.ask(&[b"GET", format!("k{number}").as_bytes()]), bulk(&value));
+        }
+    }
+    assert!(client.number("hits") >= 20 && client.number("misses") >= 50);
+    drop(store);
+    let [verbs, reads, requests] = role.end();
+    assert_eq!((verbs, requests), (0, 50), "it was asked for flash and updates alone");
+    assert!(reads >= 100, "a segment and a record each: {reads}");
+}
+
+#[test]
+fn what_is_wrong_with_libfabric_is_said() {
+    if !has_fabric() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = role_config(folder.path(), jbof(folder.path()), None);
+    let with = |provider: &str, address: &str| JbofRoleConfig {
+        fabric: Some(FabricPlace { provider: provider.into(), address: address.into() }),
+        ..config.clone()
+    };
+    let start = |config| JbofRole::start(config, false).err().expect("it does not start").to_string();
+    let error = start(with("nothing", "127.0.0.1:0"));
+    assert!(error.contains("fabric at 127.0.0.1:0") && error.contains("no provider \"nothing\""), "{error}");
+    // An address of no machine (RFC 5737).
+    let error = start(with("tcp", "192.0.2.1:0"));
+    assert!(error.contains("fabric at 192.0.2.1:0"), "{error}");
+    let role = RunningJbof::start(config.clone());
+    let other = |provider: &str| {
+        let mut config = door(folder.path(), Way::Fabric, role.address, None);
+        let JbofPlace::Away(peer) = &mut config.jbof else { panic!("it is away") };
+        peer.fabric = Some(provider.into());
+        config
+    };
+    let error = refused(other("verbs"));
+    assert!(error.contains("the JBOF has the provider \"tcp\", and this door \"verbs\""), "{error}");
+    drop(role);
+    let role = RunningJbof::start(JbofRoleConfig { fabric: None, ..config });
+    let error = refused(door(folder.path(), Way::Fabric, role.address, None));
+    assert!(error.contains("its file needs `fabric`"), "{error}");
+}
+
+#[test]
 fn a_jbof_that_ends_is_missed_and_one_that_comes_back_is_found() {
-    for way in WAYS {
+    for way in ways() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut config = role_config(folder.path(), jbof(folder.path()), None);
         let role = RunningJbof::start(config.clone());

@@ -8,7 +8,7 @@ mod game;
 mod process;
 
 use base::{Seed, Stream, Time};
-use common::away::Way;
+use common::away::{Way, has_fabric};
 use common::{Client, Frame, Running, bulk, ok};
 use game::{Told, name_of, send, told};
 use history::{StoreAction, StoreHistory, StoreOperation, StoreVerdict};
@@ -195,14 +195,24 @@ fn a_history_over_kills_pauses_and_lost_clients_is_linearizable() {
     game.judge();
 }
 
-/// Three processes with doors, two of which share the memory of the fourth. Doors are killed, and
-/// paused while they hold slots; the JBOF is killed, and paused, under them.
 #[test]
 fn a_history_over_faults_of_doors_and_their_jbof_is_linearizable() {
+    faults_with([Way::Shared, Way::Shared, Way::Tcp]);
+}
+
+#[test]
+fn a_history_over_faults_with_memory_by_libfabric_is_linearizable() {
+    if has_fabric() {
+        faults_with([Way::Fabric, Way::Fabric, Way::Shared]);
+    }
+}
+
+/// Three processes with doors, which reach the fourth in these ways. Doors are killed, and paused
+/// while they hold slots; the JBOF is killed, and paused, under them.
+fn faults_with(ways: [Way; 3]) {
     let folder = tempfile::tempdir().expect("a folder");
     let mut jbof = Process::jbof(folder.path(), None);
     let at = jbof.address;
-    let ways = [Way::Shared, Way::Shared, Way::Tcp];
     let mut doors = ways.map(|way| Process::door(folder.path(), way, at));
     let game = Game::new(doors.iter().map(|door| door.address).collect());
     game.go(|fault| {

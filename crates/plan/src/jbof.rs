@@ -2,7 +2,7 @@
 
 use crate::document::Node;
 use crate::error::{PlanErrors, Problem, Problems};
-use crate::kv::{check_flash, is_loopback};
+use crate::kv::{check_flash, check_provider, is_loopback};
 use crate::quantity::Quantity;
 use crate::scalio::ProtocolName;
 use crate::table::table;
@@ -20,6 +20,10 @@ pub struct JbofPlan {
     pub listen: Option<String>,
     /// The file of the secret that doors know too.
     pub secret_file: Option<String>,
+    /// Where doors access the memory by libfabric, `ADDRESS:PORT`.
+    pub fabric: Option<String>,
+    /// The provider of libfabric.
+    pub fabric_provider: String,
     /// A missing secret is meant.
     pub insecure: bool,
     /// Where metrics and health are served over HTTP, `ADDRESS:PORT`.
@@ -58,6 +62,13 @@ table! {
         /// The file whose first line, of 32 letters at least, doors know too: what passes is
         /// encrypted and authenticated with it.
         secret_file: String [length from 1],
+        /// Where doors that came in at `listen` access the memory by libfabric: an address of this
+        /// machine that they reach, and a port; 0 for a free one. What libfabric carries is not
+        /// encrypted.
+        fabric: String where [given listen],
+        /// The provider of libfabric: `tcp` on any machine, `verbs` with a card for RDMA, or
+        /// another one that connects endpoints and has compare-and-swaps of 64 bits.
+        fabric_provider: String [length from 1] where [given fabric] = "tcp".into(),
         /// Listen at another address than a loopback one without a `secret_file`.
         insecure: bool = false,
         /// Serve `/metrics` (Prometheus) and `/healthz` at this address, such as "127.0.0.1:9440".
@@ -102,13 +113,20 @@ pub fn parse(name: &str, text: &str) -> Result<JbofPlan, PlanErrors> {
         let why = "doors come in by a `socket`, or at an address (`listen`), or both";
         resolver.report("", Problem::missing("socket", why));
     }
-    if let Some(listen) = &plan.listen {
-        resolver.address("listen", listen);
-        if plan.secret_file.is_none() && !is_loopback(listen) && !plan.insecure {
+    for (key, address) in [("listen", &plan.listen), ("fabric", &plan.fabric)] {
+        let Some(address) = address else { continue };
+        resolver.address(key, address);
+        if plan.secret_file.is_none() && !is_loopback(address) && !plan.insecure {
             let why = "at this address others could read and change everything; `insecure = true` says it is meant";
-            resolver.report("listen", Problem::missing("secret_file", why));
+            resolver.report(key, Problem::missing("secret_file", why));
         }
     }
+    if let Some(fabric) = &plan.fabric {
+        let is_one = !["0.0.0.0:", "[::]:"].iter().any(|every| fabric.starts_with(every));
+        let allowed = "one address of this machine: doors are told to connect to it";
+        resolver.expect("fabric", is_one, format!("`{fabric}`"), allowed);
+    }
+    check_provider(&mut resolver, "fabric_provider", &plan.fabric_provider);
     plan.metrics.iter().for_each(|address| resolver.address("metrics", address));
     check_flash(&mut resolver, plan.size, plan.zone, plan.value);
     resolver.finish().map(|()| plan)
@@ -146,6 +164,19 @@ mod tests {
         for more in ["insecure = true", "secret_file = 's'"] {
             parse("", &format!("path = 'f'\nlisten = '0.0.0.0:9441'\n{more}\n")).expect("it is right");
         }
+    }
+
+    #[test]
+    fn memory_by_libfabric_needs_a_way_in_and_an_address_that_doors_can_use() {
+        let with = |lines: &str| parse("jbof.toml", &format!("path = 'f'\n{lines}\n"));
+        let plan = with("listen = '127.0.0.1:9441'\nfabric = '127.0.0.1:0'").expect("it is right");
+        assert_eq!((plan.fabric.as_deref(), &*plan.fabric_provider), (Some("127.0.0.1:0"), "tcp"));
+        let wrong = |lines: &str| with(lines).expect_err("it is wrong").to_string();
+        assert!(wrong("socket = 's'\nfabric = '127.0.0.1:0'").contains("listen"));
+        assert!(wrong("listen = '127.0.0.1:1'\nfabric_provider = 'tcp'").contains("fabric"));
+        assert!(wrong("listen = '127.0.0.1:1'\nfabric = '10.0.0.5:1'").contains("secret_file"));
+        assert!(wrong("listen = '127.0.0.1:1'\nfabric = '0.0.0.0:1'\nsecret_file = 's'").contains("one address"));
+        assert!(wrong("listen = '127.0.0.1:1'\nfabric = '127.0.0.1:1'\nfabric_provider = 'a b'").contains("verbs"));
     }
 
     #[test]

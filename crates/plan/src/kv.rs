@@ -48,6 +48,8 @@ pub struct KvPlan {
     pub jbof_address: Option<String>,
     /// The file of the secret that door and JBOF have in common.
     pub jbof_secret_file: Option<String>,
+    /// The provider of libfabric by which the door accesses the JBOF's memory.
+    pub jbof_fabric: Option<String>,
     /// The file of the flash.
     pub path: String,
     /// Size of the flash.
@@ -129,6 +131,10 @@ table! {
         /// The file whose first line, of 32 letters at least, the JBOF knows too: what they say is
         /// encrypted and authenticated with it.
         jbof_secret_file: String [length from 1] where [given jbof_socket | jbof_address],
+        /// The provider of libfabric by which the door accesses the JBOF's memory itself: the
+        /// `fabric_provider` of the JBOF. The rest goes over `jbof_address`. What libfabric carries
+        /// is not encrypted.
+        jbof_fabric: String [length from 1] where [given jbof_address],
         /// The file of the flash. It is made if it is not there. One that is there has to be a
         /// store with the same `size`, `zone` and `blocks`.
         path: String [length from 1] where [without jbof_socket | jbof_address; needed] => String::new(),
@@ -156,7 +162,7 @@ table! {
         limits: KvLimitsFile => KvLimitsFile::default().resolve(),
     } as {
         listen, password: secret, insecure, tls_certificate, tls_key, tls_clients, metrics, log, log_format, jbof_socket,
-        jbof_address, jbof_secret_file, path, size, zone, blocks, slots, value, flush, protocol, loops, limits,
+        jbof_address, jbof_secret_file, jbof_fabric, path, size, zone, blocks, slots, value, flush, protocol, loops, limits,
     } from {
         let secret = SecretSource::of(password, password_file);
     } to {
@@ -237,10 +243,18 @@ fn check_door(resolver: &mut Resolver<'_>, plan: &KvPlan) {
             resolver.report("jbof_address", Problem::missing("jbof_secret_file", why));
         }
     }
+    plan.jbof_fabric.iter().for_each(|provider| check_provider(resolver, "jbof_fabric", provider));
     if plan.password.is_none() && !plan.insecure {
         let why = "clients need a `password` (or `password_file`), or `insecure = true` lets everybody in";
         resolver.report("", Problem::missing("password", why));
     }
+}
+
+/// The name of a provider of libfabric.
+pub(crate) fn check_provider(resolver: &mut Resolver<'_>, key: &str, provider: &str) {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-;".contains(&byte);
+    let is_name = provider.len() <= 64 && provider.bytes().all(is_letter);
+    resolver.expect(key, is_name, format!("`{provider}`"), "a provider of libfabric, such as tcp or verbs");
 }
 
 /// What a flash can be, and the longest value on it.
@@ -314,6 +328,11 @@ mod tests {
         assert!(with("jbof_address = '10.0.0.1:9440'").contains("jbof_secret_file"));
         parse("", "jbof_address = '10.0.0.1:9440'\njbof_secret_file = 's'\npassword = 'p'\n").expect("it is sealed");
         assert!(with("jbof_address = 'nowhere'").contains("nowhere"));
+        let far = "jbof_address = '127.0.0.1:9440'\ninsecure = true\njbof_fabric = ";
+        assert_eq!(parse("", &format!("{far}'tcp'\n")).expect("it is right").jbof_fabric.as_deref(), Some("tcp"));
+        assert!(refused(&format!("{far}'t 0'\n")).contains("such as tcp or verbs"));
+        assert!(refused(&format!("{far}\"t\\u0000\"\n")).contains("such as tcp or verbs"));
+        assert!(with("jbof_socket = 'j'\njbof_fabric = 'tcp'").contains("jbof_fabric"));
     }
 
     #[test]

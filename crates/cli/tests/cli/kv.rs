@@ -63,6 +63,32 @@ fn sighup_takes_password_and_limits_anew_all_or_nothing() {
     assert!(told(&store, "AUTH four\r\n").starts_with("+OK"));
 }
 
+/// Libraries that Debian's libfabric brings end a process with code 1 at SIGTERM.
+#[test]
+fn roles_that_have_opened_libfabric_end_in_order() {
+    let sizes = "size = '16MiB'\nzone = '1MiB'\nvalue = '64KiB'\nblocks = 16\n";
+    let jbof = format!("path = 'f'\n{sizes}listen = '127.0.0.1:0'\nfabric = '127.0.0.1:0'\n");
+    let wrong = format!("{jbof}fabric_provider = 'nothing'\n");
+    let home = Home::new().with("jbof.toml", &jbof).with("wrong.toml", &wrong);
+    assert_eq!(home.say("jbof --config jbof.toml --check").code, Some(0));
+    let said = home.say("jbof --config wrong.toml");
+    if said.err.contains("libfabric cannot be opened") {
+        assert!(said.err.contains("apt-get install libfabric1") && std::env::var_os("CI").is_none(), "{}", said.err);
+        return eprintln!("SKIPPED: {}", said.err);
+    }
+    assert!(said.err.contains("no provider"), "{}", said.err);
+    let mut jbof = Target::jbof(&home, "--config jbof.toml");
+    let kv =
+        format!("jbof_address = '{}'\njbof_fabric = 'tcp'\nlisten = '127.0.0.1:0'\ninsecure = true\n", jbof.address);
+    fs::write(home.path("kv.toml"), kv).expect("a disk");
+    let mut store = Target::store(&home, "--config kv.toml");
+    assert_eq!(told(&store, "SET a 1\r\nGET a\r\n"), "+OK\r\n$1\r\n1\r\n");
+    for (name, role) in [("door", &mut store), ("JBOF", &mut jbof)] {
+        assert_eq!(role.end().code(), Some(0), "{name}: {}", role.log());
+        role.logs("shutting down");
+    }
+}
+
 #[test]
 fn every_example_is_a_store() {
     let secret = "a secret that is long enough for a key\n";

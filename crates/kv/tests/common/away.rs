@@ -3,7 +3,9 @@
 
 use super::config;
 use base::Span;
-use kv::{Config, JbofConfig, JbofPlace, JbofRole, JbofRoleConfig, Peer, PeerAddress, RunError, Secret, Stopper};
+use kv::{
+    Config, FabricPlace, JbofConfig, JbofPlace, JbofRole, JbofRoleConfig, Peer, PeerAddress, RunError, Secret, Stopper,
+};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
@@ -15,21 +17,38 @@ pub enum Way {
     Tcp,
     /// Over a Unix socket, with memory and flash shared.
     Shared,
+    /// Over TCP, with the memory accessed by libfabric.
+    Fabric,
 }
 
-/// Every way.
-pub const WAYS: [Way; 2] = [Way::Tcp, Way::Shared];
+/// Whether libfabric is there. In CI it has to be.
+pub fn has_fabric() -> bool {
+    match fabric::Library::open() {
+        Ok(_) => true,
+        Err(error) => {
+            assert!(std::env::var_os("CI").is_none(), "{error}");
+            eprintln!("SKIPPED, the memory by libfabric: {error}");
+            false
+        }
+    }
+}
+
+/// Every way that this machine has.
+pub fn ways() -> Vec<Way> {
+    [Way::Tcp, Way::Shared].into_iter().chain(has_fabric().then_some(Way::Fabric)).collect()
+}
 
 /// Where the Unix socket of a folder's JBOF is.
 pub fn socket(folder: &Path) -> PathBuf {
     folder.join("jbof.sock")
 }
 
-/// A JBOF that listens in both ways.
+/// A JBOF that listens in every way.
 pub fn role_config(folder: &Path, jbof: JbofConfig, secret: Option<&str>) -> JbofRoleConfig {
     JbofRoleConfig {
         listen: vec![PeerAddress::Tcp("127.0.0.1:0".into()), PeerAddress::Unix(socket(folder))],
         secret: secret.map(|text| Secret(text.into())),
+        fabric: has_fabric().then(|| FabricPlace { provider: "tcp".into(), address: "127.0.0.1:0".into() }),
         metrics: None,
         silence: Span::secs(30),
         jbof,
@@ -39,11 +58,12 @@ pub fn role_config(folder: &Path, jbof: JbofConfig, secret: Option<&str>) -> Jbo
 /// A door to a JBOF.
 pub fn door(folder: &Path, way: Way, address: SocketAddr, secret: Option<&str>) -> Config {
     let address = match way {
-        Way::Tcp => PeerAddress::Tcp(address.to_string()),
+        Way::Tcp | Way::Fabric => PeerAddress::Tcp(address.to_string()),
         Way::Shared => PeerAddress::Unix(socket(folder)),
     };
     let secret = secret.map(|text| Secret(text.into()));
-    Config { jbof: JbofPlace::Away(Peer { address, secret }), ..config(folder) }
+    let fabric = (way == Way::Fabric).then(|| "tcp".into());
+    Config { jbof: JbofPlace::Away(Peer { address, secret, fabric }), ..config(folder) }
 }
 
 /// A JBOF on a thread; dropped, it ends.

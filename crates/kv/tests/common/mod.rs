@@ -3,7 +3,7 @@
 
 pub mod away;
 
-use away::{RunningJbof, Way, door, role_config};
+use away::{RunningJbof, Way, door, role_config, ways};
 use bytes::{Bytes, BytesMut};
 use kv::{Config, JbofConfig, JbofPlace, Limits, RunError, Stopper, Store};
 use redis_protocol::resp2;
@@ -59,14 +59,15 @@ pub struct Running {
 }
 
 /// Plays with a store wherever its JBOF may be: inside, in a thread of its own for three loops,
-/// over TCP and sealed, and shared. Each has a file of its own.
+/// over TCP and sealed, shared, and by libfabric where that is there. Each has a file of its own.
 pub fn everywhere(config: &Config, play: impl Fn(Running)) {
     play(Running::start(config.clone()));
     let JbofPlace::Inside(inside) = &config.jbof else { panic!("its JBOF is away") };
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("flash");
     play(Running::start(Config { loops: 3, ..with(config.clone(), |jbof| jbof.path = path) }));
-    for (way, secret) in [(Way::Tcp, Some("a secret")), (Way::Shared, None)] {
+    for way in ways() {
+        let secret = (way != Way::Shared).then_some("a secret");
         let folder = tempfile::tempdir().expect("a folder");
         let jbof = JbofConfig { path: folder.path().join("flash"), ..inside.clone() };
         let role = RunningJbof::start(role_config(folder.path(), jbof, secret));

@@ -18,7 +18,7 @@ const FOLDER: &str = "RACKWEAVE_KV_TEST_FOLDER";
 const CROWDED: &str = "RACKWEAVE_KV_TEST_CROWDED";
 /// Set where doors and helper speak the paper's protocol.
 const PAPER: &str = "RACKWEAVE_KV_TEST_PAPER";
-/// What the other process is, if not a whole store: `jbof`, `tcp`, `shared`.
+/// What the other process is, if not a whole store: `jbof`, `tcp`, `shared`, `fabric`.
 const PART: &str = "RACKWEAVE_KV_TEST_PART";
 /// Where the JBOF listens over TCP, where that is known.
 const AT: &str = "RACKWEAVE_KV_TEST_AT";
@@ -47,13 +47,20 @@ fn serve() {
     let at = std::env::var(AT).unwrap_or("127.0.0.1:0".into());
     let config = match std::env::var(PART).as_deref() {
         Ok("jbof") => return serve_jbof(folder, at),
-        Ok("tcp") => door(folder, Way::Tcp, at.parse().expect("an address"), None),
-        Ok(_) => door(folder, Way::Shared, at.parse().expect("an address"), None),
+        Ok(part) => door(folder, way_of(part), at.parse().expect("an address"), None),
         Err(_) => config_in(folder),
     };
     let mut store = Store::start(config, false).unwrap_or_else(|error| panic!("{error}"));
     println!("\nat {}", store.address().expect("it is bound"));
     store.run().expect("it is killed before");
+}
+
+fn way_of(part: &str) -> Way {
+    match part {
+        "tcp" => Way::Tcp,
+        "fabric" => Way::Fabric,
+        _ => Way::Shared,
+    }
 }
 
 fn serve_jbof(folder: &Path, at: String) {
@@ -105,7 +112,12 @@ impl Process {
     /// A door to it.
     pub fn door(folder: &Path, way: Way, at: SocketAddr) -> Process {
         let mut command = Command::new(std::env::current_exe().expect("there is a program"));
-        command.env(PART, if way == Way::Tcp { "tcp" } else { "shared" }).env(AT, at.to_string());
+        let part = match way {
+            Way::Tcp => "tcp",
+            Way::Shared => "shared",
+            Way::Fabric => "fabric",
+        };
+        command.env(PART, part).env(AT, at.to_string());
         Process::by(command, folder)
     }
 

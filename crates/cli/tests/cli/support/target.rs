@@ -3,7 +3,7 @@
 use super::Home;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,11 @@ impl Target {
     /// The same of a key-value store.
     pub fn store(home: &Home, options: &str) -> Target {
         Target::begin(home, &format!("kv {options}"), "with Redis's client")
+    }
+
+    /// The same of a JBOF at an address.
+    pub fn jbof(home: &Home, options: &str) -> Target {
+        Target::begin(home, &format!("jbof {options}"), "listening at")
     }
 
     fn begin(home: &Home, command: &str, last: &str) -> Target {
@@ -86,6 +91,13 @@ impl Target {
             assert!(Instant::now() < until, "no answer to SIGHUP: {said}");
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// SIGTERM; returns how it ended.
+    pub fn end(&mut self) -> ExitStatus {
+        let sent = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        assert!(sent.expect("there is kill").success());
+        self.child.wait().expect("it runs")
     }
 
     /// SIGKILL: nothing in the process hears of it.
