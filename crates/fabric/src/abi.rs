@@ -147,7 +147,6 @@ pub struct OpsDomain {
 #[repr(C)]
 pub struct OpsMr {
     pub size: size_t,
-    #[expect(clippy::type_complexity, reason = "the signature of fi_mr_reg")]
     pub reg:
         unsafe extern "C" fn(*mut Fid, *const c_void, size_t, u64, u64, u64, u64, *mut *mut Mr, *mut c_void) -> c_int,
 }
@@ -285,7 +284,6 @@ pub struct OpsAtomic {
     pub writev: *const c_void,
     pub writemsg: *const c_void,
     pub inject: *const c_void,
-    #[expect(clippy::type_complexity, reason = "the signature of fi_fetch_atomic")]
     pub readwrite: unsafe extern "C" fn(
         *mut Ep,
         *const c_void,
@@ -302,7 +300,6 @@ pub struct OpsAtomic {
     ) -> ssize_t,
     pub readwritev: *const c_void,
     pub readwritemsg: *const c_void,
-    #[expect(clippy::type_complexity, reason = "the signature of fi_compare_atomic")]
     pub compwrite: unsafe extern "C" fn(
         *mut Ep,
         *const c_void,

@@ -98,7 +98,7 @@ fn every_example_is_a_store() {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
         let text = fs::read_to_string(page).expect("it is there");
         for example in text.split("```toml fragment\n").skip(1).filter_map(|rest| rest.split("```").next()) {
-            let is_jbof = example.lines().any(|line| line.starts_with("socket"));
+            let is_jbof = example.lines().any(|line| ["socket", "secret_file"].iter().any(|key| line.starts_with(key)));
             found[usize::from(is_jbof)] += 1;
             fs::write(home.path("example.toml"), example).expect("the home can be written");
             let command = if is_jbof { "jbof" } else { "kv" };
@@ -106,5 +106,5 @@ fn every_example_is_a_store() {
             assert_eq!(said.code, Some(0), "{name}:\n{example}\n{}", said.err);
         }
     }
-    assert_eq!(found, [7, 1]);
+    assert_eq!(found, [8, 2]);
 }
