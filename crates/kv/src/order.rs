@@ -1,9 +1,10 @@
 //! Which verbs may be under way together, where what carries them keeps no order.
 //!
-//! A swap, of a whole word or of bits, is what others go by: it makes valid what was written before. So, within a block, a swap
-//! waits for the end of all writes and swaps that were posted before it, and what was posted behind
-//! a swap waits for its end. Reads and writes pass each other: who waits for an answer has it
-//! before it posts the next verb. Verbs of one post are executed in their order.
+//! A swap, of a whole word or of bits, is what others go by: it makes valid what was written
+//! before. So, within a block, a swap waits for the end of all writes and swaps that were posted
+//! before it, and what was posted behind a swap waits for its end. Reads and writes pass each
+//! other: who waits for an answer has it before it posts the next verb. Verbs of one post are
+//! executed in their order.
 
 use scalio::{Done, RequestId, Verb};
 use slab::Slab;
