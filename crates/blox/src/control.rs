@@ -247,6 +247,8 @@ pub struct Control {
     switch_starts: Option<u64>,
     /// Time at which unconfirmed orders are sent again.
     resend_at: Option<Time>,
+    /// Replacements that were due then have been tried.
+    tried_at: Time,
     wake: Option<Time>,
     has_begun: bool,
     is_resumed: bool,
@@ -270,6 +272,7 @@ impl Control {
             next_vssd: config.next_vssd,
             switch_starts: None,
             resend_at: None,
+            tried_at: Time::ZERO,
             wake: Some(Time::ZERO),
             has_begun: false,
             is_resumed: false,
@@ -300,7 +303,7 @@ impl Program for Control {
                 _ => {}
             },
         }
-        self.plan_wakeup(now);
+        self.plan_wakeup();
     }
     fn next_wakeup(&self) -> Option<Time> {
         self.wake
@@ -319,7 +322,8 @@ impl Program for Control {
             self.resend(now, out);
         }
         self.fill_groups(now, out);
-        self.plan_wakeup(now);
+        self.tried_at = now;
+        self.plan_wakeup();
     }
 }
 
@@ -551,12 +555,13 @@ impl Control {
     fn packet(&self, target: NodeId, vssd: VssdId, body: Body) -> ControlOut {
         ControlOut::Send(Packet { vssd, latency_ns: 0, source: self.config.own, target, body })
     }
-    fn plan_wakeup(&mut self, now: Time) {
+    fn plan_wakeup(&mut self) {
         let watched = self.servers.iter().filter(|server| server.standing != Standing::Suspected);
         let silent = watched.map(|server| self.silent_at(server)).min();
         let lost = self.groups.iter().filter_map(Group::waits_since).map(|since| since + self.config.replace_after);
-        // A replacement that nobody could take waits for the next change among the servers.
-        let lost = lost.filter(|at| *at > now).min();
+        // A replacement that nobody could take waits for the next change among the servers. One that
+        // is due and was not tried is not over: a packet may come before a late alarm.
+        let lost = lost.filter(|at| *at > self.tried_at).min();
         let begin = (!self.has_begun).then_some(Time::ZERO);
         self.wake = if self.has_begun { [silent, self.resend_at, lost].into_iter().flatten().min() } else { begin };
     }

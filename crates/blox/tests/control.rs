@@ -335,6 +335,38 @@ fn a_lost_replica_is_built_on_the_server_with_the_fewest_vssds_of_its_rack() {
     );
 }
 
+/// A busy machine: the alarm is late, and a heartbeat comes before it.
+#[test]
+fn a_replacement_is_not_forgotten_if_a_packet_comes_between_its_time_and_the_alarm() {
+    for late in [Span::ZERO, Span::ps(1), Span::us(10), Span::ms(5)] {
+        let mut rack = Rack::new();
+        rack.run(Time::ms(100));
+        rack.is_silent[1] = true;
+        let due = Time::ms(100) + BEAT * u64::from(MISSES) + Span::ms(200);
+        rack.run(due - Span::ms(1));
+        rack.now = due + late;
+        rack.beat(0);
+        assert!(rack.control.next_wakeup().is_some_and(|wake| wake <= rack.now), "{late} late: nothing is due");
+        rack.wake();
+        let replica = (NodeId(4), VssdId(9));
+        let ordered = rack.time_of(Event::Rebuilding { group: VssdId(0), replica });
+        assert_eq!(ordered, Some(due + late), "{late} late");
+    }
+}
+
+/// Its host would be busy for nothing: the next change among the servers is a packet.
+#[test]
+fn a_replacement_that_nobody_can_take_wakes_nobody_again() {
+    let mut config = config();
+    config.servers.iter_mut().for_each(|server| server.room = 0);
+    let mut rack = Rack::with(config);
+    rack.run(Time::ms(100));
+    rack.is_silent[1] = true;
+    rack.run(Time::ms(500));
+    rack.beat(0);
+    assert!(rack.control.next_wakeup().is_some_and(|wake| wake > rack.now), "{:?}", rack.control.next_wakeup());
+}
+
 #[test]
 fn a_server_that_returns_in_time_gets_its_replicas_back_after_it_has_left() {
     let mut rack = Rack::new();
