@@ -2,6 +2,7 @@
 //! to a file.
 
 mod blox;
+mod datagrams;
 mod edm;
 mod flash;
 mod harness;
@@ -41,6 +42,7 @@ type Measure = fn(&str) -> anyhow::Result<Figures>;
 /// Every module; a new module adds one line.
 const MODULES: &[(&str, Measure)] = &[
     ("blox", |only| Ok(measured(blox::benchmarks(), only))),
+    ("datagrams", |only| Ok(measured(datagrams::benchmarks(), only))),
     ("edm", |only| Ok(measured(edm::benchmarks(), only))),
     ("flash", |only| Ok(measured(flash::benchmarks(), only))),
     ("kernel", |only| Ok(measured(kernel::benchmarks(), only))),

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | keep time | [`clock`], [`timer`] |
 //! | listen | [`listen`], [`in_use`] |
+//! | send and receive many datagrams at a time | [`datagrams`] |
 //! | keep data | [`storage`]: memory, nothing, files |
 //! | end | [`stopper`] |
 //! | serve metrics and health | [`http`] |
@@ -12,6 +13,7 @@
 
 pub mod cipher;
 pub mod clock;
+pub mod datagrams;
 pub mod draft;
 pub mod error;
 pub mod http;

@@ -259,9 +259,11 @@ impl<R: Role> Loop<R> {
 
     fn turn(&mut self) {
         self.has_waiting = self.take_packets();
+        self.wire.wire.flush();
         let now = self.clock.now();
         self.wire.journal.iter_mut().for_each(|journal| journal.woke(now));
         self.role.on_wakeup(now, &mut self.wire);
+        self.wire.wire.flush();
         let Loop { clock, wire, .. } = self;
         wire.journal.iter_mut().for_each(|journal| journal.rests(|| clock.now()));
         self.http.iter_mut().for_each(|http| http.on_wakeup(now));

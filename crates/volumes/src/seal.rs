@@ -13,6 +13,7 @@ use runtime::cipher::{Cipher, NONCE, TAG, derive};
 use runtime::error::StartError;
 use runtime::secret::{long_secret_in, random};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::Path;
 
 /// How far the times of sender and receiver may be apart, in microseconds.
@@ -85,8 +86,9 @@ impl Seal {
         Seal { cipher: Cipher::new(key), start, last_us: 0, senders: BTreeMap::new() }
     }
 
-    /// Seals what is behind the first `open` bytes of a datagram for `to`. Those are authenticated.
-    pub fn seal(&mut self, now_us: u64, to: NodeId, open: usize, datagram: &mut Vec<u8>) {
+    /// Seals what is behind the `open` bytes of a datagram for `to`. Those are authenticated. What is
+    /// before them is of other datagrams.
+    pub fn seal(&mut self, now_us: u64, to: NodeId, open: Range<usize>, datagrams: &mut Vec<u8>) {
         // A clock that was set back: times come again, and are those of another start.
         if now_us.saturating_add(ORDER_US) < self.last_us
             && let Ok(start) = random()
@@ -95,10 +97,10 @@ impl Seal {
         }
         self.last_us = now_us.max(self.last_us + 1);
         let nonce = nonce_of(self.last_us, self.start);
-        let (front, text) = datagram.split_at_mut(open);
+        let (front, text) = datagrams[open.start..].split_at_mut(open.len());
         let tag = self.cipher.seal(nonce, &known(front, to), text);
-        datagram.extend_from_slice(&nonce);
-        datagram.extend_from_slice(&tag);
+        datagrams.extend_from_slice(&nonce);
+        datagrams.extend_from_slice(&tag);
     }
 
     /// Opens what is behind the first `open` bytes of a datagram in its place.
@@ -165,7 +167,7 @@ mod tests {
 
     fn sealed(text: &[u8]) -> Vec<u8> {
         let mut datagram = [FRONT, text].concat();
-        seal(1).seal(NOW, NodeId(3), FRONT.len(), &mut datagram);
+        seal(1).seal(NOW, NodeId(3), 0..FRONT.len(), &mut datagram);
         datagram
     }
 
@@ -204,7 +206,7 @@ mod tests {
         let (mut sender, mut receiver) = (seal(1), seal(2));
         let mut sent = |us: u64| {
             let mut datagram = FRONT.to_vec();
-            sender.seal(NOW + us, NodeId(3), FRONT.len(), &mut datagram);
+            sender.seal(NOW + us, NodeId(3), 0..FRONT.len(), &mut datagram);
             datagram
         };
         let [first, second, third, late] = [0, 10, ORDER_US + 10, ORDER_US + 20].map(&mut sent);
@@ -225,7 +227,7 @@ mod tests {
         let mut sender = seal(1);
         for now_us in [NOW, NOW - 3_600_000_000] {
             let mut datagram = FRONT.to_vec();
-            sender.seal(now_us, NodeId(3), FRONT.len(), &mut datagram);
+            sender.seal(now_us, NodeId(3), 0..FRONT.len(), &mut datagram);
             assert_eq!(opened(now_us, 3, datagram), Ok(Vec::new()));
         }
     }
@@ -245,7 +247,7 @@ mod tests {
         let nonces: BTreeSet<Vec<u8>> = [NOW, NOW, NOW - 1, NOW + 2, NOW + 2, 0]
             .map(|now_us| {
                 let mut datagram = FRONT.to_vec();
-                seal.seal(now_us, NodeId(0), FRONT.len(), &mut datagram);
+                seal.seal(now_us, NodeId(0), 0..FRONT.len(), &mut datagram);
                 datagram[FRONT.len()..][..NONCE].to_vec()
             })
             .into();

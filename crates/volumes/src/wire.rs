@@ -9,7 +9,9 @@ use blox::{PAGE_BYTES, Packet, decode_datagram, encode_datagram};
 use bytes::{BufMut, Bytes};
 use mio::net::UdpSocket;
 use plan::rack::Rack;
+use runtime::datagrams::{Inbox, Outbox};
 use runtime::error::StartError;
+use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -45,16 +47,20 @@ pub struct WireCounts {
     pub unsent: u64,
 }
 
-/// A socket, with room for one datagram each way.
+/// A socket, with room for what comes and goes together.
 pub struct Wire {
     socket: UdpSocket,
     own: NodeId,
     peers: Peers,
     tag: [u8; TAG],
     seal: Option<Seal>,
-    room: Box<[u8; ROOM]>,
-    out: Vec<u8>,
+    inbox: Inbox,
+    outbox: Outbox<NodeId>,
     counts: WireCounts,
+    /// Receivers of datagrams that were not sent.
+    unreached: BTreeSet<NodeId>,
+    /// The roles, by their nodes.
+    names: Vec<String>,
 }
 
 impl Wire {
@@ -94,9 +100,11 @@ impl Wire {
             peers: Peers::new(reached, address),
             tag,
             seal,
-            room: Box::new([0; ROOM]),
-            out: Vec::new(),
+            inbox: Inbox::new(ROOM),
+            outbox: Outbox::default(),
             counts: WireCounts::default(),
+            unreached: BTreeSet::new(),
+            names: (0..=switch.0).map(|node| configs::name_of(rack, NodeId(node))).collect(),
         })
     }
 
@@ -121,20 +129,20 @@ impl Wire {
     /// The next packet with its data; `Some(None)` for a datagram that is counted and means nothing
     /// here, and `None` when no more wait. `data` has the page's bytes, or none.
     pub fn receive(&mut self, data: &mut Vec<u8>) -> Option<Option<Packet>> {
-        let length = loop {
-            match self.socket.recv(&mut *self.room) {
-                Ok(length) => break length,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
-                // A role that is not there: the system tells the next call.
+        if self.inbox.is_empty() {
+            self.flush();
+        }
+        let Wire { socket, inbox, tag, seal, counts, own, .. } = self;
+        let whole = loop {
+            match inbox.next(socket) {
+                Ok(None) => return None,
+                Ok(Some(whole)) => break whole,
                 Err(_) => {}
             }
         };
-        self.counts.received += 1;
+        counts.received += 1;
         data.clear();
-        let Wire { room, tag, seal, counts, own, .. } = self;
-        let Some(datagram) = opened(&mut room[..length], *tag, seal.as_mut(), *own, counts) else {
-            return Some(None);
-        };
+        let Some(datagram) = opened(whole, *tag, seal.as_mut(), *own, counts) else { return Some(None) };
         match decode_datagram(datagram) {
             Ok((packet, page)) => {
                 data.extend_from_slice(page);
@@ -148,25 +156,43 @@ impl Wire {
         }
     }
 
-    /// Sends a packet to a node of the rack. `data` is its page where it carries one.
+    /// Sends a packet to a node of the rack, with what else is sent until [`Self::flush`], or before
+    /// the next call of the system for more. `data` is its page where it carries one.
     pub fn send(&mut self, to: NodeId, packet: &Packet, data: Option<&Bytes>) {
         let page: &[u8] = data.map_or(&[], |data| data);
         debug_assert_eq!(page.len(), if packet.body.value().is_some() { PAGE_BYTES as usize } else { 0 });
-        self.out.clear();
-        self.out.put_slice(&self.tag);
-        encode_datagram(packet, page, &mut self.out);
-        if let Some(seal) = &mut self.seal {
-            seal.seal(unix_us(), to, TAG, &mut self.out);
-        }
-        match self.peers.address(to).map(|address| self.socket.send_to(&self.out, address)) {
-            Some(Ok(_)) => self.counts.sent += 1,
-            Some(Err(error)) => {
-                if is_first(&mut self.counts.unsent) {
-                    tracing::warn!(%error, node = to.0, "a datagram cannot be sent");
-                }
+        let Some(address) = self.peers.address(to) else {
+            // Whoever looks its name up says so.
+            self.counts.unsent += 1;
+            return;
+        };
+        let Wire { tag, seal, outbox, .. } = self;
+        outbox.push(address, to, |bytes| {
+            let begin = bytes.len();
+            bytes.put_slice(&*tag);
+            encode_datagram(packet, page, bytes);
+            if let Some(seal) = seal {
+                seal.seal(unix_us(), to, begin..begin + TAG, bytes);
             }
-            None => self.counts.unsent += 1,
+        });
+        if self.outbox.is_full() {
+            self.flush();
         }
+    }
+
+    /// Hands all that waits to the system.
+    pub fn flush(&mut self) {
+        let Wire { socket, outbox, counts, unreached, names, .. } = self;
+        let unsent = &mut counts.unsent;
+        counts.sent += outbox.send(socket, |to, error| {
+            *unsent += 1;
+            let receiver = names.get(to.index()).map_or("", |name| name);
+            if unreached.insert(*to) {
+                tracing::warn!(%error, receiver, "a datagram cannot be sent: others to it will not be logged");
+            } else {
+                tracing::debug!(%error, receiver, "a datagram cannot be sent");
+            }
+        });
     }
 }
 
@@ -258,6 +284,7 @@ mod tests {
         let body = Body::Heartbeat { beat: 7 };
         let packet = Packet { vssd: VssdId(3), latency_ns: 5, source: NodeId(1), target: SERVER, body };
         (0..4).for_each(|_| switch.send(SERVER, &packet, None));
+        switch.flush();
         let (mut data, mut taken) = (Vec::new(), 0);
         let until = Instant::now() + Duration::from_secs(60);
         while server.counts().received < 4 {
