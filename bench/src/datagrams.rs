@@ -1,5 +1,5 @@
-//! Datagrams per CPU second over loopback, many at a time, as the roles of a live rack exchange them,
-//! against one call of the system for each.
+//! Datagrams per CPU second over loopback, many at a time, as the roles of a live rack exchange
+//! them, against one call of the system for each.
 
 use crate::harness::{Better, Contender, Group, cpu_seconds};
 use runtime::datagrams::{Inbox, Outbox};

@@ -89,6 +89,7 @@ fn server() -> StorageNode {
         control: Some(ControlLink { node: CONTROL, heartbeat: Span::ms(10), lease: Span::ms(40) }),
         marks: false,
         remember: Some(Span::ms(200)),
+        scrub: None,
     };
     StorageNode::new(config).expect("it is possible")
 }

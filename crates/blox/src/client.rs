@@ -405,13 +405,14 @@ impl Client {
         }
     }
 
-    /// The next replica may serve what this one does not, save a page beyond the volume.
+    /// The next replica may serve what this one does not, save a page beyond the volume, or one for
+    /// whose copies this one has asked all others.
     fn on_refusal(&mut self, now: Time, tag: Tag, refusal: Refusal, out: &mut Vec<ClientOut>) {
         if self.config.resend.is_some() && matches!(refusal, Refusal::Stale | Refusal::Full) {
             // It is sent on at its deadline: at once, two stale servers would hand it to and fro.
             return self.requests.get_mut(&tag).into_iter().for_each(|request| request.is_turned_away = true);
         }
-        let is_final = refusal == Refusal::OutOfRange || self.has_tried_enough(now, tag);
+        let is_final = matches!(refusal, Refusal::OutOfRange | Refusal::Lost) || self.has_tried_enough(now, tag);
         if is_final {
             self.end(tag, ClientOutcome::Failed(refusal), out);
         } else {

@@ -559,8 +559,8 @@ impl Control {
         let watched = self.servers.iter().filter(|server| server.standing != Standing::Suspected);
         let silent = watched.map(|server| self.silent_at(server)).min();
         let lost = self.groups.iter().filter_map(Group::waits_since).map(|since| since + self.config.replace_after);
-        // A replacement that nobody could take waits for the next change among the servers. One that
-        // is due and was not tried is not over: a packet may come before a late alarm.
+        // A replacement that nobody could take waits for the next change among the servers. One
+        // that is due and was not tried is not over: a packet may come before a late alarm.
         let lost = lost.filter(|at| *at > self.tried_at).min();
         let begin = (!self.has_begun).then_some(Time::ZERO);
         self.wake = if self.has_begun { [silent, self.resend_at, lost].into_iter().flatten().min() } else { begin };

@@ -16,7 +16,9 @@
 //!    the copy exists.
 //! 4. Pass a `Members` order of the control plane to [`members`](Replica::members); the answer to
 //!    the control plane is [`ReplicaOut::UpToDate`].
-//! 5. Answer [`Load`](ReplicaOut::Load) by [`loaded`](Replica::loaded).
+//! 5. Answer [`Load`](ReplicaOut::Load) by [`loaded`](Replica::loaded), or by
+//!    [`load_rotten`](Replica::load_rotten) where the device has no sound copy. Pass a read that
+//!    meets such a page to [`rotten`](Replica::rotten), and what a scrub finds.
 //! 6. Where clients may send writes again: [`judge`](Replica::judge) each before it is passed in,
 //!    and [`recall`](Replica::recall) it if its verdict is `Doubtful`. While the host has a write
 //!    that it has not passed in, and that is not being recalled, it hands on no
@@ -25,6 +27,7 @@
 mod flight;
 mod rebuild;
 mod recall;
+mod repair;
 mod replica;
 mod table;
 mod writes;
@@ -113,7 +116,7 @@ pub enum ReplicaOut {
         message: ReplicaMessage,
     },
     /// Put the value into the local DRAM copy, to be flushed. `Value(0)` (only of a rebuild): the
-    /// page is as never written.
+    /// page is as never written. [`Value::ROTTEN`] (so too): nobody has its data.
     Apply {
         /// The page.
         page: Page,
@@ -155,6 +158,11 @@ pub enum ReplicaOut {
         ticket: Ticket,
         /// Whether it is done.
         is_done: bool,
+    },
+    /// A delayed read: no replica has a sound copy of its page.
+    Lost {
+        /// The reader.
+        ticket: Ticket,
     },
     /// Report to the control plane ([`ControlMessage::UpToDate`](crate::ControlMessage::UpToDate)):
     /// this epoch is adopted, all open writes are settled, and a stale replica has every page.

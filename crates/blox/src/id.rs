@@ -24,6 +24,12 @@ pub struct Page(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Value(pub u64);
 
+impl Value {
+    /// Stands for data that are not there any more: no checksum fits, and no replica is known that
+    /// has them. No write has it.
+    pub const ROTTEN: Value = Value(u64::MAX);
+}
+
 /// A client's number for a request of its own, handed back in the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Tag(pub u64);

@@ -29,6 +29,7 @@ mod packet;
 mod placement;
 mod predict;
 mod schedule;
+mod scrub;
 mod switch;
 mod timeouts;
 mod wear;

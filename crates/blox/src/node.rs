@@ -15,6 +15,7 @@
 mod check;
 mod collecting;
 mod interface;
+mod rotten;
 mod serving;
 mod timers;
 mod vssd;
@@ -32,6 +33,7 @@ use crate::id::{Page, Value, VssdId, WriteId};
 use crate::own::Policies;
 use crate::packet::{Body, ControlMessage, Packet};
 use crate::schedule::SchedulingKey;
+use crate::scrub::Scrub;
 use base::{NodeId, Program, Span, Time};
 use collecting::Unit;
 use serving::{MessageKey, Request, Waiting};
@@ -71,6 +73,11 @@ pub struct NodeCounters {
     pub writes_known: u64,
     /// Copies of writes that their client had no longer open.
     pub writes_over: u64,
+    /// Pages that were read to see whether they are sound, or were in memory when it was their
+    /// turn.
+    pub pages_scrubbed: u64,
+    /// Pages that were found rotten.
+    pub pages_rotten: u64,
     /// Packets that mean nothing here, and configurations that could not be adopted.
     pub ignored: u64,
 }
@@ -108,6 +115,7 @@ pub struct StorageNode {
     lease: Option<Lease>,
     /// Writes under way here that their clients may send again.
     begun: BTreeSet<WriteId>,
+    scrub: Option<Scrub>,
     timers: Timers,
     counters: NodeCounters,
     replica_out: Vec<ReplicaOut>,
@@ -133,6 +141,7 @@ impl StorageNode {
             wanted: BTreeMap::new(),
             lease: config.control.map(|control| Lease::new(control.lease, 0)),
             begun: BTreeSet::new(),
+            scrub: config.scrub.map(Scrub::new),
             timers: Timers::default(),
             counters: NodeCounters::default(),
             replica_out: Vec::new(),
@@ -208,6 +217,16 @@ impl StorageNode {
         self.vssds.iter().map(|vssd| vssd.replica.writes_known()).sum()
     }
 
+    /// Pages that were rotten here and have been written anew from another replica's copy.
+    pub fn pages_repaired(&self) -> u64 {
+        self.vssds.iter().map(|vssd| vssd.replica.pages_repaired()).sum()
+    }
+
+    /// Pages of which no replica has a sound copy, as far as is known here.
+    pub fn pages_lost(&self) -> usize {
+        self.vssds.iter().map(|vssd| vssd.replica.pages_lost()).sum()
+    }
+
     /// Pages in DRAM that the flash does not have yet.
     pub fn pages_held(&self) -> usize {
         self.caches.iter().map(WriteCache::used).sum()
@@ -254,6 +273,7 @@ impl StorageNode {
         for unit in 0..self.units.len() {
             self.arm_unit(unit);
         }
+        self.begin_scrub(now);
     }
 
     fn on_packet(&mut self, now: Time, packet: &Packet, out: &mut Vec<NodeOut>) {
@@ -352,6 +372,7 @@ impl StorageNode {
         match input {
             NodeIn::Packet(packet) => self.on_packet(now, &packet, out),
             NodeIn::ReadDone { job, value } => self.on_read_done(now, job, value, out),
+            NodeIn::ReadRotten { job, named } => self.on_read_rotten(now, job, named, out),
             NodeIn::WriteDone { job } => self.on_write_done(now, job, out),
             NodeIn::WriteRefused { job } => self.on_write_refused(now, job, out),
             NodeIn::Collected { vssd, stream, freed, nothing } => {
@@ -403,6 +424,7 @@ impl Program for StorageNode {
                 Alarm::Heartbeat => self.heartbeat(now, out),
                 Alarm::Unit(unit) => self.wake_unit(now, unit as usize, out),
                 Alarm::Vssd(index) => self.wake_vssd(now, index as usize, out),
+                Alarm::Scrub => self.wake_scrub(now, out),
             }
         }
     }

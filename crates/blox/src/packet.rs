@@ -162,6 +162,8 @@ pub enum Refusal {
     WornOut = 4,
     /// It remembers so many writes of a client that has older ones open that it takes no new one.
     Full = 5,
+    /// No replica has a sound copy of the page.
+    Lost = 6,
 }
 
 /// The order of writes of one page (Hermes): version first, node second.
@@ -208,7 +210,7 @@ pub enum ReplicaMessage {
         /// The sender's epoch.
         epoch: u32,
     },
-    /// A replica under rebuild requests one page.
+    /// A replica under rebuild requests one page, or one whose own copy is rotten.
     Fetch {
         /// The page.
         page: Page,
@@ -223,7 +225,7 @@ pub enum ReplicaMessage {
         page: Page,
         /// Of its last write; version 0 when it was never written.
         timestamp: Timestamp,
-        /// Its value.
+        /// Its value; [`Value::ROTTEN`] where the sender has no sound copy.
         value: Value,
         /// The sender's epoch.
         epoch: u32,

@@ -59,6 +59,7 @@ fn server(place: usize, members: &[usize]) -> StorageNode {
         control: Some(ControlLink { node: CONTROL, heartbeat: Span::ms(1), lease: Span::ms(4) }),
         marks: false,
         remember: Some(Span::secs(60)),
+        scrub: None,
     };
     StorageNode::new(config).expect("it is possible")
 }

@@ -120,6 +120,8 @@ pub struct Storage {
     pub flash: Flash,
     /// Memory for writes of one replica that are not on flash yet.
     pub cache: Bytes,
+    /// The period in which every page on flash is read once, to see whether it is sound.
+    pub scrub: Span,
 }
 
 /// An emulated flash drive on a file.
@@ -368,6 +370,9 @@ table! {
         flash: FlashFile => FlashFile::default().resolve(),
         /// Memory for writes that are not on flash yet, of each replica.
         cache: Quantity<Bytes> ["64KiB" to "64GiB"] = Bytes::new(16 << 20),
+        /// The period in which every page on flash is read once, and compared with its checksum. A
+        /// page that does not match is written anew from another replica.
+        scrub: Quantity<Span> ["1s" to "1000h"] = Span::secs(86_400),
     }
 }
 

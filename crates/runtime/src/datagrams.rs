@@ -281,7 +281,8 @@ mod tests {
         assert_eq!(all(&mut Inbox::new(16), &target), [b"six"; 3]);
     }
 
-    /// What a system that refuses segments of `refused` bytes or more is given: datagrams of a call.
+    /// What a system that refuses segments of `refused` bytes or more is given: datagrams of each
+    /// call.
     fn given(outbox: &mut Outbox<u16>, refused: usize) -> Vec<(usize, bool)> {
         let mut calls = Vec::new();
         let take = |parts: &[IoSlice], segment: Option<u16>, _: SocketAddr| {

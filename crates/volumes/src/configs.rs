@@ -188,6 +188,7 @@ pub(crate) fn node(rack: &Rack, server: usize, vssds: Vec<VssdConfig>) -> NodeCo
         control: Some(ControlLink { node: control_node(rack), heartbeat: control.beat, lease: control.lease }),
         marks: false,
         remember: Some(REMEMBER),
+        scrub: Some(plan.scrub),
     }
 }
 

@@ -4,36 +4,35 @@
 //! The drive is [`hardware::ssd::SoftwareDefinedFlash`], which the simulator uses too: it knows
 //! which blocks are free, what a step of collection moves, and when an operation ends. A page's
 //! data lie at the page's number in the vSSD's file, whatever block the drive has them in. Its
-//! value follows in a second file. Without a sync, both survive the process, not the machine.
+//! value and a checksum are in a second file ([`crate::notes`]). Without a sync, both survive the
+//! process, not the machine.
 
+use crate::kept_pages::{Content, KeptPages};
 use base::{Seed, Time};
 use blox::{CollectionStep, CollectionStream, PAGE_BYTES, Page, Value, VssdId};
 use hardware::ssd::{Booked, DieId, Isolation, RegionConfig, RegionId, SdfConfig, SoftwareDefinedFlash, VictimPolicy};
 use runtime::error::StartError;
 use rustc_hash::FxHashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Pages that a die moves before requests of clients have their turn.
 const BURST: u32 = 16;
-/// Bytes of a value in its file.
-const VALUE_BYTES: u64 = 8;
 
 struct Vssd {
     region: RegionId,
     streams: Vec<CollectionStream<DieId>>,
-    files: Option<Files>,
-    values: Vec<u64>,
+    pages: Pages,
     /// Free and all blocks that the program was told last.
     reported: (u32, u32),
 }
 
-/// Where the data of a vSSD are.
-struct Files {
-    data: File,
-    names: File,
+/// What a vSSD holds.
+enum Pages {
+    Files(KeptPages),
+    /// The values alone, in a twin.
+    Values(Vec<Value>),
 }
 
 /// What came of a step of collection.
@@ -94,8 +93,8 @@ impl Flash {
     /// Written pages with their values, by vSSD.
     pub fn values(&self) -> Vec<(VssdId, Vec<(u64, u64)>)> {
         let written = |vssd: &Vssd| {
-            let values = (0..).zip(vssd.values.iter().copied());
-            values.filter(|(_, value)| *value != 0).collect()
+            let values = (0..).zip(vssd.pages.values());
+            values.filter(|(_, value)| *value != Value(0)).map(|(page, value)| (page, value.0)).collect()
         };
         let mut all: Vec<_> = self.vssds.iter().map(|(id, vssd)| (*id, written(vssd))).collect();
         all.sort_unstable_by_key(|(id, _)| id.0);
@@ -123,53 +122,67 @@ impl Flash {
         };
         let region = self.drive.create(region).map_err(io::Error::other)?;
         self.taken += blocks;
-        let (files, values) = self.kept(id, pages)?;
+        let pages = self.kept(id, pages)?;
         // The blocks are not where they were, but as full.
-        for (page, _) in values.iter().enumerate().filter(|(_, value)| **value != 0) {
-            self.drive.write_untimed(region, page as u64).map_err(io::Error::other)?;
+        for (page, _) in (0..).zip(pages.values()).filter(|(_, value)| *value != Value(0)) {
+            self.drive.write_untimed(region, page).map_err(io::Error::other)?;
         }
         let streams = CollectionStream::deal(&dies, geometry.channels);
-        self.vssds.insert(id, Vssd { region, streams, files, values, reported: (0, 0) });
+        self.vssds.insert(id, Vssd { region, streams, pages, reported: (0, 0) });
         Ok(())
     }
 
-    /// The files of a vSSD, and the values of its pages.
-    fn kept(&mut self, id: VssdId, pages: u64) -> io::Result<(Option<Files>, Vec<u64>)> {
-        let Some(folder) = &self.folder else {
-            let mut values = vec![0; pages as usize];
-            for (page, value) in self.given.remove(&id).unwrap_or_default() {
-                *values.get_mut(page as usize).ok_or_else(beyond)? = value;
-            }
-            return Ok((None, values));
-        };
-        let (data, names) = (file(folder, id, "pages")?, file(folder, id, "values")?);
-        data.set_len(pages * u64::from(PAGE_BYTES))?;
-        names.set_len(pages * VALUE_BYTES)?;
-        let mut bytes = vec![0; (pages * VALUE_BYTES) as usize];
-        names.read_exact_at(&mut bytes, 0)?;
-        let (chunks, _) = bytes.as_chunks();
-        let values = chunks.iter().map(|value| u64::from_le_bytes(*value)).collect();
-        Ok((Some(Files { data, names }), values))
+    fn kept(&mut self, id: VssdId, pages: u64) -> io::Result<Pages> {
+        if let Some(folder) = &self.folder {
+            return KeptPages::open(folder, id, pages).map(Pages::Files);
+        }
+        let mut values = vec![Value(0); pages as usize];
+        for (page, value) in self.given.remove(&id).unwrap_or_default() {
+            *values.get_mut(page as usize).ok_or_else(beyond)? = Value(value);
+        }
+        Ok(Pages::Values(values))
     }
 
-    /// Reads a page: its value, and when the drive has it. `data` has its bytes.
-    pub fn read(&mut self, now: Time, id: VssdId, page: Page, data: &mut [u8]) -> io::Result<(Value, Time)> {
+    /// Reads a page: what it has, and when the drive has it. `data` has its bytes if it is sound.
+    /// `is_checked`: its note is looked at too, which no reader needs.
+    pub fn read(
+        &mut self,
+        now: Time,
+        id: VssdId,
+        page: Page,
+        is_checked: bool,
+        data: &mut [u8],
+    ) -> io::Result<(Content, Time)> {
         let vssd = known(&mut self.vssds, id)?;
-        let value = Value(*vssd.values.get(page.0 as usize).ok_or_else(beyond)?);
-        match &vssd.files {
-            Some(files) if value != Value(0) => files.data.read_exact_at(data, page.0 * u64::from(PAGE_BYTES))?,
-            _ => data.fill(0),
+        if page.0 >= vssd.pages.len() {
+            return Err(beyond());
         }
+        let content = match &mut vssd.pages {
+            Pages::Files(files) => {
+                let content = files.read(page, data)?;
+                if is_checked {
+                    files.check_note(page)?;
+                }
+                content
+            }
+            Pages::Values(values) => {
+                data.fill(0);
+                match values[page.0 as usize] {
+                    Value::ROTTEN => Content::Rotten(None),
+                    value => Content::Sound(value),
+                }
+            }
+        };
         let bytes = base::Bytes::new(u64::from(PAGE_BYTES));
         let booked: Booked = self.drive.read(now, vssd.region, page.0, bytes).map_err(io::Error::other)?;
-        Ok((value, booked.end))
+        Ok((content, booked.end))
     }
 
     /// Writes a page; when the drive has it, or `None` where it has no free block. What is read
     /// from now on is the new page.
     pub fn write(&mut self, now: Time, id: VssdId, page: Page, value: Value, data: &[u8]) -> io::Result<Option<Time>> {
         let vssd = known(&mut self.vssds, id)?;
-        if page.0 as usize >= vssd.values.len() {
+        if page.0 >= vssd.pages.len() {
             return Err(beyond());
         }
         let end = match self.drive.write(now, vssd.region, page.0) {
@@ -177,19 +190,21 @@ impl Flash {
             Err(error) if error.is_no_free_block() => return Ok(None),
             Err(error) => return Err(io::Error::other(error)),
         };
-        vssd.put(page, value, data)?;
+        vssd.pages.write(page, value, data)?;
         Ok(Some(end))
     }
 
     /// Writes a page that was in memory only, at an orderly end.
     pub fn save(&mut self, id: VssdId, page: Page, value: Value, data: &[u8]) -> io::Result<()> {
-        known(&mut self.vssds, id)?.put(page, value, data)
+        known(&mut self.vssds, id)?.pages.write(page, value, data)
     }
 
     /// Has all files survive a loss of power.
     pub fn sync(&self) -> io::Result<()> {
-        let mut files = self.vssds.values().filter_map(|vssd| vssd.files.as_ref());
-        files.try_for_each(|files| files.data.sync_data().and_then(|()| files.names.sync_data()))
+        self.vssds.values().try_for_each(|vssd| match &vssd.pages {
+            Pages::Files(files) => files.sync(),
+            Pages::Values(_) => Ok(()),
+        })
     }
 
     /// Books the next steps of a stream of collection.
@@ -217,23 +232,30 @@ impl Flash {
     }
 }
 
-impl Vssd {
-    /// Data first: a page whose value is new has its data.
-    fn put(&mut self, page: Page, value: Value, data: &[u8]) -> io::Result<()> {
-        if let Some(files) = &self.files {
-            if value != Value(0) {
-                files.data.write_all_at(data, page.0 * u64::from(PAGE_BYTES))?;
-            }
-            files.names.write_all_at(&value.0.to_le_bytes(), page.0 * VALUE_BYTES)?;
+impl Pages {
+    fn len(&self) -> u64 {
+        match self {
+            Pages::Files(files) => files.values().len() as u64,
+            Pages::Values(values) => values.len() as u64,
         }
-        self.values[page.0 as usize] = value.0;
-        Ok(())
     }
-}
 
-fn file(folder: &Path, id: VssdId, what: &str) -> io::Result<File> {
-    let path = folder.join(format!("vssd-{}.{what}", id.0));
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+    fn values(&self) -> Box<dyn ExactSizeIterator<Item = Value> + '_> {
+        match self {
+            Pages::Files(files) => Box::new(files.values()),
+            Pages::Values(values) => Box::new(values.iter().copied()),
+        }
+    }
+
+    fn write(&mut self, page: Page, value: Value, data: &[u8]) -> io::Result<()> {
+        match self {
+            Pages::Files(files) => files.write(page, value, data),
+            Pages::Values(values) => {
+                values[page.0 as usize] = value;
+                Ok(())
+            }
+        }
+    }
 }
 
 fn known(vssds: &mut FxHashMap<VssdId, Vssd>, id: VssdId) -> io::Result<&mut Vssd> {

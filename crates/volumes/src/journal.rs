@@ -12,13 +12,17 @@
 //! | 5 request ended | tag, 0 read, 1 written, 2 refused, 3 unanswered |
 //! | 6 orderly end | length, a JSON document of the role's counters |
 //! | 7 rest | wait: the role has nothing more to do, after a wake-up that made it do something |
+//! | 8 page rotten | vSSD, page, the value that it should have or 0: so the last read of it will end |
 //!
 //! Numbers are LEB128. A wait is the time since the wait before, in nanoseconds. A packet is its
-//! length and its datagram without the page of data. Entries 4 and 5 follow what caused them.
+//! length and its datagram without the page of data. Entries 4, 5 and 8 follow what caused
+//! them.
 
 use crate::configs;
 use base::{NodeId, Span, Time};
-use blox::{ClientOutcome, ControlState, PAGE_BYTES, Packet, Page, Tag, VssdId, decode_datagram, encode_datagram};
+use blox::{
+    ClientOutcome, ControlState, PAGE_BYTES, Packet, Page, Tag, Value, VssdId, decode_datagram, encode_datagram,
+};
 use plan::rack::Rack;
 use runtime::clock::Clock;
 use runtime::error::StartError;
@@ -58,6 +62,7 @@ const SENT: u8 = 4;
 const ENDED: u8 = 5;
 const FINISHED: u8 = 6;
 const RESTED: u8 = 7;
+const ROTTED: u8 = 8;
 
 /// What a role was when its journal began.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -178,6 +183,15 @@ pub enum Entry {
         /// Its outcome.
         end: End,
     },
+    /// A read of the flash has found a page rotten, and will end so.
+    Rotted {
+        /// The vSSD.
+        vssd: VssdId,
+        /// The page.
+        page: Page,
+        /// The value that it should have, if that is known.
+        named: Option<Value>,
+    },
     /// The role had done what a wake-up made it do.
     Rested {
         /// Its time by the role's clock.
@@ -292,6 +306,12 @@ impl Writer {
     /// A request ended.
     pub fn ended(&mut self, tag: Tag, end: End) {
         self.entry(ENDED, |entry, _| [tag.0, end as u64].into_iter().for_each(|number| put(number, entry)));
+    }
+
+    /// A read has found a page rotten.
+    pub fn rotted(&mut self, vssd: VssdId, page: Page, named: Option<Value>) {
+        let numbers = [u64::from(vssd.0), page.0, named.map_or(0, |value| value.0)];
+        self.entry(ROTTED, |entry, _| numbers.into_iter().for_each(|number| put(number, entry)));
     }
 
     /// The role ended in order, with these counters.
@@ -529,6 +549,10 @@ impl Reader {
                 Entry::Ended { tag, end: *end }
             }
             RESTED => Entry::Rested { at: self.time()? },
+            ROTTED => {
+                let (vssd, page, named) = (VssdId(self.number32("vSSD")?), Page(self.number()?), self.number()?);
+                Entry::Rotted { vssd, page, named: Some(Value(named)).filter(|named| *named != Value(0)) }
+            }
             FINISHED => {
                 let length = self.number()?;
                 let text = self.take(length, DOCUMENT_MAX)?;

@@ -22,6 +22,8 @@ pub mod control;
 mod flash;
 pub mod journal;
 mod kept;
+mod kept_pages;
+mod notes;
 mod opening;
 mod pages;
 mod peers;

@@ -10,7 +10,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Tables below this length are never swept.
 const SWEPT_MIN: usize = 4_096;
 
-/// Pages by their value. `Value(0)` is a page that was never written: zeros.
+/// Pages by their value. `Value(0)` is a page that was never written: zeros. So are the bytes of
+/// [`Value::ROTTEN`], of which packets speak and which nobody reads.
 pub struct Pages {
     pages: FxHashMap<Value, Bytes>,
     zeros: Bytes,
@@ -25,15 +26,23 @@ impl Pages {
     }
 
     /// The bytes of a value. They stay those of the value that came first: it names one write.
-    pub fn put(&mut self, value: Value, data: &[u8]) {
-        if value != Value(0) {
-            self.pages.entry(value).or_insert_with(|| Bytes::copy_from_slice(data));
+    /// Returns whether it is the first.
+    pub fn put(&mut self, value: Value, data: &[u8]) -> bool {
+        if is_bare(value) || self.pages.contains_key(&value) {
+            return false;
         }
+        self.pages.insert(value, Bytes::copy_from_slice(data));
+        true
+    }
+
+    /// The bytes of a value turned out not to be there.
+    pub fn take_back(&mut self, value: Value) {
+        self.pages.remove(&value);
     }
 
     /// The bytes of a value, if they are here.
     pub fn get(&self, value: Value) -> Option<Bytes> {
-        if value == Value(0) { Some(self.zeros.clone()) } else { self.pages.get(&value).cloned() }
+        if is_bare(value) { Some(self.zeros.clone()) } else { self.pages.get(&value).cloned() }
     }
 
     /// Whether a sweep is due.
@@ -52,6 +61,10 @@ impl Pages {
     pub fn len(&self) -> usize {
         self.pages.len()
     }
+}
+
+fn is_bare(value: Value) -> bool {
+    matches!(value, Value(0) | Value::ROTTEN)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::journal::{End, State, Writer};
 use crate::wire::{Wire, WireCounts};
 use base::{NodeId, Time};
-use blox::{Packet, Page, Tag};
+use blox::{Packet, Page, Tag, Value, VssdId};
 use bytes::Bytes;
 use mio::{Events, Interest, Poll, Token, Waker};
 use plan::rack::Rack;
@@ -38,6 +38,8 @@ pub(crate) trait Carrier {
     fn asked(&mut self, now: Time, volume: u32, page: Page, is_write: bool);
     /// A request of a door has ended.
     fn ended(&mut self, tag: Tag, end: End);
+    /// A read has found a page of the flash rotten, which should have the named value.
+    fn rotted(&mut self, vssd: VssdId, page: Page, named: Option<Value>);
 }
 
 /// A socket, and the journal of what goes through it.
@@ -57,6 +59,9 @@ impl Carrier for Noted {
     fn ended(&mut self, tag: Tag, end: End) {
         self.journal.iter_mut().for_each(|journal| journal.ended(tag, end));
     }
+    fn rotted(&mut self, vssd: VssdId, page: Page, named: Option<Value>) {
+        self.journal.iter_mut().for_each(|journal| journal.rotted(vssd, page, named));
+    }
 }
 
 /// What a role is, for its loop. All decisions are its program's.
@@ -71,6 +76,8 @@ pub(crate) trait Role {
     fn numbers(&self) -> Vec<Number>;
     /// Another thread has something for it.
     fn on_waker(&mut self, _now: Time, _wire: &mut dyn Carrier) {}
+    /// In a twin: what its flash did, in [`Carrier::rotted`].
+    fn rot(&mut self, _vssd: VssdId, _page: Page, _named: Option<Value>) {}
     /// Why it cannot go on.
     fn fault(&mut self) -> Option<io::Error> {
         None

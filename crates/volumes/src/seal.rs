@@ -86,8 +86,8 @@ impl Seal {
         Seal { cipher: Cipher::new(key), start, last_us: 0, senders: BTreeMap::new() }
     }
 
-    /// Seals what is behind the `open` bytes of a datagram for `to`. Those are authenticated. What is
-    /// before them is of other datagrams.
+    /// Seals what is behind the `open` bytes of a datagram for `to`. Those are authenticated. What
+    /// is before them is of other datagrams.
     pub fn seal(&mut self, now_us: u64, to: NodeId, open: Range<usize>, datagrams: &mut Vec<u8>) {
         // A clock that was set back: times come again, and are those of another start.
         if now_us.saturating_add(ORDER_US) < self.last_us

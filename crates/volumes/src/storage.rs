@@ -4,6 +4,7 @@ use crate::configs;
 use crate::flash::Flash;
 use crate::journal::State;
 use crate::kept;
+use crate::kept_pages::Content;
 use crate::pages::Pages;
 use crate::role::{self, Carrier, Role, Running, Setup, Start};
 use base::{NodeId, Program, Time};
@@ -39,9 +40,22 @@ impl Kept {
 /// What the drive is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Doing {
-    Read { job: DeviceJob, value: Value },
-    Write { job: DeviceJob },
-    Collect { vssd: VssdId, stream: u32, freed: bool },
+    /// `is_first`: the page's bytes were not in memory before.
+    Read {
+        job: DeviceJob,
+        vssd: VssdId,
+        page: Page,
+        content: Content,
+        is_first: bool,
+    },
+    Write {
+        job: DeviceJob,
+    },
+    Collect {
+        vssd: VssdId,
+        stream: u32,
+        freed: bool,
+    },
 }
 
 pub(crate) struct StorageRole {
@@ -169,7 +183,7 @@ impl StorageRole {
         }
         if self.pages.is_long() {
             let reads = self.doing.iter().filter_map(|Reverse((_, _, doing))| match doing {
-                Doing::Read { value, .. } => Some(*value),
+                Doing::Read { content: Content::Sound(value), .. } => Some(*value),
                 _ => None,
             });
             self.pages.sweep(self.program.held_values().chain(reads));
@@ -179,7 +193,7 @@ impl StorageRole {
     fn act(&mut self, now: Time, action: NodeOut, wire: &mut dyn Carrier) {
         match action {
             NodeOut::Send(packet) => self.send(&packet, wire),
-            NodeOut::Read { job, vssd, page, .. } => self.read(now, job, vssd, page),
+            NodeOut::Read { job, vssd, page, request } => self.read(now, (job, request.is_none()), vssd, page, wire),
             NodeOut::Write { job, vssd, page, value } => self.write(now, job, vssd, page, value),
             NodeOut::Collect { vssd, stream } => self.collect(now, vssd, stream),
             NodeOut::Wanted { vssd } => self.adopt(vssd),
@@ -199,11 +213,25 @@ impl StorageRole {
         }
     }
 
-    fn read(&mut self, now: Time, job: DeviceJob, vssd: VssdId, page: Page) {
-        match self.flash.read(now, vssd, page, &mut self.room) {
-            Ok((value, end)) => {
-                self.pages.put(value, &self.room);
-                self.begin(end, Doing::Read { job, value });
+    fn read(
+        &mut self,
+        now: Time,
+        (job, is_checked): (DeviceJob, bool),
+        vssd: VssdId,
+        page: Page,
+        wire: &mut dyn Carrier,
+    ) {
+        match self.flash.read(now, vssd, page, is_checked, &mut self.room) {
+            Ok((content, end)) => {
+                let is_first = match content {
+                    Content::Sound(value) => self.pages.put(value, &self.room),
+                    Content::Rotten(named) => {
+                        tracing::warn!(vssd = vssd.0, page = page.0, "a page on flash is not as it was written");
+                        wire.rotted(vssd, page, named);
+                        false
+                    }
+                };
+                self.begin(end, Doing::Read { job, vssd, page, content, is_first });
             }
             Err(error) => self.fail(error, "a page cannot be read", vssd),
         }
@@ -291,7 +319,8 @@ impl Role for StorageRole {
         while let Some(Reverse((_, _, doing))) = self.doing.peek().filter(|Reverse((end, ..))| *end <= now).copied() {
             self.doing.pop();
             let input = match doing {
-                Doing::Read { job, value } => NodeIn::ReadDone { job, value },
+                Doing::Read { job, content: Content::Sound(value), .. } => NodeIn::ReadDone { job, value },
+                Doing::Read { job, content: Content::Rotten(named), .. } => NodeIn::ReadRotten { job, named },
                 Doing::Write { job } => NodeIn::WriteDone { job },
                 Doing::Collect { vssd, stream, freed } => {
                     self.report_blocks(vssd);
@@ -327,11 +356,33 @@ impl Role for StorageRole {
             ),
             counter("ignored", "Packets that mean nothing here.", counts.ignored),
             counter("lost", "Pages whose data were not there.", self.lost),
+            counter("pages_scrubbed", "Pages read to see whether they are sound.", counts.pages_scrubbed),
+            counter("pages_rotten", "Pages found rotten.", counts.pages_rotten),
+            counter("pages_repaired", "Rotten pages written anew from another replica.", self.program.pages_repaired()),
+            gauge("pages_lost", "Pages without a sound copy anywhere.", self.program.pages_lost() as u64),
             gauge("open", "Requests accepted and not answered.", self.program.open_requests() as u64),
             gauge("pages_held", "Pages in memory that the flash does not have.", self.program.pages_held() as u64),
             gauge("pages", "Pages in memory.", self.pages.len() as u64),
             counter("starts", "Starts of this server.", u64::from(self.kept.starts)),
         ]
+    }
+
+    /// The live server's last read of the page has found it rotten.
+    fn rot(&mut self, vssd: VssdId, page: Page, named: Option<Value>) {
+        let mut all = std::mem::take(&mut self.doing).into_vec();
+        let sound = all.iter_mut().filter_map(|Reverse((_, number, doing))| match doing {
+            Doing::Read { vssd: other, page: read, content: content @ Content::Sound(_), is_first, .. } => {
+                (*other == vssd && *read == page).then_some((*number, content, *is_first))
+            }
+            _ => None,
+        });
+        if let Some((_, content, is_first)) = sound.max_by_key(|(number, ..)| *number) {
+            if let (Content::Sound(value), true) = (*content, is_first) {
+                self.pages.take_back(value);
+            }
+            *content = Content::Rotten(named);
+        }
+        self.doing = all.into();
     }
 
     fn fault(&mut self) -> Option<io::Error> {

@@ -28,7 +28,7 @@ use crate::storage::StorageRole;
 use crate::switch::SwitchRole;
 use crate::volume::{Ask, DoorRole};
 use base::{NodeId, Time};
-use blox::{PAGE_BYTES, Packet, Page, Tag};
+use blox::{PAGE_BYTES, Packet, Page, Tag, Value, VssdId};
 use bytes::Bytes;
 use plan::rack::Rack;
 use runtime::error::StartError;
@@ -47,6 +47,7 @@ impl Carrier for Done {
     fn ended(&mut self, tag: Tag, end: End) {
         self.0.push(Entry::Ended { tag, end });
     }
+    fn rotted(&mut self, _: VssdId, _: Page, _: Option<Value>) {}
 }
 
 /// A role without files and sockets, as it was when its journal began.

@@ -277,6 +277,9 @@ impl DoorRole {
             ClientOutcome::Failed(Refusal::OutOfRange) => {
                 Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the page is beyond the volume"))
             }
+            ClientOutcome::Failed(Refusal::Lost) => {
+                Err(io::Error::other("no replica has a sound copy of the page: it is lost until it is written"))
+            }
             ClientOutcome::Failed(why) => Err(io::Error::other(format!("every replica refuses: {why:?}"))),
             ClientOutcome::Indeterminate | ClientOutcome::Unanswered => {
                 Err(io::Error::new(io::ErrorKind::TimedOut, "no replica has answered"))

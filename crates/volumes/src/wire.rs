@@ -156,8 +156,8 @@ impl Wire {
         }
     }
 
-    /// Sends a packet to a node of the rack, with what else is sent until [`Self::flush`], or before
-    /// the next call of the system for more. `data` is its page where it carries one.
+    /// Sends a packet to a node of the rack, with what else is sent until [`Self::flush`], or
+    /// before the next call of the system for more. `data` is its page where it carries one.
     pub fn send(&mut self, to: NodeId, packet: &Packet, data: Option<&Bytes>) {
         let page: &[u8] = data.map_or(&[], |data| data);
         debug_assert_eq!(page.len(), if packet.body.value().is_some() { PAGE_BYTES as usize } else { 0 });

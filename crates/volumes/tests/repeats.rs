@@ -100,6 +100,7 @@ fn server(place: usize, count: usize, remembers: bool) -> StorageNode {
         control: Some(ControlLink { node: CONTROL, heartbeat: Span::ms(1), lease: Span::us(2_500) }),
         marks: false,
         remember: remembers.then_some(Span::secs(60)),
+        scrub: None,
     };
     StorageNode::new(config).expect("it is possible")
 }

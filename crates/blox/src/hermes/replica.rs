@@ -3,6 +3,7 @@
 use super::flight::{Alarm, Alarms, Drive, Flight, State, Waiting};
 use super::rebuild::Rebuild;
 use super::recall::Recalls;
+use super::repair::Repairs;
 use super::table::{Entry, Table, VERSION_MAX};
 use super::writes::Writes;
 use super::{Contents, Membership, Reading, ReplicaConfig, ReplicaOut, Standing, Ticket, Writing};
@@ -13,6 +14,19 @@ use slab::Slab;
 
 /// Loads for a stale peer at a time; it repeats requests beyond that.
 const LOADS_MAX: usize = 1_024;
+
+/// A page that peers wait for.
+#[derive(Clone, Copy)]
+struct Load {
+    page: Page,
+    /// Its last write when the load began.
+    before: Timestamp,
+    /// Whether the stale peer waits for it, and the last of its writes that that has.
+    is_wanted: bool,
+    after: Option<WriteId>,
+    /// A bit for each peer whose copy is rotten.
+    others: u8,
+}
 
 /// One replica of a vSSD.
 ///
@@ -25,14 +39,14 @@ const LOADS_MAX: usize = 1_024;
 /// drops its timestamps.
 pub struct Replica {
     pub(super) config: ReplicaConfig,
-    table: Table,
-    flights: Slab<Flight>,
-    waiting: Waiting,
+    pub(super) table: Table,
+    pub(super) flights: Slab<Flight>,
+    pub(super) waiting: Waiting,
     alarms: Alarms,
     pub(super) epoch: u32,
     pub(super) peers: Vec<(NodeId, VssdId)>,
-    /// The of the peers is stale.
-    stale: Option<usize>,
+    /// Which of the peers is stale.
+    pub(super) stale: Option<usize>,
     pub(super) standing: Standing,
     contents: Contents,
     rebuild: Option<Rebuild>,
@@ -44,9 +58,9 @@ pub struct Replica {
     /// Pages that were in flight when the epoch began and have not been valid since.
     unsettled: usize,
     reported: bool,
-    /// What the stale peer waits for: pages, their timestamp when the load began, and the last of
-    /// their writes that it has.
-    loads: Vec<(Page, Timestamp, Option<WriteId>)>,
+    /// Pages that peers wait for.
+    loads: Vec<Load>,
+    pub(super) repairs: Repairs,
     pub(super) ignored: u64,
 }
 
@@ -71,6 +85,7 @@ impl Replica {
             unsettled: 0,
             reported: false,
             loads: Vec::new(),
+            repairs: Repairs::default(),
             ignored: 0,
             config,
         }
@@ -136,9 +151,15 @@ impl Replica {
             }
             ReplicaMessage::Acknowledge { timestamp, .. } => self.on_acknowledge(now, entry, peer, timestamp, out),
             ReplicaMessage::Validate { timestamp, .. } => self.on_validate(now, entry, timestamp, out),
-            ReplicaMessage::Fetch { after, .. } => self.on_fetch(page, entry, after, out),
-            ReplicaMessage::Fetched { timestamp, value, .. } => {
+            ReplicaMessage::Fetch { after, .. } if self.stale == Some(peer) => {
+                self.on_fetch(page, entry, after, out);
+            }
+            ReplicaMessage::Fetch { .. } => self.on_fetch_of_rotten((page, entry), peer, out),
+            ReplicaMessage::Fetched { timestamp, value, .. } if self.rebuild.is_some() => {
                 self.on_fetched(now, (page, entry), timestamp, value, out);
+            }
+            ReplicaMessage::Fetched { timestamp, value, .. } => {
+                self.on_copy(now, page, peer, (timestamp, value), out);
             }
             ReplicaMessage::Remembered { origin, .. } => self.on_remembered(now, page, &origin, out),
             ReplicaMessage::Recall { origin, known, round, .. } => {
@@ -152,21 +173,49 @@ impl Replica {
     /// The value requested by [`ReplicaOut::Load`]. It is passed on only if no write has touched
     /// the page meanwhile.
     pub fn loaded(&mut self, page: Page, value: Value, out: &mut Vec<ReplicaOut>) {
-        let Some(place) = self.loads.iter().position(|(loading, ..)| *loading == page) else { return };
-        let (_, before, after) = self.loads.swap_remove(place);
-        match self.table.get(page) {
-            Some(Entry::Settled(timestamp)) if timestamp == before => {
-                self.hand_over(page, timestamp, value, after, out)
-            }
-            Some(entry) => self.on_fetch(page, entry, after, out),
-            None => {}
+        let Some(load) = self.end_load(page, out) else { return };
+        if load.is_wanted {
+            self.hand_over(page, load.before, value, load.after, out);
         }
+        self.answer_others(&load, value, out);
+    }
+    /// As [`Self::loaded`] where the device has no sound copy; `named` is the value that it
+    /// should have, if it knows that. Peers that wait for a copy are told so, and the stale one
+    /// waits until it is repaired. Returns whether that is news.
+    pub fn load_rotten(&mut self, now: Time, page: Page, named: Option<Value>, out: &mut Vec<ReplicaOut>) -> bool {
+        let Some(load) = self.end_load(page, out) else { return false };
+        self.answer_others(&load, Value::ROTTEN, out);
+        let is_new = self.rotten(now, page, named, None, out);
+        if load.is_wanted && !self.repairs.want(page, load.after) {
+            // Nobody could help.
+            self.hand_over(page, load.before, Value::ROTTEN, load.after, out);
+        }
+        is_new
+    }
+    /// Takes a page that was loaded for peers off their list, if it is what it was when the load
+    /// began. Otherwise it is loaded again, or awaited.
+    fn end_load(&mut self, page: Page, out: &mut Vec<ReplicaOut>) -> Option<Load> {
+        let place = self.loads.iter().position(|load| load.page == page)?;
+        let load = self.loads.swap_remove(place);
+        match self.table.get(page)? {
+            Entry::Settled(timestamp) if timestamp == load.before => return Some(load),
+            entry if load.is_wanted => self.on_fetch(page, entry, load.after, out),
+            // A page that is written is not repaired: nobody waits for it any longer.
+            _ => {}
+        }
+        None
+    }
+    fn answer_others(&self, load: &Load, value: Value, out: &mut Vec<ReplicaOut>) {
+        let Load { page, before: timestamp, others, .. } = *load;
+        let message = ReplicaMessage::Fetched { page, timestamp, value, epoch: self.epoch };
+        let peers = (0..self.peers.len()).filter(|peer| others & (1 << peer) != 0);
+        peers.for_each(|peer| self.to_peer(peer, message, out));
     }
     /// Returns the time at which [`on_wakeup`](Replica::on_wakeup) has something to do at the
     /// earliest.
     pub fn next_wakeup(&self) -> Option<Time> {
         let rebuild = self.rebuild.as_ref().and_then(Rebuild::next_due);
-        earlier(self.alarms.next(), rebuild)
+        earlier(self.alarms.next(), earlier(rebuild, self.repairs.next_due()))
     }
     /// Sends again what is overdue, and replays.
     pub fn on_wakeup(&mut self, now: Time, out: &mut Vec<ReplicaOut>) {
@@ -177,6 +226,7 @@ impl Replica {
             self.replay(now, slot, out);
         }
         self.ask(now, out);
+        self.repair_overdue(now, out);
     }
     /// What it does for clients.
     pub fn standing(&self) -> Standing {
@@ -222,12 +272,14 @@ impl Replica {
         let timestamp = self.after(last);
         if self.peers.is_empty() {
             self.note(now, page, origin);
+            self.write_over(page);
             out.extend([ReplicaOut::Apply { page, value, timestamp }, ReplicaOut::WriteDone { ticket }]);
             self.table.set(page, Entry::Settled(timestamp));
             return;
         }
         let slot = self.flights.insert(Flight::invalid(page, timestamp, value, origin));
         self.table.set(page, Entry::InFlight(slot));
+        self.overtake(slot);
         self.begin_in(now, slot, Drive { timestamp, value, origin, ticket: Some(ticket) }, out);
     }
     /// Begins a write of a page that has a slot.
@@ -362,7 +414,11 @@ impl Replica {
     ) {
         let slot = match entry {
             Entry::InFlight(slot) => slot,
-            Entry::Settled(_) => self.flights.insert(Flight::invalid(page, timestamp, value, origin)),
+            Entry::Settled(_) => {
+                let slot = self.flights.insert(Flight::invalid(page, timestamp, value, origin));
+                self.overtake(slot);
+                slot
+            }
         };
         self.table.set(page, Entry::InFlight(slot));
         let flight = &mut self.flights[slot];
@@ -452,6 +508,7 @@ impl Replica {
                 }
             }
         }
+        self.abandon_repairs(out);
         self.alarms.prune(&self.flights);
         self.table.clear();
         self.writes.iter_mut().for_each(Writes::clear);
@@ -469,6 +526,7 @@ impl Replica {
         self.recalls.give_up(out);
         self.reported = false;
         self.carry_over(now, out);
+        self.repair_again(now, out);
         if let Some(rebuild) = &mut self.rebuild {
             rebuild.ask_again(now);
             if self.peers.is_empty() {
@@ -554,18 +612,41 @@ impl Replica {
             Entry::Settled(timestamp) => {
                 if let Some(origin) = self.next_write(page, after) {
                     self.to_stale_peer(ReplicaMessage::Remembered { page, origin, epoch: self.epoch }, out);
-                } else if let Some((.., known)) = self.loads.iter_mut().find(|(loading, ..)| *loading == page) {
-                    *known = (*known).max(after);
-                } else if self.loads.len() < LOADS_MAX {
-                    self.loads.push((page, timestamp, after));
-                    out.push(ReplicaOut::Load { page });
+                } else if !self.repairs.want(page, after) {
+                    self.load(
+                        (page, timestamp),
+                        |load| (load.is_wanted, load.after) = (true, load.after.max(after)),
+                        out,
+                    );
                 }
             }
         }
     }
+    /// A peer has no sound copy of a page: any copy may help it, be it that of a replica that is
+    /// stale itself. It knows all writes of the page that are done.
+    fn on_fetch_of_rotten(&mut self, (page, entry): (Page, Entry), peer: usize, out: &mut Vec<ReplicaOut>) {
+        // One that is written here will be written there.
+        let Entry::Settled(timestamp) = entry else { return };
+        if self.repairs.has(page) {
+            let message = ReplicaMessage::Fetched { page, timestamp, value: Value::ROTTEN, epoch: self.epoch };
+            return self.to_peer(peer, message, out);
+        }
+        self.load((page, timestamp), |load| load.others |= 1 << peer, out);
+    }
+    /// Has the device read a page that a peer waits for, unless it does so already.
+    fn load(&mut self, (page, before): (Page, Timestamp), note: impl FnOnce(&mut Load), out: &mut Vec<ReplicaOut>) {
+        if let Some(load) = self.loads.iter_mut().find(|load| load.page == page) {
+            note(load);
+        } else if self.loads.len() < LOADS_MAX {
+            let mut load = Load { page, before, is_wanted: false, after: None, others: 0 };
+            note(&mut load);
+            self.loads.push(load);
+            out.push(ReplicaOut::Load { page });
+        }
+    }
     /// A valid page for the stale peer; before it come the writes that are known of it. With a page
     /// that has a write, and without that write, the peer would do it once more.
-    fn hand_over(
+    pub(super) fn hand_over(
         &self,
         page: Page,
         timestamp: Timestamp,
@@ -610,6 +691,9 @@ impl Replica {
             return;
         }
         let known = self.timestamp(page);
+        if value == Value::ROTTEN && timestamp >= known {
+            self.repairs.note_lost(page);
+        }
         if timestamp > known || timestamp.version == 0 && known.version == 0 {
             out.push(ReplicaOut::Apply { page, value, timestamp });
         }
@@ -620,7 +704,11 @@ impl Replica {
                 if timestamp > known {
                     flight.origin = None;
                 }
-                (flight.timestamp, flight.value) = (timestamp, value);
+                // A copy that came by INV is sound, whatever the peer's has become.
+                if timestamp > known || value != Value::ROTTEN {
+                    flight.value = value;
+                }
+                flight.timestamp = timestamp;
                 self.settle(now, slot, out);
             }
             _ => {}

@@ -47,6 +47,9 @@ pub struct NodeConfig {
     /// sends again is not done twice ([`ClientConfig::resend`](crate::ClientConfig::resend), which
     /// has to be shorter). `None`: clients send no write again, as in the paper.
     pub remember: Option<Span>,
+    /// The period in which every page on flash is read once, to see whether it is sound. `None`: a
+    /// flash whose pages are.
+    pub scrub: Option<Span>,
 }
 
 /// When a client's write is answered.
@@ -136,6 +139,13 @@ pub enum NodeIn {
         /// The page at the moment of the read.
         value: Value,
     },
+    /// The device has read a page, and its checksum does not fit, or it cannot be read.
+    ReadRotten {
+        /// The read.
+        job: DeviceJob,
+        /// The value that the page should have, if the device knows it.
+        named: Option<Value>,
+    },
     /// The device has taken a page: from now on it is read back as written.
     WriteDone {
         /// The write.
@@ -201,7 +211,7 @@ pub enum NodeOut {
         vssd: VssdId,
         /// The page.
         page: Page,
-        /// The client and its request; none when a replica that is being rebuilt wants the page.
+        /// The client and its request; none when another replica wants the page, or a scrub.
         request: Option<(NodeId, Tag)>,
     },
     /// Write a page to the device.

@@ -37,6 +37,10 @@ impl Request {
     }
 }
 
+/// What the device has read: a value, or no sound page and the value that it should have, if the
+/// device knows that.
+pub(super) type Read = Result<Value, Option<Value>>;
+
 /// A write that waits for room in the cache.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
@@ -186,8 +190,12 @@ impl StorageNode {
         let Some((index, page, purpose)) = self.take_back(name, |purpose| purpose != Purpose::Flush) else { return };
         self.complete(now, name.slot as usize);
         match purpose {
-            Purpose::Read(request) => self.on_fetched(now, request, value, out),
-            _ => self.on_loaded(now, index, page, value, out),
+            Purpose::Read(request) => self.on_fetched(now, request, Ok(value), out),
+            Purpose::Scrub => {
+                self.vssds[index].replica.sound(page);
+                self.scrubbed();
+            }
+            _ => self.on_loaded(now, index, page, Ok(value), out),
         }
         self.settle(now, index, out);
     }
@@ -297,6 +305,7 @@ impl StorageNode {
                 self.mark_request(ticket.0 as usize, Stage::Valid, out);
                 self.answer(now, ticket.0 as usize, Ok(value), out);
             }
+            ReplicaOut::Lost { ticket } => self.answer(now, ticket.0 as usize, Err(Refusal::Lost), out),
             ReplicaOut::Load { page } => self.load(now, index, page),
             ReplicaOut::Abandoned { ticket, started: false } => {
                 self.answer(now, ticket.0 as usize, Err(Refusal::Stale), out)
@@ -318,19 +327,23 @@ impl StorageNode {
     }
 
     fn load(&mut self, now: Time, index: usize, page: Page) {
-        let vssd = &mut self.vssds[index];
-        match self.caches[vssd.cache].read(vssd.cache_slot, page) {
-            Some(value) => vssd.replica.loaded(page, value, &mut self.replica_out),
+        match self.held(index, page) {
+            Some(value) => self.loaded(now, index, page, Ok(value)),
             None => self.enqueue(now, index, Purpose::Load, page, (now, Span::ZERO)),
         }
     }
 
-    fn on_loaded(&mut self, now: Time, index: usize, page: Page, value: Value, out: &mut Vec<NodeOut>) {
-        let vssd = &mut self.vssds[index];
+    pub(super) fn on_loaded(&mut self, now: Time, index: usize, page: Page, read: Read, out: &mut Vec<NodeOut>) {
         // A write may have come while the device was reading.
-        let value = self.caches[vssd.cache].read(vssd.cache_slot, page).unwrap_or(value);
-        vssd.replica.loaded(page, value, &mut self.replica_out);
+        let read = self.held(index, page).map_or(read, Ok);
+        self.loaded(now, index, page, read);
         self.carry_out(now, index, Span::ZERO, out);
+    }
+
+    /// The value of a page that is in memory.
+    pub(super) fn held(&self, index: usize, page: Page) -> Option<Value> {
+        let vssd = &self.vssds[index];
+        self.caches[vssd.cache].read(vssd.cache_slot, page)
     }
 
     /// Returns the vSSD of a request, if it is here and contains the page. Otherwise rejects the
@@ -485,8 +498,8 @@ impl StorageNode {
     /// A read whose page is valid: from DRAM if the page is held there, else from the device.
     fn serve(&mut self, now: Time, request: usize, out: &mut Vec<NodeOut>) {
         let Request { vssd: index, page, arrived, network, .. } = self.requests[request];
-        let vssd = &self.vssds[index];
-        match self.caches[vssd.cache].read(vssd.cache_slot, page) {
+        match self.held(index, page) {
+            Some(Value::ROTTEN) => self.meet_rot(now, index, page, None, Some(ticket(request)), out),
             Some(value) => {
                 self.counters.reads_cached += 1;
                 self.mark_request(request, Stage::Cached, out);
@@ -499,16 +512,18 @@ impl StorageNode {
     /// The device has read a page for a client. A write may have come in between: then the page may
     /// be invalid, and what the device has read (perhaps the new value, which other replicas do not
     /// have yet) must not go out.
-    fn on_fetched(&mut self, now: Time, request: usize, value: Value, out: &mut Vec<NodeOut>) {
+    pub(super) fn on_fetched(&mut self, now: Time, request: usize, read: Read, out: &mut Vec<NodeOut>) {
         self.mark_request(request, Stage::Fetched, out);
         let Request { vssd: index, page, .. } = self.requests[request];
         match self.vssds[index].replica.read(page, ticket(request)) {
-            Reading::Serve => {
-                self.counters.reads_device += 1;
-                let vssd = &self.vssds[index];
-                let value = self.caches[vssd.cache].read(vssd.cache_slot, page).unwrap_or(value);
-                self.answer(now, request, Ok(value), out);
-            }
+            Reading::Serve => match self.held(index, page).map_or(read, Ok) {
+                Ok(Value::ROTTEN) => self.meet_rot(now, index, page, None, Some(ticket(request)), out),
+                Err(named) => self.meet_rot(now, index, page, named, Some(ticket(request)), out),
+                Ok(value) => {
+                    self.counters.reads_device += 1;
+                    self.answer(now, request, Ok(value), out);
+                }
+            },
             Reading::Wait => {}
             Reading::Refuse(refusal) => self.answer(now, request, Err(refusal), out),
         }
@@ -542,7 +557,7 @@ impl StorageNode {
     }
 
     /// Work joins the queue of its vSSD; `since` is when it came and what it spends in networks.
-    fn enqueue(&mut self, now: Time, index: usize, purpose: Purpose, page: Page, since: (Time, Span)) {
+    pub(super) fn enqueue(&mut self, now: Time, index: usize, purpose: Purpose, page: Page, since: (Time, Span)) {
         let entry = self.work.vacant_entry();
         let kind = if purpose == Purpose::Flush { JobKind::Write } else { JobKind::Read };
         let key = SchedulingKey::new(since.0, since.1, Span::ZERO);
@@ -569,20 +584,24 @@ impl StorageNode {
                 let Request { source, tag, .. } = self.requests[request];
                 out.push(NodeOut::Read { job, vssd: name, page, request: Some((source, tag)) });
             }
-            Purpose::Load => out.push(NodeOut::Read { job, vssd: name, page, request: None }),
+            Purpose::Load | Purpose::Scrub => out.push(NodeOut::Read { job, vssd: name, page, request: None }),
         }
     }
 
     /// What the device answers, if that is out there in this life and of the right kind: its vSSD,
     /// page and purpose.
-    fn take_back(&mut self, name: DeviceJob, fits: impl Fn(Purpose) -> bool) -> Option<(usize, Page, Purpose)> {
+    pub(super) fn take_back(
+        &mut self,
+        name: DeviceJob,
+        fits: impl Fn(Purpose) -> bool,
+    ) -> Option<(usize, Page, Purpose)> {
         let work = self.work.get_mut(name.slot as usize).filter(|_| name.life == self.life)?;
         work.given.filter(|_| fits(work.purpose))?;
         Some((work.vssd, work.job.page, work.purpose))
     }
 
     /// The device has done it: the scheduler hears of it and the slot is free.
-    fn complete(&mut self, now: Time, slot: usize) {
+    pub(super) fn complete(&mut self, now: Time, slot: usize) {
         let Work { vssd, job, given, .. } = self.work.remove(slot);
         let device_time = given.map_or(Span::ZERO, |given| now.saturating_since(given));
         self.vssds[vssd].completed(now, &job, device_time);

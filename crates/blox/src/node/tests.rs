@@ -68,6 +68,7 @@ fn config() -> NodeConfig {
         control: None,
         marks: false,
         remember: None,
+        scrub: None,
     }
 }
 

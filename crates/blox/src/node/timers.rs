@@ -13,6 +13,8 @@ pub(super) enum Alarm {
     Unit(u32),
     /// A vSSD: its token bucket, its scheduler or its replica.
     Vssd(u32),
+    /// The server itself, for the next page to scrub.
+    Scrub,
 }
 
 /// Alarms by time. An alarm that is moved to a later time still rings at the earlier one: ringing
@@ -26,6 +28,7 @@ pub(super) struct Timers {
     heartbeat: Option<Time>,
     units: Vec<Option<Time>>,
     vssds: Vec<Option<Time>>,
+    scrub: Option<Time>,
 }
 
 impl Timers {
@@ -71,6 +74,7 @@ impl Timers {
             Alarm::Heartbeat => &mut self.heartbeat,
             Alarm::Unit(unit) => place(&mut self.units, unit),
             Alarm::Vssd(index) => place(&mut self.vssds, index),
+            Alarm::Scrub => &mut self.scrub,
         }
     }
 }

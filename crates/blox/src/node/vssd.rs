@@ -21,8 +21,10 @@ use std::sync::Arc;
 pub(super) enum Purpose {
     /// A client's read: its place among the requests.
     Read(usize),
-    /// A page requested by a rebuild here or elsewhere.
+    /// A page requested by another replica.
     Load,
+    /// A page that is read to see whether it is sound.
+    Scrub,
     /// A flush of the write cache.
     Flush,
 }

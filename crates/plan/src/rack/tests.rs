@@ -29,6 +29,7 @@ address = "s1.rack:7010"
 metrics = "127.0.0.1:9510"
 room = 0
 cache = "1MiB"
+scrub = "1h"
 [storage.flash]
 path = "/mnt/s1"
 size = "64MiB"
@@ -144,6 +145,7 @@ fn servers() -> Vec<Storage> {
         room: 0,
         flash,
         cache: Bytes::new(1 << 20),
+        scrub: Span::secs(3_600),
     };
     let usual = Storage {
         name: "s2".into(),
@@ -153,6 +155,7 @@ fn servers() -> Vec<Storage> {
         room: 2,
         flash: FlashFile::default().resolve(),
         cache: Bytes::new(16 << 20),
+        scrub: Span::secs(86_400),
     };
     vec![first, usual]
 }

@@ -283,7 +283,7 @@ impl Fit {
             Entry::Asked { .. } => self.next(at, node, Duty::Ask),
             Entry::Wakeup { .. } => self.next(at, node, Duty::Turn),
             Entry::Rested { .. } => self.next(at, node, Duty::Rest),
-            Entry::Ended { .. } | Entry::Finished { .. } => {}
+            Entry::Ended { .. } | Entry::Rotted { .. } | Entry::Finished { .. } => {}
         }
     }
 

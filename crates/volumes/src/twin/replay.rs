@@ -98,7 +98,7 @@ pub fn replay(
 fn time_of(entry: &Entry) -> Option<Time> {
     match entry {
         Entry::Packet { at, .. } | Entry::Wakeup { at } | Entry::Asked { at, .. } | Entry::Rested { at } => Some(*at),
-        Entry::Sent { .. } | Entry::Ended { .. } | Entry::Finished { .. } => None,
+        Entry::Sent { .. } | Entry::Ended { .. } | Entry::Rotted { .. } | Entry::Finished { .. } => None,
     }
 }
 
@@ -129,7 +129,7 @@ impl Play {
                 self.asked = Some(at);
                 self.anew.ask(volume, page, is_write);
             }
-            Entry::Sent { .. } | Entry::Ended { .. } | Entry::Rested { .. } | Entry::Finished { .. } => {}
+            _ => {}
         }
     }
 
@@ -137,6 +137,7 @@ impl Play {
         let numbers = match entry {
             Entry::Finished { numbers } => numbers,
             Entry::Rested { .. } => return,
+            Entry::Rotted { vssd, page, named } => return self.anew.role.rot(vssd, page, named),
             done => return self.live.push(done),
         };
         self.settle();

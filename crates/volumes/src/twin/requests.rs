@@ -130,7 +130,7 @@ impl Requests {
                     self.came.insert((packet.source, tag, node), at);
                 }
             }
-            Entry::Wakeup { .. } | Entry::Rested { .. } | Entry::Finished { .. } => {}
+            Entry::Wakeup { .. } | Entry::Rested { .. } | Entry::Rotted { .. } | Entry::Finished { .. } => {}
         }
     }
 

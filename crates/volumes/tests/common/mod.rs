@@ -41,7 +41,16 @@ pub fn server_of(folder: &Path, server: usize, pages: u64, listen: SocketAddr) -
         erase: Span::ZERO,
     };
     let name = format!("s{server}");
-    Storage { name, listen, address: None, metrics: None, room: 1, flash, cache: Bytes::kib(256) }
+    Storage {
+        name,
+        listen,
+        address: None,
+        metrics: None,
+        room: 1,
+        flash,
+        cache: Bytes::kib(256),
+        scrub: Span::secs(86_400),
+    }
 }
 
 /// Servers with a volume of `pages` pages on the first two of them.

@@ -423,6 +423,7 @@ fn get_status(bytes: &mut &[u8]) -> Result<Option<Refusal>, CodecError> {
         3 => Some(Refusal::Stale),
         4 => Some(Refusal::WornOut),
         5 => Some(Refusal::Full),
+        6 => Some(Refusal::Lost),
         got => return Err(CodecError::Field { field: "status", got: u64::from(got) }),
     })
 }

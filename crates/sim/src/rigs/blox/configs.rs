@@ -57,6 +57,7 @@ pub(super) fn node_config(plan: &Blox, layout: &Layout, server: usize) -> NodeCo
         control: Some(control_link(plan, layout)),
         marks: true,
         remember: None,
+        scrub: None,
     }
 }
 

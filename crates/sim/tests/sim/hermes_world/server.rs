@@ -104,6 +104,7 @@ impl Server {
                 self.pages.remove(&u64::from(ticket.0));
             }
             ReplicaOut::Recalled { .. } => unreachable!("clients of this world send no write again"),
+            ReplicaOut::Lost { .. } => unreachable!("no page rots in this world"),
             ReplicaOut::UpToDate { epoch } => self.send(CONTROLLER, own, up_to_date(epoch)),
         }
     }
