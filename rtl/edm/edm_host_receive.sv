@@ -7,6 +7,10 @@
 // Blocks of data are written as they come. A message that is cut off or does not fit what was asked
 // for is counted in `unexpected_o`, and never says that it is whole.
 //
+// A /G/ may overtake its request. One sum of such is kept for each place of the table of answers.
+// The next request or /G/ in the place ends what was there for another id. A sum whose request does
+// not come within a timeout goes to the transmitting side, which withdraws it.
+//
 // An RMWREQ reads, changes and writes its word in two cycles. What comes behind it waits, so
 // nothing comes between. An answer of up to eight bytes is read when its request comes, a longer
 // one when its chunks are granted.
@@ -19,7 +23,11 @@ module edm_host_receive
     parameter int unsigned Timeout = 390625,
     localparam int unsigned SlotW = Active > 1 ? $clog2(Active) : 1,
     localparam int unsigned PlaceW = $clog2(Nodes) + SlotW,
-    localparam int unsigned LapseW = $clog2(Timeout + 1)
+    localparam int unsigned Places = 2 ** PlaceW,
+    // A withdrawal leaves before the next one lapses, but behind a long chunk.
+    localparam int unsigned LookCycles = 16,
+    localparam int unsigned LookW = $clog2(LookCycles),
+    localparam int unsigned AgeW = $clog2(Timeout + Places * LookCycles + 1) + 1
 ) (
     input logic clk_i,
     input logic rst_ni,
@@ -318,15 +326,16 @@ module edm_host_receive
   typedef struct packed {
     logic [IdW-1:0] id;
     logic [DemandW-1:0] bytes;
-    logic old;                        // older than a lapse
+    logic [AgeW-1:0] since;           // its first /G/
   } early_t;
 
-  logic [2**PlaceW-1:0] early_valid_q, early_valid_d;
-  early_t early_q[2**PlaceW];
+  logic [Places-1:0] early_valid_q, early_valid_d;
+  early_t early_q[Places];
   early_t early_d;
-  logic [PlaceW-1:0] early_place, answer_place, lapse_place_q;
-  logic [LapseW-1:0] lapse_q;
-  logic grant_early, early_put, early_lapses;
+  logic [PlaceW-1:0] early_place, answer_place, look_q;
+  logic [AgeW-1:0] now_q, early_age;
+  logic grant_early, early_put, early_same, answer_same, early_ends;
+  logic looks, early_old, early_lapses;
 
   assign answer_node_o = front.peer;
   assign answer_id_o = front.id;
@@ -374,17 +383,22 @@ module edm_host_receive
     answered_tag_o = front.tag;
     written_o = front_valid && !lock_q && front.written;
 
-    // A request is the grant of its first chunk, and of those whose /G/ has come before it.
+  end
+
+  // A request is the grant of its first chunk, and of those whose /G/ has come before it.
+  always_comb begin
     grant_take = grant_waits && !put_answer_o;
-    permit_valid_o = put_answer_o || (grant_take && !grant_early);
+    permit_valid_o = put_answer_o || (grant_take && !grant_early) || early_lapses;
     permit_o = grant_front;
+    if (early_lapses) begin
+      permit_o.target = NodeW'(look_q[PlaceW-1:SlotW]);
+      permit_o.id = early_q[look_q].id;
+    end
     if (put_answer_o) begin
       permit_o.target = front.peer;
       permit_o.id = front.id;
       permit_o.bytes = front.size > 32'(Chunk) ? DemandW'(Chunk) : front.size;
-      if (early_valid_q[answer_place] && early_q[answer_place].id == front.id) begin
-        permit_o.bytes += early_q[answer_place].bytes;
-      end
+      if (answer_same) permit_o.bytes += early_q[answer_place].bytes;
     end
   end
 
@@ -398,22 +412,32 @@ module edm_host_receive
   assign grant_early = !id_of_write(grant_front.id) && !early_found_i && !early_over_i;
   assign early_put = grant_take && grant_early;
 
+  assign early_same = early_valid_q[early_place] && early_q[early_place].id == grant_front.id;
+  assign answer_same = early_valid_q[answer_place] && early_q[answer_place].id == front.id;
+  // Of what was there for another id nothing will come any more.
+  assign early_ends = (put_answer_o && early_valid_q[answer_place] && !answer_same) ||
+      (early_put && early_valid_q[early_place] && !early_same);
+
+  // One place is looked at in so many cycles, in turn. What has had no request for a timeout lapses,
+  // when nothing else goes to the grant queue.
+  assign early_age = now_q - early_q[look_q].since;
+  assign early_old = early_valid_q[look_q] && early_age >= AgeW'(Timeout);
+  assign looks = now_q[LookW-1:0] == '0;
+  assign early_lapses = looks && early_old && !grant_waits && !put_answer_o;
+
   always_comb begin
-    early_d = '{id: grant_front.id, bytes: grant_front.bytes, old: 1'b0};
-    if (early_valid_q[early_place] && early_q[early_place].id == grant_front.id) begin
+    early_d = '{id: grant_front.id, bytes: grant_front.bytes, since: now_q};
+    if (early_same) begin
       early_d.bytes += early_q[early_place].bytes;
+      early_d.since = early_q[early_place].since;
     end
     early_valid_d = early_valid_q;
-    // One place is looked at each lapse; what has been there for a whole turn goes.
-    early_lapses = lapse_q == LapseW'(Timeout) && early_q[lapse_place_q].old &&
-        early_valid_q[lapse_place_q];
-    if (early_lapses) early_valid_d[lapse_place_q] = 1'b0;
+    if (early_lapses) early_valid_d[look_q] = 1'b0;
     if (put_answer_o) early_valid_d[answer_place] = 1'b0;
     if (early_put) early_valid_d[early_place] = 1'b1;
   end
 
   always_ff @(posedge clk_i) begin
-    if (lapse_q == LapseW'(Timeout)) early_q[lapse_place_q].old <= 1'b1;
     if (early_put) early_q[early_place] <= early_d;
   end
 
@@ -437,8 +461,8 @@ module edm_host_receive
       op_valid_q <= 1'b0;
       op_q <= '0;
       early_valid_q <= '0;
-      lapse_q <= '0;
-      lapse_place_q <= '0;
+      now_q <= '0;
+      look_q <= '0;
       lock_q <= 1'b0;
       word_valid_q <= 1'b0;
       word_compares_q <= 1'b0;
@@ -465,8 +489,8 @@ module edm_host_receive
       op_valid_q <= op_valid;
       if (op_valid) op_q <= op;
       early_valid_q <= early_valid_d;
-      lapse_q <= lapse_q == LapseW'(Timeout) ? '0 : lapse_q + 1'b1;
-      if (lapse_q == LapseW'(Timeout)) lapse_place_q <= lapse_place_q + 1'b1;
+      now_q <= now_q + 1'b1;
+      if (looks) look_q <= look_q + 1'b1;
       lock_q <= lock_d;
       word_valid_q <= word_valid_d;
       if (word_valid_d) begin
@@ -477,7 +501,7 @@ module edm_host_receive
         word_expected_q <= front.data;
       end
       if (unexpected_count_q[31:2] != '1) begin
-        unexpected_count_q <= unexpected_count_q + 32'(unexpected) + 32'(early_lapses) +
+        unexpected_count_q <= unexpected_count_q + 32'(unexpected) + 32'(early_ends) +
             32'(serves && !put_answer_o);
       end
 

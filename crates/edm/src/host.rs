@@ -6,6 +6,8 @@
 //! ids of reads have the top bit clear and those of writes have it set. A /G/ thus distinguishes a
 //! write to a node from a response to it without another field.
 
+mod answers;
+mod ids;
 mod prefetch;
 
 use crate::config::{Config, Ordering, Place};
@@ -14,7 +16,9 @@ use crate::memory::Memory;
 use crate::message::{Body, Grant, Message, MessageId, Modify, Notification};
 use crate::sparse::Sparse;
 use crate::{Tag, pcs::memory as encoded};
+use answers::Early;
 use base::{NodeId, Program, Time};
+use ids::{FIRST_IDS, NextIds};
 use std::collections::VecDeque;
 
 /// An application's request to remote memory.
@@ -143,9 +147,6 @@ impl Transmission {
 /// Set in the number of a write, clear in that of a request and its response.
 pub(crate) const WRITE_ID: u8 = 0x80;
 const NONE: u32 = u32::MAX;
-/// Grants kept for one answer while its memory is read: at 256 B chunks and 100 Gb/s, 1.3 us of
-/// memory latency.
-const EARLY_CHUNKS: usize = 64;
 /// Capacity for a typical number of open items, so that a run soon stops allocating.
 const ROOM: usize = 64;
 /// The generation of a slot that holds nothing.
@@ -162,8 +163,8 @@ struct Item {
     access: Access,
     /// Bytes granted or received so far.
     done: u32,
-    /// Whether it has grown since the timer last fired.
-    has_progressed: bool,
+    /// How often the timer has fired since it last grew; one if it never has.
+    idle: u8,
     /// Next time at which the timer fires.
     deadline: Time,
     /// Identifies to the timer whether the slot still holds the same request.
@@ -176,7 +177,9 @@ impl Item {
     fn progress(&mut self, bytes: u32) {
         let before = self.done;
         self.done = before.saturating_add(bytes);
-        self.has_progressed |= self.done > before;
+        if self.done > before {
+            self.idle = 0;
+        }
     }
 }
 
@@ -191,6 +194,14 @@ enum Role {
     Writing,
     /// Answers to the peer, not wholly granted.
     Answering,
+}
+
+impl Role {
+    /// How often the timer fires for an item that does not grow before it is given up. The reader of
+    /// an answer gives it up at the second time after its last chunk, which may still be under way.
+    fn patience(self) -> u8 {
+        if self == Role::Answering { 3 } else { 1 }
+    }
 }
 
 /// What a host keeps for a node that it has something to do with.
@@ -209,18 +220,6 @@ impl Default for Peer {
         Peer { waiting_tail: NONE, under_way: NONE, reads_active: 0, writes_active: 0 }
     }
 }
-
-/// The next message ids towards one node: kept for ever, so that a late answer does not meet a new
-/// request with its id.
-#[derive(Clone, Copy, Debug)]
-struct NextIds {
-    read: u8,
-    write: u8,
-    /// The id of the last answer to it that was granted whole; `WRITE_ID` before the first.
-    answered: u8,
-}
-
-const FIRST_IDS: NextIds = NextIds { read: 0, write: 0, answered: WRITE_ID };
 
 /// A request to check at its deadline.
 #[derive(Clone, Copy, Debug)]
@@ -247,7 +246,7 @@ pub struct Host {
     control: Fifo<Transmission>,
     /// An /N/ of zero bytes, for a grant that nothing waits for. One is enough: the next grant of
     /// that demand makes another one. It goes before `control`, whose next /N/ may need its place
-    /// of X.
+    /// of X. One for grants that have lapsed may have no next grant, and waits in `control`.
     withdrawal: Option<Transmission>,
     /// Whether control is next if both wait.
     control_next: bool,
@@ -255,14 +254,15 @@ pub struct Host {
     /// needed.
     timers: VecDeque<Timer>,
     generation: u32,
-    /// Grants for answers whose data the memory has not delivered yet: the grant queue of 3.2.1
-    /// holds them.
-    early: Vec<Grant>,
+    /// What is granted of answers whose data the memory has not delivered yet: the grant queue of
+    /// 3.2.1 holds it. In the order of the deadlines.
+    early: Vec<Early>,
     /// Writes that may be inside the switch, until when: a few, for as long as data take through
     /// it.
     passing: Vec<(Time, NodeId)>,
     /// Words of answers that the memory has not delivered yet, in the order of [`HostIn::Begin`].
     begun: VecDeque<(NodeId, MessageId, u64)>,
+    place_mask: u8,
     memory: Memory,
 }
 
@@ -287,6 +287,7 @@ impl Host {
             early: Vec::new(),
             passing: Vec::new(),
             begun: VecDeque::new(),
+            place_mask: answers::place_mask(&config),
             memory: Memory::default(),
         }
     }
@@ -368,7 +369,8 @@ impl Host {
     pub fn take_unsent(&mut self) -> Vec<Transmission> {
         self.withdrawal = None;
         let control = std::iter::from_fn(|| self.control.pop_front());
-        std::iter::from_fn(|| self.data.pop_front()).chain(control).collect()
+        let unsent = std::iter::from_fn(|| self.data.pop_front()).chain(control);
+        unsent.filter(|sent| sent.tag != Tag::NONE).collect()
     }
 
     /// The requests of this node's application that have no end yet.
@@ -417,6 +419,9 @@ impl Host {
     fn may_go(&self, peer: &Peer, slot: u32) -> bool {
         let Peer { reads_active: reads, writes_active: writes, .. } = *peer;
         let (limit, counts_other) = (self.config.active_per_pair, u8::from(self.config.active_together));
+        if self.is_next_id_open(peer, slot) {
+            return false;
+        }
         if self.is_write(slot) {
             return writes + reads * counts_other < limit;
         }
@@ -424,6 +429,16 @@ impl Host {
         // nothing of them is ungranted.
         let writes_ahead = self.config.ordering == Ordering::Pair && writes > 0;
         reads + writes * counts_other < limit && !writes_ahead
+    }
+
+    /// Whether the id that a request would get is still in use: the others have gone round while its
+    /// answer or its grant was lost.
+    fn is_next_id_open(&self, peer: &Peer, slot: u32) -> bool {
+        let next = &self.next_ids[self.items[slot as usize].peer.index()];
+        match self.is_write(slot) {
+            true => self.find(peer, Role::Writing, next.write()).is_some(),
+            false => self.find(peer, Role::Reading, next.read()).is_some(),
+        }
     }
 
     fn is_write(&self, slot: u32) -> bool {
@@ -440,9 +455,9 @@ impl Host {
 
     fn request(&mut self, now: Time, target: NodeId, peer: &mut Peer, slot: u32) {
         peer.reads_active += 1;
-        let next = &mut self.next_ids[target.index()].read;
-        let id = MessageId(*next);
-        *next = (*next + 1) % WRITE_ID;
+        let next = &mut self.next_ids[target.index()];
+        let id = next.read();
+        next.read = (next.read + 1) % WRITE_ID;
         let item = &mut self.items[slot as usize];
         item.id = id;
         let body = match item.access {
@@ -461,9 +476,9 @@ impl Host {
     /// Makes one notification for a write, and for small ones that wait behind it.
     fn notify_writes(&mut self, now: Time, target: NodeId, peer: &mut Peer, first: u32) {
         peer.writes_active += 1;
-        let next = &mut self.next_ids[target.index()].write;
-        let id = MessageId(WRITE_ID | *next);
-        *next = (*next + 1) % WRITE_ID;
+        let next = &mut self.next_ids[target.index()];
+        let id = next.write();
+        next.write = (next.write + 1) % WRITE_ID;
         let (mut batch, mut total) = (1, self.begin_write(now, peer, first, id));
         while let Some(slot) = self.first_waiting(peer) {
             let Access::Write { bytes, .. } = self.items[slot as usize].access else { break };
@@ -492,7 +507,7 @@ impl Host {
     }
 
     fn granted(&mut self, now: Time, grant: Grant, out: &mut Vec<HostOut>) {
-        if grant.target.index() >= self.next_ids.len() {
+        if grant.target.index() >= self.next_ids.len() || grant.bytes == 0 {
             return out.push(HostOut::Unexpected);
         }
         if grant.id.0 & WRITE_ID == 0 {
@@ -509,7 +524,7 @@ impl Host {
         let mut lead = None;
         while left > 0 {
             let Some(slot) = self.find(&peer, Role::Writing, grant.id) else {
-                self.withdraw(now, grant, out);
+                self.withdraw(now, grant.target, grant.id, out);
                 break;
             };
             left -= self.write_chunk(now, slot, grant, left, &mut lead);
@@ -521,12 +536,10 @@ impl Host {
         self.peers.set(grant.target.0, peer);
     }
 
-    /// Nothing waits for this grant: tells the switch that there is nothing left of its demand.
+    /// Nothing waits for what is granted: tells the switch that there is nothing left of its demand.
     #[cold]
-    fn withdraw(&mut self, now: Time, Grant { target, id, .. }: Grant, out: &mut Vec<HostOut>) {
-        let what = Wire::Notification(Notification { target, id, bytes: 0, batch: 1 });
-        let said = || Transmission::alone(what, encoded::NOTIFICATION_BLOCKS, 0, Tag::NONE, now);
-        self.withdrawal.get_or_insert_with(said);
+    fn withdraw(&mut self, now: Time, target: NodeId, id: MessageId, out: &mut Vec<HostOut>) {
+        self.withdrawal.get_or_insert_with(|| withdrawal_of(now, target, id));
         out.push(HostOut::Unexpected);
     }
 
@@ -555,90 +568,6 @@ impl Host {
             peer.writes_active -= 1;
             self.release(now, target, peer);
         }
-    }
-
-    fn access_memory(&mut self, body: &Body) -> u64 {
-        match *body {
-            Body::ReadRequest { address, bytes } if bytes <= 8 => self.memory.read(address),
-            Body::ReadModifyWrite { address, modify } => self.memory.modify(address, modify),
-            Body::ReadRequest { .. } | Body::WriteRequest { .. } | Body::ReadResponse { .. } => 0,
-        }
-    }
-
-    fn begin(&mut self, message: Message) {
-        let word = self.access_memory(&message.body);
-        self.begun.push_back((message.source, message.id, word));
-    }
-
-    /// An RREQ or RMWREQ is the grant for the first chunk of its response.
-    fn serve(&mut self, now: Time, message: Message, tag: Tag, out: &mut Vec<HostOut>) {
-        let bytes = match message.body {
-            Body::ReadRequest { bytes, .. } => bytes,
-            Body::ReadModifyWrite { modify, .. } => modify.response_bytes(),
-            Body::WriteRequest { .. } | Body::ReadResponse { .. } => return out.push(HostOut::Unexpected),
-        };
-        let begun = self.begun.iter().position(|(peer, id, _)| (*peer, *id) == (message.source, message.id));
-        let word = begun.and_then(|at| self.begun.remove(at)).map(|(.., word)| word);
-        let word = word.unwrap_or_else(|| self.access_memory(&message.body));
-        if message.source.index() >= self.next_ids.len() || bytes == 0 {
-            return out.push(HostOut::Unexpected);
-        }
-        let chunk = bytes.min(self.config.chunk.count() as u32);
-        if chunk == bytes {
-            return self.send_answer(now, message.source, message.id, bytes, true, word, tag);
-        }
-        let slot = self.store(tag, message.source, Access::Write { address: 0, bytes, word });
-        self.items[slot as usize].id = message.id;
-        let mut peer = self.peers.get(message.source.0);
-        self.append(&mut peer, Role::Answering, slot);
-        self.peers.set(message.source.0, peer);
-        self.grant_answer(now, Grant { target: message.source, id: message.id, bytes: chunk as u16 }, out);
-        while let Some(at) = self.early.iter().position(|g| (g.target, g.id) == (message.source, message.id)) {
-            let grant = self.early.remove(at);
-            self.grant_answer(now, grant, out);
-        }
-    }
-
-    fn grant_answer(&mut self, now: Time, grant: Grant, out: &mut Vec<HostOut>) {
-        let mut peer = self.peers.get(grant.target.0);
-        let early_max = self.next_ids.len() * usize::from(self.config.active_per_pair) * EARLY_CHUNKS;
-        match self.find(&peer, Role::Answering, grant.id) {
-            Some(slot) => {
-                self.answer_chunk(now, &mut peer, slot, grant);
-                self.peers.set(grant.target.0, peer);
-            }
-            None if !self.is_answered(&grant) && self.early.len() < early_max => self.early.push(grant),
-            None => self.withdraw(now, grant, out),
-        }
-    }
-
-    /// Whether the answer that a grant is for has been granted whole. A demand is ahead of the
-    /// later ones of its channel, so it is the last one that was.
-    fn is_answered(&self, grant: &Grant) -> bool {
-        self.next_ids[grant.target.index()].answered == grant.id.0
-    }
-
-    fn answer_chunk(&mut self, now: Time, peer: &mut Peer, slot: u32, grant: Grant) {
-        let item = &mut self.items[slot as usize];
-        let Access::Write { bytes, word, .. } = item.access else { unreachable!("an answer is kept as a write") };
-        let chunk = u32::from(grant.bytes).min(bytes - item.done);
-        item.progress(chunk);
-        let (last, tag) = (item.done == bytes, item.tag);
-        self.send_answer(now, grant.target, grant.id, chunk, last, word, tag);
-        if last {
-            self.remove(peer, slot);
-            self.free(slot);
-        }
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "the fields of one message")]
-    fn send_answer(&mut self, now: Time, target: NodeId, id: MessageId, bytes: u32, last: bool, word: u64, tag: Tag) {
-        let message = Message { source: self.node, target, id, body: Body::ReadResponse { bytes, last } };
-        if last {
-            self.next_ids[target.index()].answered = id.0;
-        }
-        let blocks = encoded::response_blocks(bytes);
-        self.data.push_back(Transmission::alone(Wire::Memory(message), blocks, word, tag, now));
     }
 
     fn take(&mut self, now: Time, message: Message, word: u64, out: &mut Vec<HostOut>) {
@@ -717,17 +646,21 @@ impl Host {
 
     fn expire(&mut self, now: Time, slot: u32, out: &mut Vec<HostOut>) {
         let item = &mut self.items[slot as usize];
-        if std::mem::replace(&mut item.has_progressed, false) {
+        if item.idle < item.role.patience() {
+            item.idle += 1;
             return self.set_timer(now, slot);
         }
         let (target, role) = (item.peer, item.role);
-        out.push(HostOut::Null { tag: item.tag });
+        if role != Role::Answering {
+            out.push(HostOut::Null { tag: item.tag });
+        }
         let mut peer = self.peers.get(target.0);
         match role {
             Role::Reading => self.finish_read(now, target, &mut peer, slot),
             // The other writes of its batch have timers of their own.
             Role::Writing => self.end_write(now, target, &mut peer, slot),
-            Role::Waiting | Role::Answering => unreachable!("only what was sent has a timer"),
+            Role::Answering => self.end_answer(&mut peer, slot),
+            Role::Waiting => unreachable!("only what was sent has a timer"),
         }
         self.peers.set(target.0, peer);
     }
@@ -735,8 +668,8 @@ impl Host {
     fn store(&mut self, tag: Tag, peer: NodeId, access: Access) -> u32 {
         self.generation = self.generation.wrapping_add(1).max(ENDED + 1);
         let (id, generation, role) = (MessageId(0), self.generation, Role::Waiting);
-        let (has_progressed, deadline, next) = (false, Time::MAX, NONE);
-        let item = Item { tag, peer, id, access, done: 0, has_progressed, deadline, generation, next, role };
+        let (idle, deadline, next) = (1, Time::MAX, NONE);
+        let item = Item { tag, peer, id, access, done: 0, idle, deadline, generation, next, role };
         let slot = self.free_item;
         if slot == NONE {
             self.items.push(item);
@@ -815,6 +748,12 @@ impl Host {
     }
 }
 
+/// The /N/ of zero bytes.
+fn withdrawal_of(now: Time, target: NodeId, id: MessageId) -> Transmission {
+    let what = Wire::Notification(Notification { target, id, bytes: 0, batch: 1 });
+    Transmission::alone(what, encoded::NOTIFICATION_BLOCKS, 0, Tag::NONE, now)
+}
+
 impl Program for Host {
     type In = HostIn;
     type Out = HostOut;
@@ -832,7 +771,8 @@ impl Program for Host {
 
     /// The next timer. Sending has its own call, [`transmit_ready`](Host::transmit_ready).
     fn next_wakeup(&self) -> Option<Time> {
-        self.timers.iter().find(|timer| self.is_current(timer)).map(|timer| self.deadline(timer))
+        let timer = self.timers.iter().find(|timer| self.is_current(timer)).map(|timer| self.deadline(timer));
+        timer.into_iter().chain(self.early_deadline()).min()
     }
 
     fn on_wakeup(&mut self, now: Time, out: &mut Vec<HostOut>) {
@@ -842,6 +782,7 @@ impl Program for Host {
             self.expire(now, timer.slot, out);
             self.drop_ended_timers();
         }
+        self.lapse_early(now, out);
     }
 }
 

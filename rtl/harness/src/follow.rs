@@ -98,6 +98,9 @@ struct Asked {
     data: u64,
 }
 
+/// No timer of a model fires unasked.
+const TIMEOUT: Span = Span::ms(1_000_000);
+
 /// The models of all hosts.
 pub struct Follower {
     hosts: Vec<Host>,
@@ -110,6 +113,9 @@ pub struct Follower {
     /// Memory that nobody writes, the same at all nodes: the source of bulk data.
     constant: Vec<u8>,
     compared: u64,
+    /// Whether hosts may get what nobody waits for, and how often the models have.
+    may_be_unexpected: bool,
+    unexpected: u64,
     out: Vec<HostOut>,
 }
 
@@ -122,15 +128,16 @@ pub struct Setting {
     pub chunk: u64,
     /// Who goes first on a line.
     pub policy: Policy,
+    /// Whether hosts get what nobody waits for: counted, and otherwise an error.
+    pub has_liars: bool,
 }
 
 impl Follower {
     /// Idle models; `constant` is in every memory from address 0 on, and nobody writes there.
     pub fn new(setting: Setting, constant: Vec<u8>) -> Follower {
-        let Setting { nodes, chunk, policy } = setting;
+        let Setting { nodes, chunk, policy, has_liars } = setting;
         // One message a notification, and no timeout of the model's own.
-        let config =
-            Config { chunk: Bytes::new(chunk), batch: Bytes::new(0), timeout: Span::ms(1_000_000), ..Config::TESTBED };
+        let config = Config { chunk: Bytes::new(chunk), batch: Bytes::new(0), timeout: TIMEOUT, ..Config::TESTBED };
         let place = Place { nodes: nodes as u32, rate: Rate::gbps(25) };
         let taps = || (0..nodes).map(|_| Tap::new(policy)).collect();
         Follower {
@@ -142,6 +149,8 @@ impl Follower {
             asked: BTreeMap::new(),
             constant,
             compared: 0,
+            may_be_unexpected: has_liars,
+            unexpected: 0,
             out: Vec::new(),
         }
     }
@@ -149,6 +158,22 @@ impl Follower {
     /// Messages, notifications and grants compared.
     pub fn compared(&self) -> u64 {
         self.compared
+    }
+
+    /// How often hosts got what nobody waits for.
+    pub fn unexpected(&self) -> u64 {
+        self.unexpected
+    }
+
+    /// Lets the timers of all models fire that run. Nothing but early grants may wait.
+    pub fn time_out(&mut self) {
+        for node in 0..self.hosts.len() {
+            self.now[node] += TIMEOUT;
+            self.out.clear();
+            self.hosts[node].on_wakeup(self.now[node], &mut self.out);
+            self.unexpected += self.out.len() as u64;
+            self.send_all(node);
+        }
     }
 
     /// Whether all that the models have sent has been seen.
@@ -220,7 +245,10 @@ impl Follower {
         };
         self.compared += 1;
         self.feed(node, input);
+        let unexpected = self.out.iter().filter(|out| **out == HostOut::Unexpected);
+        self.unexpected += unexpected.count() as u64;
         match self.out.iter().find(|out| matches!(out, HostOut::Unexpected | HostOut::Null { .. })) {
+            Some(HostOut::Unexpected) if self.may_be_unexpected => Ok(()),
             Some(out) => Err(format!("to {node}: the model says {out:?}")),
             None => Ok(()),
         }
@@ -229,6 +257,10 @@ impl Follower {
     fn feed(&mut self, node: usize, input: HostIn) {
         self.out.clear();
         self.hosts[node].on(self.now[node], input, &mut self.out);
+        self.send_all(node);
+    }
+
+    fn send_all(&mut self, node: usize) {
         while let Some(ready) = self.hosts[node].transmit_ready() {
             self.now[node] = self.now[node].max(ready) + Span::us(1);
             let Some(sent) = self.hosts[node].poll_transmit(self.now[node]) else { continue };

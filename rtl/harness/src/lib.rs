@@ -3,6 +3,7 @@
 
 pub mod follow;
 pub mod gates;
+pub mod liar;
 pub mod line;
 pub mod mirror;
 pub mod scheduler;

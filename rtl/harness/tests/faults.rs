@@ -196,6 +196,36 @@ fn noise_on_all_lines_is_survived_and_links_recover() {
     assert!(seen > 0, "the noise hit nothing");
 }
 
+/// The request of a read is lost on the line to its memory node, which gets the grants of all later
+/// chunks. The reader's timer ends the read, and the memory node withdraws what it was granted once.
+/// Ids come round meanwhile, and no later read has more than it is granted.
+#[test]
+fn what_was_granted_for_a_lost_request_is_withdrawn_once() {
+    let mut system = System::new(Variant::Three);
+    let read = |tag| Request { access: Access::Read { bytes: 600 }, tag, ..READ };
+    system.submit(0, read(0));
+    let (mut offered, mut ends) = (None, Vec::new());
+    for cycle in 0..45_000 {
+        if offered.is_some_and(|at| cycle == at + 2) {
+            system.noise(1, false, 0b11);
+        }
+        system.drive();
+        if system.probe(1, Probe::PortOut) && offered.is_none() {
+            offered = Some(cycle);
+        }
+        ends.extend(system.ends(0));
+        system.step();
+    }
+    assert_eq!(ends, [(End::ReadExpired, 0)]);
+    let wrong = system.wrong();
+    assert_eq!((system.withdrawals(), wrong.unexpected, wrong.host_faults), ((0, 1), 1, 2), "{wrong:?}");
+    for tag in 1..=200 {
+        system.submit(0, read(tag));
+        assert_eq!(first_end(&mut system, 0, 1_000), Some((End::Answered, tag)));
+    }
+    assert_eq!((system.withdrawals(), system.wrong()), ((0, 1), wrong));
+}
+
 /// A bit of an /N/ that says 1 byte makes it say 2^19 + 1. `make rtl` has found it.
 #[test]
 fn a_demand_that_noise_has_made_longer_is_survived() {

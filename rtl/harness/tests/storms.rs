@@ -10,13 +10,11 @@ use edm::pcs::block::Block;
 use edm::pcs::memory::{encode_grant, encode_message, encode_notification};
 use edm::{Body, Grant, Message, MessageId, Notification};
 use proptest::prelude::*;
-use rtl_harness::system::{Access, Descrambler, End, Request, Scrambler, System, Variant, Wrong};
+use rtl_harness::liar::Liar;
+use rtl_harness::system::{Access, End, Request, System, Variant, Wrong};
 use std::cell::Cell;
-use std::collections::VecDeque;
 
 const NODES: usize = 2;
-/// The bits of an idle.
-const IDLE: u128 = 0x1e << 2 | 0b01;
 /// Ids of writes have the top bit.
 const WRITE_ID: u8 = 0x80;
 
@@ -28,47 +26,6 @@ struct Storm {
     /// One block, so often.
     block: Block,
     times: u16,
-}
-
-/// Says other blocks in place of idles, in one direction of a link.
-#[derive(Default)]
-struct Liar {
-    heard: Descrambler,
-    says: Scrambler,
-    waiting: VecDeque<Block>,
-    /// Whether a message of the true sender is on the line: nothing may come between its blocks.
-    is_open: bool,
-    /// Whether it withholds the /N/ of zero bytes.
-    withholds: bool,
-    said: u64,
-}
-
-impl Liar {
-    /// What is on the line instead of these bits.
-    fn push(&mut self, line: u128) -> u128 {
-        let mut bits = self.heard.push(line);
-        match bits >> 2 & 0xff {
-            0x33 if bits & 3 == 1 => self.is_open = true,
-            0x2d if bits & 3 == 1 => self.is_open = false,
-            _ => {}
-        }
-        if self.withholds && is_withdrawal(bits) {
-            bits = IDLE;
-        }
-        if bits == IDLE
-            && !self.is_open
-            && let Some(block) = self.waiting.pop_front()
-        {
-            self.said += 1;
-            bits = block.to_bits();
-        }
-        self.says.push(bits)
-    }
-}
-
-/// An /N/ of zero bytes: the size is above synchronisation bits, type, target and id.
-fn is_withdrawal(bits: u128) -> bool {
-    bits & 3 == 1 && bits >> 2 & 0xff == 0x55 && bits >> 27 & 0xffff_ffff == 0
 }
 
 struct Rack {

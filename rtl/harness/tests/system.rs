@@ -130,7 +130,7 @@ impl Play {
         }
         Play {
             system,
-            follower: Follower::new(Setting { nodes, chunk, policy }, CONSTANT.clone()),
+            follower: Follower::new(Setting { nodes, chunk, policy, has_liars: false }, CONSTANT.clone()),
             outcome: Outcome::default(),
             nodes,
             next_write: vec![WRITES; nodes],
