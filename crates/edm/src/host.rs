@@ -197,8 +197,8 @@ enum Role {
 }
 
 impl Role {
-    /// How often the timer fires for an item that does not grow before it is given up. The reader of
-    /// an answer gives it up at the second time after its last chunk, which may still be under way.
+    /// How often the timer fires for an item that does not grow before it is given up. The reader
+    /// of an answer gives it up at the second time after its last chunk, which may be under way.
     fn patience(self) -> u8 {
         if self == Role::Answering { 3 } else { 1 }
     }
@@ -431,8 +431,8 @@ impl Host {
         reads + writes * counts_other < limit && !writes_ahead
     }
 
-    /// Whether the id that a request would get is still in use: the others have gone round while its
-    /// answer or its grant was lost.
+    /// Whether the id that a request would get is still in use: the others have gone round while
+    /// its answer or its grant was lost.
     fn is_next_id_open(&self, peer: &Peer, slot: u32) -> bool {
         let next = &self.next_ids[self.items[slot as usize].peer.index()];
         match self.is_write(slot) {
@@ -536,7 +536,7 @@ impl Host {
         self.peers.set(grant.target.0, peer);
     }
 
-    /// Nothing waits for what is granted: tells the switch that there is nothing left of its demand.
+    /// Nothing waits for what is granted: tells the switch that nothing is left of its demand.
     #[cold]
     fn withdraw(&mut self, now: Time, target: NodeId, id: MessageId, out: &mut Vec<HostOut>) {
         self.withdrawal.get_or_insert_with(|| withdrawal_of(now, target, id));

@@ -217,8 +217,8 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, max_shrink_iters: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever sizes become, every request ends. By its timer ends only one that was hit itself, or
-    /// one for each such that came while the ghost had its place of X.
+    /// Whatever sizes become, every request ends. By its timer ends only one that was hit itself,
+    /// or one for each such that came while the ghost had its place of X.
     #[test]
     fn only_requests_whose_size_was_hit_wait_for_their_timers(
         nodes in 2u32..4,

@@ -1,8 +1,8 @@
 //! The host as a memory node: requests and grants become the chunks of answers.
 //!
-//! A request is the grant of its first chunk. Other grants may come before its data, and are kept as
-//! one sum in the answer's *place*: its peer, and its id modulo the places of a peer. Requests of a
-//! pair come in order, so the next request in a place ends what was there before. A sum whose
+//! A request is the grant of its first chunk. Other grants may come before its data, and are kept
+//! as one sum in the answer's *place*: its peer, and its id modulo the places of a peer. Requests
+//! of a pair come in order, so the next request in a place ends what was there before. A sum whose
 //! request never comes is withdrawn once when its time is over.
 
 use super::{Host, HostOut, Role, Transmission, WRITE_ID, Wire};
@@ -22,8 +22,8 @@ pub(super) struct Early {
     deadline: Time,
 }
 
-/// The bits of an id that say its place: as many places as ids of a pair that can be open at a time.
-/// Without an order an old one may stay open beside any other.
+/// The bits of an id that say its place: as many places as ids of a pair that can be open at a
+/// time. Without an order an old one may stay open beside any other.
 pub(super) fn place_mask(config: &Config) -> u8 {
     let in_order = config.active_per_pair.clamp(2, WRITE_ID).next_power_of_two();
     if config.ordering == Ordering::None { WRITE_ID - 1 } else { in_order - 1 }
