@@ -35,7 +35,7 @@ struct Play {
 impl Play {
     fn new() -> Play {
         let mut system = System::new(Variant::Two);
-        let constant: Vec<u8> = (0..BYTES).map(|index| (index * 37 >> 3) as u8).collect();
+        let constant: Vec<u8> = (0..BYTES).map(|index| ((index * 37) >> 3) as u8).collect();
         (0..NODES).for_each(|node| system.fill(node, 0, &constant));
         let setting = Setting { nodes: NODES, chunk: 256, policy: Policy::Fair, has_liars: true };
         Play {
