@@ -228,6 +228,8 @@ fn strike(roles: &mut Roles, name: &'static str, pause: Duration, kills: bool) {
 fn no_write_is_lost_and_no_host_sees_an_error_whatever_role_is_killed_or_paused() {
     let faults: u64 = std::env::var("RACK_FAULTS").map_or(10, |count| count.parse().expect("a number"));
     let mut roles = Roles::up();
+    // Each life lasts longer than its journal's last 0.1 s, which a kill loses.
+    roles.wait_for_control();
     let rack = roles.home.path("rack.toml").display().to_string();
     let volumes = ["door", "other"].map(|door| volumes::open(&rack, door, "disk").expect("it opens"));
     let volumes = volumes.each_ref();
