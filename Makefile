@@ -23,7 +23,7 @@ BUILD = build --release --package cli
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build container book pages demo paper python python-cluster test tidy bench dependencies fit-coverage fuzz guides interop least-rust models compare-redis rack-soak rack-latency soak clean rust openssl without-tls rtl
+.PHONY: help build container book pages demo paper python python-cluster test tidy bench dependencies fit-coverage fuzz guides interop least-rust models compare-redis restart-store rack-soak rack-latency soak clean rust openssl without-tls rtl
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -101,6 +101,9 @@ soak: rust ## a minute of hosts that work, reset and vanish, with every block ch
 
 compare-redis: build ## our key-value store beside redis-server, in one run, by redis-benchmark: ratios and CPU
 	tools/compare-redis.py
+
+restart-store: build ## kill a key-value store of 1.6 GiB and more and time its first answer, beside reading its whole file
+	tools/restart-store.py
 
 rack-soak: rust ## an hour of a replicated volume while its roles are killed and paused; its history is judged
 	RACK_FAULTS=4000 $(CARGO) test --package cli $(TLS) --test cli rack_kills -- --nocapture
