@@ -167,7 +167,8 @@ def measure(folder, wanted):
     port = free_port()
     # With a record's and a page's head, and a third more for compaction.
     zone = 16 << 20
-    size = -(-wanted.values * (wanted.bytes + 600) * 3 // 2 // zone + 16) * zone
+    zones = wanted.values * (wanted.bytes + 600) * 3 // 2 // zone + 16
+    size = zones * zone
     blocks = max(1024, wanted.values // 15)
     config = f'listen = "127.0.0.1:{port}"\ninsecure = true\npath = "store.flash"\nflush = false\n'
     (folder / "kv.toml").write_text(f"{config}size = \"{size}B\"\nzone = \"16MiB\"\nblocks = {blocks}\n")
