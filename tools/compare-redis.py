@@ -5,8 +5,8 @@ Both are measured in turn, so that a busy machine disturbs both. What counts are
 requests a second, the 99th percentile, and CPU seconds of the server for a million requests.
 Redis keeps all values in memory; `rackweave kv` reads them from its file, through the page cache.
 With `--jbof`, stores whose JBOF is in the door, in a thread of it for two loops, shared with it,
-over TCP, and over TCP with its memory by libfabric are compared instead, by a client of two threads: CPU seconds of door and JBOF for a
-million requests.
+over TCP, and over TCP with its memory by libfabric are compared instead, by a client of two threads:
+CPU seconds of door and JBOF for a million requests.
 Needs redis-server and redis-benchmark, and the program that RACKWEAVE names, or
 target/release/rackweave. `--requests N` for each measurement, `--rounds N`.
 """

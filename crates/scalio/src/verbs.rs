@@ -3,6 +3,7 @@
 
 use crate::layout::{HeaderBytes, block_bytes, decode_header, encode_header, encode_payload, encode_slot, offset};
 use crate::{BlockHeader, MemoryAnswer, MemoryOperation, Protocol, Slot, SlotWord, Value};
+use base::Time;
 use std::ops::Deref;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
@@ -97,18 +98,17 @@ pub fn verbs<V: Value>(block: u32, slots: u8, operation: &MemoryOperation<V>) ->
             vec![Verb::Write { at: base, data: header }, Verb::Write { at: at(offset::word(0)), data: all }]
         }
         MemoryOperation::StoreFlags { slot, occupied, complete, lease } => {
-            let stored = |word: SlotWord| {
-                let word = word.with_flags(*occupied, *complete);
-                lease.map_or(word, |deadline| word.with_lease(deadline))
-            };
-            vec![store_bits(at(offset::word(*slot)), stored)]
+            vec![store_flags(at(offset::word(*slot)), [*occupied, *complete], *lease)]
         }
     }
 }
 
-/// Stores what is the same in a word whatever was there.
-fn store_bits(at: u64, stored: impl Fn(SlotWord) -> SlotWord) -> Verb {
-    let [zeros, ones] = [0, u64::MAX].map(|word| stored(SlotWord(word)).0);
+/// Stores what is then the same in a word whatever was there.
+fn store_flags(at: u64, [occupied, complete]: [Option<bool>; 2], lease: Option<Time>) -> Verb {
+    let [zeros, ones] = [0, u64::MAX].map(|word| {
+        let word = SlotWord(word).with_flags(occupied, complete);
+        lease.map_or(word, |deadline| word.with_lease(deadline)).0
+    });
     Verb::Bits { at, mask: !(zeros ^ ones), bits: zeros }
 }
 
@@ -199,7 +199,6 @@ impl<W: Deref<Target = [AtomicU64]>> RegisteredMemory<W> {
 mod tests {
     use super::*;
     use crate::{Expiry, Extent, Index, Key, Payload, SegmentPointer, Sequence};
-    use base::Time;
 
     const SLOTS: u8 = 4;
 

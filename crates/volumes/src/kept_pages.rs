@@ -117,11 +117,12 @@ impl KeptPages {
     /// not.
     pub fn check_note(&mut self, page: Page) -> io::Result<()> {
         let now = self.named[page.0 as usize];
-        if self.notes.read(page)?.is_some_and(|note| note.now == now) || now.value == Value::ROTTEN {
+        let found = self.notes.read(page)?;
+        if found.is_some_and(|note| note.now == now) || now.value == Value::ROTTEN {
             return Ok(());
         }
         // What is known to have come of a kill is not worth a word.
-        if self.written[page.0 as usize] || self.notes.read(page)?.is_none() {
+        if self.written[page.0 as usize] || found.is_none() {
             tracing::warn!(page = page.0, "the note of a page was not as it was written: it is written anew");
         }
         self.notes.write(page, Note { now, before: now })
