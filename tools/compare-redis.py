@@ -7,6 +7,8 @@ Redis keeps all values in memory; `rackweave kv` reads them from its file, throu
 With `--jbof`, stores whose JBOF is in the door, in a thread of it for two loops, shared with it,
 over TCP, and over TCP with its memory by libfabric are compared instead, by a client of two threads:
 CPU seconds of door and JBOF for a million requests.
+With `--ycsb` it runs YCSB's workloads A to D and F (tools/ycsb, needs Go) in place of redis-benchmark,
+and with `--large` values of 2 and 32 MiB, whose rates it tells in GB/s.
 Needs redis-server and redis-benchmark, and the program that RACKWEAVE names, or
 target/release/rackweave. `--requests N` for each measurement, `--rounds N`.
 """
@@ -27,6 +29,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PROGRAM = os.environ.get("RACKWEAVE", ROOT / "target/release/rackweave")
 KEYS = 100_000
+LARGE_BYTES = 2 << 30
+LARGE_KEYS_BYTES = 256 << 20
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -75,20 +79,28 @@ class Served:
         """Requests a second, p99 in ms, and CPU seconds for a million requests."""
         before = self.cpu()
         command = ["redis-benchmark", "-p", str(self.port), "-t", test, "-n", str(requests), "-d", str(size)]
-        command += ["-r", str(KEYS), "-P", str(pipeline), "--csv", *more]
+        command += ["-P", str(pipeline), "--csv", *(more if "-r" in more else ["-r", str(KEYS), *more])]
         out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         lines = [line for line in out.splitlines() if line.startswith('"')]
         row = next(csv.DictReader(lines))
         return float(row["rps"]), float(row["p99_latency_ms"]), (self.cpu() - before) / requests * 1e6
 
 
+    def ycsb(self, program, requests):
+        """Operations a second of each workload, by its letter."""
+        command = [program, "-address", f"127.0.0.1:{self.port}", "-records", str(KEYS), "-operations", str(requests)]
+        out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        return {letter: float(rate) for letter, rate in re.findall(r"^(\w): .* s, (\d+) a second", out, re.M)}
+
+
 def median(results):
     return [statistics.median(column) for column in zip(*results)]
 
 
-def servers(folder):
+def servers(folder, large):
     ours, theirs = free_port(), free_port()
-    text = f'listen = "127.0.0.1:{ours}"\npath = "store.flash"\nsize = "4GiB"\nblocks = 8192\nflush = false\ninsecure = true\n'
+    text = f'listen = "127.0.0.1:{ours}"\npath = "store.flash"\nblocks = 8192\nflush = false\ninsecure = true\n'
+    text += 'value = "32MiB"\nzone = "512MiB"\nsize = "8GiB"\n' if large else 'size = "4GiB"\n'
     (pathlib.Path(folder) / "kv.toml").write_text(text)
     yield "rackweave", [PROGRAM, "kv", "--config", "kv.toml"], ours
     yield "redis", ["redis-server", "--port", str(theirs), "--save", "", "--appendonly", "no"], theirs
@@ -131,11 +143,44 @@ def compare_jbofs(folder, options):
                               f"({rate / medians[0][0]:.2f}) | {own:.1f} s a million | {there} |", flush=True)
 
 
+def compare_ycsb(ours, theirs, folder, options):
+    """YCSB on both in turn."""
+    program = pathlib.Path(folder) / "ycsb"
+    subprocess.run(["go", "build", "-o", program, "."], check=True, cwd=ROOT / "tools/ycsb")
+    rounds = [[one.ycsb(program, options.requests) for one in (ours, theirs)] for _ in range(options.rounds)]
+    print(f"{KEYS:,} records of 1,000 B, {options.rounds} rounds of {options.requests:,} operations, 8 connections\n")
+    print("| workload | operations/s, ours to Redis's |")
+    print("| --- | ---: |")
+    for letter in rounds[0][0]:
+        mine, redis = median([[one[letter] for one in turn] for turn in rounds])
+        print(f"| {letter} | {mine:,.0f} to {redis:,.0f} ({mine / redis:.2f}) |")
+
+
+def compare_large(ours, theirs, options):
+    """Long values on both in turn: a key of its own for each of the last few of them."""
+    print("| request | GB/s, ours to Redis's | CPU of the server for a GB |")
+    print("| --- | ---: | ---: |")
+    for mebibytes in (2, 32):
+        size = mebibytes << 20
+        count = LARGE_BYTES // size
+        for test in ("set", "get"):
+            more = ["-c", "4", "-r", str(LARGE_KEYS_BYTES // size)]
+            rounds = [[one.measure(test, size, 1, count, more) for one in (ours, theirs)]
+                      for _ in range(options.rounds)]
+            mine, redis = median([one[0] for one in rounds]), median([one[1] for one in rounds])
+            rate = [one[0] * size / 1e9 for one in (mine, redis)]
+            cpu = [one[2] / 1e6 / size * 1e9 for one in (mine, redis)]
+            print(f"| {test.upper()} of {mebibytes} MiB | {rate[0]:.2f} to {rate[1]:.2f} ({rate[0] / rate[1]:.2f}) "
+                  f"| {cpu[0]:.2f} to {cpu[1]:.2f} s |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--jbof", action="store_true", help="compare places of the JBOF")
+    parser.add_argument("--ycsb", action="store_true", help="YCSB's workloads in place of redis-benchmark")
+    parser.add_argument("--large", action="store_true", help="values of 2 and 32 MiB")
     options = parser.parse_args()
     missing = [name for name in ("redis-server", "redis-benchmark") if not shutil.which(name)]
     if missing:
@@ -145,13 +190,19 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             return compare_jbofs(folder, options)
     with tempfile.TemporaryDirectory() as folder:
-        (ours, theirs) = [Served(*server, folder) for server in servers(folder)]
+        (ours, theirs) = [Served(*server, folder) for server in servers(folder, options.large)]
         with ours, theirs:
-            compare(ours, theirs, version[1] if version else "?", options)
+            print(f"redis-server {version[1] if version else '?'}")
+            if options.ycsb:
+                compare_ycsb(ours, theirs, folder, options)
+            elif options.large:
+                compare_large(ours, theirs, options)
+            else:
+                compare(ours, theirs, options)
 
 
-def compare(ours, theirs, version, options):
-    print(f"redis-server {version}, {KEYS:,} keys, {options.rounds} rounds of {options.requests:,} requests\n")
+def compare(ours, theirs, options):
+    print(f"{KEYS:,} keys, {options.rounds} rounds of {options.requests:,} requests\n")
     print("| request | in a pipeline | requests/s, ours to Redis's | p99 | CPU of the server |")
     print("| --- | ---: | ---: | ---: | ---: |")
     for size in (100, 4096):

@@ -28,7 +28,7 @@ if ! has_chromium; then
 fi
 
 if ! command -v go >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-  echo "setup-test: installing Go for tools/porcupine"
+  echo "setup-test: installing Go for tools/porcupine and tools/ycsb"
   { apt-get update --quiet --quiet && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --quiet --yes --no-install-recommends golang-go; } || true
 fi
 
@@ -37,7 +37,7 @@ if ! command -v go >/dev/null; then
     echo "setup-test: Go is required here; install the package 'golang-go'" >&2
     exit 1
   fi
-  echo "setup-test: SKIPPED: no Go, so histories are not shown to Porcupine (as root: apt-get install golang-go)"
+  echo "setup-test: SKIPPED: no Go, so Porcupine judges no histories and YCSB is not run (as root: apt-get install golang-go)"
 fi
 
 # Headers and a compiler of C, by which a test checks the layouts that crates/fabric declares.

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/pingcap/go-ycsb/pkg/ycsb"
+)
+
+// A database whose answers are known. What is not asked for here is not there.
+type known struct {
+	ycsb.DB
+	found map[string][]byte
+	err   error
+}
+
+func (k known) Read(context.Context, string, string, []string) (map[string][]byte, error) {
+	return k.found, k.err
+}
+
+func TestAReadCountsOnlyWithAllItsFields(t *testing.T) {
+	both := map[string][]byte{"a": nil, "b": nil}
+	broken := errors.New("broken")
+	for _, c := range []struct {
+		db   known
+		want error
+	}{
+		{known{found: both}, nil},
+		{known{found: map[string][]byte{"a": nil}}, errMissing},
+		{known{found: map[string][]byte{}}, errMissing},
+		{known{err: broken}, broken},
+	} {
+		judge := &judged{DB: c.db}
+		_, err := judge.Read(context.Background(), "table", "key", []string{"a", "b"})
+		failed := int64(0)
+		if c.want != nil {
+			failed = 1
+		}
+		if !errors.Is(err, c.want) || judge.done.Load() != 1 || judge.failed.Load() != failed || !errors.Is(judge.first(), c.want) {
+			t.Errorf("%v: %v, %d of %d failed", c.db, err, judge.failed.Load(), judge.done.Load())
+		}
+	}
+}
