@@ -1,12 +1,13 @@
 //! One connection: its socket, its session, and the bytes between them.
 
 use crate::config::Limits;
+use crate::output::Output;
 use crate::session::{Ask, Rules, Session};
 use crate::socket::Socket;
 use base::Time;
-use bytes::{Buf, BytesMut};
+use bytes::BytesMut;
 use mio::net::TcpStream;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::SocketAddr;
 
 /// Bytes of one read, at least and at most: a client that sends much is given more room. Room is
@@ -23,7 +24,7 @@ pub struct Connection {
     pub session: Session,
     socket: Socket,
     input: BytesMut,
-    output: BytesMut,
+    output: Output,
     /// Bytes of the next read.
     room: usize,
     is_readable: bool,
@@ -63,7 +64,7 @@ impl Connection {
             session: Session::new(number, rules),
             socket,
             input: BytesMut::new(),
-            output: BytesMut::new(),
+            output: Output::default(),
             room: READ_BYTES[0],
             is_readable: true,
             is_closing: false,
@@ -79,7 +80,7 @@ impl Connection {
 
     /// Bytes of memory that it has of commands and answers.
     pub fn held(&self) -> usize {
-        self.input.capacity() + self.output.capacity() + self.session.held()
+        self.input.capacity() + self.output.held() + self.session.held()
     }
 
     /// Its socket.
@@ -151,7 +152,7 @@ impl Connection {
     }
 
     /// Appends replies with `write` as long as there are some and the socket takes them.
-    pub fn give(&mut self, now: Time, limits: &Limits, mut write: impl FnMut(&mut Session, &mut BytesMut)) -> Life {
+    pub fn give(&mut self, now: Time, limits: &Limits, mut write: impl FnMut(&mut Session, &mut Output)) -> Life {
         loop {
             write(&mut self.session, &mut self.output);
             if self.output.is_empty() {
@@ -166,21 +167,16 @@ impl Connection {
                 Err(_) => return Life::Over,
             }
         }
-        if self.output.is_empty() && self.output.capacity() > limits.backlog {
-            self.output = BytesMut::new();
-        }
+        self.output.shrink(limits.backlog);
         self.life(limits)
     }
 
     /// Sends what waits; `false` where the socket takes no more of it now.
     fn send(&mut self) -> io::Result<bool> {
         while !self.output.is_empty() {
-            match self.socket.write(&self.output) {
+            match self.output.write(&mut self.socket) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => {
-                    self.output.advance(count);
-                    self.unread_since = None;
-                }
+                Ok(_) => self.unread_since = None,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) => return Err(error),

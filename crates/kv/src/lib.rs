@@ -8,6 +8,7 @@
 //! | [`Store`] | its loops, each in a thread: sockets, timers, signals |
 //! | [`protocol`] | requests and replies as bytes, RESP2 and RESP3 |
 //! | [`Session`](session::Session) | one connection: its commands in order, without a socket |
+//! | [`Output`](output::Output) | bytes on their way to a client, long values uncopied |
 //! | `transport` | what carries operations to the JBOF: verbs, reads of flash, requests |
 //! | `jbof` | the JBOF: registered memory, flash in a file, and the helper, [`scalio::Server`] |
 //! | `near` | the JBOF in a thread of its own, for several loops |
@@ -29,6 +30,7 @@ mod jbof;
 mod metrics;
 mod near;
 mod order;
+pub mod output;
 pub mod protocol;
 mod reader;
 mod remote;

@@ -3,6 +3,7 @@
 //! A request is a flat array of bulk strings, or a line of words. Its lengths are checked before
 //! the library `redis-protocol` decodes it: that takes frames of any kind, nested to any depth.
 
+use crate::output::{Output, PART_BYTES};
 use bytes::{Buf, Bytes, BytesMut};
 use redis_protocol::resp2::{self, types::BytesFrame as Frame2};
 use redis_protocol::resp3::{self, types::BytesFrame as Frame3};
@@ -164,8 +165,31 @@ impl Reply {
         Reply::Bulk(text.into())
     }
 
-    /// Appends it.
-    pub fn write(self, version: Version, bytes: &mut BytesMut) {
+    /// Appends it. Long values are not copied, so what is around them is written here.
+    pub fn write(self, version: Version, output: &mut Output) {
+        match self {
+            Reply::Bulk(value) if value.len() >= PART_BYTES => {
+                output.text().extend_from_slice(format!("${}\r\n", value.len()).as_bytes());
+                output.append(value);
+                output.text().extend_from_slice(b"\r\n");
+            }
+            Reply::List(all) if all.iter().any(Reply::is_long) => {
+                output.text().extend_from_slice(format!("*{}\r\n", all.len()).as_bytes());
+                all.into_iter().for_each(|reply| reply.write(version, output));
+            }
+            short => short.encode(version, output.text()),
+        }
+    }
+
+    fn is_long(&self) -> bool {
+        match self {
+            Reply::Bulk(value) => value.len() >= PART_BYTES,
+            Reply::List(all) => all.iter().any(Reply::is_long),
+            _ => false,
+        }
+    }
+
+    fn encode(self, version: Version, bytes: &mut BytesMut) {
         let written = match version {
             Version::Two => resp2::encode::extend_encode(bytes, &self.two(), false),
             Version::Three => resp3::encode::complete::extend_encode(bytes, &self.three(), false),
@@ -262,9 +286,9 @@ mod tests {
     #[test]
     fn replies_in_both_versions() {
         let shown = |reply: Reply, version| {
-            let mut bytes = BytesMut::new();
-            reply.write(version, &mut bytes);
-            String::from_utf8(bytes.to_vec()).expect("text")
+            let mut output = Output::default();
+            reply.write(version, &mut output);
+            String::from_utf8(output.bytes()).expect("text")
         };
         let all = || {
             Reply::List(vec![
@@ -282,6 +306,20 @@ mod tests {
         assert_eq!(shown(all(), Version::Three), three);
     }
 
+    #[test]
+    fn a_long_value_is_written_as_the_library_writes_it() {
+        for length in [PART_BYTES - 1, PART_BYTES, PART_BYTES + 1] {
+            let long = || Reply::text(vec![b'x'; length]);
+            let list = || Reply::List(vec![Reply::Nothing, long(), Reply::List(vec![long()]), Reply::text("short")]);
+            for (reply, version) in [(long(), Version::Two), (list(), Version::Two), (list(), Version::Three)] {
+                let (mut ours, mut theirs) = (Output::default(), BytesMut::new());
+                reply.clone().write(version, &mut ours);
+                reply.encode(version, &mut theirs);
+                assert!(ours.bytes() == theirs, "{length} bytes in {version:?}");
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn a_request_in_pieces_is_the_request(
@@ -289,7 +327,7 @@ mod tests {
         ) {
             let mut whole = BytesMut::new();
             Reply::List(arguments.iter().map(|bytes| Reply::text(bytes.clone())).collect())
-                .write(Version::Two, &mut whole);
+                .encode(Version::Two, &mut whole);
             let cut = cut.min(whole.len() - 1);
             let mut front = BytesMut::from(&whole[..cut]);
             prop_assert_eq!(take_request(&mut front, LIMITS), Ok(None));

@@ -5,6 +5,7 @@
 
 use crate::command::{Command, Late, Unit, parse};
 use crate::config::Config;
+use crate::output::Output;
 use crate::protocol::{ProtocolError, Reply, RequestLimits, Version, take_request};
 use crate::slowlog::{Said, Slow};
 use base::{Span, Time};
@@ -396,7 +397,7 @@ impl Session {
 
     /// Appends the replies of commands that are done, up to `most` bytes and what the last one has.
     /// `late` knows what the host knows.
-    pub fn write(&mut self, output: &mut BytesMut, most: usize, mut late: impl FnMut(&Late) -> Reply) {
+    pub fn write(&mut self, output: &mut Output, most: usize, mut late: impl FnMut(&Late) -> Reply) {
         while output.len() < most && self.open.front().is_some_and(|open| open.left == 0) {
             let Some(open) = self.open.pop_front() else { return };
             self.first += 1;
@@ -579,9 +580,9 @@ mod tests {
             self.say("");
         }
         fn told(&mut self) -> String {
-            let mut out = BytesMut::new();
+            let mut out = Output::default();
             self.session.write(&mut out, usize::MAX, |_| Reply::Number(42));
-            String::from_utf8_lossy(&out).into_owned()
+            String::from_utf8_lossy(&out.bytes()).into_owned()
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::config::TlsFiles;
 use mio::net::TcpStream;
 use runtime::error::StartError;
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 
 #[cfg(feature = "tls")]
 use openssl::ssl::{Ssl, SslAcceptor, SslContext, SslFiletype, SslMethod, SslStream, SslVerifyMode};
@@ -126,6 +126,14 @@ impl Write for Socket {
             Socket::Plain(stream) => stream.write(bytes),
             #[cfg(feature = "tls")]
             Socket::Tls(tls) => tls.write(bytes),
+        }
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Socket::Plain(stream) => stream.write_vectored(slices),
+            #[cfg(feature = "tls")]
+            Socket::Tls(tls) => tls.write_vectored(slices),
         }
     }
 
