@@ -61,35 +61,29 @@ fn client() -> Client {
 
 fn server() -> StorageNode {
     let replicas = [Some(REPLICAS[0]), Some(REPLICAS[1]), None, None];
+    let vssd =
+        VssdConfig { id: VssdId(0), pages: PAGES, unit: 0, streams: 1, isolation: None, epoch: 1, replicas };
+    let quiet = NodeConfig::quiet(SERVER, vec![vssd]);
     let config = NodeConfig {
-        id: SERVER,
-        vssds: vec![VssdConfig { id: VssdId(0), pages: PAGES, unit: 0, streams: 1, isolation: None, epoch: 1, replicas }],
-        cache: CacheConfig { pages: 4, flush_above: 0, scope: CacheScope::Vssd },
-        write_ack: WriteAck::Dram,
-        scheduler: SchedulerConfig { policy: Policy::Fifo, coordinated: true },
-        device_depth: 2,
+        cache: CacheConfig { pages: 4, ..quiet.cache },
         collection: CollectionConfig {
             check_period: Span::ms(10),
             first_check: Time::ms(5),
             regular_ppm: 100_000,
             soft_ppm: 200_000,
             stop_ppm: 300_000,
-            retries: 3,
             answer_timeout: Span::ms(1),
             background: true,
             background_ppm: 300_000,
             coordination: Coordination::Switch(SERVER),
-            grain: Grain::Die,
+            ..quiet.collection
         },
-        borrow: None,
-        idle: IdleConfig { alpha_permille: 500, threshold: Span::ms(30) },
+        idle: IdleConfig { threshold: Span::ms(30), ..quiet.idle },
         return_window: RETURN_WINDOW,
-        adds_labels: false,
         replication: ReplicationConfig { retransmit: Span::ms(2), replay: Span::ms(5), fetch_window: 4 },
         control: Some(ControlLink { node: CONTROL, heartbeat: Span::ms(10), lease: Span::ms(40) }),
-        marks: false,
         remember: Some(Span::ms(200)),
-        scrub: None,
+        ..quiet
     };
     StorageNode::new(config).expect("it is possible")
 }

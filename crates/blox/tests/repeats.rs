@@ -4,10 +4,9 @@
 
 use base::{NodeId, Operation, Program, Span, Time};
 use blox::{
-    Body, CacheConfig, CacheScope, Client, ClientConfig, ClientIn, ClientOut, ClientOutcome, CollectionConfig,
-    ControlLink, ControlMessage, Coordination, DeviceJob, Grain, IdleConfig, NodeConfig, NodeIn, NodeOut, Packet, Page,
-    Policy, REPLICAS_MAX, ReplicaMessage, ReplicationConfig, SchedulerConfig, Session, StorageNode, Tag, Timestamp,
-    Value, VssdConfig, VssdId, WriteAck,
+    Body, CacheConfig, CacheScope, Client, ClientConfig, ClientIn, ClientOut, ClientOutcome, ControlLink,
+    ControlMessage, DeviceJob, NodeConfig, NodeIn, NodeOut, Packet, Page, REPLICAS_MAX, ReplicaMessage,
+    ReplicationConfig, Session, StorageNode, Tag, Timestamp, Value, VssdConfig, VssdId,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZero;
@@ -31,35 +30,14 @@ fn places(members: &[usize]) -> [Option<(NodeId, VssdId)>; REPLICAS_MAX] {
 fn server(place: usize, members: &[usize]) -> StorageNode {
     let (id, vssd) = member(place);
     let replicas = places(members);
+    let vssd = VssdConfig { id: vssd, pages: PAGES, unit: 0, streams: 1, isolation: None, epoch: 1, replicas };
     let config = NodeConfig {
-        id,
-        vssds: vec![VssdConfig { id: vssd, pages: PAGES, unit: 0, streams: 1, isolation: None, epoch: 1, replicas }],
         cache: CacheConfig { pages: 8, flush_above: 0, scope: CacheScope::Vssd },
-        write_ack: WriteAck::Dram,
-        scheduler: SchedulerConfig { policy: Policy::Fifo, coordinated: true },
         device_depth: 4,
-        collection: CollectionConfig {
-            check_period: Span::secs(1_000),
-            first_check: Time::secs(1_000),
-            regular_ppm: 0,
-            soft_ppm: 0,
-            stop_ppm: 0,
-            retries: 3,
-            answer_timeout: Span::ms(5),
-            background: false,
-            background_ppm: 0,
-            coordination: Coordination::Uncoordinated,
-            grain: Grain::Die,
-        },
-        borrow: None,
-        idle: IdleConfig { alpha_permille: 500, threshold: Span::secs(1_000) },
-        return_window: 10,
-        adds_labels: false,
         replication: ReplicationConfig { retransmit: Span::ms(2), replay: Span::ms(5), fetch_window: 4 },
         control: Some(ControlLink { node: CONTROL, heartbeat: Span::ms(1), lease: Span::ms(4) }),
-        marks: false,
         remember: Some(Span::secs(60)),
-        scrub: None,
+        ..NodeConfig::quiet(id, vec![vssd])
     };
     StorageNode::new(config).expect("it is possible")
 }

@@ -3,10 +3,8 @@
 
 use base::{NodeId, Program, Seed, Span, Stream, Time};
 use blox::{
-    Body, CacheConfig, CacheScope, CollectionConfig, Contents, Coordination, Grain, IdleConfig, Membership, NodeConfig,
-    NodeIn, NodeOut, Packet, Page, Policy, REPLICAS_MAX, Reading, Refusal, Replica, ReplicaConfig, ReplicaMessage,
-    ReplicaOut, ReplicationConfig, SchedulerConfig, StorageNode, Tag, Ticket, Timestamp, Value, VssdConfig, VssdId,
-    WriteAck,
+    Body, Contents, Membership, NodeConfig, NodeIn, NodeOut, Packet, Page, REPLICAS_MAX, Reading, Refusal, Replica,
+    ReplicaConfig, ReplicaMessage, ReplicaOut, StorageNode, Tag, Ticket, Timestamp, Value, VssdConfig, VssdId,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -27,36 +25,8 @@ fn members(count: usize) -> [Option<(NodeId, VssdId)>; REPLICAS_MAX] {
 
 fn node(place: usize, count: usize) -> StorageNode {
     let ((id, vssd), replicas) = (member(place), members(count));
-    let config = NodeConfig {
-        id,
-        vssds: vec![VssdConfig { id: vssd, pages: PAGES, unit: 0, streams: 1, isolation: None, epoch: 1, replicas }],
-        cache: CacheConfig { pages: 2, flush_above: 0, scope: CacheScope::Vssd },
-        write_ack: WriteAck::Dram,
-        scheduler: SchedulerConfig { policy: Policy::Fifo, coordinated: true },
-        device_depth: 2,
-        collection: CollectionConfig {
-            check_period: Span::secs(1_000),
-            first_check: Time::secs(1_000),
-            regular_ppm: 0,
-            soft_ppm: 0,
-            stop_ppm: 0,
-            retries: 3,
-            answer_timeout: Span::ms(5),
-            background: false,
-            background_ppm: 0,
-            coordination: Coordination::Uncoordinated,
-            grain: Grain::Die,
-        },
-        borrow: None,
-        idle: IdleConfig { alpha_permille: 500, threshold: Span::secs(1_000) },
-        return_window: 10,
-        adds_labels: false,
-        replication: ReplicationConfig { retransmit: Span::us(600), replay: Span::ms(2), fetch_window: 2 },
-        control: None,
-        marks: false,
-        remember: None,
-        scrub: Some(PERIOD),
-    };
+    let vssd = VssdConfig { id: vssd, pages: PAGES, unit: 0, streams: 1, isolation: None, epoch: 1, replicas };
+    let config = NodeConfig { scrub: Some(PERIOD), ..NodeConfig::quiet(id, vec![vssd]) };
     StorageNode::new(config).expect("it is possible")
 }
 

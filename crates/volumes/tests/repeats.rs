@@ -5,10 +5,9 @@
 
 use base::{NodeId, Operation, Program, Seed, Span, Stream, Time};
 use blox::{
-    Body, CacheConfig, CacheScope, Client, ClientConfig, ClientIn, ClientOut, ClientOutcome, CollectionConfig, Control,
-    ControlConfig, ControlIn, ControlLink, ControlOut, Coordination, Grain, IdleConfig, NodeConfig, NodeIn, NodeOut,
-    Packet, Page, Policy, REPLICAS_MAX, ReplicationConfig, SchedulerConfig, ServerPlace, StorageNode, Tag, Value,
-    VssdConfig, VssdId, WriteAck,
+    Body, Client, ClientConfig, ClientIn, ClientOut, ClientOutcome, Control, ControlConfig, ControlIn, ControlLink,
+    ControlOut, NodeConfig, NodeIn, NodeOut, Packet, Page, REPLICAS_MAX, ServerPlace, StorageNode, Tag, Value,
+    VssdConfig, VssdId,
 };
 use history::{Action, History};
 use std::collections::BTreeMap;
@@ -72,35 +71,11 @@ fn server(place: usize, count: usize, remembers: bool) -> StorageNode {
     let mut replicas = [None; REPLICAS_MAX];
     (0..count).for_each(|server| replicas[server] = Some(member(server)));
     let (id, vssd) = member(place);
+    let vssd = VssdConfig { id: vssd, pages: PAGES, unit: 0, streams: 1, isolation: None, epoch: 1, replicas };
     let config = NodeConfig {
-        id,
-        vssds: vec![VssdConfig { id: vssd, pages: PAGES, unit: 0, streams: 1, isolation: None, epoch: 1, replicas }],
-        cache: CacheConfig { pages: 2, flush_above: 0, scope: CacheScope::Vssd },
-        write_ack: WriteAck::Dram,
-        scheduler: SchedulerConfig { policy: Policy::Fifo, coordinated: true },
-        device_depth: 2,
-        collection: CollectionConfig {
-            check_period: Span::secs(1_000),
-            first_check: Time::secs(1_000),
-            regular_ppm: 0,
-            soft_ppm: 0,
-            stop_ppm: 0,
-            retries: 3,
-            answer_timeout: Span::ms(5),
-            background: false,
-            background_ppm: 0,
-            coordination: Coordination::Uncoordinated,
-            grain: Grain::Die,
-        },
-        borrow: None,
-        idle: IdleConfig { alpha_permille: 500, threshold: Span::secs(1_000) },
-        return_window: 10,
-        adds_labels: false,
-        replication: ReplicationConfig { retransmit: Span::us(600), replay: Span::ms(2), fetch_window: 2 },
         control: Some(ControlLink { node: CONTROL, heartbeat: Span::ms(1), lease: Span::us(2_500) }),
-        marks: false,
         remember: remembers.then_some(Span::secs(60)),
-        scrub: None,
+        ..NodeConfig::quiet(id, vec![vssd])
     };
     StorageNode::new(config).expect("it is possible")
 }

@@ -1,13 +1,13 @@
 //! Configuration, inputs and outputs of a storage server.
 
-use crate::cache::CacheConfig;
-use crate::collect::CollectionConfig;
+use crate::cache::{CacheConfig, CacheScope};
+use crate::collect::{CollectionConfig, Coordination, Grain};
 use crate::groups::{BlockMove, BorrowConfig};
 use crate::id::{Page, Tag, Value, VssdId};
 use crate::packet::{Packet, REPLICAS_MAX};
 use crate::predict::{AlphaError, IdleConfig};
-use crate::schedule::SchedulerConfig;
-use base::{NodeId, Span};
+use crate::schedule::{Policy, SchedulerConfig};
+use base::{NodeId, Span, Time};
 
 /// A storage server. Every field is given; `plan` has the defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +50,44 @@ pub struct NodeConfig {
     /// The period in which every page on flash is read once, to see whether it is sound. `None`: a
     /// flash whose pages are.
     pub scrub: Option<Span>,
+}
+
+impl NodeConfig {
+    /// A server that collects, lends and scrubs nothing, sends no write to the device before its
+    /// cache is full, and has no control plane. Tests and fuzzers change what they are about.
+    pub fn quiet(id: NodeId, vssds: Vec<VssdConfig>) -> NodeConfig {
+        let never = Span::secs(1_000);
+        NodeConfig {
+            id,
+            vssds,
+            cache: CacheConfig { pages: 2, flush_above: 0, scope: CacheScope::Vssd },
+            write_ack: WriteAck::Dram,
+            scheduler: SchedulerConfig { policy: Policy::Fifo, coordinated: true },
+            device_depth: 2,
+            collection: CollectionConfig {
+                check_period: never,
+                first_check: Time::ZERO + never,
+                regular_ppm: 0,
+                soft_ppm: 0,
+                stop_ppm: 0,
+                retries: 3,
+                answer_timeout: Span::ms(5),
+                background: false,
+                background_ppm: 0,
+                coordination: Coordination::Uncoordinated,
+                grain: Grain::Die,
+            },
+            borrow: None,
+            idle: IdleConfig { alpha_permille: 500, threshold: never },
+            return_window: 10,
+            adds_labels: false,
+            replication: ReplicationConfig { retransmit: Span::us(600), replay: Span::ms(2), fetch_window: 2 },
+            control: None,
+            marks: false,
+            remember: None,
+            scrub: None,
+        }
+    }
 }
 
 /// When a client's write is answered.
