@@ -196,3 +196,59 @@ fn a_target_with_another_flash_or_none_is_refused_with_the_reason() {
         assert!(told.contains(reason) && told.contains("its flash, by the target at"), "{reason}: {told}");
     }
 }
+
+/// Secrets and keys as `nvme gen-dhchap-key` and `nvme gen-tls-key` print them.
+#[cfg(feature = "tls")]
+const SECRETS: [&str; 3] = [
+    "DHHC-1:00:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:",
+    "DHHC-1:00:AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyAl7OaH:",
+    "DHHC-1:00:AgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4fICGrMmyA:",
+];
+#[cfg(feature = "tls")]
+const KEYS: [&str; 2] = [
+    "NVMeTLSkey-1:01:VRLbtnN9AQb2WXW3c9+wEf/DRLz0QuLdbYvEhwtdWwNf9LrZ:",
+    "NVMeTLSkey-1:01:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:",
+];
+
+#[cfg(feature = "tls")]
+#[test]
+fn door_and_target_prove_themselves_over_tls() {
+    use nvme::auth::Secret;
+    use nvme::tls::TlsKey;
+    let folder = tempfile::tempdir().expect("a folder");
+    let role = RunningJbof::start(role_config(folder.path(), jbof(folder.path()), SECRET));
+    let file = target_file(&folder.path().join("flash"), "127.0.0.1:0", ", tls = 'required'");
+    let [door_secret, target_secret, another] = SECRETS;
+    let keys = format!(
+        "host = [{{ nqn = '{DOOR}', dhchap_secret = '{door_secret}', dhchap_controller_secret = '{target_secret}', \
+         tls_key = '{}' }}]\n",
+        KEYS[0]
+    );
+    let target = RunningTarget::of(&(keys + &file.replace("[[subsystem]]", &format!("[[subsystem]]\nhosts = ['{DOOR}']"))));
+    let secret = |text| Some(Secret::parse(text).expect("a secret"));
+    let key = |text| Some(TlsKey::parse(text).expect("a key"));
+    let proved = |change: &dyn Fn(&mut FlashPeer)| {
+        with_flash(door(folder.path(), Way::Nvme, role.address, SECRET), |flash| {
+            flash.address = target.address.to_string();
+            (flash.dhchap, flash.controller, flash.tls) = (secret(door_secret), secret(target_secret), key(KEYS[0]));
+            change(flash);
+        })
+    };
+    let store = Running::start(proved(&|_| {}));
+    let mut client = store.client();
+    assert_eq!(client.ask(&[b"SET", b"a", &value(1, LONG)]), ok());
+    assert_eq!(client.ask(&[b"GET", b"a"]), bulk(value(1, LONG)));
+    assert!(client.number("flash_reads") >= 2 && client.number("flash_returned") == 0);
+    let told = refused(vec![
+        proved(&|flash| flash.tls = None),
+        proved(&|flash| flash.tls = key(KEYS[1])),
+        proved(&|flash| flash.dhchap = secret(another)),
+        proved(&|flash| flash.dhchap = None),
+        proved(&|flash| flash.controller = secret(another)),
+        proved(&|flash| flash.host = Nqn::new("nqn.2026-11.io.rackweave:stranger").expect("a name")),
+    ]);
+    let reasons = ["", "TLS", "authentication failed", "authenticat", "authentication failed", "TLS"];
+    for (told, reason) in told.iter().zip(reasons) {
+        assert!(told.contains("its flash, by the target at") && told.contains(reason), "{reason}: {told}");
+    }
+}
