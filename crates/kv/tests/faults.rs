@@ -356,3 +356,31 @@ fn a_drive_that_takes_no_more_loses_nothing_that_was_acknowledged() {
     }
     assert_eq!(client.say("SET after 1"), ok());
 }
+
+#[test]
+fn a_full_file_system_refuses_writes_and_serves_again_when_there_is_room() {
+    /// As many as the store has room for when it has stored 6 MiB.
+    const MORE: u64 = 50;
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(store) = Process::on_a_small_disk(6, folder.path()) else { return };
+    let mut client = Client::new(store.address);
+    let (stored, told) = write_until_refused(&mut client);
+    eprintln!("{} values stored, then {told:?}", stored.len());
+    assert!(stored.len() > 50, "{stored:?}");
+    assert!(told.iter().all(|text| text.starts_with("ERR the outcome is unknown")), "{told:?}");
+    let has_all = |client: &mut Client| {
+        for number in &stored {
+            assert_eq!(client.ask(&[b"GET", format!("key {number}").as_bytes()]), bulk(long(*number)), "{number}");
+        }
+    };
+    has_all(&mut client);
+    store.drop_ballast(folder.path());
+    // The same process writes again, what was refused as well.
+    for number in 0..MORE {
+        assert_eq!(client.ask(&[b"SET", format!("more {number}").as_bytes(), &long(number)]), ok(), "{number}");
+    }
+    has_all(&mut client);
+    for number in 0..MORE {
+        assert_eq!(client.ask(&[b"GET", format!("more {number}").as_bytes()]), bulk(long(number)), "{number}");
+    }
+}

@@ -25,6 +25,9 @@ const PART: &str = "RACKWEAVE_KV_TEST_PART";
 /// Where the JBOF listens over TCP, where that is known.
 const AT: &str = "RACKWEAVE_KV_TEST_AT";
 
+/// Room of a small disk that is given back later, MiB.
+const BALLAST: u32 = 18;
+
 /// A store with flushes.
 pub fn config_in(folder: &Path) -> Config {
     let is_crowded = std::env::var_os(CROWDED).is_some();
@@ -149,6 +152,35 @@ impl Process {
         let script = format!("trap '' XFSZ; ulimit -f {kibibytes}; exec \"$0\" \"$@\"");
         command.args(["-c", &script]).arg(std::env::current_exe().expect("there is a program"));
         Process::by(command, folder)
+    }
+
+    /// One on a file system of its own that is nearly full: `free` MiB are left beside a file
+    /// `ballast`. `None` where the system mounts none for it; in CI it has to.
+    pub fn on_a_small_disk(free: u32, folder: &Path) -> Option<Process> {
+        let mount = format!("mount -t tmpfs -o size={}m tmpfs \"${FOLDER}\"", free + BALLAST);
+        let script = format!("{mount} && head -c {BALLAST}M /dev/zero > \"${FOLDER}/ballast\" && exec \"$0\" \"$@\"");
+        let with = |script: &str| {
+            let mut command = Command::new("unshare");
+            command.args(["--map-root-user", "--mount", "bash", "-c", script]).env(FOLDER, folder);
+            command
+        };
+        let tried = with(&mount).status();
+        if !tried.is_ok_and(|status| status.success()) {
+            assert!(std::env::var_os("CI").is_none(), "no file system can be mounted");
+            eprintln!("SKIPPED: no file system can be mounted");
+            return None;
+        }
+        let mut command = with(&script);
+        command.arg(std::env::current_exe().expect("there is a program"));
+        Some(Process::by(command, folder))
+    }
+
+    /// Has the ballast of its file system go.
+    pub fn drop_ballast(&self, folder: &Path) {
+        let inside = folder.join("ballast");
+        let seen = Path::new("/proc").join(self.child.id().to_string()).join("root");
+        let file = seen.join(inside.strip_prefix("/").expect("an absolute path"));
+        std::fs::remove_file(file).expect("it is there");
     }
 
     fn by(mut command: Command, folder: &Path) -> Process {
