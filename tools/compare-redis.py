@@ -5,8 +5,9 @@ Both are measured in turn, so that a busy machine disturbs both. What counts are
 requests a second, the 99th percentile, and CPU seconds of the server for a million requests.
 Redis keeps all values in memory; `rackweave kv` reads them from its file, through the page cache.
 With `--jbof`, stores whose JBOF is in the door, in a thread of it for two loops, shared with it,
-over TCP, and over TCP with its memory by libfabric are compared instead, by a client of two threads:
-CPU seconds of door and JBOF for a million requests.
+over TCP, over TCP with its memory by libfabric, and both with its flash by NVMe/TCP are compared
+instead, by a client of two threads: CPU seconds of door, JBOF and target for a million requests.
+`--sizes` and `--ways` choose some of them.
 With `--ycsb` it runs YCSB's workloads A to D and F (tools/ycsb, needs Go) in place of redis-benchmark,
 and with `--large` values of 2 and 32 MiB, whose rates it tells in GB/s.
 Needs redis-server and redis-benchmark, and the program that RACKWEAVE names, or
@@ -14,6 +15,7 @@ target/release/rackweave. `--requests N` for each measurement, `--rounds N`.
 """
 
 import argparse
+import contextlib
 import csv
 import os
 import pathlib
@@ -69,11 +71,11 @@ class Served:
         stat = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
         return (int(stat[11]) + int(stat[12])) / TICKS
 
-    def cost(self, other, test, size, pipeline, requests):
-        """Requests a second; CPU seconds of this server and of another one for a million requests."""
-        before = other.cpu()
+    def cost(self, others, test, size, pipeline, requests):
+        """Requests a second; CPU seconds of this server and of others for a million requests."""
+        before = [other.cpu() for other in others]
         rate, _, own = self.measure(test, size, pipeline, requests, ["--threads", "2"])
-        return rate, own, (other.cpu() - before) / requests * 1e6
+        return rate, own, *((other.cpu() - was) / requests * 1e6 for other, was in zip(others, before))
 
     def measure(self, test, size, pipeline, requests, more=()):
         """Requests a second, p99 in ms, and CPU seconds for a million requests."""
@@ -109,38 +111,58 @@ def servers(folder, large):
 FLASH = 'path = "store.flash"\nsize = "4GiB"\nblocks = 8192\nflush = false\n'
 
 
+SUBSYSTEM = "nqn.2026-11.io.rackweave:flash"
+
+
 def compare_jbofs(folder, options):
     """The places of a JBOF, in turn."""
-    ports = [free_port() for _ in range(6)]
     folder = pathlib.Path(folder)
-    (folder / "jbof.toml").write_text(f'socket = "jbof.sock"\nlisten = "127.0.0.1:{ports[3]}"\n'
-                                      f'fabric = "127.0.0.1:0"\n{FLASH}')
-    door = 'listen = "127.0.0.1:{}"\ninsecure = true\n'
-    (folder / "shared.toml").write_text(door.format(ports[0]) + 'jbof_socket = "jbof.sock"\n')
-    (folder / "tcp.toml").write_text(door.format(ports[1]) + f'jbof_address = "127.0.0.1:{ports[3]}"\n')
-    far = f'jbof_address = "127.0.0.1:{ports[3]}"\njbof_fabric = "tcp"\n'
-    (folder / "libfabric.toml").write_text(door.format(ports[5]) + far)
-    for name, port, loops in (("inside", ports[2], 1), ("loops", ports[4], 2)):
-        own = FLASH.replace("store.flash", f"{name}.flash") + f"loops = {loops}\n"
-        (folder / f"{name}.toml").write_text(door.format(port) + own)
-    kv = lambda name, port: Served(name, [PROGRAM, "kv", "--config", f"{name}.toml"], port, folder)
-    with Served("jbof", [PROGRAM, "jbof", "--config", "jbof.toml"], ports[3], folder) as jbof:
-        with (kv("shared", ports[0]) as shared, kv("tcp", ports[1]) as tcp, kv("inside", ports[2]) as inside,
-              kv("loops", ports[4]) as loops, kv("libfabric", ports[5]) as libfabric):
-            doors = (inside, loops, shared, tcp, libfabric)
-            print("| request | in a pipeline | JBOF | requests/s, to inside | CPU of the door | CPU of the JBOF |")
-            print("| --- | ---: | --- | ---: | ---: | ---: |")
-            for size in (30, 100, 4096):
-                for one in (inside, loops, tcp):
-                    one.measure("set", size, 16, 3 * KEYS)
-                for test, pipeline in (("get", 1), ("get", 16), ("set", 16)):
-                    rounds = [[one.cost(jbof, test, size, pipeline, options.requests) for one in doors]
-                              for _ in range(options.rounds)]
-                    medians = [median(column) for column in zip(*rounds)]
-                    for one, (rate, own, others) in zip(doors, medians):
-                        there = "" if one in (inside, loops) else f"{others:.2f} s a million"
-                        print(f"| {test.upper()} of {size} B | {pipeline} | {one.name} | {rate:,.0f} "
-                              f"({rate / medians[0][0]:.2f}) | {own:.1f} s a million | {there} |", flush=True)
+    at, fabric, flash_at = (f"127.0.0.1:{free_port()}" for _ in range(3))
+    far = f'jbof_address = "{at}"\n'
+    flash = f'[jbof_flash]\naddress = "{flash_at}"\nsubsystem = "{SUBSYSTEM}"\n'
+    files = {
+        "inside": FLASH.replace("store.flash", "inside.flash"),
+        "loops": FLASH.replace("store.flash", "loops.flash") + "loops = 2\n",
+        "shared": 'jbof_socket = "jbof.sock"\n',
+        "tcp": far,
+        "nvme": far + flash,
+        "libfabric": far + 'jbof_fabric = "tcp"\n',
+        "libfabric-nvme": far + 'jbof_fabric = "tcp"\n' + flash,
+    }
+    ways = options.ways or list(files)
+    has_fabric = any(way.startswith("libfabric") for way in ways)
+    (folder / "jbof.toml").write_text(f'socket = "jbof.sock"\nlisten = "{at}"\n{FLASH}' +
+                                      f'fabric = "{fabric}"\n' * has_fabric)
+    (folder / "target.toml").write_text(
+        f'port = [{{ address = "{flash_at}" }}]\n[[subsystem]]\nnqn = "{SUBSYSTEM}"\n[[subsystem.namespace]]\n'
+        'backend = "file"\npath = "store.flash"\nread_only = true\nunlocked = true\n')
+    with contextlib.ExitStack() as stack:
+        def serve(name, kind, port):
+            command = [PROGRAM, kind, "--config", f"{name}.toml"]
+            return stack.enter_context(Served(name, command, port, folder))
+
+        others = [serve(name, name, int(address.rsplit(":", 1)[1])) for name, address in (("jbof", at), ("target", flash_at))]
+        doors = []
+        for way in ways:
+            port = free_port()
+            (folder / f"{way}.toml").write_text(f'listen = "127.0.0.1:{port}"\ninsecure = true\n' + files[way])
+            doors.append(serve(way, "kv", port))
+        print("| request | in a pipeline | JBOF | requests/s, to the first | CPU of the door | of the JBOF | of the target |")
+        print("| --- | ---: | --- | ---: | ---: | ---: | ---: |")
+        for size in options.sizes:
+            # Those of one JBOF have one store.
+            own = [one for one in doors if one.name in ("inside", "loops")]
+            for one in own + [one for one in doors if one not in own][:1]:
+                one.measure("set", size, 16, 3 * KEYS)
+            for test, pipeline in (("get", 1), ("get", 16), ("set", 16)):
+                rounds = [[one.cost(others, test, size, pipeline, options.requests) for one in doors]
+                          for _ in range(options.rounds)]
+                medians = [median(column) for column in zip(*rounds)]
+                for one, (rate, *costs) in zip(doors, medians):
+                    cells = " | ".join("" if one in own and at else f"{cost:.2f} s a million"
+                                       for at, cost in enumerate(costs))
+                    print(f"| {test.upper()} of {size} B | {pipeline} | {one.name} | {rate:,.0f} "
+                          f"({rate / medians[0][0]:.2f}) | {cells} |", flush=True)
 
 
 def compare_ycsb(ours, theirs, folder, options):
@@ -181,6 +203,8 @@ def main():
     parser.add_argument("--jbof", action="store_true", help="compare places of the JBOF")
     parser.add_argument("--ycsb", action="store_true", help="YCSB's workloads in place of redis-benchmark")
     parser.add_argument("--large", action="store_true", help="values of 2 and 32 MiB")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[30, 100, 4096], help="bytes of values, with --jbof")
+    parser.add_argument("--ways", nargs="+", help="places of the JBOF, such as tcp nvme")
     options = parser.parse_args()
     missing = [name for name in ("redis-server", "redis-benchmark") if not shutil.which(name)]
     if missing:

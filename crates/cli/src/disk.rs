@@ -7,16 +7,15 @@ use crate::arguments::{ConnectionArguments, DiskArguments, DiskVerb, ProofArgume
 use crate::describe::print_json;
 use crate::failure::{Failure, bad_input, failed_at, print};
 use base::{Bytes, Seed, Span};
-use live::{Extent, Host, HostError, Proof, RemoteDisk, discover, secret_in};
+use live::{Extent, Host, HostError, Proof, RemoteDisk, discover, host_id_of, secret_in};
 use nvme::auth::{GroupId, HashId, Secret};
 use nvme::identify::NamespaceName;
 use nvme::initiator::{Credentials, InitiatorConfig};
 use nvme::log::SubsystemKind;
 use nvme::pdu::Digests;
 use nvme::tls::TlsKey;
-use nvme::{HostId, Nqn};
+use nvme::Nqn;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -56,9 +55,6 @@ fn failed(error: HostError) -> Failure {
 /// Connection parameters of this host, for any subsystem.
 pub fn host_config(connection: &ConnectionArguments) -> Result<InitiatorConfig, Failure> {
     let host = Nqn::new(&connection.host).map_err(|error| bad_input(format!("--host {}: {error}", connection.host)))?;
-    let mut host_id = HostId([0; 16]);
-    // The same host is the same to reservations whenever it comes.
-    host_id.0.copy_from_slice(&Sha256::digest(connection.host.as_bytes())[..16]);
     Ok(InitiatorConfig {
         digests: Digests { header: connection.header_digest, data: connection.data_digest },
         flow_control: false,
@@ -67,7 +63,7 @@ pub fn host_config(connection: &ConnectionArguments) -> Result<InitiatorConfig, 
         keep_alive_ms: KEEP_ALIVE_MS,
         transfer_bytes_max: TRANSFER_BYTES,
         timeout: Span::secs(connection.timeout),
-        ..InitiatorConfig::new(host, host_id, Nqn::discovery())
+        ..InitiatorConfig::new(host, host_id_of(&host), Nqn::discovery())
     })
 }
 

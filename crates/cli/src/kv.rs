@@ -7,11 +7,13 @@ use crate::load;
 use crate::target::{log_as, refused};
 use base::{Bytes, Span};
 use kv::{
-    Config, FabricPlace, JbofConfig, JbofPlace, JbofRole, JbofRoleConfig, Limits, Peer, PeerAddress, Protocol, Secret,
+    Config, FabricPlace, FlashPeer, JbofConfig, JbofPlace, JbofRole, JbofRoleConfig, Limits, Peer, PeerAddress, Protocol, Secret,
     Store, TlsFiles,
 };
+use nvme::Nqn;
+use nvme::tls::TlsKey;
 use plan::jbof::JbofPlan;
-use plan::kv::{KvPlan, parse};
+use plan::kv::{JbofFlash, KvPlan, parse};
 use plan::scalio::ProtocolName;
 use plan::target::SecretSource;
 use std::path::Path;
@@ -92,7 +94,27 @@ fn place_of(plan: &KvPlan) -> Result<JbofPlace, Failure> {
         }
     };
     let secret = secret_of(plan.jbof_secret_file.as_ref())?;
-    Ok(JbofPlace::Away(Peer { address, secret, fabric: plan.jbof_fabric.clone() }))
+    let flash = plan.jbof_flash.as_ref().map(target_of).transpose()?;
+    Ok(JbofPlace::Away(Peer { address, secret, fabric: plan.jbof_fabric.clone(), flash }))
+}
+
+/// The target of a JBOF's flash, with what the door proves itself by.
+fn target_of(plan: &JbofFlash) -> Result<FlashPeer, Failure> {
+    let name = |text: &str| Nqn::new(text).map_err(|error| bad_input(format!("jbof_flash: {text}: {error}")));
+    let secret = |file: &Option<String>| {
+        file.as_ref().map(|path| live::secret_in(path.as_ref(), nvme::auth::Secret::parse)).transpose().map_err(refused)
+    };
+    let tls = plan.tls_key_file.as_ref().map(|path| live::secret_in(path.as_ref(), TlsKey::parse));
+    Ok(FlashPeer {
+        address: plan.address.clone(),
+        subsystem: name(&plan.subsystem)?,
+        namespace: plan.namespace,
+        host: name(&plan.host)?,
+        dhchap: secret(&plan.dhchap_secret_file)?,
+        controller: secret(&plan.dhchap_controller_secret_file)?,
+        tls: tls.transpose().map_err(refused)?,
+        timeout: plan.timeout,
+    })
 }
 
 /// Serves memory and flash to doors.

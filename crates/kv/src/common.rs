@@ -4,6 +4,7 @@
 use crate::config::Config;
 use crate::metrics::Counts;
 use crate::slowlog::SlowLog;
+use crate::transport::FlashCounts;
 use mio::Waker;
 use mio::net::TcpStream;
 use runtime::lock::lock;
@@ -29,6 +30,8 @@ pub struct Part {
     pub client: ClientCounters,
     /// Whether it reaches the JBOF.
     pub is_there: bool,
+    /// Reads of flash by a target.
+    pub flash: FlashCounts,
 }
 
 /// What others see of a loop.
@@ -51,7 +54,8 @@ pub struct Common {
 impl Common {
     /// Of loops that these wake.
     pub fn new(wakers: &[Arc<Waker>]) -> Common {
-        let part = Part { counts: Counts::default(), client: ClientCounters::default(), is_there: true };
+        let (counts, client) = (Counts::default(), ClientCounters::default());
+        let part = Part { counts, client, is_there: true, flash: FlashCounts::default() };
         let share = |waker: &Arc<Waker>| Share {
             connections: AtomicUsize::new(0),
             held: AtomicUsize::new(0),
@@ -141,6 +145,7 @@ impl Common {
                 counts: sum.counts + part.counts,
                 client: sum.client + part.client,
                 is_there: sum.is_there && part.is_there,
+                flash: sum.flash + part.flash,
             }
         })
     }
@@ -167,12 +172,13 @@ mod tests {
             counts: Counts { commands, ..Counts::default() },
             client: ClientCounters { hits, ..ClientCounters::default() },
             is_there,
+            flash: FlashCounts { reads: commands, ..FlashCounts::default() },
         };
         common.publish(0, part(1, 10, true));
         common.publish(1, part(2, 20, true));
         // What the asking loop has published is behind what it knows.
         let sum = common.sum(0, part(4, 40, true));
-        assert_eq!((sum.counts.commands, sum.client.hits, sum.is_there), (6, 60, true));
+        assert_eq!((sum.counts.commands, sum.client.hits, sum.is_there, sum.flash.reads), (6, 60, true, 6));
         common.publish(2, part(0, 0, false));
         assert!(!common.sum(0, part(4, 40, true)).is_there);
     }

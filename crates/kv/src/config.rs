@@ -2,6 +2,8 @@
 
 use base::Span;
 use bytes::Bytes;
+use nvme::Nqn;
+use nvme::tls::TlsKey;
 use scalio::Protocol;
 use std::fmt;
 use std::path::PathBuf;
@@ -71,6 +73,29 @@ pub struct Peer {
     /// The provider of libfabric by which the door accesses the memory itself; the rest goes over
     /// the address. For [`PeerAddress::Tcp`].
     pub fabric: Option<String>,
+    /// The target by which the door reads the flash itself. For [`PeerAddress::Tcp`].
+    pub flash: Option<FlashPeer>,
+}
+
+/// A namespace of an NVMe/TCP target with the file of a JBOF's flash, and how a door is let in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlashPeer {
+    /// Where the target is, `ADDRESS:PORT`.
+    pub address: String,
+    /// Its subsystem.
+    pub subsystem: Nqn,
+    /// The namespace.
+    pub namespace: u32,
+    /// The name that the door gives.
+    pub host: Nqn,
+    /// The door's secret of DH-HMAC-CHAP.
+    pub dhchap: Option<nvme::auth::Secret>,
+    /// The target's, without which it is refused.
+    pub controller: Option<nvme::auth::Secret>,
+    /// The key of TLS; without, connections are plain.
+    pub tls: Option<TlsKey>,
+    /// A target that takes longer for a read is away.
+    pub timeout: Span,
 }
 
 /// An address of a JBOF.

@@ -14,15 +14,18 @@
 //! | `near` | the JBOF in a thread of its own, for several loops |
 //! | [`JbofRole`] | the JBOF in a process of its own, and `remote`, its doors' way to it |
 //! | `far` | memory of a JBOF that a door accesses by libfabric; `order` keeps verbs in order |
+//! | `disk` | flash of a JBOF that a door reads by NVMe/TCP; `pieces` has reads as commands |
 //! | [`frames`] | what these say to each other, as bytes; `channel` seals them |
 
 mod alarm;
+mod attempts;
 mod channel;
 mod command;
 mod common;
 mod config;
 mod connection;
 mod direct;
+mod disk;
 mod far;
 mod flash;
 pub mod frames;
@@ -31,6 +34,7 @@ mod metrics;
 mod near;
 mod order;
 pub mod output;
+mod pieces;
 pub mod protocol;
 mod reader;
 mod remote;
@@ -44,7 +48,7 @@ mod superblock;
 mod transport;
 
 pub use config::{
-    Config, FabricPlace, JbofConfig, JbofPlace, JbofRoleConfig, Limits, Peer, PeerAddress, Secret, TlsFiles,
+    Config, FabricPlace, FlashPeer, JbofConfig, JbofPlace, JbofRoleConfig, Limits, Peer, PeerAddress, Secret, TlsFiles,
 };
 pub use role::JbofRole;
 pub use runtime::error::{RunError, StartError};

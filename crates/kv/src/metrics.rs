@@ -1,6 +1,7 @@
 //! What a store counts, for people (INFO) and for Prometheus.
 
 use crate::frames::Tally;
+use crate::transport::FlashCounts;
 use derive_more::Add;
 use runtime::metrics::{Number, counter, gauge, text};
 use scalio::ClientCounters;
@@ -36,13 +37,15 @@ pub struct Snapshot {
     pub client: ClientCounters,
     /// Whether the JBOF is there.
     pub is_there: bool,
+    /// Reads of flash by a target of NVMe/TCP.
+    pub flash: FlashCounts,
     /// Of the JBOF.
     pub jbof: Tally,
 }
 
 impl Snapshot {
     fn numbers(&self) -> Vec<Number> {
-        let (counts, client) = (&self.counts, &self.client);
+        let (counts, client, flash) = (&self.counts, &self.client, &self.flash);
         let mut all = vec![
             counter("connections_accepted", "Connections accepted.", counts.accepted),
             counter("connections_refused", "Connections refused at the limit.", counts.refused),
@@ -57,6 +60,9 @@ impl Snapshot {
             counter("waits", "Polls of a slot that was being filled.", client.waits),
             counter("foreign", "Reads of flash whose place was used again.", client.foreign),
             counter("corrupt", CORRUPT, client.corrupt + self.jbof.helper.corrupt),
+            counter("flash_reads", "Reads of flash that a target of NVMe/TCP answered.", flash.reads),
+            counter("flash_returned", "Reads for which the JBOF was asked instead.", flash.returned),
+            gauge("flash_away", "Loops that miss the target of the flash.", flash.away),
         ];
         all.extend(of_jbof(&self.jbof));
         all.extend([

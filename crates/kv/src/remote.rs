@@ -2,19 +2,22 @@
 //!
 //! Over TCP, the JBOF executes verbs and reads flash for the door. Over a Unix socket the door gets
 //! the files of memory and flash, and does both itself: no process of the JBOF wakes up for a read.
-//! With libfabric the door learns over TCP where the memory is, and executes verbs itself.
+//! With libfabric the door learns over TCP where the memory is, and executes verbs itself. With a
+//! target of the flash, it reads that itself.
 //!
 //! Memory of a JBOF that has ended is out of date as soon as another one serves the file. A door
 //! learns of the end from its socket, and believes what it has read only within [`BELIEF`] of
 //! having looked there. A JBOF that shares its memory serves nobody before [`QUIET`] after it took
 //! the file.
 
+use crate::attempts::{Attempts, Looked};
 use crate::channel::{Channel, Codec, End, GREETING, Greeting, Line, agree};
-use crate::config::{Peer, PeerAddress};
+use crate::config::{FlashPeer, Peer, PeerAddress};
 use crate::direct::Direct;
+use crate::disk::{Disk, Shelf};
 use crate::far::Far;
 use crate::frames::{Access, Tally, ToDoor, ToJbof, Welcome};
-use crate::transport::{Arrival, Transport};
+use crate::transport::{Arrival, FlashCounts, Transport};
 use base::{Span, Time};
 use bytes::{Bytes, BytesMut};
 use mapped::Mapped;
@@ -32,8 +35,6 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use std::thread;
 use std::time::Duration;
 
 /// How long what is read of shared memory is believed after a look at the JBOF's socket.
@@ -63,6 +64,8 @@ pub struct Link {
     channel: Channel,
     codec: Codec,
     found: Found,
+    /// The target of the flash.
+    disk: Option<Disk>,
 }
 
 /// What a door has found to access the memory.
@@ -177,7 +180,20 @@ impl Link {
             _ => files_of(&welcome, files)?,
         };
         codec.allow(frame_bytes_max(welcome.value_bytes_max));
-        Ok(Link { welcome, channel: Channel::new(stream.line()?, input), codec, found })
+        Ok(Link { welcome, channel: Channel::new(stream.line()?, input), codec, found, disk: None })
+    }
+
+    /// Connects to the target of the flash too, if there is one.
+    ///
+    /// # Errors
+    /// When it is not reached, does not let the door in, or has another flash.
+    pub fn with_flash(self, peer: &Peer) -> io::Result<Link> {
+        let open = |flash: &FlashPeer| {
+            let named = |error| io::Error::other(format!("its flash, by the target at {}: {error}", flash.address));
+            Disk::open(flash, &self.welcome).map_err(named)
+        };
+        let disk = peer.flash.as_ref().map(open).transpose()?;
+        Ok(Link { disk, ..self })
     }
 }
 
@@ -238,6 +254,8 @@ struct Up {
     channel: Channel,
     codec: Codec,
     reach: Reach,
+    /// Who reads the flash, if that is not who executes verbs.
+    shelf: Option<Shelf>,
     /// When the JBOF was there for certain.
     seen: Time,
     asked: Time,
@@ -252,9 +270,12 @@ pub struct Remote {
     waker: Arc<Waker>,
     clock: Clock,
     up: Option<Up>,
-    attempts: Option<Attempts>,
+    attempts: Option<Attempts<Link>>,
     arrived: VecDeque<Arrival>,
     tally: Tally,
+    flash: FlashCounts,
+    /// Reads for which the JBOF has to be asked.
+    returned: Vec<(RequestId, Extent)>,
     /// Libfabric has something to do before the loop may sleep.
     is_awake: bool,
 }
@@ -282,6 +303,8 @@ impl Remote {
             attempts: None,
             arrived: VecDeque::new(),
             tally: Tally::default(),
+            flash: FlashCounts::default(),
+            returned: Vec::new(),
             is_awake: false,
         };
         remote.take_over(link)?;
@@ -289,7 +312,7 @@ impl Remote {
     }
 
     fn take_over(&mut self, link: Link) -> io::Result<()> {
-        let Link { welcome, mut channel, codec, found } = link;
+        let Link { welcome, mut channel, codec, found, disk } = link;
         channel.line.register(&self.registry, self.token)?;
         let reach = match found {
             Found::Nothing => Reach::Asked,
@@ -299,10 +322,15 @@ impl Remote {
                 Reach::Far(far)
             }
         };
+        let shelf = self.peer.flash.as_ref().map(|peer| {
+            let place = (&self.registry, self.token);
+            Shelf::new((peer, &welcome), disk, place, &self.waker)
+        });
+        let shelf = shelf.transpose()?;
         let now = self.clock.now();
         self.arrived.clear();
         self.arrived.push_back(Arrival::Met(welcome));
-        self.up = Some(Up { channel, codec, reach, seen: now, asked: now, answered: now });
+        self.up = Some(Up { channel, codec, reach, shelf, seen: now, asked: now, answered: now });
         Ok(())
     }
 
@@ -316,29 +344,27 @@ impl Remote {
             let _ = self.registry.deregister(&mut SourceFd(&far.file()));
         }
         self.is_awake = false;
+        self.returned.clear();
         self.arrived.clear();
         self.arrived.push_back(Arrival::Lost);
-        self.attempts = Some(Attempts::start(self.peer.clone(), self.waker.clone()));
+        self.attempts = Some(attempts(&self.peer, &self.waker));
     }
 
     /// Whether a thread has reached it.
     fn try_again(&mut self) {
-        match self.attempts.as_ref().map(|attempts| attempts.found.try_recv()) {
-            None | Some(Err(TryRecvError::Empty)) => {}
-            Some(Err(TryRecvError::Disconnected)) => {
-                self.attempts = Some(Attempts::start(self.peer.clone(), self.waker.clone()));
-            }
-            Some(Ok(link)) => {
-                self.attempts = None;
-                match self.take_over(link) {
-                    Ok(()) => tracing::info!(jbof = %self.peer.address, "the JBOF is there again"),
-                    Err(error) => {
-                        tracing::error!(%error, "the connection to the JBOF cannot be used");
-                        self.attempts = Some(Attempts::start(self.peer.clone(), self.waker.clone()));
-                    }
+        let Some(looking) = &self.attempts else { return };
+        match looking.look() {
+            Looked::NotYet => return,
+            Looked::Ended => {}
+            Looked::Found(link) => match self.take_over(link) {
+                Ok(()) => {
+                    self.attempts = None;
+                    return tracing::info!(jbof = %self.peer.address, "the JBOF is there again");
                 }
-            }
+                Err(error) => tracing::error!(%error, "the connection to the JBOF cannot be used"),
+            },
         }
+        self.attempts = Some(attempts(&self.peer, &self.waker));
     }
 
     fn say(&mut self, message: &ToJbof) {
@@ -431,36 +457,9 @@ fn is_gone(line: &Line) -> bool {
     }
 }
 
-/// A thread that tries to reach a JBOF until it does, or nobody waits for it.
-struct Attempts {
-    found: Receiver<Link>,
-    /// The thread sees that this is gone.
-    _wanted: Arc<()>,
-}
-
-impl Attempts {
-    fn start(peer: Peer, waker: Arc<Waker>) -> Attempts {
-        let (tell, found) = channel();
-        let wanted = Arc::new(());
-        let is_wanted = Arc::downgrade(&wanted);
-        let try_it = move || {
-            while is_wanted.strong_count() > 0 {
-                match Link::open(&peer) {
-                    Ok(link) => {
-                        // Both fail only when the loop is gone.
-                        let _ = tell.send(link);
-                        let _ = waker.wake();
-                        return;
-                    }
-                    Err(error) => tracing::debug!(jbof = %peer.address, %error, "not reached"),
-                }
-                thread::sleep(AGAIN);
-            }
-        };
-        // Without a thread the channel is closed, and another one is tried.
-        let _ = thread::Builder::new().name("jbof".into()).spawn(try_it);
-        Attempts { found, _wanted: wanted }
-    }
+fn attempts(peer: &Peer, waker: &Arc<Waker>) -> Attempts<Link> {
+    let of = peer.clone();
+    Attempts::start(format!("the JBOF at {}", peer.address), AGAIN, waker.clone(), move || Link::open(&of))
 }
 
 impl Transport for Remote {
@@ -484,9 +483,15 @@ impl Transport for Remote {
     }
 
     fn read(&mut self, request: RequestId, _: u32, extent: Extent) {
-        match self.up.as_ref().map(|up| &up.reach) {
-            Some(Reach::Shared(shared)) => shared.read(request, extent, &mut self.arrived),
-            _ => self.say(&ToJbof::Read { request, extent }),
+        let Some(up) = &mut self.up else { return };
+        match (&up.reach, &mut up.shelf) {
+            (Reach::Shared(shared), _) => shared.read(request, extent, &mut self.arrived),
+            (_, Some(shelf)) => {
+                if !shelf.read(request, extent) {
+                    self.returned.push((request, extent));
+                }
+            }
+            (_, None) => self.say(&ToJbof::Read { request, extent }),
         }
     }
 
@@ -519,10 +524,22 @@ impl Transport for Remote {
         if let Err(why) = taken {
             self.lose(&why);
         }
+        if let Some(shelf) = self.up.as_mut().and_then(|up| up.shelf.as_mut()) {
+            let before = self.arrived.len();
+            shelf.turn(&mut self.arrived, &mut self.returned);
+            self.flash.reads += (self.arrived.len() - before) as u64;
+        }
         self.ping();
     }
 
     fn flush(&mut self) {
+        if let Some(shelf) = self.up.as_mut().and_then(|up| up.shelf.as_mut()) {
+            shelf.flush(&mut self.returned);
+        }
+        for (request, extent) in std::mem::take(&mut self.returned) {
+            self.flash.returned += 1;
+            self.say(&ToJbof::Read { request, extent });
+        }
         if let Some(up) = &mut self.up {
             up.channel.flush();
             // Asked last: whatever comes from now on is an event.
@@ -549,6 +566,11 @@ impl Transport for Remote {
     fn tally(&self) -> Tally {
         self.tally
     }
+
+    fn flash(&self) -> FlashCounts {
+        let is_missed = |up: &Up| up.shelf.as_ref().is_some_and(|shelf| !shelf.is_there());
+        FlashCounts { away: self.up.as_ref().is_some_and(is_missed).into(), ..self.flash }
+    }
 }
 
 /// Bytes that a door may read of flash at once: a segment, or the record of a value of the greatest
@@ -569,6 +591,7 @@ mod tests {
     use crate::role::JbofRole;
     use mio::Poll;
     use scalio::Done;
+    use std::thread;
     use std::time::Instant;
 
     #[test]
@@ -599,7 +622,7 @@ mod tests {
         assert!(begin.elapsed().as_nanos() >= u128::from(QUIET.as_ps() / 1_000), "it does not wait for other doors");
         let stopper = role.stopper();
         let running = thread::spawn(move || role.run());
-        let peer = Peer { address, secret: None, fabric: None };
+        let peer = Peer { address, secret: None, fabric: None, flash: None };
         let link = Link::open(&peer).expect("it answers");
         let poll = Poll::new().expect("there are events");
         let waker = Arc::new(Waker::new(poll.registry(), Token(0)).expect("there are events"));

@@ -326,7 +326,7 @@ impl Loop {
             (DOOR, _) => front.has_waiting = true,
             (METRICS, Some(http)) => http.accept(clock.now(), poll.registry()),
             (token, Some(http)) => {
-                let own = || part(reader.as_ref(), *counts);
+                let own = || part(&**jbof, reader.as_ref(), *counts);
                 http.on_event(token, || snapshot(&**jbof, common, *number, own()).text());
             }
             (_, None) => {}
@@ -367,7 +367,7 @@ impl Loop {
             front.http.iter_mut().for_each(|http| http.on_wakeup(now));
         }
         if self.common.is_shared() {
-            self.common.publish(self.number, part(self.reader.as_ref(), self.counts));
+            self.common.publish(self.number, part(&*self.jbof, self.reader.as_ref(), self.counts));
         }
     }
 
@@ -508,7 +508,7 @@ impl Loop {
             Late::Slow(wanted) => lock(&common.slow).answer(*wanted),
             Late::Keys => Reply::Number(jbof.tally().keys as i64),
             Late::Info => {
-                let own = part(reader.as_ref(), *counts);
+                let own = part(&**jbof, reader.as_ref(), *counts);
                 Reply::text(snapshot(&**jbof, common, *number, own).info())
             }
         };
@@ -651,20 +651,21 @@ impl Loop {
 }
 
 /// What one loop has counted.
-fn part(reader: Option<&Reader>, counts: Counts) -> Part {
+fn part(jbof: &dyn Transport, reader: Option<&Reader>, counts: Counts) -> Part {
     let client = reader.map_or_else(ClientCounters::default, |reader| reader.program.counters());
-    Part { counts, client, is_there: reader.is_some() }
+    Part { counts, client, is_there: reader.is_some(), flash: jbof.flash() }
 }
 
 /// What all loops have counted; `own` is that of the loop `number`.
 fn snapshot(jbof: &dyn Transport, common: &Common, number: usize, own: Part) -> Snapshot {
-    let Part { counts, client, is_there } = common.sum(number, own);
+    let Part { counts, client, is_there, flash } = common.sum(number, own);
     Snapshot {
         counts,
         connections: common.connections() as u64,
         held_bytes: common.held() as u64,
         client,
         is_there,
+        flash,
         jbof: jbof.tally(),
     }
 }

@@ -164,7 +164,7 @@ fn inside_of(config: &JbofConfig, clock: Clock, waker: Arc<Waker>) -> Result<Way
 fn reached(peer: &Peer, registry: &Registry, (waker, clock): (Arc<Waker>, Clock)) -> Result<Way, StartError> {
     let begin = std::time::Instant::now();
     loop {
-        match Link::open(peer) {
+        match Link::open(peer).and_then(|link| link.with_flash(peer)) {
             Ok(link) => {
                 let welcome = link.welcome;
                 let remote = Remote::new(peer.clone(), link, registry, JBOF, (waker, clock));

@@ -3,6 +3,7 @@
 use crate::frames::{Tally, Welcome};
 use base::Time;
 use bytes::Bytes;
+use derive_more::Add;
 use scalio::{Done, Extent, Reply, Request, RequestId, Verb};
 
 /// A connection of one client to the JBOFs of a store. Reads, writes and compare-and-swaps of
@@ -28,6 +29,21 @@ pub trait Transport: Send {
     fn due(&self, now: Time) -> Option<Time>;
     /// The numbers of the JBOF.
     fn tally(&self) -> Tally;
+    /// What it has read of flash by a target of NVMe/TCP.
+    fn flash(&self) -> FlashCounts {
+        FlashCounts::default()
+    }
+}
+
+/// Reads of flash by a target of NVMe/TCP, of one client or of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Add)]
+pub struct FlashCounts {
+    /// Reads that it has answered.
+    pub reads: u64,
+    /// Reads for which the JBOF was asked instead.
+    pub returned: u64,
+    /// Clients that miss their target.
+    pub away: u64,
 }
 
 /// An answer.

@@ -9,6 +9,7 @@ mod process;
 
 use base::{Seed, Stream, Time};
 use common::away::{Way, has_fabric};
+use common::target::Relay;
 use common::{Client, Frame, Running, bulk, ok};
 use game::{Told, name_of, send, told};
 use history::{StoreAction, StoreHistory, StoreOperation, StoreVerdict};
@@ -20,6 +21,8 @@ use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
 const CLIENTS: u64 = 6;
+/// Longer than a door waits for a read of the target.
+const PAST_A_READ: Duration = Duration::from_millis(2_500);
 /// Keys that are used at the same time.
 const KEYS: u64 = 4;
 /// Faults after which other keys are used: an update without an answer may come at any time later,
@@ -207,6 +210,47 @@ fn a_history_over_faults_with_memory_by_libfabric_is_linearizable() {
     }
 }
 
+/// Targets of the flash are killed, paused for longer than a read may take, and cut off, while doors
+/// read by them; now and then the JBOF restarts beneath.
+#[test]
+fn a_history_over_faults_of_the_target_of_the_flash_is_linearizable() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut jbof = Process::jbof(folder.path(), None);
+    let at = jbof.address;
+    let mut target = Process::target(folder.path(), None);
+    let target_at = target.address;
+    let relay = Relay::start(folder.path(), target_at);
+    let doors = [Way::Nvme, Way::Nvme, Way::Tcp].map(|way| Process::door(folder.path(), way, at));
+    let game = Game::new(doors.iter().map(|door| door.address).collect());
+    game.go(|fault| match fault % 4 {
+        0 => target.replace(|| Process::target(folder.path(), Some(target_at))),
+        1 => relay.cut(),
+        2 => {
+            // Doors have given it up by then.
+            target.pause(PAST_A_READ);
+            jbof.replace(|| Process::jbof(folder.path(), Some(at)));
+        }
+        _ => {
+            target.signal("STOP");
+            game.wait_for(50);
+            relay.cut();
+            target.signal("CONT");
+        }
+    });
+    for door in &doors[..2] {
+        let mut client = Client::new(door.address);
+        let until = Instant::now() + Duration::from_secs(30);
+        while client.number("flash_away") > 0 {
+            assert!(Instant::now() < until, "the target is not found again");
+            sleep(Duration::from_millis(20));
+        }
+        let [reads, returned] = ["flash_reads", "flash_returned"].map(|name| client.number(name));
+        eprintln!("{reads} reads by the target, {returned} by the JBOF");
+        assert!(reads > 50 && returned > 0, "{reads} and {returned}");
+    }
+    game.judge();
+}
+
 /// Three processes with doors, which reach the fourth in these ways. Doors are killed, and paused
 /// while they hold slots; the JBOF is killed, and paused, under them.
 fn faults_with(ways: [Way; 3]) {
@@ -311,4 +355,32 @@ fn a_drive_that_takes_no_more_loses_nothing_that_was_acknowledged() {
         assert_eq!(client.ask(&[b"GET", format!("key {number}").as_bytes()]), bulk(long(*number)), "{number}");
     }
     assert_eq!(client.say("SET after 1"), ok());
+}
+
+#[test]
+fn a_full_file_system_refuses_writes_and_serves_again_when_there_is_room() {
+    /// As many as the store has room for when it has stored 6 MiB.
+    const MORE: u64 = 50;
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(store) = Process::on_a_small_disk(6, folder.path()) else { return };
+    let mut client = Client::new(store.address);
+    let (stored, told) = write_until_refused(&mut client);
+    eprintln!("{} values stored, then {told:?}", stored.len());
+    assert!(stored.len() > 50, "{stored:?}");
+    assert!(told.iter().all(|text| text.starts_with("ERR the outcome is unknown")), "{told:?}");
+    let has_all = |client: &mut Client| {
+        for number in &stored {
+            assert_eq!(client.ask(&[b"GET", format!("key {number}").as_bytes()]), bulk(long(*number)), "{number}");
+        }
+    };
+    has_all(&mut client);
+    store.drop_ballast(folder.path());
+    // The same process writes again, what was refused as well.
+    for number in 0..MORE {
+        assert_eq!(client.ask(&[b"SET", format!("more {number}").as_bytes(), &long(number)]), ok(), "{number}");
+    }
+    has_all(&mut client);
+    for number in 0..MORE {
+        assert_eq!(client.ask(&[b"GET", format!("more {number}").as_bytes()]), bulk(long(number)), "{number}");
+    }
 }

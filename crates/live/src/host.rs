@@ -13,10 +13,12 @@ use nvme::initiator::{
 };
 use nvme::property::PropertyId;
 use nvme::tls::{Derivation, IdentityVersion, PreSharedKey, TlsKey};
-use nvme::{Body, Fabrics, Status};
+use nvme::{Body, Fabrics, HostId, Nqn, Status};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
 /// Bytes of one read of a socket.
@@ -93,7 +95,7 @@ fn pre_shared(key: &TlsKey, config: &InitiatorConfig) -> Result<PreSharedKey, Ho
 struct Queue {
     stream: Stream,
     is_open: bool,
-    /// Time by which the TLS handshake has to be over, if there is one.
+    /// Time by which it has to be open, the TLS handshake included.
     open_by: Option<Time>,
     may_read: bool,
     may_write: bool,
@@ -136,6 +138,21 @@ pub struct Host {
     room: Vec<u8>,
     io_queues: u16,
     timeout: Span,
+}
+
+/// A file that is readable when [`Host::turn`] may have something to do.
+impl AsRawFd for Host {
+    fn as_raw_fd(&self) -> RawFd {
+        self.poll.as_raw_fd()
+    }
+}
+
+/// Returns the identifier of a host by its name: the same host is the same to reservations whenever
+/// it comes.
+pub fn host_id_of(host: &Nqn) -> HostId {
+    let mut id = HostId([0; 16]);
+    id.0.copy_from_slice(&Sha256::digest(host.as_str())[..16]);
+    id
 }
 
 impl Host {
@@ -216,9 +233,7 @@ impl Host {
     pub fn next_event(&mut self) -> Result<HostEvent, HostError> {
         loop {
             self.send_all()?;
-            match self.initiator.next_event() {
-                Some(HostEvent::Failed(error)) => return Err(error.into()),
-                Some(HostEvent::Tolerated(what)) => self.log(what),
+            match self.take_event()? {
                 Some(event) => return Ok(event),
                 None => self.wait(None)?,
             }
@@ -234,9 +249,7 @@ impl Host {
         let until = std::time::Instant::now() + wait;
         loop {
             self.send_all()?;
-            match self.initiator.next_event() {
-                Some(HostEvent::Failed(error)) => return Err(error.into()),
-                Some(HostEvent::Tolerated(what)) => self.log(what),
+            match self.take_event()? {
                 Some(event) => return Ok(Some(event)),
                 None => {
                     let left = until.saturating_duration_since(std::time::Instant::now());
@@ -245,6 +258,30 @@ impl Host {
                     }
                     self.wait(Some(left))?;
                 }
+            }
+        }
+    }
+
+    /// Moves bytes without waiting, for a caller that waits for other files too.
+    /// [`Self::take_event`] returns what came of it. To be called when [`AsRawFd`]'s file is
+    /// readable, after commands were submitted, and now and then for what is due.
+    pub fn turn(&mut self) -> Result<(), HostError> {
+        self.wait(Some(Duration::ZERO))?;
+        self.send_all()
+    }
+
+    /// Sends what was submitted, as far as the sockets take it.
+    pub fn flush(&mut self) -> Result<(), HostError> {
+        self.send_all()
+    }
+
+    /// Returns the next event that is there.
+    pub fn take_event(&mut self) -> Result<Option<HostEvent>, HostError> {
+        loop {
+            match self.initiator.next_event() {
+                Some(HostEvent::Failed(error)) => return Err(error.into()),
+                Some(HostEvent::Tolerated(what)) => self.log(what),
+                event => return Ok(event),
             }
         }
     }
@@ -309,7 +346,7 @@ impl Host {
             None => Stream::Plain(stream),
             Some(psk) => Stream::Secured(Box::new(Session::connect(psk, stream).map_err(HostError::Tls)?)),
         };
-        let open_by = self.psk.as_ref().and_then(|_| self.clock.now().checked_add(self.timeout));
+        let open_by = self.clock.now().checked_add(self.timeout);
         let state = Queue { stream, is_open: false, open_by, may_read: false, may_write: false, is_closing: false };
         self.queues.insert(queue, state);
         Ok(())
@@ -343,7 +380,10 @@ impl Host {
         }
         let now = self.clock.now();
         if self.queues.values().any(|queue| queue.open_by.is_some_and(|by| by <= now)) {
-            return Err(HostError::Tls("no answer in time (is it a port with TLS?)".into()));
+            return Err(match self.psk {
+                Some(_) => HostError::Tls("no answer in time (is it a port with TLS?)".into()),
+                None => HostError::Connect { address: self.address.to_string(), reason: io::ErrorKind::TimedOut.into() },
+            });
         }
         if self.initiator.next_wakeup().is_some_and(|at| at <= now) {
             self.initiator.on_wakeup(now);

@@ -41,7 +41,7 @@ use runtime::{clock, error, http, in_use, listen, timer};
 
 pub use attacker::play;
 pub use backend::storage;
-pub use host::{Completed, Host, HostError, Proof};
+pub use host::{Completed, Host, HostError, Proof, host_id_of};
 pub use machine::JournalSink;
 pub use parts::FileParts;
 pub use remote::{Extent, RemoteDisk, discover, namespaces};

@@ -307,6 +307,9 @@ impl<'a> Preparation<'a> {
     /// The lock for a namespace's file. A second namespace of this target with the file that does
     /// not share it is refused later, by name.
     fn hold(&self, plan: &Namespace, known: Option<&Opened>) -> Hold {
+        if plan.unlocked {
+            return Hold::Unlocked;
+        }
         let path = path_of(plan).and_then(|path| std::fs::canonicalize(path).ok());
         let is_it = |opened: &&Opened| opened.image.as_ref().is_some_and(|image| Some(&image.path) == path.as_ref());
         let old = known.into_iter().chain(self.before.values()).find(is_it);

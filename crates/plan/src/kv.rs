@@ -10,6 +10,7 @@ use crate::table::table;
 use crate::target::resolve::Resolver;
 use crate::target::{LogFormatName, LogLevelName, SecretSource};
 use base::{Bytes, Span};
+use nvme::Nqn;
 use serde_json::Value as Json;
 
 /// Sectors of a device are so long.
@@ -50,6 +51,8 @@ pub struct KvPlan {
     pub jbof_secret_file: Option<String>,
     /// The provider of libfabric by which the door accesses the JBOF's memory.
     pub jbof_fabric: Option<String>,
+    /// The target by which the door reads the JBOF's flash.
+    pub jbof_flash: Option<JbofFlash>,
     /// The file of the flash.
     pub path: String,
     /// Size of the flash.
@@ -70,6 +73,27 @@ pub struct KvPlan {
     pub loops: u32,
     /// What clients may use.
     pub limits: KvLimits,
+}
+
+/// A namespace of an NVMe/TCP target with the file of a JBOF, and how a door is let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JbofFlash {
+    /// Where the target is, `ADDRESS:PORT`.
+    pub address: String,
+    /// NVMe qualified name of its subsystem.
+    pub subsystem: String,
+    /// The namespace.
+    pub namespace: u32,
+    /// The name that the door gives.
+    pub host: String,
+    /// The file of the door's secret of DH-HMAC-CHAP.
+    pub dhchap_secret_file: Option<String>,
+    /// The file of the target's.
+    pub dhchap_controller_secret_file: Option<String>,
+    /// The file of the key of TLS.
+    pub tls_key_file: Option<String>,
+    /// A target that takes longer for a read is away.
+    pub timeout: Span,
 }
 
 /// What clients may use.
@@ -135,6 +159,9 @@ table! {
         /// `fabric_provider` of the JBOF. The rest goes over `jbof_address`. What libfabric carries
         /// is not encrypted.
         jbof_fabric: String [length from 1] where [given jbof_address],
+        /// An NVMe/TCP target that serves the JBOF's file. The door reads the flash by it, and no
+        /// process of the store works for a read. Without, the JBOF reads the flash for the door.
+        jbof_flash: JbofFlashFile where [given jbof_address],
         /// The file of the flash. It is made if it is not there. One that is there has to be a
         /// store with the same `size`, `zone` and `blocks`.
         path: String [length from 1] where [without jbof_socket | jbof_address; needed] => String::new(),
@@ -162,11 +189,34 @@ table! {
         limits: KvLimitsFile => KvLimitsFile::default().resolve(),
     } as {
         listen, password: secret, insecure, tls_certificate, tls_key, tls_clients, metrics, log, log_format, jbof_socket,
-        jbof_address, jbof_secret_file, jbof_fabric, path, size, zone, blocks, slots, value, flush, protocol, loops, limits,
+        jbof_address, jbof_secret_file, jbof_fabric, jbof_flash, path, size, zone, blocks, slots, value, flush, protocol, loops, limits,
     } from {
         let secret = SecretSource::of(password, password_file);
     } to {
         let (password, password_file) = SecretSource::keys(secret);
+    }
+}
+
+table! {
+    /// An NVMe/TCP target that serves the JBOF's file, and how the door is let in.
+    JbofFlashFile => JbofFlash {
+        /// Where the target is: an address or a name, and a port. 4420 is the one of NVMe over TCP.
+        address: String where [needed] => String::new(),
+        /// NVMe qualified name of its subsystem.
+        subsystem: String where [needed] => String::new(),
+        /// The namespace with the JBOF's file, all of it.
+        namespace: u32 [1 to 4_294_967_294_u32] = 1,
+        /// The NVMe qualified name that the door gives.
+        host: String = "nqn.2026-11.io.rackweave:door".into(),
+        /// The file of the door's secret of DH-HMAC-CHAP, as `nvme gen-dhchap-key` prints it.
+        dhchap_secret_file: String [length from 1],
+        /// The file of the target's secret. With it, a target that does not prove itself is refused.
+        dhchap_controller_secret_file: String [length from 1] where [given dhchap_secret_file],
+        /// The file of the key of TLS, as `nvme gen-tls-key` prints it. With it, connections are
+        /// encrypted and authenticated.
+        tls_key_file: String [length from 1],
+        /// A target that takes longer for a read, or for a step of connecting, is away.
+        timeout: Quantity<Span> ["100ms" to "1min"] = Span::secs(2),
     }
 }
 
@@ -244,9 +294,32 @@ fn check_door(resolver: &mut Resolver<'_>, plan: &KvPlan) {
         }
     }
     plan.jbof_fabric.iter().for_each(|provider| check_provider(resolver, "jbof_fabric", provider));
+    plan.jbof_flash.iter().for_each(|flash| check_target(resolver, flash, plan.insecure));
     if plan.password.is_none() && !plan.insecure {
         let why = "clients need a `password` (or `password_file`), or `insecure = true` lets everybody in";
         resolver.report("", Problem::missing("password", why));
+    }
+}
+
+/// The target of the flash.
+fn check_target(resolver: &mut Resolver<'_>, flash: &JbofFlash, is_meant: bool) {
+    for (key, name) in [("address", &flash.address), ("subsystem", &flash.subsystem)] {
+        if name.is_empty() {
+            resolver.report("jbof_flash", Problem::missing(key, "where the JBOF's file is served"));
+        }
+    }
+    for (key, name) in [("subsystem", &flash.subsystem), ("host", &flash.host)] {
+        if let (Err(error), false) = (Nqn::new(name), key == "subsystem" && name.is_empty()) {
+            let problem = format!("`{name}` is no NVMe qualified name: {error}");
+            resolver.report(&format!("jbof_flash.{key}"), Problem::Conflict(problem));
+        }
+    }
+    if !flash.address.is_empty() {
+        resolver.address("jbof_flash.address", &flash.address);
+    }
+    if flash.tls_key_file.is_none() && !is_loopback(&flash.address) && !is_meant {
+        let why = "at this address others can read along and change what passes; `insecure = true` says it is meant";
+        resolver.report("jbof_flash.address", Problem::missing("tls_key_file", why));
     }
 }
 
@@ -333,6 +406,29 @@ mod tests {
         assert!(refused(&format!("{far}'t 0'\n")).contains("such as tcp or verbs"));
         assert!(refused(&format!("{far}\"t\\u0000\"\n")).contains("such as tcp or verbs"));
         assert!(with("jbof_socket = 'j'\njbof_fabric = 'tcp'").contains("jbof_fabric"));
+    }
+
+    #[test]
+    fn a_target_of_the_flash_is_secured_or_meant_to_be_open() {
+        let with = |flash: &str, more: &str| {
+            let text = format!("jbof_address = '127.0.0.1:9440'\npassword = 'p'\n{more}\n[jbof_flash]\n{flash}\n");
+            parse("kv.toml", &text).map(|plan| plan.jbof_flash.expect("it is there")).map_err(|error| error.to_string())
+        };
+        let here = "address = '127.0.0.1:4420'\nsubsystem = 'nqn.2026-11.io.rackweave:flash'\n";
+        let flash = with(here, "").expect("it is right");
+        assert_eq!((flash.namespace, flash.timeout, flash.tls_key_file), (1, Span::secs(2), None));
+        let wrong = |flash: &str| with(flash, "").expect_err("it is wrong");
+        assert!(wrong("subsystem = 'nqn.2026-11.io.rackweave:flash'").contains("address"));
+        assert!(wrong("address = '127.0.0.1:4420'").contains("subsystem"));
+        assert!(wrong(&here.replace(":flash", ": flash")).contains("no NVMe qualified name"));
+        assert!(wrong(&format!("{here}host = ''")).contains("jbof_flash.host"));
+        assert!(wrong(&format!("{here}dhchap_controller_secret_file = 'c'")).contains("dhchap_controller_secret_file"));
+        let there = here.replace("127.0.0.1", "10.0.0.5");
+        assert!(wrong(&there).contains("tls_key_file"));
+        assert!(wrong(&format!("{there}dhchap_secret_file = 's'")).contains("tls_key_file"), "it encrypts nothing");
+        with(&format!("{there}tls_key_file = 'k'"), "").expect("it is sealed");
+        with(&there, "insecure = true").expect("it is meant");
+        assert!(refused("jbof_socket = 's'\npassword = 'p'\n[jbof_flash]\n").contains("jbof_flash"));
     }
 
     #[test]

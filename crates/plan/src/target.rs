@@ -168,6 +168,8 @@ pub struct Namespace {
     pub read_only: bool,
     /// Whether others may serve its file too.
     pub shared: bool,
+    /// Whether its file is another process's, which changes it: no lock is taken.
+    pub unlocked: bool,
 }
 
 /// What holds the data of a namespace.

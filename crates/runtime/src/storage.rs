@@ -306,6 +306,8 @@ pub enum Hold {
     Shared,
     /// By a lock that this process has already.
     As(Arc<File>),
+    /// Nobody: another process has the file and changes it, and this one reads along.
+    Unlocked,
 }
 
 /// Whether to look for data in the page cache: not after a row of misses.
@@ -434,6 +436,7 @@ impl DiskFile {
                 self.lock = lock;
                 (true, "")
             }
+            Hold::Unlocked => return Ok((self, false)),
         };
         if !is_locked {
             in_use.meet(StartError::file(&self.path, reason))?;

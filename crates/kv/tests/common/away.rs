@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use super::config;
+use super::target::{RunningTarget, flash_of};
 use base::Span;
 use kv::{
     Config, FabricPlace, JbofConfig, JbofPlace, JbofRole, JbofRoleConfig, Peer, PeerAddress, RunError, Secret, Stopper,
@@ -19,6 +20,8 @@ pub enum Way {
     Shared,
     /// Over TCP, with the memory accessed by libfabric.
     Fabric,
+    /// Over TCP, with the flash read by NVMe/TCP.
+    Nvme,
 }
 
 /// Whether libfabric is there. In CI it has to be.
@@ -35,7 +38,7 @@ pub fn has_fabric() -> bool {
 
 /// Every way that this machine has.
 pub fn ways() -> Vec<Way> {
-    [Way::Tcp, Way::Shared].into_iter().chain(has_fabric().then_some(Way::Fabric)).collect()
+    [Way::Tcp, Way::Shared, Way::Nvme].into_iter().chain(has_fabric().then_some(Way::Fabric)).collect()
 }
 
 /// Where the Unix socket of a folder's JBOF is.
@@ -58,32 +61,48 @@ pub fn role_config(folder: &Path, jbof: JbofConfig, secret: Option<&str>) -> Jbo
 /// A door to a JBOF.
 pub fn door(folder: &Path, way: Way, address: SocketAddr, secret: Option<&str>) -> Config {
     let address = match way {
-        Way::Tcp | Way::Fabric => PeerAddress::Tcp(address.to_string()),
+        Way::Tcp | Way::Fabric | Way::Nvme => PeerAddress::Tcp(address.to_string()),
         Way::Shared => PeerAddress::Unix(socket(folder)),
     };
     let secret = secret.map(|text| Secret(text.into()));
     let fabric = (way == Way::Fabric).then(|| "tcp".into());
-    Config { jbof: JbofPlace::Away(Peer { address, secret, fabric }), ..config(folder) }
+    let flash = (way == Way::Nvme).then(|| flash_of(folder));
+    Config { jbof: JbofPlace::Away(Peer { address, secret, fabric, flash }), ..config(folder) }
 }
 
-/// A JBOF on a thread; dropped, it ends.
+/// A JBOF on a thread, and a target of its flash; dropped, both end.
 pub struct RunningJbof {
     /// Where doors come in over TCP.
     pub address: SocketAddr,
     stopper: Stopper,
     thread: Option<JoinHandle<Result<[u64; 3], RunError>>>,
+    /// Its flash for doors.
+    target: Option<RunningTarget>,
 }
 
 impl RunningJbof {
     /// Starts it.
     pub fn start(config: JbofRoleConfig) -> RunningJbof {
+        let flash = config.jbof.path.clone();
         let mut role = JbofRole::start(config, false).unwrap_or_else(|error| panic!("{error}"));
+        let target = RunningTarget::start(&flash);
         let (address, stopper) = (role.address().expect("it listens over TCP"), role.stopper());
-        RunningJbof { address, stopper, thread: Some(std::thread::spawn(move || role.run().map(|()| role.counted()))) }
+        let thread = std::thread::spawn(move || role.run().map(|()| role.counted()));
+        RunningJbof { address, stopper, thread: Some(thread), target: Some(target) }
     }
 }
 
 impl RunningJbof {
+    /// Ends the target of its flash.
+    pub fn without_target(&mut self) {
+        self.target = None;
+    }
+
+    /// Starts another one for the same doors.
+    pub fn with_target(&mut self, flash: &Path) {
+        self.target = Some(RunningTarget::start(flash));
+    }
+
     /// Ends it. Returns verbs, reads and requests that it did for doors.
     pub fn end(mut self) -> [u64; 3] {
         self.stopper.stop();

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 pub mod away;
+pub mod target;
 
 use away::{RunningJbof, Way, door, role_config, ways};
 use bytes::{Bytes, BytesMut};
@@ -59,7 +60,7 @@ pub struct Running {
 }
 
 /// Plays with a store wherever its JBOF may be: inside, in a thread of its own for three loops,
-/// over TCP and sealed, shared, and by libfabric where that is there. Each has a file of its own.
+/// over TCP and sealed, shared, with flash by NVMe/TCP, and by libfabric where that is there. Each has a file of its own.
 pub fn everywhere(config: &Config, play: impl Fn(Running)) {
     play(Running::start(config.clone()));
     let JbofPlace::Inside(inside) = &config.jbof else { panic!("its JBOF is away") };

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use crate::common::away::{Way, door, role_config};
+use crate::common::target::{server, target_file};
 use crate::common::{config, with};
 use kv::{Config, JbofPlace, JbofRole, PeerAddress, Store};
 use scalio::Protocol;
@@ -18,10 +19,14 @@ const FOLDER: &str = "RACKWEAVE_KV_TEST_FOLDER";
 const CROWDED: &str = "RACKWEAVE_KV_TEST_CROWDED";
 /// Set where doors and helper speak the paper's protocol.
 const PAPER: &str = "RACKWEAVE_KV_TEST_PAPER";
-/// What the other process is, if not a whole store: `jbof`, `tcp`, `shared`, `fabric`.
+/// What the other process is, if not a whole store: `jbof`, `target`, `tcp`, `shared`, `fabric`,
+/// `nvme`.
 const PART: &str = "RACKWEAVE_KV_TEST_PART";
 /// Where the JBOF listens over TCP, where that is known.
 const AT: &str = "RACKWEAVE_KV_TEST_AT";
+
+/// Room of a small disk that is given back later, MiB.
+const BALLAST: u32 = 18;
 
 /// A store with flushes.
 pub fn config_in(folder: &Path) -> Config {
@@ -47,6 +52,7 @@ fn serve() {
     let at = std::env::var(AT).unwrap_or("127.0.0.1:0".into());
     let config = match std::env::var(PART).as_deref() {
         Ok("jbof") => return serve_jbof(folder, at),
+        Ok("target") => return serve_flash(folder, &at),
         Ok(part) => door(folder, way_of(part), at.parse().expect("an address"), None),
         Err(_) => config_in(folder),
     };
@@ -59,6 +65,7 @@ fn way_of(part: &str) -> Way {
     match part {
         "tcp" => Way::Tcp,
         "fabric" => Way::Fabric,
+        "nvme" => Way::Nvme,
         _ => Way::Shared,
     }
 }
@@ -70,6 +77,12 @@ fn serve_jbof(folder: &Path, at: String) {
     let mut role = JbofRole::start(config, false).unwrap_or_else(|error| panic!("{error}"));
     println!("\nat {}", role.address().expect("it is bound"));
     role.run().expect("it is killed before");
+}
+
+fn serve_flash(folder: &Path, at: &str) {
+    let mut target = server(&target_file(&folder.join("flash"), at, ""));
+    println!("\nat {}", target.addresses()[0]);
+    target.run().expect("it is killed before");
 }
 
 /// The process, and where it listens.
@@ -109,6 +122,16 @@ impl Process {
         Process::by(command, folder)
     }
 
+    /// A target of the flash of the JBOF; at `at`, if it was there before.
+    pub fn target(folder: &Path, at: Option<SocketAddr>) -> Process {
+        let mut command = Command::new(std::env::current_exe().expect("there is a program"));
+        command.env(PART, "target");
+        if let Some(at) = at {
+            command.env(AT, at.to_string());
+        }
+        Process::by(command, folder)
+    }
+
     /// A door to it.
     pub fn door(folder: &Path, way: Way, at: SocketAddr) -> Process {
         let mut command = Command::new(std::env::current_exe().expect("there is a program"));
@@ -116,6 +139,7 @@ impl Process {
             Way::Tcp => "tcp",
             Way::Shared => "shared",
             Way::Fabric => "fabric",
+            Way::Nvme => "nvme",
         };
         command.env(PART, part).env(AT, at.to_string());
         Process::by(command, folder)
@@ -128,6 +152,35 @@ impl Process {
         let script = format!("trap '' XFSZ; ulimit -f {kibibytes}; exec \"$0\" \"$@\"");
         command.args(["-c", &script]).arg(std::env::current_exe().expect("there is a program"));
         Process::by(command, folder)
+    }
+
+    /// One on a file system of its own that is nearly full: `free` MiB are left beside a file
+    /// `ballast`. `None` where the system mounts none for it; in CI it has to.
+    pub fn on_a_small_disk(free: u32, folder: &Path) -> Option<Process> {
+        let mount = format!("mount -t tmpfs -o size={}m tmpfs \"${FOLDER}\"", free + BALLAST);
+        let script = format!("{mount} && head -c {BALLAST}M /dev/zero > \"${FOLDER}/ballast\" && exec \"$0\" \"$@\"");
+        let with = |script: &str| {
+            let mut command = Command::new("unshare");
+            command.args(["--map-root-user", "--mount", "bash", "-c", script]).env(FOLDER, folder);
+            command
+        };
+        let tried = with(&mount).status();
+        if !tried.is_ok_and(|status| status.success()) {
+            assert!(std::env::var_os("CI").is_none(), "no file system can be mounted");
+            eprintln!("SKIPPED: no file system can be mounted");
+            return None;
+        }
+        let mut command = with(&script);
+        command.arg(std::env::current_exe().expect("there is a program"));
+        Some(Process::by(command, folder))
+    }
+
+    /// Has the ballast of its file system go.
+    pub fn drop_ballast(&self, folder: &Path) {
+        let inside = folder.join("ballast");
+        let seen = Path::new("/proc").join(self.child.id().to_string()).join("root");
+        let file = seen.join(inside.strip_prefix("/").expect("an absolute path"));
+        std::fs::remove_file(file).expect("it is there");
     }
 
     fn by(mut command: Command, folder: &Path) -> Process {

@@ -333,7 +333,10 @@ table! {
         /// Let other namespaces and targets that say so too serve the same file. Hosts then see one
         /// disk by several ways. Reservations are not shared.
         shared: bool where [backend = "file" | "flash"] = false,
-    } as { id, backend: medium, size: held, block, uuid, prefault, group, read_only, shared } from {
+        /// Read a file that another process has and changes, such as that of `rackweave jbof`. No
+        /// lock is taken, and hosts see what is written to the file. Only with `read_only`.
+        unlocked: bool where [backend = "file"] = false,
+    } as { id, backend: medium, size: held, block, uuid, prefault, group, read_only, shared, unlocked } from {
         let is_sized = matches!(backend, BackendName::File | BackendName::Volume);
         let held = if is_sized { size } else { size.or(Some(SIZE)) };
         let medium = match backend {

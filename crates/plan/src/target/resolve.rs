@@ -184,6 +184,11 @@ impl<'a> Resolver<'a> {
                 "32 hexadecimal digits with dashes, such as 5d2f1c1e-7a0b-4a53-9f0e-0242ac120002, not all zero";
             self.expect(&format!("{key}.uuid"), is_uuid, format!("`{uuid}`"), allowed);
         }
+        let is_right = !namespace.unlocked || namespace.read_only && !namespace.shared;
+        let problem = "another process changes the file: it needs `read_only = true`, and has no `shared`";
+        if !is_right {
+            self.report(&format!("{key}.unlocked"), Problem::Conflict(problem.into()));
+        }
         match &namespace.backend {
             Backend::File { path, .. } if path.is_empty() => {
                 self.report(key, Problem::missing("path", "the file or block device"));

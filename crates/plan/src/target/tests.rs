@@ -40,6 +40,11 @@ fn what_is_printed_says_all_of_the_plan() {
         path = "disk"
         shared = true
         [[subsystem.namespace]]
+        backend = "file"
+        path = "store.flash"
+        read_only = true
+        unlocked = true
+        [[subsystem.namespace]]
         id = 9
         backend = "flash"
         drive = "optane"
@@ -209,4 +214,18 @@ fn what_is_shown_to_people_has_no_secrets() {
         assert!(!shown.contains(SECRET) && !shown.contains(TLS_KEY) && shown.contains("there"), "{shown}");
     }
     assert!(plan.to_toml().contains(SECRET));
+}
+
+#[test]
+fn a_file_of_another_process_is_read_alone() {
+    let with = |more: &str| {
+        parse("", &format!("[[subsystem]]\n[[subsystem.namespace]]\nbackend = 'file'\npath = 'f'\nunlocked = true\n{more}\n"))
+    };
+    let plan = with("read_only = true").expect("it is right");
+    assert!(plan.subsystems[0].namespaces[0].unlocked);
+    for more in ["", "read_only = true\nshared = true"] {
+        let error = with(more).expect_err("it is wrong").to_string();
+        assert!(error.contains("it needs `read_only = true`"), "{error}");
+    }
+    assert!(complaint("[[subsystem]]\n[[subsystem.namespace]]\nread_only = true\nunlocked = true\n").contains("unlocked"));
 }
