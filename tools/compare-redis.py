@@ -102,7 +102,7 @@ def median(results):
 def servers(folder, large):
     ours, theirs = free_port(), free_port()
     text = f'listen = "127.0.0.1:{ours}"\npath = "store.flash"\nblocks = 8192\nflush = false\ninsecure = true\n'
-    text += 'value = "32MiB"\nzone = "512MiB"\nsize = "8GiB"\n' if large else 'size = "4GiB"\n'
+    text += 'value = "32MiB"\nzone = "512MiB"\nsize = "8GiB"\nlimits = { request = "40MiB" }\n' if large else 'size = "4GiB"\n'
     (pathlib.Path(folder) / "kv.toml").write_text(text)
     yield "rackweave", [PROGRAM, "kv", "--config", "kv.toml"], ours
     yield "redis", ["redis-server", "--port", str(theirs), "--save", "", "--appendonly", "no"], theirs
