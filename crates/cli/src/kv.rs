@@ -7,8 +7,8 @@ use crate::load;
 use crate::target::{log_as, refused};
 use base::{Bytes, Span};
 use kv::{
-    Config, FabricPlace, FlashPeer, JbofConfig, JbofPlace, JbofRole, JbofRoleConfig, Limits, Peer, PeerAddress, Protocol, Secret,
-    Store, TlsFiles,
+    Config, FabricPlace, FlashPeer, JbofConfig, JbofPlace, JbofRole, JbofRoleConfig, Limits, Peer, PeerAddress,
+    Protocol, Secret, Store, TlsFiles,
 };
 use nvme::Nqn;
 use nvme::tls::TlsKey;

@@ -210,8 +210,8 @@ fn a_history_over_faults_with_memory_by_libfabric_is_linearizable() {
     }
 }
 
-/// Targets of the flash are killed, paused for longer than a read may take, and cut off, while doors
-/// read by them; now and then the JBOF restarts beneath.
+/// The target of the flash is killed, paused for longer than a read may take, and cut off, while
+/// doors read by it; now and then the JBOF restarts beneath.
 #[test]
 fn a_history_over_faults_of_the_target_of_the_flash_is_linearizable() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -229,7 +229,13 @@ fn a_target_with_another_flash_or_none_is_refused_with_the_reason() {
         with_flash(here(), |flash| flash.namespace = 2),
         with_flash(here(), |flash| flash.subsystem = Nqn::new("nqn.2026-11.io.rackweave:none").expect("a name")),
     ]);
-    let reasons = ["the flash of another store", "no store's flash", "256 blocks of 4096 B, and the store 4097", "the namespace cannot be read", "connect"];
+    let reasons = [
+        "the flash of another store",
+        "no store's flash",
+        "256 blocks of 4096 B, and the store 4097",
+        "the namespace cannot be read",
+        "connect",
+    ];
     for (told, reason) in told.iter().zip(reasons) {
         assert!(told.contains(reason) && told.contains("its flash, by the target at"), "{reason}: {told}");
     }
@@ -262,7 +268,8 @@ fn door_and_target_prove_themselves_over_tls() {
          tls_key = '{}' }}]\n",
         KEYS[0]
     );
-    let target = RunningTarget::of(&(keys + &file.replace("[[subsystem]]", &format!("[[subsystem]]\nhosts = ['{DOOR}']"))));
+    let target =
+        RunningTarget::of(&(keys + &file.replace("[[subsystem]]", &format!("[[subsystem]]\nhosts = ['{DOOR}']"))));
     let secret = |text| Some(Secret::parse(text).expect("a secret"));
     let key = |text| Some(TlsKey::parse(text).expect("a key"));
     let proved = |change: &dyn Fn(&mut FlashPeer)| {

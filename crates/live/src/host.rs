@@ -382,7 +382,9 @@ impl Host {
         if self.queues.values().any(|queue| queue.open_by.is_some_and(|by| by <= now)) {
             return Err(match self.psk {
                 Some(_) => HostError::Tls("no answer in time (is it a port with TLS?)".into()),
-                None => HostError::Connect { address: self.address.to_string(), reason: io::ErrorKind::TimedOut.into() },
+                None => {
+                    HostError::Connect { address: self.address.to_string(), reason: io::ErrorKind::TimedOut.into() }
+                }
             });
         }
         if self.initiator.next_wakeup().is_some_and(|at| at <= now) {

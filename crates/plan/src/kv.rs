@@ -210,7 +210,8 @@ table! {
         host: String = "nqn.2026-11.io.rackweave:door".into(),
         /// The file of the door's secret of DH-HMAC-CHAP, as `nvme gen-dhchap-key` prints it.
         dhchap_secret_file: String [length from 1],
-        /// The file of the target's secret. With it, a target that does not prove itself is refused.
+        /// The file of the target's secret. With it, a target that does not prove itself is
+        /// refused.
         dhchap_controller_secret_file: String [length from 1] where [given dhchap_secret_file],
         /// The file of the key of TLS, as `nvme gen-tls-key` prints it. With it, connections are
         /// encrypted and authenticated.

@@ -60,7 +60,8 @@ pub struct Running {
 }
 
 /// Plays with a store wherever its JBOF may be: inside, in a thread of its own for three loops,
-/// over TCP and sealed, shared, with flash by NVMe/TCP, and by libfabric where that is there. Each has a file of its own.
+/// over TCP and sealed, shared, with flash by NVMe/TCP, and by libfabric where that is there. Each
+/// has a file of its own.
 pub fn everywhere(config: &Config, play: impl Fn(Running)) {
     play(Running::start(config.clone()));
     let JbofPlace::Inside(inside) = &config.jbof else { panic!("its JBOF is away") };

@@ -133,7 +133,8 @@ impl Relay {
                 let Ok(there) = TcpStream::connect(target) else { continue };
                 let both = [&door, &there].map(|stream| stream.try_clone().expect("there are files"));
                 shared.0.lock().expect("nobody panics with it").streams.extend(both);
-                let [door_again, there_again] = [&door, &there].map(|stream| stream.try_clone().expect("there are files"));
+                let [door_again, there_again] =
+                    [&door, &there].map(|stream| stream.try_clone().expect("there are files"));
                 let of_it = shared.clone();
                 std::thread::spawn(move || requests(door, there, &of_it));
                 std::thread::spawn(move || answers(there_again, door_again));

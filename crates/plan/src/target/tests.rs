@@ -219,7 +219,10 @@ fn what_is_shown_to_people_has_no_secrets() {
 #[test]
 fn a_file_of_another_process_is_read_alone() {
     let with = |more: &str| {
-        parse("", &format!("[[subsystem]]\n[[subsystem.namespace]]\nbackend = 'file'\npath = 'f'\nunlocked = true\n{more}\n"))
+        parse(
+            "",
+            &format!("[[subsystem]]\n[[subsystem.namespace]]\nbackend = 'file'\npath = 'f'\nunlocked = true\n{more}\n"),
+        )
     };
     let plan = with("read_only = true").expect("it is right");
     assert!(plan.subsystems[0].namespaces[0].unlocked);
@@ -227,5 +230,7 @@ fn a_file_of_another_process_is_read_alone() {
         let error = with(more).expect_err("it is wrong").to_string();
         assert!(error.contains("it needs `read_only = true`"), "{error}");
     }
-    assert!(complaint("[[subsystem]]\n[[subsystem.namespace]]\nread_only = true\nunlocked = true\n").contains("unlocked"));
+    assert!(
+        complaint("[[subsystem]]\n[[subsystem.namespace]]\nread_only = true\nunlocked = true\n").contains("unlocked")
+    );
 }
