@@ -7,6 +7,7 @@ use crate::slowlog::SlowLog;
 use mio::Waker;
 use mio::net::TcpStream;
 use runtime::lock::lock;
+use runtime::records::Recorder;
 use scalio::ClientCounters;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -46,11 +47,13 @@ pub struct Common {
     connections: AtomicU64,
     /// The slow commands of all.
     pub slow: Mutex<SlowLog>,
+    /// The records of all.
+    pub recorder: Option<Recorder>,
 }
 
 impl Common {
     /// Of loops that these wake.
-    pub fn new(wakers: &[Arc<Waker>]) -> Common {
+    pub fn new(wakers: &[Arc<Waker>], recorder: Option<Recorder>) -> Common {
         let part = Part { counts: Counts::default(), client: ClientCounters::default(), is_there: true };
         let share = |waker: &Arc<Waker>| Share {
             connections: AtomicUsize::new(0),
@@ -59,7 +62,8 @@ impl Common {
             handed: Mutex::default(),
             waker: waker.clone(),
         };
-        Common { shares: wakers.iter().map(share).collect(), connections: AtomicU64::new(0), slow: Mutex::default() }
+        let shares = wakers.iter().map(share).collect();
+        Common { shares, connections: AtomicU64::new(0), slow: Mutex::default(), recorder }
     }
 
     /// The number of a new connection: which of all that there were.

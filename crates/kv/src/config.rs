@@ -2,6 +2,7 @@
 
 use base::Span;
 use bytes::Bytes;
+use runtime::records::Records;
 use scalio::Protocol;
 use std::fmt;
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ pub struct Config {
     pub loops: usize,
     /// What clients may use.
     pub limits: Limits,
+    /// Which operations leave a row, and where.
+    pub records: Option<Records>,
 }
 
 /// Where memory, flash and helper of a store are.
@@ -117,6 +120,8 @@ pub struct JbofRoleConfig {
     pub silence: Span,
     /// Its flash and its memory.
     pub jbof: JbofConfig,
+    /// Which requests of doors leave a row, and where.
+    pub records: Option<Records>,
 }
 
 /// An endpoint of libfabric.

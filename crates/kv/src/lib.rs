@@ -13,6 +13,7 @@
 //! | `near` | the JBOF in a thread of its own, for several loops |
 //! | [`JbofRole`] | the JBOF in a process of its own, and `remote`, its doors' way to it |
 //! | `far` | memory of a JBOF that a door accesses by libfabric; `order` keeps verbs in order |
+//! | `rows` | rows of the records, which [`Records`] asks for |
 //! | [`frames`] | what these say to each other, as bytes; `channel` seals them |
 
 mod alarm;
@@ -33,6 +34,7 @@ pub mod protocol;
 mod reader;
 mod remote;
 mod role;
+mod rows;
 mod serving;
 pub mod session;
 mod slowlog;
@@ -46,6 +48,7 @@ pub use config::{
 };
 pub use role::JbofRole;
 pub use runtime::error::{RunError, StartError};
+pub use runtime::records::Records;
 pub use runtime::stopper::Stopper;
 pub use scalio::Protocol;
 pub use serving::Reload;

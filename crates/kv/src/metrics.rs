@@ -38,6 +38,8 @@ pub struct Snapshot {
     pub is_there: bool,
     /// Of the JBOF.
     pub jbof: Tally,
+    /// Rows of records that were dropped.
+    pub rows_dropped: u64,
 }
 
 impl Snapshot {
@@ -57,6 +59,7 @@ impl Snapshot {
             counter("waits", "Polls of a slot that was being filled.", client.waits),
             counter("foreign", "Reads of flash whose place was used again.", client.foreign),
             counter("corrupt", CORRUPT, client.corrupt + self.jbof.helper.corrupt),
+            counter("record_rows_dropped", ROWS_DROPPED, self.rows_dropped),
         ];
         all.extend(of_jbof(&self.jbof));
         all.extend([
@@ -83,6 +86,7 @@ impl Snapshot {
     }
 }
 
+const ROWS_DROPPED: &str = "Rows of records dropped before they were written.";
 const CORRUPT: &str = "Reads of flash whose checksum did not agree.";
 
 fn of_jbof(tally: &Tally) -> [Number; 10] {
@@ -127,12 +131,14 @@ pub struct JbofSnapshot {
     pub doors: u64,
     /// Of memory, flash and helper.
     pub tally: Tally,
+    /// Rows of records that were dropped.
+    pub rows_dropped: u64,
 }
 
 impl JbofSnapshot {
     /// In OpenMetrics' text format.
     pub fn text(self) -> String {
-        let JbofSnapshot { counts, doors, tally } = self;
+        let JbofSnapshot { counts, doors, tally, rows_dropped } = self;
         let mut all = vec![
             counter("doors_accepted", "Doors accepted.", counts.accepted),
             counter("doors_refused", "Doors refused at the limit.", counts.refused),
@@ -141,6 +147,7 @@ impl JbofSnapshot {
             counter("reads", "Reads of flash for such doors.", counts.reads),
             counter("requests", "Requests to the helper.", counts.requests),
             counter("corrupt", CORRUPT, tally.helper.corrupt),
+            counter("record_rows_dropped", ROWS_DROPPED, rows_dropped),
             gauge("doors", "Open connections of doors.", doors),
         ];
         all.extend(of_jbof(&tally));

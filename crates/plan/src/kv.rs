@@ -8,7 +8,7 @@ use crate::quantity::Quantity;
 use crate::scalio::ProtocolName;
 use crate::table::table;
 use crate::target::resolve::Resolver;
-use crate::target::{LogFormatName, LogLevelName, SecretSource};
+use crate::target::{LogFormatName, LogLevelName, Records, RecordsFile, SecretSource};
 use base::{Bytes, Span};
 use serde_json::Value as Json;
 
@@ -70,6 +70,8 @@ pub struct KvPlan {
     pub loops: u32,
     /// What clients may use.
     pub limits: KvLimits,
+    /// Which operations leave a row.
+    pub records: Option<Records>,
 }
 
 /// What clients may use.
@@ -160,9 +162,12 @@ table! {
         loops: u32 [1 to 64] = 1,
         /// What clients may use.
         limits: KvLimitsFile => KvLimitsFile::default().resolve(),
+        /// Keep a row an operation, in the columns of the simulator.
+        records: RecordsFile,
     } as {
         listen, password: secret, insecure, tls_certificate, tls_key, tls_clients, metrics, log, log_format, jbof_socket,
         jbof_address, jbof_secret_file, jbof_fabric, path, size, zone, blocks, slots, value, flush, protocol, loops, limits,
+        records,
     } from {
         let secret = SecretSource::of(password, password_file);
     } to {

@@ -11,7 +11,7 @@ use crate::error::{PlanErrors, Problem, Problems};
 use crate::quantity::{Plain, Quantity};
 use crate::table::table;
 use crate::target::resolve::Resolver;
-use crate::target::{LogFormatName, LogLevelName};
+use crate::target::{LogFormatName, LogLevelName, Records, RecordsFile};
 use base::{Bytes, Span};
 use load::LoadFile;
 pub use load::{Load, OrderName};
@@ -47,6 +47,9 @@ pub struct Rack {
     pub secret: Option<PathBuf>,
     /// The folder of journals, for `rackweave twin`. [`Rack::read`] makes it absolute.
     pub journal: Option<PathBuf>,
+    /// Which requests of storage servers leave a row. Roles run in the folder of the file, at which
+    /// a relative folder begins.
+    pub records: Option<Records>,
     /// The switch. Without storage servers nothing needs it.
     pub switch: Switch,
     /// The control plane. Without storage servers nothing needs it.
@@ -281,6 +284,9 @@ table! {
         /// A folder of journals: switch, control plane, storage servers and doors note what comes
         /// in and what they do about it, without data, for `rackweave twin`.
         journal: String [length from 1],
+        /// Have storage servers keep a row a request, in the columns of the simulator: each start of
+        /// one in `NAME.N` in the folder. Doors, JBOFs and stores have `records` in their own files.
+        records: RecordsFile where [given storage],
         /// Which messages the switch, the control plane and storage servers log.
         log: LogLevelName = LogLevelName::Info,
         /// How they are written.
@@ -567,6 +573,7 @@ impl Checks<'_> {
             log_format: self.file.log_format(),
             secret: self.file.secret_file.as_ref().map(PathBuf::from),
             journal: self.file.journal.as_ref().map(PathBuf::from),
+            records: self.file.records.as_ref().map(RecordsFile::resolve),
             switch: switch.unwrap_or_default().resolve(),
             control: control.unwrap_or_default().resolve(),
             storage: storage.unwrap_or_default().plain(),

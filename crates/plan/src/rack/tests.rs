@@ -2,6 +2,7 @@ use super::*;
 
 const WHOLE: &str = r#"folder = "state"
 journal = "notes"
+records = { folder = "rows", sample = 7, tail = "3ms" }
 model = "model.json"
 secret_file = "rack.secret"
 log = "warn"
@@ -190,6 +191,7 @@ fn every_key_arrives_where_it_belongs() {
             log_format: LogFormatName::Json,
             secret: Some("rack.secret".into()),
             journal: Some("notes".into()),
+            records: Some(Records { folder: "rows".into(), sample: 7, tail: Span::ms(3) }),
             switch,
             control,
             storage: servers(),

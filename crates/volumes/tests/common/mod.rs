@@ -63,6 +63,7 @@ pub fn rack(folder: &Path, servers: usize, pages: u64) -> Rack {
         log_format: LogFormatName::Text,
         secret: None,
         journal: None,
+        records: None,
         switch: Switch { listen: next(), address: None, metrics: None, coordination: true },
         control: Control {
             listen: next(),
