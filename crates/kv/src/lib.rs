@@ -46,6 +46,8 @@ mod transport;
 pub use config::{
     Config, FabricPlace, JbofConfig, JbofPlace, JbofRoleConfig, Limits, Peer, PeerAddress, Secret, TlsFiles,
 };
+pub use jbof::{COMPACT_BELOW, GROUP_UPDATES, GROUPS, RESERVE_ZONES};
+pub use reader::{ATTEMPTS_MAX, LEASE, REPLY_TIMEOUT, RETRY, SENDS_MAX};
 pub use role::JbofRole;
 pub use runtime::error::{RunError, StartError};
 pub use runtime::records::Records;

@@ -14,7 +14,7 @@ use crate::target::resolve::Resolver;
 use crate::target::{LogFormatName, LogLevelName, Records, RecordsFile};
 use base::{Bytes, Span};
 use load::LoadFile;
-pub use load::{Load, OrderName};
+pub use load::{Load, OrderName, StoreLoad};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -64,8 +64,10 @@ pub struct Rack {
     pub jbofs: Vec<Store>,
     /// Key-value stores.
     pub stores: Vec<Store>,
-    /// What `rackweave run` has hosts ask.
+    /// What `rackweave run` has hosts ask of volumes.
     pub loads: Vec<Load>,
+    /// What it has clients ask of stores.
+    pub store_loads: Vec<StoreLoad>,
     /// A model of links and roles for it, from a twin's `--out`. [`Rack::read`] makes it absolute.
     pub model: Option<PathBuf>,
 }
@@ -305,8 +307,9 @@ table! {
         jbof: Vec<StoreFile> [length 1 to 64],
         /// Key-value stores for Redis clients.
         store: Vec<StoreFile> [length 1 to 64],
-        /// What hosts ask of volumes when `rackweave run` simulates the rack: one a door.
-        load: Vec<LoadFile> [length 1 to 64] where [given volume],
+        /// What hosts ask of volumes and clients of stores when `rackweave run` simulates the rack:
+        /// one a door, and one a store.
+        load: Vec<LoadFile> [length 1 to 64] where [given volume | store],
         /// The `model.json` of a twin of this rack or another one: links and roles of
         /// `rackweave run`. Without it they are those of simulated hardware.
         model: String [length from 1] where [given load],
@@ -582,6 +585,7 @@ impl Checks<'_> {
             jbofs: jbof.unwrap_or_default().plain(),
             stores: store.unwrap_or_default().plain(),
             loads: Vec::new(),
+            store_loads: Vec::new(),
             model: self.file.model.as_ref().map(PathBuf::from),
         };
         self.names(&rack);
@@ -592,6 +596,11 @@ impl Checks<'_> {
         (rack.volumes, left) = self.volumes(&rack.storage);
         self.room(&mut rack, &left);
         rack.loads = self.loads(&rack);
+        rack.store_loads = self.store_loads(&rack);
+        if rack.model.is_some() && rack.loads.is_empty() {
+            let reason = "it is of volumes, and no `[[load]]` has one";
+            self.resolver.report("model", Problem::Conflict(reason.into()));
+        }
         if rack.storage.is_empty() && rack.doors.is_empty() && rack.stores.is_empty() && rack.jbofs.is_empty() {
             let why = "a rack has a `[[storage]]`, a `[[door]]`, a `[[jbof]]` or a `[[store]]` at least";
             self.resolver.report("", Problem::missing("store", why));

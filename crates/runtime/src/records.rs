@@ -38,10 +38,11 @@ pub struct Records {
 
 impl Records {
     /// The same, in a folder of its own for this start of the role `name`: the first of `NAME.1`,
-    /// `NAME.2` and so on that is not there.
+    /// `NAME.2` and so on that is not there, or empty.
     pub fn of_start(self, name: &str) -> Records {
         let place = |number: u32| self.folder.join(format!("{name}.{number}"));
-        let folder = (1..u32::MAX).map(place).find(|folder| !folder.exists()).unwrap_or_else(|| place(u32::MAX));
+        let is_free = |folder: &PathBuf| fs::read_dir(folder).map_or(true, |mut inside| inside.next().is_none());
+        let folder = (1..u32::MAX).map(place).find(is_free).unwrap_or_else(|| place(u32::MAX));
         Records { folder, ..self }
     }
 }
@@ -144,17 +145,18 @@ fn write(mut writer: ParquetWriter<FileParts>, rows: &Receiver<Row>, part_after:
 }
 
 /// Writes rows until nobody sends any more. A part that does not fill ends `part_after` its first
-/// row.
+/// row. Without rows there is no part: a role that did not start can be started again.
 fn write_all(
     writer: &mut ParquetWriter<FileParts>,
     rows: &Receiver<Row>,
     part_after: Duration,
 ) -> Result<(), SinkError> {
-    let mut due: Option<Instant> = None;
+    let (mut due, mut has_rows): (Option<Instant>, bool) = (None, false);
     loop {
         let wait = due.map_or(part_after, |due| due.saturating_duration_since(Instant::now()));
         let end = match rows.recv_timeout(wait) {
             Ok(row) => {
+                has_rows = true;
                 let parts = writer.written().parts;
                 writer.row(&row)?;
                 let is_whole = writer.written().parts > parts;
@@ -162,7 +164,8 @@ fn write_all(
                 due.is_some_and(|due| due <= Instant::now())
             }
             Err(RecvTimeoutError::Timeout) => due.is_some(),
-            Err(RecvTimeoutError::Disconnected) => return writer.finish().map(drop),
+            Err(RecvTimeoutError::Disconnected) if has_rows => return writer.finish().map(drop),
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
         };
         if end {
             writer.finish()?;
@@ -222,6 +225,24 @@ mod tests {
         assert_eq!(requests(&records.folder, 0), [0, 10, 20, 30, 33, 40, 50, 60, 70, 80, 90]);
         let error = Recorder::start(&records, "").err().expect("there are rows").to_string();
         assert!(error.ends_with("records of two runs do not mix"), "{error}");
+    }
+
+    #[test]
+    fn a_role_that_had_no_requests_can_be_started_in_the_same_folder() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let records = Records { sample: 1, ..records(folder.path()) };
+        let place = |records: &Records| records.clone().of_start("role").folder;
+        for _ in 0..2 {
+            assert_eq!(place(&records), folder.path().join("role.1"));
+            drop(Recorder::start(&records.clone().of_start("role"), "").expect("it starts"));
+        }
+        let recorder = Recorder::start(&records.clone().of_start("role"), "").expect("it starts");
+        recorder.take(row(recorder.number().0, 1));
+        drop(recorder);
+        assert_eq!(
+            (requests(&folder.path().join("role.1"), 0), place(&records)),
+            (vec![0], folder.path().join("role.2"))
+        );
     }
 
     #[test]

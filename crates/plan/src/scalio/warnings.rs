@@ -1,5 +1,6 @@
 //! What a reader must know about a key-value store before believing its numbers.
 
+use super::fixed::SLOT_VALUE_MAX;
 use super::{ProtocolName, Scalio};
 use crate::warnings::measured;
 use workload::storage::Arrivals;
@@ -22,6 +23,11 @@ impl Scalio {
     fn cache(&self, out: &mut Vec<String>) {
         let (cached, keys) = (self.store.cached_keys, self.store.keys);
         if !self.has_cache() {
+            return;
+        }
+        if !self.store.has_short_values() {
+            let (value, most) = (self.store.value, SLOT_VALUE_MAX);
+            out.push(format!("values of {value} are in no slot, which has room for {most}: every GET reads flash"));
             return;
         }
         if cached >= keys {

@@ -82,6 +82,7 @@ pub fn rack(folder: &Path, servers: usize, pages: u64) -> Rack {
         jbofs: Vec::new(),
         stores: Vec::new(),
         loads: Vec::new(),
+        store_loads: Vec::new(),
         model: None,
     }
 }
