@@ -90,7 +90,8 @@ pub fn run(arguments: &RunArguments) -> Result<Done, Failure> {
     Ok(Done { text: volumes.text + &stores.text, end: volumes.end.and(stores.end), root })
 }
 
-/// Simulates JBOFs with their stores, one after the other: each has its own hardware.
+/// Simulates JBOFs with their stores, one after the other: each has its own hardware. One that does
+/// not end well is the last.
 fn run_stores(arguments: &RunArguments, sites: Vec<stores::Site>, root: &Path) -> Result<Done, Failure> {
     let mut all = Done { root: root.into(), text: String::new(), end: Ok(()) };
     for stores::Site { name, text } in sites {
@@ -98,7 +99,10 @@ fn run_stores(arguments: &RunArguments, sites: Vec<stores::Site>, root: &Path) -
         write(&file, &text)?;
         let done = campaign::run::run(&of_store(arguments, file, text, (root, &name)), &Terminal)?;
         all.text += &done.text;
-        all.end = all.end.and(done.end);
+        all.end = done.end;
+        if all.end.is_err() {
+            break;
+        }
     }
     Ok(all)
 }

@@ -186,7 +186,7 @@ const CACHED_MAX: u64 = 200_000_000;
 
 fn store_table(shape: Shape, load: &StoreLoad, (clients, nodes): (u32, u32), cached: u64) -> Table {
     Table::from_iter([
-        ("devices".into(), number(1)),
+        ("devices".into(), number(1_u32)),
         ("clients".into(), number(clients)),
         ("client_nodes".into(), number(nodes)),
         ("keys".into(), number(load.keys)),
@@ -256,7 +256,7 @@ fn near_table() -> Table {
 }
 
 fn number(number: impl Into<u64>) -> Value {
-    Value::Integer(number.into().try_into().unwrap_or(i64::MAX))
+    Value::Integer(i64::try_from(number.into()).unwrap_or(i64::MAX))
 }
 
 fn bytes(bytes: Bytes) -> Value {

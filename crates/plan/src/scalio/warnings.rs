@@ -3,6 +3,7 @@
 use super::fixed::SLOT_VALUE_MAX;
 use super::{ProtocolName, Scalio};
 use crate::warnings::measured;
+use base::Span;
 use workload::storage::Arrivals;
 
 /// Operations whose history fits into the memory of a laptop: some 100 B each.
@@ -56,7 +57,7 @@ impl Scalio {
         }
         let Arrivals::Closed { depth, .. } = self.io.arrivals else { return };
         let each = u64::from(self.store.clients) * u64::from(depth) / u64::from(self.store.devices);
-        if options.batching && each < u64::from(options.batch) {
+        if options.batching && options.idle_flush > Span::ZERO && each < u64::from(options.batch) {
             let batch = options.batch;
             out.push(format!("{each} requests outstanding for each SSD cannot fill a group of {batch}: every group waits {} for more", options.idle_flush));
         }

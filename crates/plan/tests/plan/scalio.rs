@@ -299,4 +299,6 @@ fn what_is_legal_and_hardly_meant_is_warned_of() {
     assert_eq!(warnings("scalio = { protocol = 'paper', leases = false, torn_reads = false }"), "");
     assert!(warnings("store = { clients = 10, client_nodes = 1 }").contains("cannot fill a group of 8"));
     assert_eq!(warnings("store = { clients = 19, client_nodes = 1 }"), "");
+    let at_once = "store = { clients = 10, client_nodes = 1 }\nscalio.idle_flush = '0ps'";
+    assert_eq!(warnings(at_once), "", "no group waits");
 }
