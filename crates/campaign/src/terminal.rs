@@ -6,6 +6,7 @@ use crate::{Console, Done, Stop};
 use serde_json::Value;
 use std::io::{self, IsTerminal, Write, stderr};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 static STOP: Stop = Stop::new();
 
@@ -38,11 +39,16 @@ impl Console for Terminal {
     }
 }
 
-/// From here on an interrupt stops runs in order.
+/// From here on an interrupt stops runs in order. Once more changes nothing: a command may play
+/// several experiments.
 ///
 /// # Errors
 /// When the handler of signals cannot be installed.
 pub fn listen() -> Result<(), Failure> {
+    static IS_HEARD: AtomicBool = AtomicBool::new(false);
+    if IS_HEARD.swap(true, Ordering::Relaxed) {
+        return Ok(());
+    }
     ctrlc::set_handler(|| {
         if STOP.ask() {
             std::process::exit(EXIT_CODE);

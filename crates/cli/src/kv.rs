@@ -8,7 +8,7 @@ use crate::target::{log_as, refused};
 use base::{Bytes, Span};
 use kv::{
     Config, FabricPlace, FlashPeer, JbofConfig, JbofPlace, JbofRole, JbofRoleConfig, Limits, Peer, PeerAddress,
-    Protocol, Secret, Store, TlsFiles,
+    Protocol, Records, Secret, Store, TlsFiles,
 };
 use nvme::Nqn;
 use nvme::tls::TlsKey;
@@ -63,6 +63,7 @@ fn config_of(plan: &KvPlan) -> Result<Config, Failure> {
         metrics: plan.metrics.clone(),
         jbof: place_of(plan)?,
         loops: plan.loops as usize,
+        records: plan.records.as_ref().map(records_of),
         limits: Limits {
             connections: limits.connections as usize,
             arguments: limits.arguments as usize,
@@ -144,6 +145,7 @@ fn jbof_config_of(plan: &JbofPlan) -> Result<JbofRoleConfig, Failure> {
         fabric: plan.fabric.clone().map(|address| FabricPlace { provider: plan.fabric_provider.clone(), address }),
         metrics: plan.metrics.clone(),
         silence: Span::secs(30),
+        records: plan.records.as_ref().map(records_of),
         jbof: flash_of(
             &plan.path,
             [plan.size, plan.zone, plan.value],
@@ -151,6 +153,10 @@ fn jbof_config_of(plan: &JbofPlan) -> Result<JbofRoleConfig, Failure> {
             (plan.flush, plan.protocol),
         ),
     })
+}
+
+fn records_of(records: &plan::target::Records) -> Records {
+    Records { folder: (&records.folder).into(), sample: records.sample.into(), tail: records.tail }
 }
 
 fn secret_of(file: Option<&String>) -> Result<Option<Secret>, Failure> {

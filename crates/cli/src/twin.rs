@@ -2,7 +2,9 @@
 
 mod compare;
 mod page;
+mod rows;
 pub mod run;
+mod stores;
 mod text;
 
 use crate::arguments::TwinArguments;

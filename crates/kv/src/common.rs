@@ -8,6 +8,7 @@ use crate::transport::FlashCounts;
 use mio::Waker;
 use mio::net::TcpStream;
 use runtime::lock::lock;
+use runtime::records::Recorder;
 use scalio::ClientCounters;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -49,11 +50,13 @@ pub struct Common {
     connections: AtomicU64,
     /// The slow commands of all.
     pub slow: Mutex<SlowLog>,
+    /// The records of all.
+    pub recorder: Option<Recorder>,
 }
 
 impl Common {
     /// Of loops that these wake.
-    pub fn new(wakers: &[Arc<Waker>]) -> Common {
+    pub fn new(wakers: &[Arc<Waker>], recorder: Option<Recorder>) -> Common {
         let (counts, client) = (Counts::default(), ClientCounters::default());
         let part = Part { counts, client, is_there: true, flash: FlashCounts::default() };
         let share = |waker: &Arc<Waker>| Share {
@@ -63,7 +66,8 @@ impl Common {
             handed: Mutex::default(),
             waker: waker.clone(),
         };
-        Common { shares: wakers.iter().map(share).collect(), connections: AtomicU64::new(0), slow: Mutex::default() }
+        let shares = wakers.iter().map(share).collect();
+        Common { shares, connections: AtomicU64::new(0), slow: Mutex::default(), recorder }
     }
 
     /// The number of a new connection: which of all that there were.
@@ -160,7 +164,7 @@ mod tests {
     fn loops_get_connections_in_turn_and_are_counted_together() {
         let poll = Poll::new().expect("there are events");
         let waker = Arc::new(Waker::new(poll.registry(), Token(0)).expect("there are events"));
-        let common = Common::new(&[waker.clone(), waker.clone(), waker]);
+        let common = Common::new(&[waker.clone(), waker.clone(), waker], None);
         let places: Vec<usize> = (0..6).map(|_| common.place()).collect();
         assert_eq!((places, common.connections()), (vec![0, 1, 2, 0, 1, 2], 6));
         common.left(1);

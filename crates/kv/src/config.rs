@@ -4,6 +4,7 @@ use base::Span;
 use bytes::Bytes;
 use nvme::Nqn;
 use nvme::tls::TlsKey;
+use runtime::records::Records;
 use scalio::Protocol;
 use std::fmt;
 use std::path::PathBuf;
@@ -25,6 +26,8 @@ pub struct Config {
     pub loops: usize,
     /// What clients may use.
     pub limits: Limits,
+    /// Which operations leave a row, and where.
+    pub records: Option<Records>,
 }
 
 /// Where memory, flash and helper of a store are.
@@ -142,6 +145,8 @@ pub struct JbofRoleConfig {
     pub silence: Span,
     /// Its flash and its memory.
     pub jbof: JbofConfig,
+    /// Which requests of doors leave a row, and where.
+    pub records: Option<Records>,
 }
 
 /// An endpoint of libfabric.

@@ -26,13 +26,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Updates of a group at most. Those that come while a group is on its way to flash are the next.
-const GROUP_UPDATES: u32 = 256;
+pub const GROUP_UPDATES: u32 = 256;
 /// Groups under way at most.
-const GROUPS: u32 = 4;
+pub const GROUPS: u32 = 4;
 /// Zones that only compaction may take.
-const RESERVE_ZONES: u32 = 4;
+pub const RESERVE_ZONES: u32 = 4;
 /// Compaction begins when fewer zones than this are free.
-const COMPACT_BELOW: u32 = 6;
+pub const COMPACT_BELOW: u32 = 6;
 
 /// The memory, the flash and the helper.
 pub struct Jbof {

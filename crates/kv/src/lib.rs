@@ -15,6 +15,7 @@
 //! | [`JbofRole`] | the JBOF in a process of its own, and `remote`, its doors' way to it |
 //! | `far` | memory of a JBOF that a door accesses by libfabric; `order` keeps verbs in order |
 //! | `disk` | flash of a JBOF that a door reads by NVMe/TCP; `pieces` has reads as commands |
+//! | `rows` | rows of the records, which [`Records`] asks for |
 //! | [`frames`] | what these say to each other, as bytes; `channel` seals them |
 
 mod alarm;
@@ -39,6 +40,7 @@ pub mod protocol;
 mod reader;
 mod remote;
 mod role;
+mod rows;
 mod serving;
 pub mod session;
 mod slowlog;
@@ -50,8 +52,11 @@ mod transport;
 pub use config::{
     Config, FabricPlace, FlashPeer, JbofConfig, JbofPlace, JbofRoleConfig, Limits, Peer, PeerAddress, Secret, TlsFiles,
 };
+pub use jbof::{COMPACT_BELOW, GROUP_UPDATES, GROUPS, RESERVE_ZONES};
+pub use reader::{ATTEMPTS_MAX, LEASE, REPLY_TIMEOUT, RETRY, SENDS_MAX};
 pub use role::JbofRole;
 pub use runtime::error::{RunError, StartError};
+pub use runtime::records::Records;
 pub use runtime::stopper::Stopper;
 pub use scalio::Protocol;
 pub use serving::Reload;

@@ -41,6 +41,8 @@ pub struct Snapshot {
     pub flash: FlashCounts,
     /// Of the JBOF.
     pub jbof: Tally,
+    /// Rows of records that were dropped.
+    pub rows_dropped: u64,
 }
 
 impl Snapshot {
@@ -63,6 +65,7 @@ impl Snapshot {
             counter("flash_reads", "Reads of flash that a target of NVMe/TCP answered.", flash.reads),
             counter("flash_returned", "Reads for which the JBOF was asked instead.", flash.returned),
             gauge("flash_away", "Loops that miss the target of the flash.", flash.away),
+            counter("record_rows_dropped", ROWS_DROPPED, self.rows_dropped),
         ];
         all.extend(of_jbof(&self.jbof));
         all.extend([
@@ -89,6 +92,7 @@ impl Snapshot {
     }
 }
 
+const ROWS_DROPPED: &str = "Rows of records dropped before they were written.";
 const CORRUPT: &str = "Reads of flash whose checksum did not agree.";
 
 fn of_jbof(tally: &Tally) -> [Number; 10] {
@@ -133,12 +137,14 @@ pub struct JbofSnapshot {
     pub doors: u64,
     /// Of memory, flash and helper.
     pub tally: Tally,
+    /// Rows of records that were dropped.
+    pub rows_dropped: u64,
 }
 
 impl JbofSnapshot {
     /// In OpenMetrics' text format.
     pub fn text(self) -> String {
-        let JbofSnapshot { counts, doors, tally } = self;
+        let JbofSnapshot { counts, doors, tally, rows_dropped } = self;
         let mut all = vec![
             counter("doors_accepted", "Doors accepted.", counts.accepted),
             counter("doors_refused", "Doors refused at the limit.", counts.refused),
@@ -147,6 +153,7 @@ impl JbofSnapshot {
             counter("reads", "Reads of flash for such doors.", counts.reads),
             counter("requests", "Requests to the helper.", counts.requests),
             counter("corrupt", CORRUPT, tally.helper.corrupt),
+            counter("record_rows_dropped", ROWS_DROPPED, rows_dropped),
             gauge("doors", "Open connections of doors.", doors),
         ];
         all.extend(of_jbof(&tally));

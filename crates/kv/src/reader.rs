@@ -7,15 +7,15 @@ use scalio::{Client, ClientConfig};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A filler that takes longer loses its slot. Within one process none does but by a stalled device.
-const LEASE: Span = Span::secs(1);
+pub const LEASE: Span = Span::secs(1);
 /// Interval between polls of a slot that another request fills.
-const RETRY: Span = Span::us(50);
+pub const RETRY: Span = Span::us(50);
 /// Polls and restarts of one read before it gives up: 5 s at least.
-const ATTEMPTS_MAX: u32 = 100_000;
+pub const ATTEMPTS_MAX: u32 = 100_000;
 /// An update without an answer is sent again after so long...
-const REPLY_TIMEOUT: Span = Span::secs(60);
+pub const REPLY_TIMEOUT: Span = Span::secs(60);
 /// ...and so often at most.
-const SENDS_MAX: u32 = 2;
+pub const SENDS_MAX: u32 = 2;
 
 /// A client of a JBOF, and what it has to know.
 pub struct Reader {

@@ -615,6 +615,7 @@ mod tests {
             fabric: None,
             metrics: None,
             silence: Span::secs(30),
+            records: None,
             jbof,
         };
         let (begin, clock) = (Instant::now(), Clock::start());

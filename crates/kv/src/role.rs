@@ -12,6 +12,7 @@ use crate::jbof::{Jbof, recovered};
 use crate::metrics::{JbofCounts, JbofSnapshot};
 use crate::reader::this_second;
 use crate::remote::{BESIDE_VALUE, FILES, QUIET, frame_bytes_max, read_bytes_max};
+use crate::rows::DoorRows;
 use crate::transport::{Arrival, Transport};
 use base::{Span, Time};
 use bytes::BytesMut;
@@ -24,6 +25,7 @@ use runtime::clock::Clock;
 use runtime::error::{RunError, StartError};
 use runtime::http::Http;
 use runtime::listen::{listen, resolve};
+use runtime::records::Recorder;
 use runtime::secret::random;
 use runtime::stopper::Stopper;
 use rustix::fs::{Mode, fchmod};
@@ -112,6 +114,8 @@ struct Reading {
     number: u64,
     request: RequestId,
     bytes: usize,
+    extent: Extent,
+    came: Time,
 }
 
 enum Listener {
@@ -201,6 +205,8 @@ pub struct JbofRole {
     /// Some may wait since the system had no room for them.
     accepts_again: bool,
     counts: JbofCounts,
+    /// Rows of what doors ask for.
+    rows: Option<DoorRows>,
 }
 
 impl JbofRole {
@@ -226,6 +232,8 @@ impl JbofRole {
             std::thread::sleep(quiet.saturating_sub(taken.elapsed()));
         }
         let target = config.fabric.as_ref().map(|place| target(place, &jbof, registry)).transpose()?;
+        let plan = format!("{:?}", config.jbof);
+        let recorder = config.records.as_ref().map(|records| Recorder::start(records, &plan)).transpose()?;
         let signals = signals.then(|| alarm::signals(&poll, SIGNALS)).transpose().map_err(&system)?;
         Ok(JbofRole {
             alarm: Alarm::new(registry, TIMER)?,
@@ -247,6 +255,7 @@ impl JbofRole {
             swept: Time::ZERO,
             accepts_again: false,
             counts: JbofCounts::default(),
+            rows: recorder.map(DoorRows::new),
         })
     }
 
@@ -328,8 +337,12 @@ impl JbofRole {
                 }
             }
             token if METRICS_CONNECTIONS.contains(&token.0) => {
-                let snapshot =
-                    JbofSnapshot { counts: self.counts, doors: self.doors.len() as u64, tally: self.jbof.tally() };
+                let snapshot = JbofSnapshot {
+                    counts: self.counts,
+                    doors: self.doors.len() as u64,
+                    tally: self.jbof.tally(),
+                    rows_dropped: self.rows.as_ref().map_or(0, DoorRows::dropped),
+                };
                 if let Some(http) = &mut self.http {
                     http.on_event(token, || snapshot.text());
                 }
@@ -365,7 +378,7 @@ impl JbofRole {
                 self.serve(now, door);
             }
         }
-        self.route();
+        self.route(self.clock.now());
         self.settle(now);
         if now.saturating_since(self.swept) >= SWEEP {
             self.swept = now;
@@ -526,9 +539,10 @@ impl JbofRole {
                     found.say(&ToDoor::Results { request, results });
                 }
             }
-            ToJbof::Read { request, extent } => self.read(door, request, extent),
+            ToJbof::Read { request, extent } => self.read(now, door, request, extent),
             ToJbof::Request(request) if request.client == name => {
                 self.counts.requests += 1;
+                self.rows.iter_mut().for_each(|rows| rows.came(now, &request));
                 self.jbof.send(now, 0, request);
             }
             ToJbof::Request(request) => {
@@ -540,7 +554,7 @@ impl JbofRole {
         Ok(())
     }
 
-    fn read(&mut self, door: usize, request: RequestId, extent: Extent) {
+    fn read(&mut self, now: Time, door: usize, request: RequestId, extent: Extent) {
         let Some(found) = self.doors.get_mut(door) else { return };
         self.counts.reads += 1;
         let most = read_bytes_max(self.config.jbof.value_bytes_max);
@@ -548,16 +562,19 @@ impl JbofRole {
         let sectors = u64::from(self.config.jbof.zones) * u64::from(self.config.jbof.zone_sectors);
         let is_inside = extent.sector.checked_add(extent.sectors.into()).is_some_and(|end| end <= sectors);
         if bytes > most || !is_inside {
+            if let (Some(rows), Stage::Open(name)) = (&mut self.rows, &found.stage) {
+                rows.read(*name, extent, false, now, now);
+            }
             return found.say(&ToDoor::Read { request, bytes: None });
         }
         found.reading += bytes;
-        let reading = Reading { door, number: found.number, request, bytes };
+        let reading = Reading { door, number: found.number, request, bytes, extent, came: now };
         let tag = RequestId(self.readings.insert(reading) as u64);
         self.jbof.read(tag, 0, extent);
     }
 
     /// Gives answers to the doors that they are for.
-    fn route(&mut self) {
+    fn route(&mut self, now: Time) {
         let mut is_told = BTreeSet::new();
         while let Some(arrival) = self.jbof.next() {
             match arrival {
@@ -565,12 +582,16 @@ impl JbofRole {
                     let Some(reading) = self.readings.try_remove(request.0 as usize) else { continue };
                     let door = self.doors.get_mut(reading.door).filter(|door| door.number == reading.number);
                     if let Some(door) = door {
+                        if let (Some(rows), Stage::Open(name)) = (&mut self.rows, &door.stage) {
+                            rows.read(*name, reading.extent, bytes.is_some(), reading.came, now);
+                        }
                         door.reading -= reading.bytes;
                         door.say(&ToDoor::Read { request: reading.request, bytes });
                         self.list(reading.door);
                     }
                 }
                 Arrival::Reply(reply) => {
+                    self.rows.iter_mut().for_each(|rows| rows.answered(now, &reply));
                     let Some(door) = self.names.get(&reply.client).copied() else { continue };
                     let Some(found) = self.doors.get_mut(door) else { continue };
                     // A count of keys that is asked for after this reply includes it.
@@ -612,6 +633,7 @@ impl JbofRole {
             }
             if let Stage::Open(name) = door.stage {
                 self.names.remove(&name);
+                self.rows.iter_mut().for_each(|rows| rows.forget(now, name));
                 self.jbof.forget(name);
             }
         }

@@ -11,6 +11,7 @@ use crate::frames::Welcome;
 use crate::metrics::{Counts, Snapshot};
 use crate::protocol::Reply;
 use crate::reader::{Reader, this_second};
+use crate::rows::Asked;
 use crate::session::{Ask, Rules, Want};
 use crate::socket::Acceptor;
 use crate::transport::{Arrival, Transport};
@@ -23,10 +24,11 @@ use runtime::error::{RunError, StartError};
 use runtime::http::Http;
 use runtime::listen::listen;
 use runtime::lock::lock;
+use runtime::records::Recorder;
 use runtime::stopper::Stopper;
 use scalio::{
-    ClientCounters, ClientIn, ClientOut, FlashAnswer, FlashOperation, Operation, Outcome, Refusal, RequestId, answer,
-    verbs,
+    ClientCounters, ClientIn, ClientOut, FlashAnswer, FlashOperation, Operation, Outcome, Refusal, RequestId, Source,
+    answer, verbs,
 };
 use signal_hook_mio::v1_0::Signals;
 use slab::Slab;
@@ -69,6 +71,8 @@ struct Ticket {
     part: usize,
     /// Whether it may be made though nobody hears of it.
     is_update: bool,
+    /// For its row.
+    asked: Option<Asked>,
 }
 
 /// What the first loop alone does: it accepts connections, serves metrics and hears signals.
@@ -455,9 +459,15 @@ impl Loop {
         let taken = connection.take(now, &self.rules, &self.config.limits, &mut asks);
         let number = connection.number;
         self.counts.commands += taken as u64;
-        for Ask { command, part, want } in asks.drain(..) {
+        let has_rows = self.common.recorder.is_some();
+        for Ask { command, part, came, want } in asks.drain(..) {
             let is_update = matches!(want, Want::Operation(Operation::Update(_)));
-            let ticket = self.tickets.insert(Ticket { client, number, command, part, is_update }) as u64;
+            let asked = has_rows.then(|| match &want {
+                Want::Operation(operation) => Asked::operation(came, now, operation),
+                Want::Describe(key) => Asked::look(came, now, key),
+                Want::Names(_) => Asked::walk(came, now),
+            });
+            let ticket = self.tickets.insert(Ticket { client, number, command, part, is_update, asked }) as u64;
             let input = match want {
                 Want::Operation(operation) => ClientIn::Issue { ticket, operation },
                 Want::Describe(key) => ClientIn::Describe { ticket, key },
@@ -468,7 +478,7 @@ impl Loop {
                     let there = reader.there(now);
                     reader.program.on(there, input, &mut self.out);
                 }
-                None => self.done(ticket, Outcome::Refused(Refusal::Recovering)),
+                None => self.done(ticket, Outcome::Refused(Refusal::Recovering), None),
             }
         }
         self.asks = asks;
@@ -580,7 +590,8 @@ impl Loop {
         let all: Vec<(u64, bool)> =
             self.tickets.iter().map(|(ticket, waits)| (ticket as u64, waits.is_update)).collect();
         for (ticket, is_update) in all {
-            self.done(ticket, if is_update { Outcome::Unknown } else { Outcome::Refused(Refusal::Recovering) });
+            let outcome = if is_update { Outcome::Unknown } else { Outcome::Refused(Refusal::Recovering) };
+            self.done(ticket, outcome, None);
         }
     }
 
@@ -596,7 +607,7 @@ impl Loop {
                 }
             }
             ClientOut::Send { device, request } => self.jbof.send(now, device, request),
-            ClientOut::Done { ticket, outcome, .. } => self.done(ticket, outcome),
+            ClientOut::Done { ticket, outcome, source } => self.done(ticket, outcome, Some(source)),
         }
     }
 
@@ -608,10 +619,14 @@ impl Loop {
         ClientIn::Flash { request, answer: answer.unwrap_or(FlashAnswer::Failed) }
     }
 
-    fn done(&mut self, ticket: u64, outcome: Outcome<Bytes>) {
-        let Some(Ticket { client, number, command, part, .. }) = self.tickets.try_remove(ticket as usize) else {
+    /// An operation has ended; `source` is who has answered, if anybody has.
+    fn done(&mut self, ticket: u64, outcome: Outcome<Bytes>, source: Option<Source>) {
+        let Some(Ticket { client, number, command, part, asked, .. }) = self.tickets.try_remove(ticket as usize) else {
             return;
         };
+        if let (Some(asked), Some(recorder)) = (asked, &self.common.recorder) {
+            recorder.take(asked.row(recorder.number(), number, (&outcome, source), self.clock.now()));
+        }
         let connection = self.clients.get_mut(client).filter(|connection| connection.number == number);
         if let Some(connection) = connection {
             if let Some(slow) = connection.session.done(self.clock.now(), command, part, outcome) {
@@ -667,6 +682,7 @@ fn snapshot(jbof: &dyn Transport, common: &Common, number: usize, own: Part) -> 
         is_there,
         flash,
         jbof: jbof.tally(),
+        rows_dropped: common.recorder.as_ref().map_or(0, Recorder::dropped),
     }
 }
 

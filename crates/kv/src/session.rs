@@ -42,6 +42,8 @@ pub struct Ask {
     pub command: u64,
     /// Which part of it.
     pub part: usize,
+    /// When the command came.
+    pub came: Time,
     /// Key or block, and what is done with it.
     pub want: Want,
 }
@@ -274,9 +276,10 @@ impl Session {
             _ => 0,
         };
         let (shape, wants) = wants_of(command, rules);
+        let came = said.at;
         let said = self.slow_after.is_some().then_some(said);
         self.push((names, is_write), wants.len(), given, shape, said);
-        let ask = |(part, want)| Ask { command: number, part, want };
+        let ask = |(part, want)| Ask { command: number, part, came, want };
         asks.extend(wants.into_iter().enumerate().map(ask));
     }
 

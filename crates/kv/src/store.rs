@@ -16,6 +16,7 @@ use crate::transport::Transport;
 use mio::{Poll, Registry, Waker};
 use runtime::clock::Clock;
 use runtime::error::{RunError, StartError};
+use runtime::records::Recorder;
 use runtime::stopper::Stopper;
 use scalio::ClientId;
 use std::io;
@@ -62,7 +63,11 @@ impl Store {
             JbofPlace::Inside(inside) if config.loops > 1 => Some(NearJbof::start(inside, clock, &wakers)?),
             _ => None,
         };
-        let common = Arc::new(Common::new(&wakers));
+        let recorder = config.records.as_ref().map(|records| {
+            let plan = format!("{:?}, {} loops", config.jbof, config.loops);
+            Recorder::start(records, &plan)
+        });
+        let common = Arc::new(Common::new(&wakers, recorder.transpose()?));
         let mut loops = Vec::new();
         for (number, (poll, waker)) in polls.into_iter().zip(wakers).enumerate() {
             let way = match (&jbof, &config.jbof) {

@@ -7,7 +7,7 @@ use crate::quantity::Quantity;
 use crate::scalio::ProtocolName;
 use crate::table::table;
 use crate::target::resolve::Resolver;
-use crate::target::{LogFormatName, LogLevelName};
+use crate::target::{LogFormatName, LogLevelName, Records, RecordsFile};
 use base::Bytes;
 use serde_json::Value as Json;
 
@@ -48,6 +48,8 @@ pub struct JbofPlan {
     pub flush: bool,
     /// How doors and helper keep the slots in memory right.
     pub protocol: ProtocolName,
+    /// Which requests of doors leave a row.
+    pub records: Option<Records>,
 }
 
 table! {
@@ -95,6 +97,8 @@ table! {
         /// How doors and helper keep the slots in memory right. With `"paper"` a door that pauses
         /// past its lease can bring old values back: for study alone.
         protocol: ProtocolName = ProtocolName::Linearizable,
+        /// Keep a row a request of a door, in the columns of the simulator.
+        records: RecordsFile,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::quantity::Quantity;
 use crate::scalio::ProtocolName;
 use crate::table::table;
 use crate::target::resolve::Resolver;
-use crate::target::{LogFormatName, LogLevelName, SecretSource};
+use crate::target::{LogFormatName, LogLevelName, Records, RecordsFile, SecretSource};
 use base::{Bytes, Span};
 use nvme::Nqn;
 use serde_json::Value as Json;
@@ -73,6 +73,8 @@ pub struct KvPlan {
     pub loops: u32,
     /// What clients may use.
     pub limits: KvLimits,
+    /// Which operations leave a row.
+    pub records: Option<Records>,
 }
 
 /// A namespace of an NVMe/TCP target with the file of a JBOF, and how a door is let in.
@@ -187,9 +189,12 @@ table! {
         loops: u32 [1 to 64] = 1,
         /// What clients may use.
         limits: KvLimitsFile => KvLimitsFile::default().resolve(),
+        /// Keep a row an operation, in the columns of the simulator.
+        records: RecordsFile,
     } as {
         listen, password: secret, insecure, tls_certificate, tls_key, tls_clients, metrics, log, log_format, jbof_socket,
         jbof_address, jbof_secret_file, jbof_fabric, jbof_flash, path, size, zone, blocks, slots, value, flush, protocol, loops, limits,
+        records,
     } from {
         let secret = SecretSource::of(password, password_file);
     } to {
@@ -333,16 +338,24 @@ pub(crate) fn check_provider(resolver: &mut Resolver<'_>, key: &str, provider: &
 
 /// What a flash can be, and the longest value on it.
 pub(crate) fn check_flash(resolver: &mut Resolver<'_>, whole: Bytes, zone_size: Bytes, longest: Bytes) {
-    let (zone, size) = (zone_size.count(), whole.count());
-    resolver.expect("zone", zone.is_multiple_of(4096), zone_size, "a multiple of 4KiB");
-    let zones = size.checked_div(zone).unwrap_or(0);
-    let is_whole = zones >= ZONES_MIN && zones * zone == size && zones <= 1 << 20 && size / SECTOR <= 1 << 34;
+    resolver.expect("zone", zone_size.count().is_multiple_of(4096), zone_size, "a multiple of 4KiB");
     let allowed = format!("whole zones of {} (`zone`), from 12 to 1048576 of them, up to 8TiB", zone_size);
-    resolver.expect("size", is_whole, whole, &allowed);
-    let value = longest.count();
-    let is_short = (1..=VALUE_MAX).contains(&value) && (value + BESIDE_VALUE) * 9 <= zone;
+    resolver.expect("size", is_whole(whole, zone_size), whole, &allowed);
     let allowed = "at least 1B, and at most 512MiB and a ninth of `zone` less 12KiB";
-    resolver.expect("value", is_short, longest, allowed);
+    resolver.expect("value", fits_zone(longest, zone_size), longest, allowed);
+}
+
+/// Whether a flash is so many zones as a store can have.
+pub(crate) fn is_whole(whole: Bytes, zone_size: Bytes) -> bool {
+    let (zone, size) = (zone_size.count(), whole.count());
+    let zones = size.checked_div(zone).unwrap_or(0);
+    zones >= ZONES_MIN && zones * zone == size && zones <= 1 << 20 && size / SECTOR <= 1 << 34
+}
+
+/// Whether zones of this size can hold such values.
+pub(crate) fn fits_zone(longest: Bytes, zone_size: Bytes) -> bool {
+    let value = longest.count();
+    (1..=VALUE_MAX).contains(&value) && (value + BESIDE_VALUE) * 9 <= zone_size.count()
 }
 
 fn check_limits(resolver: &mut Resolver<'_>, plan: &KvPlan) {

@@ -11,10 +11,10 @@ use crate::error::{PlanErrors, Problem, Problems};
 use crate::quantity::{Plain, Quantity};
 use crate::table::table;
 use crate::target::resolve::Resolver;
-use crate::target::{LogFormatName, LogLevelName};
+use crate::target::{LogFormatName, LogLevelName, Records, RecordsFile};
 use base::{Bytes, Span};
 use load::LoadFile;
-pub use load::{Load, OrderName};
+pub use load::{Load, OrderName, StoreLoad};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -47,6 +47,9 @@ pub struct Rack {
     pub secret: Option<PathBuf>,
     /// The folder of journals, for `rackweave twin`. [`Rack::read`] makes it absolute.
     pub journal: Option<PathBuf>,
+    /// Which requests of storage servers leave a row. Roles run in the folder of the file, at which
+    /// a relative folder begins.
+    pub records: Option<Records>,
     /// The switch. Without storage servers nothing needs it.
     pub switch: Switch,
     /// The control plane. Without storage servers nothing needs it.
@@ -61,8 +64,10 @@ pub struct Rack {
     pub jbofs: Vec<Store>,
     /// Key-value stores.
     pub stores: Vec<Store>,
-    /// What `rackweave run` has hosts ask.
+    /// What `rackweave run` has hosts ask of volumes.
     pub loads: Vec<Load>,
+    /// What it has clients ask of stores.
+    pub store_loads: Vec<StoreLoad>,
     /// A model of links and roles for it, from a twin's `--out`. [`Rack::read`] makes it absolute.
     pub model: Option<PathBuf>,
 }
@@ -281,6 +286,9 @@ table! {
         /// A folder of journals: switch, control plane, storage servers and doors note what comes
         /// in and what they do about it, without data, for `rackweave twin`.
         journal: String [length from 1],
+        /// Have storage servers keep a row a request, in the columns of the simulator: each start of
+        /// one in `NAME.N` in the folder. Doors, JBOFs and stores have `records` in their own files.
+        records: RecordsFile where [given storage],
         /// Which messages the switch, the control plane and storage servers log.
         log: LogLevelName = LogLevelName::Info,
         /// How they are written.
@@ -299,8 +307,9 @@ table! {
         jbof: Vec<StoreFile> [length 1 to 64],
         /// Key-value stores for Redis clients.
         store: Vec<StoreFile> [length 1 to 64],
-        /// What hosts ask of volumes when `rackweave run` simulates the rack: one a door.
-        load: Vec<LoadFile> [length 1 to 64] where [given volume],
+        /// What hosts ask of volumes and clients of stores when `rackweave run` simulates the rack:
+        /// one a door, and one a store.
+        load: Vec<LoadFile> [length 1 to 64] where [given volume | store],
         /// The `model.json` of a twin of this rack or another one: links and roles of
         /// `rackweave run`. Without it they are those of simulated hardware.
         model: String [length from 1] where [given load],
@@ -567,6 +576,7 @@ impl Checks<'_> {
             log_format: self.file.log_format(),
             secret: self.file.secret_file.as_ref().map(PathBuf::from),
             journal: self.file.journal.as_ref().map(PathBuf::from),
+            records: self.file.records.as_ref().map(RecordsFile::resolve),
             switch: switch.unwrap_or_default().resolve(),
             control: control.unwrap_or_default().resolve(),
             storage: storage.unwrap_or_default().plain(),
@@ -575,6 +585,7 @@ impl Checks<'_> {
             jbofs: jbof.unwrap_or_default().plain(),
             stores: store.unwrap_or_default().plain(),
             loads: Vec::new(),
+            store_loads: Vec::new(),
             model: self.file.model.as_ref().map(PathBuf::from),
         };
         self.names(&rack);
@@ -585,6 +596,11 @@ impl Checks<'_> {
         (rack.volumes, left) = self.volumes(&rack.storage);
         self.room(&mut rack, &left);
         rack.loads = self.loads(&rack);
+        rack.store_loads = self.store_loads(&rack);
+        if rack.model.is_some() && rack.loads.is_empty() {
+            let reason = "it is of volumes, and no `[[load]]` has one";
+            self.resolver.report("model", Problem::Conflict(reason.into()));
+        }
         if rack.storage.is_empty() && rack.doors.is_empty() && rack.stores.is_empty() && rack.jbofs.is_empty() {
             let why = "a rack has a `[[storage]]`, a `[[door]]`, a `[[jbof]]` or a `[[store]]` at least";
             self.resolver.report("", Problem::missing("store", why));

@@ -61,6 +61,10 @@ pub struct Store {
     pub keys: u32,
     /// Of each value.
     pub value: Bytes,
+    /// Of the design scalio: size of a zone, if it is not [`fixed::ZONE_SECTORS`].
+    pub zone: Option<Bytes>,
+    /// Of the design scalio: size of each SSD's log, in place of `spare`.
+    pub size: Option<Bytes>,
     /// Capacity of the cache, in keys.
     pub cached_keys: u32,
     /// Share of the cache that holds the most popular keys at the start of a run.
@@ -99,6 +103,18 @@ pub struct Carrier {
     pub memory_latency: Span,
     /// What that memory delivers.
     pub memory_bandwidth: Rate,
+}
+
+impl Store {
+    /// Sectors of a zone.
+    pub fn zone_sectors(&self) -> u32 {
+        self.zone.map_or(fixed::ZONE_SECTORS, |zone| (zone.count() / fixed::SECTOR) as u32)
+    }
+
+    /// Whether a slot has room for a value.
+    pub fn has_short_values(&self) -> bool {
+        self.value <= fixed::SLOT_VALUE_MAX
+    }
 }
 
 impl Carrier {
@@ -153,6 +169,10 @@ pub struct Options {
     pub batch: u32,
     /// Longest wait of a group for more updates.
     pub idle_flush: Span,
+    /// Groups that a server has on their way, if not [`fixed::GROUPS`].
+    pub groups: Option<u32>,
+    /// Free zones at which compaction begins, if not [`fixed::COMPACT_BELOW`].
+    pub compact_below: Option<u32>,
     /// Lease of a filler; `None` in the paper's protocol without leases.
     pub lease: Option<Span>,
     /// Period of polls of a slot that another client fills.

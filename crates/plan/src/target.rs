@@ -11,6 +11,7 @@ use crate::document::Node;
 use crate::error::{PlanErrors, Problems};
 use crate::idle::forget_idle_keys;
 use base::{Bytes, Span};
+pub(crate) use file::RecordsFile;
 pub use file::{
     AccessName, BackendName, GroupName, HashName, IoName, LogFormatName, LogLevelName, TlsDerivationName, TlsName,
 };

@@ -7,6 +7,7 @@
 //! | send and receive many datagrams at a time | [`datagrams`] |
 //! | keep data | [`storage`]: memory, nothing, files |
 //! | end | [`stopper`] |
+//! | write records | [`records`], [`parts`] |
 //! | serve metrics and health | [`http`] |
 //! | read secrets, and encrypt with them | [`secret`], [`cipher`] |
 //! | say why it does not work | [`error`] |
@@ -21,6 +22,8 @@ pub mod in_use;
 pub mod listen;
 pub mod lock;
 pub mod metrics;
+pub mod parts;
+pub mod records;
 pub mod secret;
 pub mod stopper;
 pub mod storage;

@@ -6,7 +6,7 @@
 
 use crate::{
     Expiry, Extent, Item, Key, PAGE_HEADER_BYTES, Page, Record, RecordPlace, SECTOR_BYTES, Segment, SegmentPointer,
-    Sequence, Server, Value, record_bytes,
+    Sequence, Server, Value, listed_bytes, record_bytes,
 };
 
 /// The keys and what is under them.
@@ -160,7 +160,7 @@ impl<C: Contents> Preload<C> {
             key: self.contents.key(*number),
             record,
             sequence: Sequence(0),
-            value_bytes: self.contents.value_bytes(),
+            value_bytes: listed_bytes(self.contents.value_bytes()),
             expiry: Expiry::default(),
             is_fresh: false,
         }
@@ -227,7 +227,8 @@ impl<C: Contents> Preload<C> {
         let pages = keys.div_ceil(self.page_records) * self.page_sectors();
         let rows = [
             ("segment", self.segment_sectors(block), crate::BUCKETS_MAX.min(self.zone_sectors)),
-            ("row of pages", pages, self.zone_sectors),
+            // A server counts the bytes of a block in 32 bits.
+            ("row of pages", pages, self.zone_sectors.min(u32::MAX / SECTOR_BYTES)),
         ];
         let too_long = rows.into_iter().find(|(_, sectors, allowed)| sectors > allowed);
         too_long.map_or(Ok(()), |(what, sectors, allowed)| Err(PreloadError { block, keys, what, sectors, allowed }))

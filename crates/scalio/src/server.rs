@@ -15,6 +15,8 @@ mod log;
 mod recovery;
 mod replies;
 
+pub use group::LONG_PAGE_SECTORS_MAX;
+
 use crate::{
     ClientId, Expiry, Extent, FlashAnswer, FlashOperation, Item, LimitError, MemoryAnswer, MemoryOperation, Protocol,
     Refusal, Reply, Request, RequestBody, RequestId, RequestResult, Segment, SegmentPointer, Sequence, SlotWord, Value,

@@ -37,7 +37,7 @@ pub fn start(rack: &Rack, start: Start) -> Result<Running, StartError> {
     let state = State::Control { state: kept.clone().map(Box::new) };
     let role = ControlRole::new(rack, kept, Some(path))?;
     let (node, metrics) = (configs::control_node(rack), rack.control.metrics);
-    role::start(Setup { name: "control", rack, node, metrics, start, state }, |_| role)
+    role::start(Setup { name: "control", rack, node, metrics, start, state, rows: None }, |_| role)
 }
 
 impl ControlRole {

@@ -10,6 +10,7 @@
 //! | [`control`] | the control plane: who is alive, and who has which replica; its state in a file |
 //! | [`Volume`] | a replicated disk: [`blox::Client`] on a thread, as a `Storage` of the target |
 //! | `wire` | packets in datagrams, sealed with the rack's secret (`seal`), to where nodes are now (`peers`) |
+//! | `rows` | rows of the records of a storage server |
 //! | [`journal`] | what came in at a role, and what it did |
 //! | [`twin`] | the roles of journals again, each alone or all in virtual time |
 //! | `configs` | from `rack.toml` to the configurations of the programs |
@@ -28,6 +29,7 @@ mod opening;
 mod pages;
 mod peers;
 mod role;
+mod rows;
 mod seal;
 pub mod storage;
 pub mod switch;

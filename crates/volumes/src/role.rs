@@ -1,8 +1,9 @@
 //! The loop of a role: it waits for packets, timers, signals and questions about metrics.
 
 use crate::journal::{End, State, Writer};
+use crate::rows::Rows;
 use crate::wire::{Wire, WireCounts};
-use base::{NodeId, Time};
+use base::{NodeId, Span, Time};
 use blox::{Packet, Page, Tag, Value, VssdId};
 use bytes::Bytes;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -40,17 +41,23 @@ pub(crate) trait Carrier {
     fn ended(&mut self, tag: Tag, end: End);
     /// A read has found a page of the flash rotten, which should have the named value.
     fn rotted(&mut self, vssd: VssdId, page: Page, named: Option<Value>);
+    /// The flash reads a page for a request of a door, and takes so long.
+    fn read_from_flash(&mut self, _request: (NodeId, Tag), _span: Span) {}
 }
 
-/// A socket, and the journal of what goes through it.
+/// A socket, and the journal and the records of what goes through it.
 struct Noted {
     wire: Wire,
     journal: Option<Writer>,
+    rows: Option<Rows>,
+    clock: Clock,
 }
 
 impl Carrier for Noted {
     fn send(&mut self, to: NodeId, packet: &Packet, data: Option<&Bytes>) {
         self.journal.iter_mut().for_each(|journal| journal.sent(to, packet));
+        let clock = self.clock;
+        self.rows.iter_mut().for_each(|rows| rows.sent(|| clock.now(), packet));
         self.wire.send(to, packet, data);
     }
     fn asked(&mut self, now: Time, volume: u32, page: Page, is_write: bool) {
@@ -61,6 +68,9 @@ impl Carrier for Noted {
     }
     fn rotted(&mut self, vssd: VssdId, page: Page, named: Option<Value>) {
         self.journal.iter_mut().for_each(|journal| journal.rotted(vssd, page, named));
+    }
+    fn read_from_flash(&mut self, request: (NodeId, Tag), span: Span) {
+        self.rows.iter_mut().for_each(|rows| rows.flash(request, span));
     }
 }
 
@@ -157,6 +167,8 @@ pub(crate) struct Setup<'a> {
     pub start: Start,
     /// What it knows, for its journal.
     pub state: State,
+    /// Its records.
+    pub rows: Option<Rows>,
 }
 
 /// Opens everything for a role, which other threads may wake.
@@ -164,7 +176,7 @@ pub(crate) fn start<R: Role + Send + 'static>(
     setup: Setup<'_>,
     role: impl FnOnce(Arc<Waker>) -> R,
 ) -> Result<Running, StartError> {
-    let Setup { name, rack, node, metrics, start, state } = setup;
+    let Setup { name, rack, node, metrics, start, state, rows } = setup;
     let mut wire = Wire::bind(rack, node)?;
     let system = StartError::system("the event queue");
     let poll = Poll::new().map_err(&system)?;
@@ -184,7 +196,7 @@ pub(crate) fn start<R: Role + Send + 'static>(
         name,
         timer: Timer::new(registry, TIMER)?,
         role: role(waker),
-        wire: Noted { wire, journal },
+        wire: Noted { wire, journal, rows, clock },
         clock,
         stopper: stopper.clone(),
         http: listener.map(|listener| Http::new(listener, METRICS_CONNECTIONS)),
@@ -225,6 +237,8 @@ impl<R: Role> Loop<R> {
         }
         let numbers = self.role.numbers();
         self.wire.journal.iter_mut().for_each(|journal| journal.finish(&numbers));
+        let Loop { clock, wire, .. } = self;
+        wire.rows.iter_mut().for_each(|rows| rows.finish(clock.now()));
         self.role.end().map_err(RunError::in_("keeping what was in memory"))
     }
 
@@ -258,7 +272,8 @@ impl<R: Role> Loop<R> {
             }
             SOCKET => self.has_waiting = true,
             token => {
-                let page = || text(&format!("rackweave_{name}"), &all(role.numbers(), wire.wire.counts()));
+                let page =
+                    || text(&format!("rackweave_{name}"), &all(role.numbers(), wire.wire.counts(), wire.rows.as_ref()));
                 http.iter_mut().for_each(|http| http.on_event(token, page));
             }
         }
@@ -284,6 +299,7 @@ impl<R: Role> Loop<R> {
                 let data = Bytes::copy_from_slice(&self.page);
                 let now = self.clock.now();
                 self.wire.journal.iter_mut().for_each(|journal| journal.came(now, &packet));
+                self.wire.rows.iter_mut().for_each(|rows| rows.came(now, &packet));
                 self.role.on_packet(now, packet, &data, &mut self.wire);
             }
         }
@@ -291,8 +307,10 @@ impl<R: Role> Loop<R> {
     }
 }
 
-/// The numbers of a role and of its socket.
-fn all(mut numbers: Vec<Number>, counts: WireCounts) -> Vec<Number> {
+/// The numbers of a role, of its socket and of its records.
+fn all(mut numbers: Vec<Number>, counts: WireCounts, rows: Option<&Rows>) -> Vec<Number> {
+    let dropped = |rows| counter("record_rows_dropped", "Rows of records that are missing.", Rows::dropped(rows));
+    numbers.extend(rows.map(dropped));
     numbers.extend([
         counter("datagrams_received", "Datagrams received.", counts.received),
         counter("datagrams_sent", "Datagrams sent.", counts.sent),

@@ -7,9 +7,10 @@ use crate::kept;
 use crate::kept_pages::Content;
 use crate::pages::Pages;
 use crate::role::{self, Carrier, Role, Running, Setup, Start};
+use crate::rows::Rows;
 use base::{NodeId, Program, Time};
 use blox::{
-    DeviceJob, NodeIn, NodeOut, PAGE_BYTES, Packet, Page, REPLICAS_MAX, StorageNode, Value, VssdConfig, VssdId,
+    DeviceJob, NodeIn, NodeOut, PAGE_BYTES, Packet, Page, REPLICAS_MAX, StorageNode, Tag, Value, VssdConfig, VssdId,
 };
 use bytes::Bytes;
 use plan::rack::Rack;
@@ -94,7 +95,8 @@ pub fn start(rack: &Rack, server: usize, start: Start) -> Result<Running, StartE
     let values = if rack.journal.is_some() { role.flash.values() } else { Vec::new() };
     let state = State::Storage { server, starts, adopted, values };
     let (node, metrics) = (NodeId(server as u32), plan.metrics);
-    role::start(Setup { name: "storage", rack, node, metrics, start, state }, |_| role)
+    let rows = Rows::begin(rack, node, &plan.name)?;
+    role::start(Setup { name: "storage", rack, node, metrics, start, state, rows }, |_| role)
 }
 
 /// The program of a server that was started so often before.
@@ -193,7 +195,7 @@ impl StorageRole {
     fn act(&mut self, now: Time, action: NodeOut, wire: &mut dyn Carrier) {
         match action {
             NodeOut::Send(packet) => self.send(&packet, wire),
-            NodeOut::Read { job, vssd, page, request } => self.read(now, (job, request.is_none()), vssd, page, wire),
+            NodeOut::Read { job, vssd, page, request } => self.read(now, (job, request), vssd, page, wire),
             NodeOut::Write { job, vssd, page, value } => self.write(now, job, vssd, page, value),
             NodeOut::Collect { vssd, stream } => self.collect(now, vssd, stream),
             NodeOut::Wanted { vssd } => self.adopt(vssd),
@@ -216,13 +218,14 @@ impl StorageRole {
     fn read(
         &mut self,
         now: Time,
-        (job, is_checked): (DeviceJob, bool),
+        (job, request): (DeviceJob, Option<(NodeId, Tag)>),
         vssd: VssdId,
         page: Page,
         wire: &mut dyn Carrier,
     ) {
-        match self.flash.read(now, vssd, page, is_checked, &mut self.room) {
+        match self.flash.read(now, vssd, page, request.is_none(), &mut self.room) {
             Ok((content, end)) => {
+                request.iter().for_each(|request| wire.read_from_flash(*request, end.saturating_since(now)));
                 let is_first = match content {
                     Content::Sound(value) => self.pages.put(value, &self.room),
                     Content::Rotten(named) => {

@@ -36,7 +36,7 @@ pub fn start(rack: &Rack, start: Start) -> Result<Running, StartError> {
     let hello = started() << 32;
     let role = SwitchRole::new(rack, hello)?;
     let (node, state) = (configs::switch_node(rack), State::Switch { hello });
-    role::start(Setup { name: "switch", rack, node, metrics: rack.switch.metrics, start, state }, |_| role)
+    role::start(Setup { name: "switch", rack, node, metrics: rack.switch.metrics, start, state, rows: None }, |_| role)
 }
 
 /// Tells starts of one process name apart: tenths of a second since 1970, which wrap after 13

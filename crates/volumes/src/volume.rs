@@ -77,7 +77,7 @@ impl Door {
         let role = DoorRole::new(rack, place, start, asked)?;
         let mut waker_of = None;
         let state = State::Door { door: place, start };
-        let setup = Setup { name: "door", rack, node, metrics: None, start: Start::Thread, state };
+        let setup = Setup { name: "door", rack, node, metrics: None, start: Start::Thread, state, rows: None };
         let running: Running = role::start(setup, |waker| {
             waker_of = Some(waker);
             role

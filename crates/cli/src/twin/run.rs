@@ -2,20 +2,22 @@
 //! its file.
 
 use super::compare::{self, percentile};
-use super::{read_model, text};
-use crate::failure::{Failure, bad_input};
-use crate::output::{self, Marker, json, write_json};
+use super::{read_model, rows, stores, text};
+use crate::failure::{Failure, bad_input, failed_at};
+use crate::output::{self, Marker, json, write, write_json};
 use crate::rack::read;
 use base::{Seed, Span};
-use campaign::arguments::{Form, RunArguments};
+use campaign::arguments::{Form, OutputArguments, RunArguments, SeedArguments, SourceArguments};
 use campaign::page::write_pages;
+use campaign::terminal::Terminal;
 use campaign::{Done, load};
+use plan::rack::Rack;
 use record::Keep;
 use report::page::INDEX;
 use report::{PageInput, Section};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use volumes::twin::{Model, Request, Simulated, TwinError, first_lives, planned_load, simulate};
 
 /// Percentiles, and the longest.
@@ -64,36 +66,92 @@ pub fn is_rack(file: &Path) -> bool {
 /// Simulates the rack of a file.
 pub fn run(arguments: &RunArguments) -> Result<Done, Failure> {
     let file = &arguments.source.file;
-    let seed = checked(arguments)?;
     let rack = read(file)?;
-    if rack.loads.is_empty() {
-        let why = "nobody asks it for anything: `[[load]]` with a `door` and a `volume` says what hosts do";
+    if rack.loads.is_empty() && rack.store_loads.is_empty() {
+        let why = "nobody asks it for anything: `[[load]]` says what hosts do, with a `door` and a `volume`, or with \
+                   a `store`";
         return Err(bad_input(format!("{}: {why}", file.display())));
     }
-    for store in rack.jbofs.iter().chain(&rack.stores) {
-        eprintln!("warning: `{}` is not simulated: experiments with the design scalio are", store.name);
+    let whole = std::path::absolute(file).map_err(failed_at(file))?;
+    let sites = stores::sites(&rack, whole.parent().unwrap_or(Path::new("/")))?;
+    let root = output::place(arguments.output.out.as_ref(), &load::stem(file));
+    if rack.loads.is_empty() {
+        output::create(&root, arguments.output.force, &Marker::new("run"))?;
+        let is_refused = |failure: &Failure| matches!(failure, Failure::BadInput(_));
+        let done = run_stores(arguments, sites, &root);
+        return done.inspect_err(|failure| {
+            if is_refused(failure) {
+                output::discard(&root)
+            }
+        });
     }
+    let volumes = run_volumes(arguments, &rack, &root)?;
+    let stores = run_stores(arguments, sites, &root)?;
+    Ok(Done { text: volumes.text + &stores.text, end: volumes.end.and(stores.end), root })
+}
+
+/// Simulates JBOFs with their stores, one after the other: each has its own hardware. One that does
+/// not end well is the last.
+fn run_stores(arguments: &RunArguments, sites: Vec<stores::Site>, root: &Path) -> Result<Done, Failure> {
+    let mut all = Done { root: root.into(), text: String::new(), end: Ok(()) };
+    for stores::Site { name, text } in sites {
+        let file = root.join(format!("{name}.toml"));
+        write(&file, &text)?;
+        let done = campaign::run::run(&of_store(arguments, file, text, (root, &name)), &Terminal)?;
+        all.text += &done.text;
+        all.end = done.end;
+        if all.end.is_err() {
+            break;
+        }
+    }
+    Ok(all)
+}
+
+/// The same command for the experiment of a store.
+fn of_store(arguments: &RunArguments, file: PathBuf, text: String, (root, name): (&Path, &str)) -> RunArguments {
+    let RunArguments { source, seeds, long, wire, history, spans, rows_per_part, format, export, .. } = arguments;
+    RunArguments {
+        source: SourceArguments { file, text: Some(text), scale: source.scale, settings: source.settings.clone() },
+        seeds: SeedArguments { seed: seeds.seed, seeds: seeds.seeds.clone() },
+        output: OutputArguments { out: Some(root.join(name)), force: false },
+        long: *long,
+        wire: *wire,
+        history: *history,
+        spans: *spans,
+        own: arguments.own.clone(),
+        rows_per_part: *rows_per_part,
+        format: *format,
+        export: export.as_ref().map(|folder| folder.join(name)),
+    }
+}
+
+/// Simulates volumes with their servers and doors.
+fn run_volumes(arguments: &RunArguments, rack: &Rack, root: &Path) -> Result<Done, Failure> {
+    let file = &arguments.source.file;
+    let seed = checked(arguments)?;
     for server in rack.storage.iter().filter(|server| server.flash.read == Span::ZERO) {
         let name = &server.name;
         eprintln!("warning: `{name}` reads flash in no time: `flash.read` is 0, which is what a file takes, live");
     }
     let model = rack.model.as_deref().map_or_else(|| Ok(Model::of_hardware()), read_model)?;
-    let root = output::place(arguments.output.out.as_ref(), &load::stem(file));
-    output::create(&root, arguments.output.force, &Marker::new("run"))?;
-    let load = planned_load(&rack, Seed(seed));
-    let done = simulate(&rack, &first_lives(&rack), &load, &model, Seed(seed)).map_err(|error| match error {
+    output::create(root, arguments.output.force, &Marker::new("run"))?;
+    let load = planned_load(rack, Seed(seed));
+    let done = simulate(rack, &first_lives(rack), &load, &model, Seed(seed)).map_err(|error| match error {
         TwinError::Lacking(why) => bad_input(why),
         error => Failure::Failed(error.to_string()),
     })?;
-    let report = report(seed, &done);
+    let measured = measured(&done);
+    let report = report(seed, &done, &measured);
+    let records = root.join(format!("seed-{seed}/records"));
+    rows::write_rows(&records, rack, done.requests.all(), &measured)?;
     write_json(&root.join("run.json"), &report)?;
     write_json(&root.join("model.json"), &model)?;
-    page(&root, file, &report)?;
+    page(root, file, &report)?;
     let text = match arguments.format {
         Form::Json => json(&report),
         _ => format!("{}results    {}\npage       {}\n", shown(&report), root.display(), root.join(INDEX).display()),
     };
-    Ok(Done { end: verdict(&report), root, text })
+    Ok(Done { end: verdict(&report), root: root.into(), text })
 }
 
 /// The seed. Options of other experiments are errors.
@@ -108,22 +166,28 @@ fn checked(arguments: &RunArguments) -> Result<u64, Failure> {
         ("--format csv", matches!(arguments.format, Form::Csv)),
     ];
     if let Some((option, _)) = refused.iter().find(|(_, is_given)| *is_given) {
-        return Err(bad_input(format!("{option}: not with the file of a rack")));
+        return Err(bad_input(format!("{option}: not with the volumes of a rack")));
     }
     match arguments.seeds.chosen().unwrap_or_else(|| vec![1])[..] {
         [seed] => Ok(seed),
-        _ => Err(bad_input("--seeds: one seed at a time with the file of a rack".to_owned())),
+        _ => Err(bad_input("--seeds: one seed at a time with the volumes of a rack".to_owned())),
     }
 }
 
-fn report(seed: u64, done: &Simulated) -> Report {
+/// Whether each request is measured: those that fill a volume are not.
+fn measured(done: &Simulated) -> Vec<bool> {
     let mut seen = BTreeMap::new();
-    let is_measured = |request: &&Request| {
+    let is_measured = |request: &Request| {
         let count: &mut usize = seen.entry(request.door).or_default();
         *count += 1;
         *count > done.filled.get(&request.door).copied().unwrap_or(0)
     };
-    let measured: Vec<&Request> = done.requests.all().iter().filter(is_measured).collect();
+    done.requests.all().iter().map(is_measured).collect()
+}
+
+fn report(seed: u64, done: &Simulated, measured: &[bool]) -> Report {
+    let all = done.requests.all().iter().zip(measured);
+    let measured: Vec<&Request> = all.filter_map(|(request, measured)| measured.then_some(request)).collect();
     let begin = measured.iter().map(|request| request.asked).min().unwrap_or_default();
     let end = measured.iter().filter_map(|request| request.ended).map(|(at, _)| at).max().unwrap_or(begin);
     let seconds = end.saturating_since(begin).as_secs_f64();

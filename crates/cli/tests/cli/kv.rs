@@ -2,6 +2,7 @@
 
 use crate::support::Home;
 use crate::support::target::Target;
+use record::{Row, read_parts};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -63,6 +64,41 @@ fn sighup_takes_password_and_limits_anew_all_or_nothing() {
     assert!(told(&store, "AUTH four\r\n").starts_with("+OK"));
 }
 
+/// All rows in a folder of records.
+fn rows(folder: &Path) -> Vec<Row> {
+    let parts = fs::read_dir(folder).expect("it is there").flatten().map(|part| part.path());
+    let mut parts: Vec<_> = parts.filter(|part| part.extension().is_some_and(|kind| kind == "parquet")).collect();
+    parts.sort();
+    let open = |part: std::path::PathBuf| (part.display().to_string(), fs::File::open(part).expect("it opens"));
+    read_parts(parts.into_iter().map(open)).expect("each part is whole")
+}
+
+#[test]
+fn records_of_a_store_are_whole_after_sigterm_and_up_to_the_last_part_after_sigkill() {
+    /// Rows of a part.
+    const PART: usize = 16_384;
+    let file = "path = 'f'\nsize = '16MiB'\nzone = '1MiB'\nvalue = '64KiB'\nblocks = 16\nflush = false\n\
+        listen = '127.0.0.1:0'\ninsecure = true\n";
+    let with = |folder: &str| format!("{file}records = {{ folder = '{folder}', sample = 1 }}\n");
+    let home = Home::new().with("one.toml", &with("one")).with("two.toml", &with("two"));
+    let mut store = Target::store(&home, "--config one.toml");
+    let lines = "GET a\r\n".repeat(100);
+    assert_eq!(told(&store, &lines), "$-1\r\n".repeat(100));
+    assert_eq!(store.end().code(), Some(0), "{}", store.log());
+    assert_eq!(rows(&home.path("one")).len(), 100);
+    home.say("kv --config one.toml").refused(2, &["one", "records of two runs do not mix"]);
+    let store = Target::store(&home, "--config two.toml");
+    let lines = "GET a\r\n".repeat(PART + 100);
+    assert_eq!(told(&store, &lines), "$-1\r\n".repeat(PART + 100));
+    while !home.path("two/part-00000.parquet").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    store.kill();
+    let rows = rows(&home.path("two"));
+    assert_eq!(rows.len(), PART);
+    assert!(rows.iter().all(Row::adds_up));
+}
+
 /// Libraries that Debian's libfabric brings end a process with code 1 at SIGTERM.
 #[test]
 fn roles_that_have_opened_libfabric_end_in_order() {
@@ -106,5 +142,5 @@ fn every_example_is_a_store() {
             assert_eq!(said.code, Some(0), "{name}:\n{example}\n{}", said.err);
         }
     }
-    assert_eq!(found, [8, 2]);
+    assert_eq!(found, [9, 2]);
 }

@@ -119,6 +119,20 @@ fn a_rack_that_nobody_has_started_is_simulated() {
     let report: Value = serde_json::from_str(&one).expect("an object");
     assert_eq!((&report["requests"], &report["failed"], &report["open"]), (&3_000.into(), &0.into(), &0.into()));
     assert!(home.text("one/index.html").contains("reads: in the server"));
+    let part = fs::File::open(home.path("one/seed-1/records/part-00000.parquet")).expect("it was written");
+    let rows = record::read_part("part", &part).expect("it is whole").rows;
+    // 512 pages are filled first.
+    assert_eq!((rows.len(), rows.iter().filter(|row| row.measured).count()), (3_512, 3_000));
+    assert!(rows.iter().all(|row| row.adds_up() && row.outcome == record::Outcome::Finished));
+    let mean = |operation| {
+        let all = rows.iter().filter(|row| row.measured && row.operation == operation);
+        let all: Vec<u64> = all.map(|row| row.latency().as_ps() / 1_000).collect();
+        all.iter().sum::<u64>() / all.len() as u64
+    };
+    let told = report["times"].as_array().expect("a list").iter();
+    let told = told.filter(|times| times["span"] == "total").map(|times| times["mean_ns"].as_u64());
+    let means = [base::Operation::Read, base::Operation::Write].map(|operation| Some(mean(operation)));
+    assert_eq!(told.collect::<Vec<_>>(), means);
     // Links and roles of a twin.
     fs::write(home.path("rack.toml"), format!("model = 'one/model.json'\n{file}{load}")).expect("a disk");
     home.run("run rack.toml --out three");
@@ -130,4 +144,67 @@ fn a_rack_that_nobody_has_started_is_simulated() {
             .refused(2, &[option.split(' ').next().expect("a word")]);
     }
     assert!(!home.path("four").exists() && !home.path("five").exists(), "a refused run leaves nothing");
+}
+
+/// A rack with a store that has its JBOF inside, and two doors of another JBOF.
+fn stores() -> crate::support::Home {
+    let sizes = "size = '96MiB'\nzone = '8MiB'\nblocks = 4096\nslots = 4\nvalue = '512KiB'\n";
+    let door = "jbof_socket = 'j.sock'\ninsecure = true\n";
+    let rack = "[[jbof]]\nname = 'jbof'\nconfig = 'jbof.toml'\n\
+        [[store]]\nname = 'alone'\nconfig = 'kv.toml'\n[[store]]\nname = 'a'\nconfig = 'door.toml'\n\
+        [[store]]\nname = 'b'\nconfig = 'door.toml'\n\
+        [[load]]\nstore = 'alone'\nkeys = 1000\nvalue = '4KiB'\nreads = 0.9\ndepth = 4\nrequests = 2000\n";
+    crate::support::Home::new()
+        .with("rack.toml", rack)
+        .with("kv.toml", &format!("path = 'f'\ninsecure = true\nflush = false\n{sizes}"))
+        .with("jbof.toml", &format!("path = 'g'\nsocket = 'j.sock'\n{sizes}"))
+        .with("door.toml", door)
+}
+
+/// A load of one of the two doors.
+fn load(store: &str, more: &str) -> String {
+    format!("[[load]]\nstore = '{store}'\nkeys = 500\ntheta = 0.9\nrate = 2000.0\nrequests = 1000\n{more}\n")
+}
+
+#[test]
+fn stores_of_a_rack_are_simulated_as_experiments_that_can_be_run_again() {
+    let home = stores();
+    let file = home.text("rack.toml");
+    fs::write(home.path("rack.toml"), format!("{file}{}{}", load("a", ""), load("b", ""))).expect("a disk");
+    let said = home.run("run rack.toml --out out --spans every:100");
+    assert!(said.contains("design     scalio") && said.contains("latency    write"), "{said}");
+    for (name, requests, clients) in [("alone", 2_000, 1), ("jbof", 2_000, 2)] {
+        let summary: Value = serde_json::from_str(&home.text(&format!("out/{name}/summary.json"))).expect("an object");
+        assert_eq!(summary["counts"]["finished"], requests, "{name}: {summary}");
+        let plan: toml::Table = home.text(&format!("out/{name}/plan.toml")).parse().expect("it is TOML");
+        assert_eq!(plan["store"]["clients"].as_integer(), Some(clients));
+        assert_eq!((plan["store"]["size"].as_str(), plan["store"]["zone"].as_str()), (Some("96MiB"), Some("8MiB")));
+        assert_eq!(plan["scalio"]["volatile_cache"].as_bool(), Some(name == "jbof"), "as `flush` has it");
+        assert_eq!(plan["rdma"]["wire"].as_str(), Some("0ps"), "both are on their JBOF's machine");
+        let part = fs::File::open(home.path(&format!("out/{name}/seed-1/records/part-00000.parquet"))).expect("rows");
+        assert_eq!(record::read_part(name, &part).expect("it is whole").rows.len() as u64, requests);
+        assert!(home.path(&format!("out/{name}/seed-1/spans/part-00000.parquet")).exists());
+    }
+    // What was played can be played again.
+    home.run("run out/alone.toml --out again --spans every:100");
+    assert_eq!(home.text("out/alone/summary.json"), home.text("again/summary.json"));
+}
+
+#[test]
+fn loads_and_files_of_stores_that_do_not_fit_are_refused_with_their_place() {
+    let home = stores();
+    let file = home.text("rack.toml");
+    let says = |more: &str, words: &[&str]| {
+        fs::write(home.path("rack.toml"), format!("{file}{more}")).expect("a disk");
+        home.say("run rack.toml --out out").refused(2, words);
+        assert!(!home.path("out").exists());
+    };
+    says(&format!("{}{}", load("a", ""), load("b", "reads = 0.5")), &["`a` and `b`", "must be the same"]);
+    says(&load("a", "value = '1MiB'"), &["the `[[load]]` of `a`", "1MiB", "jbof.toml allows 512KiB (`value`)"]);
+    fs::write(home.path("door.toml"), "jbof_address = '127.0.0.1:9441'\ninsecure = true\n").expect("a disk");
+    says(&load("a", ""), &["door.toml", "jbof_address", "no `[[jbof]]` of the rack listens at 127.0.0.1:9441"]);
+    fs::write(home.path("kv.toml"), "path = 'f'\ninsecure = true\nloops = 3\n").expect("a disk");
+    says("", &["the `[[load]]` of `alone`", "`depth` of 4 is no multiple of its 3 `loops`"]);
+    fs::write(home.path("kv.toml"), "path = 'f'\ninsecure = true\nblocks = 16777216\nslots = 64\n").expect("a disk");
+    says("", &["kv.toml", "16777216 blocks", "200000000 slots at most"]);
 }

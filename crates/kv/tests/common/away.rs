@@ -55,6 +55,7 @@ pub fn role_config(folder: &Path, jbof: JbofConfig, secret: Option<&str>) -> Jbo
         metrics: None,
         silence: Span::secs(30),
         jbof,
+        records: None,
     }
 }
 

@@ -26,6 +26,7 @@ pub fn config(folder: &Path) -> Config {
         jbof: JbofPlace::Inside(jbof(folder)),
         loops: 1,
         limits: Limits::default(),
+        records: None,
     }
 }
 

@@ -2,6 +2,7 @@ use super::*;
 
 const WHOLE: &str = r#"folder = "state"
 journal = "notes"
+records = { folder = "rows", sample = 7, tail = "3ms" }
 model = "model.json"
 secret_file = "rack.secret"
 log = "warn"
@@ -66,6 +67,15 @@ reads = 0.5
 rate = 2000.0
 requests = 700
 fill = true
+
+[[load]]
+store = "store"
+keys = 50
+value = "4KiB"
+theta = 0.9
+reads = 0.25
+depth = 3
+requests = 900
 "#;
 
 /// The smallest rack with all kinds of roles; every line may be replaced.
@@ -122,6 +132,20 @@ fn load() -> Load {
         rate: Some(2_000.0),
         requests: 700,
         fill: true,
+    }
+}
+
+/// The load of its store.
+fn store_load() -> StoreLoad {
+    StoreLoad {
+        store: 0,
+        reads: 0.25,
+        depth: 3,
+        rate: None,
+        requests: 900,
+        keys: 50,
+        value: Bytes::kib(4),
+        theta: Some(0.9),
     }
 }
 
@@ -190,6 +214,7 @@ fn every_key_arrives_where_it_belongs() {
             log_format: LogFormatName::Json,
             secret: Some("rack.secret".into()),
             journal: Some("notes".into()),
+            records: Some(Records { folder: "rows".into(), sample: 7, tail: Span::ms(3) }),
             switch,
             control,
             storage: servers(),
@@ -198,6 +223,7 @@ fn every_key_arrives_where_it_belongs() {
             jbofs: Vec::new(),
             stores: vec![Store { name: "store".into(), config: "kv.toml".into() }],
             loads: vec![load()],
+            store_loads: vec![store_load()],
             model: Some("model.json".into()),
         }
     );
@@ -372,4 +398,14 @@ fn a_load_has_a_door_and_a_volume_of_the_rack() {
     says(&format!("{load}rate = 9.0\ndepth = 2\n"), &["depth", "rate"]);
     says(&format!("{load}{load}"), &["load.1.door", "has a load already"]);
     says("model = 'm.json'\n", &["model"]);
+    let load = "[[load]]\nstore = 'k'\n";
+    let loads = parse("rack.toml", &format!("{SMALL}{load}")).expect("it is right").store_loads;
+    assert_eq!((loads[0].keys, loads[0].value.count(), loads[0].theta), (100_000, 64, None));
+    says("[[load]]\nstore = 'd'\n", &["load.0.store", "allowed are k"]);
+    says(&format!("{load}{load}"), &["load.1.store", "has a load already"]);
+    says(&format!("{load}door = 'd'\n"), &["load.0.door", "store"]);
+    says(&format!("{load}order = 'random'\n"), &["load.0.order"]);
+    says("[[load]]\ndoor = 'd'\nvolume = 'v'\nkeys = 9\n", &["load.0.keys"]);
+    let of_store = format!("model = 'm'\n{SMALL}{load}");
+    assert!(refused(&of_store).contains("it is of volumes"), "{}", refused(&of_store));
 }

@@ -33,9 +33,16 @@ table! {
         /// Keys of the store at the start of a run (paper, 6.1: 20 million of 16 B).
         keys: u32 [1 to 200_000_000]
             where [design.name != "nvme-of" | "nvme-of-offload"] = 20_000_000,
-        /// Size of each value (paper, 6.1: 64 B).
-        value: Quantity<Bytes> ["8B" to "64B"]
+        /// Size of each value (paper, 6.1: 64 B). Longer ones are in no slot, and each GET reads
+        /// them from flash. With the design scalio they and their keys may take a ninth of `zone`,
+        /// with its rivals they cannot be.
+        value: Quantity<Bytes> ["8B" to "512MiB"]
             where [design.name != "nvme-of" | "nvme-of-offload"] = Bytes::new(64),
+        /// Size of a zone of each SSD's log, the unit in which space is won back. 4 MiB when not
+        /// given.
+        zone: Quantity<Bytes> ["128KiB" to "8GiB"] where [design.name = "scalio"],
+        /// Size of each SSD's log: whole zones, 12 at least. As `spare` says when not given.
+        size: Quantity<Bytes> where [design.name = "scalio"],
         /// Capacity of the cache, in keys (paper, 6.1: about 2 million in 1 GB).
         cached_keys: u32 [1 to 200_000_000]
             where [design.name != "nvme-of" | "nvme-of-offload"] = 2_000_000,
@@ -47,7 +54,7 @@ table! {
         /// Ours: SSDs are far larger than the paper's data. With 0.05 compaction runs beside the
         /// load.
         spare: f64 [0.05 to 1_000.0]
-            where [design.name != "nvme-of" | "nvme-of-offload"] = 4.0,
+            where [design.name != "nvme-of" | "nvme-of-offload"; without size] = 4.0,
         /// Whether a die's register keeps the page that it read last, so that the next read of that
         /// page does not take the die. Ours: NAND chips have such a register, and firmware may or
         /// may not use it so. Not of drives that `flash` describes.
@@ -194,6 +201,11 @@ table! {
         batch: u32 [1 to 256] = 8,
         /// Longest wait of a group for more updates (the paper's artifact: 1 ms).
         idle_flush: Quantity<Span> [to "1s"] = Span::ms(1),
+        /// Groups of updates that a server has on their way at most. 32 when not given, so that
+        /// none waits for another's I/Os.
+        groups: u32 [1 to 1_024],
+        /// Compaction begins when fewer zones are free. 8 when not given.
+        compact_below: u32 [5 to 1_024],
         /// Whether a filler loses its slot after its lease. The linearizable protocol always has
         /// leases.
         leases: bool where [protocol = "paper"] = true,
@@ -222,6 +234,8 @@ table! {
         slots,
         batch,
         idle_flush,
+        groups,
+        compact_below,
         lease: filling,
         retry,
         timeout,

@@ -3,7 +3,12 @@
 
 use base::{Bytes, Span};
 
-/// Sectors of a zone of Scalio's log: 4 MiB. Ours: many segments with their records.
+/// Bytes of a sector.
+pub const SECTOR: u64 = 512;
+/// The longest value that a slot has room for (paper, 6.1).
+pub const SLOT_VALUE_MAX: Bytes = Bytes::new(64);
+/// Sectors of a zone of Scalio's log where no key says other ones: 4 MiB. Ours: many segments with
+/// their records.
 pub const ZONE_SECTORS: u32 = 8_192;
 /// Records of a page of 4 KiB.
 pub const PAGE_RECORDS: u32 = 36;

@@ -2,12 +2,15 @@
 //! and combinations.
 
 use super::file::ScalioFile;
+use super::fixed::{SECTOR, SLOT_VALUE_MAX};
 use super::{Cores, Options, Scalio, Store};
 use crate::blox::PresetName;
 use crate::blox::file::{IoArrivalsName, IoFile};
 use crate::blox::resolve::addresses_of;
 use crate::design_file::DesignName;
+use crate::error::Problem;
 use crate::file::{ExperimentFile, FaultFile, FaultName};
+use crate::kv;
 use crate::plan::Fault;
 use crate::quantity::Plain;
 use crate::resolve::Resolver;
@@ -28,7 +31,7 @@ impl Resolver<'_> {
     /// Reads all parts even if one is wrong, so that every error is reported at once.
     pub(crate) fn scalio(&mut self, file: &ExperimentFile, design: DesignName) -> Option<Scalio> {
         let store = file.store.clone().unwrap_or_default().resolve();
-        self.check_store(&store);
+        self.check_store(&store, design);
         let flash = self.whole_flash(file.flash.as_ref(), "store", (None, PresetName::Samsung970Pro));
         let rdma = file.rdma.clone().unwrap_or_default().resolve();
         let is_scalio = design == DesignName::Scalio;
@@ -64,10 +67,32 @@ impl Resolver<'_> {
         })
     }
 
-    fn check_store(&mut self, store: &Store) {
+    fn check_store(&mut self, store: &Store, design: DesignName) {
         if store.client_nodes > store.clients {
             let reason = format!("{} clients cannot be on {} machines", store.clients, store.client_nodes);
             self.conflict("store.client_nodes", reason);
+        }
+        if design == DesignName::Scalio {
+            self.check_log(store);
+        } else if !store.has_short_values() {
+            let allowed = format!("8B to {SLOT_VALUE_MAX} with the design {}", design.word());
+            self.report("store.value", Problem::out_of_range(store.value, allowed));
+        }
+    }
+
+    /// Zones are as those of the live store.
+    fn check_log(&mut self, store: &Store) {
+        let zone = Bytes::new(u64::from(store.zone_sectors()) * SECTOR);
+        if store.zone.is_some_and(|zone| !zone.count().is_multiple_of(4_096)) {
+            self.report("store.zone", Problem::out_of_range(zone, "a multiple of 4KiB"));
+        }
+        if !kv::fits_zone(store.value, zone) {
+            let allowed = format!("a ninth of a zone of {zone} (`store.zone`) less 12KiB at most");
+            self.report("store.value", Problem::out_of_range(store.value, allowed));
+        }
+        if let Some(size) = store.size.filter(|size| !kv::is_whole(*size, zone)) {
+            let allowed = format!("whole zones of {zone} (`store.zone`), from 12 to 1048576 of them, up to 8TiB");
+            self.report("store.size", Problem::out_of_range(size, allowed));
         }
     }
 

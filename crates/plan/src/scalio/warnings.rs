@@ -1,7 +1,9 @@
 //! What a reader must know about a key-value store before believing its numbers.
 
+use super::fixed::SLOT_VALUE_MAX;
 use super::{ProtocolName, Scalio};
 use crate::warnings::measured;
+use base::Span;
 use workload::storage::Arrivals;
 
 /// Operations whose history fits into the memory of a laptop: some 100 B each.
@@ -22,6 +24,11 @@ impl Scalio {
     fn cache(&self, out: &mut Vec<String>) {
         let (cached, keys) = (self.store.cached_keys, self.store.keys);
         if !self.has_cache() {
+            return;
+        }
+        if !self.store.has_short_values() {
+            let (value, most) = (self.store.value, SLOT_VALUE_MAX);
+            out.push(format!("values of {value} are in no slot, which has room for {most}: every GET reads flash"));
             return;
         }
         if cached >= keys {
@@ -50,7 +57,7 @@ impl Scalio {
         }
         let Arrivals::Closed { depth, .. } = self.io.arrivals else { return };
         let each = u64::from(self.store.clients) * u64::from(depth) / u64::from(self.store.devices);
-        if options.batching && each < u64::from(options.batch) {
+        if options.batching && options.idle_flush > Span::ZERO && each < u64::from(options.batch) {
             let batch = options.batch;
             out.push(format!("{each} requests outstanding for each SSD cannot fill a group of {batch}: every group waits {} for more", options.idle_flush));
         }

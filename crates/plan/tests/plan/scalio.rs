@@ -22,6 +22,7 @@ clients = 20
 client_nodes = 4
 keys = 1000000
 value = "32B"
+zone = "8MiB"
 cached_keys = 50000
 warmed = 0.5
 spare = 0.25
@@ -66,6 +67,8 @@ batching = true
 slots = 16
 batch = 4
 idle_flush = "500us"
+groups = 5
+compact_below = 9
 leases = true
 lease = "5ms"
 retry = "10us"
@@ -192,16 +195,40 @@ fn every_key_of_the_schema_is_tried_here() {
     ] {
         let properties = root["$defs"][name]["properties"].as_object().expect("a table");
         let written = asked[table].as_table().expect("a table");
-        let missing: Vec<&String> = properties.keys().filter(|key| !written.contains_key(key.as_str())).collect();
+        // `size` is in the place of `spare`.
+        let is_there = |key: &&String| written.contains_key(key.as_str()) || *key == "size";
+        let missing: Vec<&String> = properties.keys().filter(|key| !is_there(key)).collect();
         assert_eq!(missing, Vec::<&String>::new(), "{table}");
     }
+}
+
+#[test]
+fn a_log_of_a_given_size_has_no_spare_and_long_values_are_warned_of() {
+    let text = with("store = { size = '192MiB', zone = '16MiB', value = '1MiB', keys = 100, cached_keys = 800 }");
+    let plan = plan(&text);
+    assert_eq!(scalio(&plan).store.size, Some(Bytes::new(192 << 20)));
+    assert!(plan.warnings.iter().any(|warning| warning.contains("every GET reads flash")), "{:?}", plan.warnings);
+    let printed = plan.to_toml();
+    assert!(printed.contains("size = \"192MiB\"") && !printed.contains("spare"), "{printed}");
+    assert_eq!(common::plan(&printed).to_toml(), printed, "it is a file again");
 }
 
 #[test]
 fn mistakes_are_named_with_their_place_and_what_is_allowed() {
     let cases = [
         (with("store.devices = 0"), "store.devices: 0 is out of range"),
-        (with("store.value = '65B'"), "store.value: 65B is out of range; allowed is 8B..=64B"),
+        (
+            of("leed", "store.value = '65B'"),
+            "store.value: 65B is out of range; allowed is 8B to 64B with the design leed",
+        ),
+        // A ninth of 4 MiB, less 12 KiB.
+        (with("store.value = '453746B'"), "store.value: 453746B is out of range; allowed is a ninth of a zone of 4MiB"),
+        (with("store.value = '513MiB'"), "store.value: 513MiB is out of range"),
+        (with("store.zone = '129KiB'"), "store.zone: 129KiB is out of range; allowed is a multiple of 4KiB"),
+        (with("store.size = '44MiB'"), "store.size: 44MiB is out of range; allowed is whole zones of 4MiB"),
+        (with("store.size = '49MiB'"), "store.size: 49MiB is out of range"),
+        (with("store = { size = '48MiB', spare = 1.0 }"), "`spare`"),
+        (of("leed", "store.zone = '1MiB'"), "`zone` is not valid with the design leed"),
         (with("store.value = 64"), "`64` has no unit"),
         (with("store.clients = 3"), "3 clients cannot be on 5 machines"),
         (with("cores.network = 7"), "7 cores for the network, 1 for SSDs and one of control are more than 8"),
@@ -272,4 +299,6 @@ fn what_is_legal_and_hardly_meant_is_warned_of() {
     assert_eq!(warnings("scalio = { protocol = 'paper', leases = false, torn_reads = false }"), "");
     assert!(warnings("store = { clients = 10, client_nodes = 1 }").contains("cannot fill a group of 8"));
     assert_eq!(warnings("store = { clients = 19, client_nodes = 1 }"), "");
+    let at_once = "store = { clients = 10, client_nodes = 1 }\nscalio.idle_flush = '0ps'";
+    assert_eq!(warnings(at_once), "", "no group waits");
 }

@@ -17,7 +17,7 @@ pub(super) const PAGE_SECTORS_MAX: u32 = 8;
 
 /// Sectors of a page of longer values at most, unless it has one record alone. When they move, each
 /// page but the last is half full, so the padding of its last sector is little.
-const LONG_PAGE_SECTORS_MAX: u32 = 32;
+pub const LONG_PAGE_SECTORS_MAX: u32 = 32;
 
 /// Sectors of the record's own page, if it does not share one with short values.
 fn long_sectors(value_bytes: u32) -> u32 {

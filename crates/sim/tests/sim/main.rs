@@ -37,6 +37,7 @@ mod san_timing;
 mod san_windows;
 mod san_write_order;
 mod scalio;
+mod scalio_values;
 mod sdirect;
 mod series;
 mod support;

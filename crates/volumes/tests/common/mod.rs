@@ -63,6 +63,7 @@ pub fn rack(folder: &Path, servers: usize, pages: u64) -> Rack {
         log_format: LogFormatName::Text,
         secret: None,
         journal: None,
+        records: None,
         switch: Switch { listen: next(), address: None, metrics: None, coordination: true },
         control: Control {
             listen: next(),
@@ -81,6 +82,7 @@ pub fn rack(folder: &Path, servers: usize, pages: u64) -> Rack {
         jbofs: Vec::new(),
         stores: Vec::new(),
         loads: Vec::new(),
+        store_loads: Vec::new(),
         model: None,
     }
 }

@@ -23,13 +23,13 @@ use plan::blox::Flash;
 use plan::scalio::fixed::{
     BARE_CAPACITY, CHUNKS_OF_A_CLIENT, COMPACT_BELOW, DITTO_ATTEMPTS, DITTO_BLOCK, DITTO_SAMPLE_BUCKETS, GROUPS,
     LEED_RECORDS, LEED_SEGMENTS, LEED_TOKENS, LeedLog, NO_LEASE, PAGE_RECORDS, READS_OF_A_GET, RESERVE_ZONES,
-    ZONE_SECTORS, ZONES_MIN,
+    ZONES_MIN,
 };
 use plan::scalio::{Ditto, Options, ProtocolName, Scalio};
 use scalio::baseline::{ditto, leed, nvme_of};
 use scalio::{
-    Client, ClientConfig, ClientId, Extent, Index, MemoryOperation, Preload, Protocol, SECTOR_BYTES, Server,
-    ServerConfig, Token, VALUE_BYTES_MAX,
+    Client, ClientConfig, ClientId, Extent, Index, LONG_PAGE_SECTORS_MAX, MemoryOperation, PAGE_HEADER_BYTES, Preload,
+    Protocol, SECTOR_BYTES, Server, ServerConfig, Token, VALUE_BYTES_MAX, record_bytes,
 };
 
 /// The rack of a plan. With `wire_check` every message is encoded and decoded, with `keep_history`
@@ -114,8 +114,10 @@ fn blocks_of(plan: &Scalio) -> u32 {
 
 fn made_scalio(plan: &Scalio, keys: &Keys, blocks: u32, seed: Seed) -> Result<Made, BuildError> {
     let options = plan.options.as_ref().ok_or_else(|| BuildError("a plan of scalio has its options".into()))?;
-    let preload =
-        Preload::new(*keys, blocks, plan.store.devices, ZONE_SECTORS, PAGE_RECORDS).map_err(BuildError::of)?;
+    let zone_sectors = plan.store.zone_sectors();
+    let preload = Preload::new(*keys, blocks, plan.store.devices, zone_sectors, page_records(&plan.store));
+    let preload = preload.map_err(BuildError::of)?;
+    check_room(plan, &preload)?;
     let slots = if options.cache { options.slots as u8 } else { 0 };
     let mut index = Index::new(blocks, slots);
     for block in 0..blocks {
@@ -123,7 +125,7 @@ fn made_scalio(plan: &Scalio, keys: &Keys, blocks: u32, seed: Seed) -> Result<Ma
             index.carry_out(block, MemoryOperation::Publish { segment });
         }
     }
-    if options.cache && plan.store.warmed > 0.0 {
+    if options.cache && plan.store.warmed > 0.0 && plan.store.has_short_values() {
         let draws = warm::draws(&plan.io, warmed_places(plan), seed.child("warm"));
         warm::fill_index(&mut index, blocks, keys, &draws);
     }
@@ -141,7 +143,7 @@ fn made_scalio(plan: &Scalio, keys: &Keys, blocks: u32, seed: Seed) -> Result<Ma
         .collect();
     let zones =
         (0..plan.store.devices).map(|device| server_config(plan, blocks, device, &preloaded).zones).max().unwrap_or(0);
-    let capacity = Bytes::new(u64::from(zones) * u64::from(ZONE_SECTORS) * u64::from(SECTOR_BYTES));
+    let capacity = Bytes::new(u64::from(zones) * u64::from(zone_sectors) * u64::from(SECTOR_BYTES));
     Ok(Made { programs: Programs::Scalio { clients, servers }, preloaded, index: Some(index), pool: None, capacity })
 }
 
@@ -172,15 +174,46 @@ fn client_config(plan: &Scalio, options: &Options, blocks: u32, client: u32) -> 
     }
 }
 
-/// The server of a device, whose log has room for what is there at first and `store.spare` times as
-/// much.
+/// Records of a page at first: short values as in the paper, longer ones as servers write them.
+fn page_records(store: &plan::scalio::Store) -> u32 {
+    if store.has_short_values() {
+        return PAGE_RECORDS;
+    }
+    let room = LONG_PAGE_SECTORS_MAX * SECTOR_BYTES - PAGE_HEADER_BYTES;
+    (room / record_bytes(store.value.count() as u32)).clamp(1, PAGE_RECORDS)
+}
+
+/// Fails where a log of a given size cannot hold what is there at first, and be compacted.
+fn check_room(plan: &Scalio, preload: &Preload<Keys>) -> Result<(), BuildError> {
+    let Some(size) = plan.store.size else { return Ok(()) };
+    let zone = u64::from(plan.store.zone_sectors());
+    let used = (0..plan.store.devices).map(|device| preload.sectors_needed(device).div_ceil(zone)).max().unwrap_or(0);
+    let zones = size.count() / (zone * u64::from(SECTOR_BYTES));
+    let beside = u64::from(RESERVE_ZONES) + ZONES_IN_TRANSIT;
+    if used + beside <= zones {
+        return Ok(());
+    }
+    Err(BuildError(format!(
+        "store.size: {} keys (`store.keys`) take {used} zones, and compaction {beside}; {size} are {zones} zones",
+        plan.store.keys
+    )))
+}
+
+/// Zones that are being filled, one of each kind.
+const ZONES_IN_TRANSIT: u64 = 2;
+
+/// The server of a device, whose log has `store.size`, or room for what is there at first and
+/// `store.spare` times as much.
 pub fn server_config(plan: &Scalio, blocks: u32, device: u32, preloaded: &PreloadedStore) -> ServerConfig {
     let options = plan.options.expect("a plan of scalio has its options");
+    let zone_sectors = plan.store.zone_sectors();
+    let compact_below = options.compact_below.unwrap_or(COMPACT_BELOW);
     let used = match preloaded {
-        PreloadedStore::Scalio(preload) => preload.sectors_needed(device).div_ceil(u64::from(ZONE_SECTORS)),
+        PreloadedStore::Scalio(preload) => preload.sectors_needed(device).div_ceil(u64::from(zone_sectors)),
         PreloadedStore::Leed(_) | PreloadedStore::Bare => 0,
     };
-    let spare = (used as f64 * plan.store.spare) as u64 + u64::from(COMPACT_BELOW) + ZONES_MIN;
+    let spare = (used as f64 * plan.store.spare) as u64 + u64::from(compact_below) + ZONES_MIN;
+    let given = plan.store.size.map(|size| size.count() / (u64::from(zone_sectors) * u64::from(SECTOR_BYTES)));
     ServerConfig {
         device,
         devices: plan.store.devices,
@@ -188,13 +221,13 @@ pub fn server_config(plan: &Scalio, blocks: u32, device: u32, preloaded: &Preloa
         protocol: protocol_of(&options),
         group_updates: if options.batching { options.batch } else { 1 },
         group_wait: if options.batching { options.idle_flush } else { Span::ZERO },
-        groups_max: GROUPS,
-        zones: (used + spare) as u32,
-        zone_sectors: ZONE_SECTORS,
+        groups_max: options.groups.unwrap_or(GROUPS),
+        zones: given.unwrap_or(used + spare) as u32,
+        zone_sectors,
         reserve_zones: RESERVE_ZONES,
-        compact_below: COMPACT_BELOW,
+        compact_below,
         volatile_cache: options.volatile_cache,
-        value_bytes_max: VALUE_BYTES_MAX,
+        value_bytes_max: VALUE_BYTES_MAX.max(plan.store.value.count() as u32),
         start_second: 0,
         hand_over: options.hand_over,
     }
