@@ -286,8 +286,9 @@ table! {
         /// A folder of journals: switch, control plane, storage servers and doors note what comes
         /// in and what they do about it, without data, for `rackweave twin`.
         journal: String [length from 1],
-        /// Have storage servers keep a row a request, in the columns of the simulator: each start of
-        /// one in `NAME.N` in the folder. Doors, JBOFs and stores have `records` in their own files.
+        /// Have storage servers keep a row a request, in the columns of the simulator: each start
+        /// of one in `NAME.N` in the folder. Doors, JBOFs and stores have `records` in their own
+        /// files.
         records: RecordsFile where [given storage],
         /// Which messages the switch, the control plane and storage servers log.
         log: LogLevelName = LogLevelName::Info,

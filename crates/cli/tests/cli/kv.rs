@@ -88,15 +88,16 @@ fn records_of_a_store_are_whole_after_sigterm_and_up_to_the_last_part_after_sigk
     assert_eq!(rows(&home.path("one")).len(), 100);
     home.say("kv --config one.toml").refused(2, &["one", "records of two runs do not mix"]);
     let store = Target::store(&home, "--config two.toml");
-    let lines = "GET a\r\n".repeat(PART + 100);
-    assert_eq!(told(&store, &lines), "$-1\r\n".repeat(PART + 100));
+    let lines = format!("SET a 1\r\n{}", "GET a\r\n".repeat(PART + 100));
+    assert_eq!(told(&store, &lines), format!("+OK\r\n{}", "$1\r\n1\r\n".repeat(PART + 100)));
     while !home.path("two/part-00000.parquet").exists() {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     store.kill();
     let rows = rows(&home.path("two"));
-    assert_eq!(rows.len(), PART);
-    assert!(rows.iter().all(Row::adds_up));
+    // A part ends after a minute too, on a machine that is so slow.
+    assert!((1..=PART + 101).contains(&rows.len()), "{}", rows.len());
+    assert!(rows.iter().zip(0..).all(|(row, number)| row.adds_up() && row.request.0 == number));
 }
 
 /// Libraries that Debian's libfabric brings end a process with code 1 at SIGTERM.
