@@ -16,7 +16,7 @@ esac
 
 lint() {
   verilator --lint-only -Wall --assert "$@" --top-module "$top" edm/edm_pkg.sv $(ls edm/*.sv | grep -v edm_pkg) \
-    harness/edm_system.sv
+    harness/*.sv
 }
 
 # refuses PARAMETER: a parameter out of range must not pass.
@@ -27,7 +27,7 @@ refuses() {
   fi
 }
 
-for top in edm_scheduler edm_multiplexer edm_demultiplexer edm_host edm_switch edm_memory edm_mirror edm_system; do
+for top in edm_scheduler edm_multiplexer edm_demultiplexer edm_host edm_switch edm_memory edm_mirror edm_system edm_switch_seen; do
   lint
 done
 top=edm_scheduler

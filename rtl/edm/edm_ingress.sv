@@ -4,11 +4,12 @@
 //   identify   1   `memory_i` to `demand_o`
 //   forward    4   `memory_i` to `forward_o`, through the queue between the clocks of two ports
 //
-// A chunk passes if the scheduler has granted it: each grant opens a circuit for its bytes, and
-// what is left unused goes after `Timeout`. A request is kept aside until the scheduler has taken
-// its demand. Whoever breaks the protocol is counted; what it sent is dropped. A message that
-// breaks off after its first blocks have left is ended for its receiver by a NULL response, which
-// says so.
+// A chunk passes if the scheduler has granted it: each grant opens a circuit for its bytes, those of
+// one message a common one, and what is left unused goes after one `Timeout` to two. A request is
+// kept aside until the scheduler has taken its demand; one that contradicts itself makes none.
+// Whoever breaks the protocol is counted, once a cycle; what it sent is dropped. A message that
+// breaks off after its first blocks have left, or has none for `StallMax` cycles, is ended for its
+// receiver by a NULL response, which says so. What comes in that cycle is lost, up to an /MT/.
 module edm_ingress
   import edm_pkg::*;
 #(
@@ -178,9 +179,10 @@ module edm_ingress
       32'(header.target) < Ports;
   assign request_ok = own_message && !id_of_write(header.id) && header.kind != MessageWreq &&
       header.kind != MessageRres;
-  // There is room for the message, and for a cut.
+  // There is room for the message, and for a cut. A request with the id of a write is no data.
   assign message_bytes = header_bytes(header.kind, header.long_size, header.size);
-  assign forward_ok = own_message && circuit_fits && !request_ok &&
+  assign forward_ok = own_message && circuit_fits &&
+      (header.kind == MessageWreq || header.kind == MessageRres) &&
       32'(room) > 32'(payload_blocks(message_bytes));
 
   always_comb begin : message
@@ -254,13 +256,23 @@ module edm_ingress
   demand_t demand_q, demand_d;
   logic [3:0] uplink_q, uplink_d;
   logic [7:0] opcode;
-  logic opcode_good;
+  logic request_good;
 
   assign opcode = request_d.payload[1][63:56];
-  assign opcode_good = request_header.kind != MessageRmw || opcode_ok(opcode, request_header.size);
+  // An opcode with its arguments; a long size that is long. What is after the last byte is zero: of
+  // an /MT/, seven bytes of an RMWREQ and six of a long RREQ.
+  always_comb begin
+    request_good = 1'b1;
+    if (request_header.kind == MessageRmw) begin
+      request_good = opcode_ok(opcode, request_header.size) && memory_i.payload[63:8] == 0;
+    end else if (request_header.long_size) begin
+      request_good = {request_d.payload[1][7:0], request_header.first} != 0 &&
+          memory_i.payload[63:16] == 0;
+    end
+  end
 
   always_comb begin
-    demand_valid_d = notify_ok || (request_ends && opcode_good);
+    demand_valid_d = notify_ok || (request_ends && request_good);
     demand_d = '{
         class_id: ClassWrite,
         peer: memory_i.payload[16:8],
@@ -360,7 +372,7 @@ module edm_ingress
       demand_valid_q <= demand_valid_d;
       demand_q <= demand_d;
       uplink_q <= uplink_d;
-      waits_q <= {waits_q[1:0], request_ends && opcode_good};
+      waits_q <= {waits_q[1:0], request_ends && request_good};
       if (request_ends || waits_q != 0) begin
         waiting_q <= {waiting_q[1:0], request_d};
         waiting_memory_q <= {waiting_memory_q[1:0], PortW'(target_q)};
@@ -369,7 +381,7 @@ module edm_ingress
       left_q <= left_d;
       if (violation_count_q[31:2] != '1) begin
         violation_count_q <= violation_count_q + 32'(violation) + 32'(circuit_lost) +
-            32'(request_ends && !opcode_good);
+            32'(request_ends && !request_good);
       end
 
       // A circuit never lets more through than was granted.

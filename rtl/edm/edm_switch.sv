@@ -17,6 +17,7 @@ module edm_switch
     parameter policy_t Policy = PolicyFair,
     parameter int unsigned FaultsAllowed = 0,
     parameter int unsigned ForwardDepth = 256,
+    parameter int unsigned StallMax = 1023,
     localparam int unsigned PortW = $clog2(Ports),
     localparam int unsigned PendingW = $clog2(ForwardDepth + 2)
 ) (
@@ -136,7 +137,8 @@ module edm_switch
         .Ports       (Ports),
         .Active      (Active),
         .ForwardDepth(ForwardDepth),
-        .Timeout     (Timeout)
+        .Timeout     (Timeout),
+        .StallMax    (StallMax)
     ) u_ingress (
         .clk_i,
         .rst_ni,

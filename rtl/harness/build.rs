@@ -118,7 +118,7 @@ fn sources() -> Vec<PathBuf> {
     let listed = fs::read_dir("../edm").expect("rtl/edm is beside the harness");
     let mut sources: Vec<PathBuf> = listed.map(|entry| entry.expect("a readable folder").path()).collect();
     sources.retain(|path| path.extension().is_some_and(|extension| extension == "sv"));
-    sources.push(PathBuf::from("edm_system.sv"));
+    sources.extend(["edm_system.sv", "edm_switch_seen.sv"].map(PathBuf::from));
     sources.sort_by_key(|path| (!path.ends_with("edm_pkg.sv"), path.clone()));
     sources
 }

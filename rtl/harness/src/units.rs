@@ -123,6 +123,28 @@ pub const SYSTEM_PORTS: &[&str] = &[
     "probe_o",
 ];
 
+/// Ports of `edm_switch_seen`.
+pub const SWITCH_PORTS: &[&str] = &[
+    "clk_i",
+    "rst_ni",
+    "line_i",
+    "line_o",
+    "frame_valid_i",
+    "frame_ready_o",
+    "frame_i",
+    "frame_o",
+    "down_o",
+    "fault_count_o",
+    "refused_count_o",
+    "withdrawn_count_o",
+    "idle_count_o",
+    "violation_count_o",
+    "lost_count_o",
+    "circuits_o",
+    "open_o",
+    "lane_o",
+];
+
 /// All of them but those of [`LARGE`]. Widths of stamps are small in some, so that they wrap within
 /// a test.
 pub const UNITS: &[Unit] = &[
@@ -163,6 +185,21 @@ pub const UNITS: &[Unit] = &[
         options: &[],
     },
     Unit {
+        name: "switch3",
+        top: "edm_switch_seen",
+        parameters: &[
+            ("Ports", "3"),
+            ("Active", "2"),
+            ("Chunk", "64"),
+            ("Timeout", "400"),
+            ("FaultsAllowed", "3"),
+            ("ForwardDepth", "32"),
+            ("StallMax", "40"),
+        ],
+        ports: SWITCH_PORTS,
+        options: &[],
+    },
+    Unit {
         name: "mirror",
         top: "edm_mirror",
         parameters: &[("Nodes", "4"), ("LagW", "5")],
@@ -186,10 +223,19 @@ const fn demultiplexer(name: &'static str, parameters: &'static [(&'static str, 
 }
 
 /// What takes minutes to compile: only with the feature `large`.
-pub const LARGE: &[Unit] = &[Unit {
-    name: "scheduler144",
-    top: "edm_scheduler",
-    parameters: &[("Ports", "144"), ("TimeW", "24")],
-    ports: SCHEDULER_PORTS,
-    options: SHARED,
-}];
+pub const LARGE: &[Unit] = &[
+    Unit {
+        name: "scheduler144",
+        top: "edm_scheduler",
+        parameters: &[("Ports", "144"), ("TimeW", "24")],
+        ports: SCHEDULER_PORTS,
+        options: SHARED,
+    },
+    Unit {
+        name: "switch4",
+        top: "edm_switch_seen",
+        parameters: &[("Ports", "4"), ("Fcfs", "1'b1"), ("Policy", "2'd1")],
+        ports: SWITCH_PORTS,
+        options: &[],
+    },
+];
