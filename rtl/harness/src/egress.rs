@@ -2,7 +2,6 @@
 //! after paper 3.2.2 and the contract of the module.
 
 use crate::ingress::{Asked, Word};
-use edm::MessageId;
 use edm::pcs::block::Block;
 use edm::pcs::memory::encode_grant;
 use edm::scheduler::{DemandKind, Match};
@@ -31,6 +30,8 @@ pub struct Offers {
     pub message: Option<(Block, bool)>,
     /// The port whose front that is.
     pub taken: Option<u32>,
+    /// The requester whose request leaves with it.
+    pub left: Option<u32>,
 }
 
 /// The message that goes out.
@@ -47,55 +48,43 @@ enum Lane {
 struct Waits {
     /// Requests that wait for their grant, or for their turn.
     requests: VecDeque<Asked>,
-    /// Those that are granted, and how many messages of the requester go before.
-    granted: VecDeque<(MessageId, u64)>,
+    /// Of those that are granted, how many messages of the requester go before.
+    granted: VecDeque<u64>,
     /// Messages of the requester that have left.
     left: u64,
 }
 
 impl Waits {
-    /// A request that found no room never comes.
-    fn is_missing(&self) -> bool {
-        let granted = self.granted.front();
-        granted.is_some_and(|(id, _)| self.requests.front().is_none_or(|request| request.id != *id))
-    }
-
     fn is_due(&self) -> bool {
-        self.granted.front().is_some_and(|(_, ahead)| *ahead == self.left) && !self.is_missing()
+        self.granted.front().is_some_and(|ahead| *ahead == self.left)
     }
 }
 
 /// The egress of a port.
 pub struct Egress {
     own: u32,
-    /// Places in each queue for a requester.
-    places: usize,
     control: Option<Block>,
     waits: Vec<Waits>,
     lane: Lane,
     /// The last source, and the last requester.
     last: [u32; 2],
     lost: u64,
-    /// Requests that found no room one cycle ago.
-    dropped: u64,
 }
 
 impl Egress {
-    /// An idle port of a switch with so many, and this X.
-    pub fn new(own: u32, ports: u32, active: u32) -> Egress {
+    /// An idle port of a switch with so many.
+    pub fn new(own: u32, ports: u32) -> Egress {
         Egress {
             own,
-            places: 2 * active as usize,
             control: None,
             waits: vec![Waits::default(); ports as usize],
             lane: Lane::Free,
             last: [0; 2],
             lost: 0,
-            dropped: 0,
         }
     }
 
-    /// Grants and requests that found no room, as the gates have counted them.
+    /// Grants that found no room.
     pub fn lost(&self) -> u64 {
         self.lost
     }
@@ -111,45 +100,28 @@ impl Egress {
 
     /// A cycle.
     pub fn cycle(&mut self, cycle: Cycle) -> Offers {
-        let missing: Vec<bool> = self.waits.iter().map(Waits::is_missing).collect();
         let control = self.control.take();
-        let has_no_room = control.is_some() && !cycle.is_ready[0];
+        self.lost += u64::from(control.is_some() && !cycle.is_ready[0]);
         let mut offers = Offers { control: control.filter(|_| cycle.is_ready[0]), ..Offers::default() };
-        let room = self.waits.iter().map(|waits| (waits.requests.len(), waits.granted.len()));
-        let room: Vec<(usize, usize)> = room.collect();
         self.message(&cycle, &mut offers);
-        for (waits, missing) in self.waits.iter_mut().zip(&missing) {
-            if *missing {
-                waits.granted.pop_front();
-            }
+        if let Some(made) = cycle.grant {
+            self.grant(made, &cycle);
         }
-        let is_full = cycle.grant.is_some_and(|made| !self.grant(made, &cycle, &room));
-        self.lost += u64::from(has_no_room) + u64::from(is_full) + u64::from(missing.contains(&true));
-        self.lost += std::mem::take(&mut self.dropped);
         for (requester, request) in cycle.requests {
-            if room[requester as usize].0 < self.places {
-                self.waits[requester as usize].requests.push_back(request);
-            } else {
-                self.dropped += 1;
-            }
+            self.waits[requester as usize].requests.push_back(request);
         }
         offers
     }
 
-    /// A grant becomes a /G/, or lets a request go. Returns whether it found room.
-    fn grant(&mut self, made: &Match, cycle: &Cycle, room: &[(usize, usize)]) -> bool {
+    /// A grant becomes a /G/, or lets a request go.
+    fn grant(&mut self, made: &Match, cycle: &Cycle) {
         if made.first && matches!(made.demand.kind, DemandKind::Response { .. }) {
             let requester = made.demand.target.index();
-            let has_room = room[requester].1 < self.places;
-            if has_room {
-                self.waits[requester].granted.push_back((made.demand.id, cycle.entered[requester]));
-            }
-            return has_room;
+            return self.waits[requester].granted.push_back(cycle.entered[requester]);
         }
         let bytes = u16::try_from(made.bytes).expect("a chunk has 16 bits");
         let said = edm::Grant { target: made.demand.target, id: made.demand.id, bytes };
         self.control = Some(encode_grant(&said).expect("its target is a port"));
-        true
     }
 
     /// One message at a time, data first.
@@ -201,6 +173,7 @@ impl Egress {
         if gone + 1 == blocks.len() {
             waits.requests.pop_front();
             waits.granted.pop_front();
+            offers.left = Some(requester);
             self.lane = Lane::Free;
         }
     }

@@ -101,6 +101,8 @@ pub struct Ingress {
     queue: Crossing,
     /// Messages for each port that have come in so far.
     entered: Vec<u64>,
+    /// Requests for each memory node that are not gone.
+    requests: Vec<u32>,
 }
 
 impl Ingress {
@@ -119,6 +121,7 @@ impl Ingress {
             violations: 0,
             queue: Crossing::new(limits.forward_depth),
             entered: vec![0; limits.ports as usize],
+            requests: vec![0; limits.ports as usize],
         }
     }
 
@@ -130,6 +133,12 @@ impl Ingress {
     /// Messages for a port that have come in so far.
     pub fn entered(&self, target: u32) -> u64 {
         self.entered[target as usize]
+    }
+
+    /// A request for a memory node has left, or its demand is refused: from the next cycle on, there
+    /// is room for another one.
+    pub fn request_is_gone(&mut self, memory: u32) {
+        self.requests[memory as usize] -= 1;
     }
 
     /// Breaches of the protocol.
@@ -176,8 +185,11 @@ impl Ingress {
         {
             let request = std::mem::replace(request, Asked { memory: 0, id: MessageId(0), blocks: Vec::new() });
             self.open = Open::None;
-            match self.demand(&request) {
+            // Twice as many as a pair may have at once.
+            let has_room = self.requests[request.memory as usize] < 2 * self.limits.active;
+            match self.demand(&request).filter(|_| has_room) {
                 Some(demand) => {
+                    self.requests[request.memory as usize] += 1;
                     inputs = vec![Input::Uplink { blocks: request.blocks.len() as u64 }, Input::Demand(demand)];
                     asked = Some(request);
                 }

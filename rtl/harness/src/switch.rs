@@ -208,7 +208,7 @@ impl Model {
             scheduler: Timed::new(variant.config(), limits.ports),
             ports: ports.clone().map(|_| Port::new(variant.policy())).collect(),
             ingress: ports.clone().map(|port| Ingress::new(port, limits, lapse_after, is_honest)).collect(),
-            egress: ports.map(|port| Egress::new(port, limits.ports, limits.active)).collect(),
+            egress: ports.map(|port| Egress::new(port, limits.ports)).collect(),
             demands: Vec::new(),
             asked: VecDeque::new(),
             was_down: vec![false; limits.ports as usize],
@@ -248,7 +248,7 @@ impl Model {
         let of = |port: usize| grants.iter().find(|made| made.demand.source.index() == port);
         let fronts: Vec<Option<Word>> = self.ingress.iter().map(Ingress::front).collect();
         let mut taken = vec![false; self.ports.len()];
-        let answered = self.answered();
+        let (answered, mut gone) = self.answered();
         let offers: Vec<Offers> =
             (0..self.ports.len()).map(|port| self.offers(port, of(port), &fronts, &answered)).collect();
         for source in offers.iter().filter_map(|offers| offers.taken) {
@@ -258,6 +258,10 @@ impl Model {
         let mut inputs = std::mem::take(&mut self.demands);
         for (port, taken) in taken.into_iter().enumerate() {
             self.take(port, of(port), taken, &mut inputs)?;
+        }
+        gone.extend((0..).zip(&offers).filter_map(|(memory, offers)| offers.left.map(|requester| (requester, memory))));
+        for (requester, memory) in gone {
+            self.ingress[requester as usize].request_is_gone(memory);
         }
         self.scheduler.cycle(inputs);
         for (port, offers) in offers.into_iter().enumerate() {
@@ -269,16 +273,19 @@ impl Model {
         Ok(())
     }
 
-    /// Requests whose demand the scheduler takes in this cycle.
-    fn answered(&mut self) -> Vec<(u32, Asked)> {
-        let mut taken = Vec::new();
+    /// Requests whose demand the scheduler takes in this cycle, and requester and memory node of those
+    /// whose demand it refuses.
+    fn answered(&mut self) -> (Vec<(u32, Asked)>, Vec<(u32, u32)>) {
+        let (mut taken, mut refused) = (Vec::new(), Vec::new());
         while self.asked.front().is_some_and(|(at, ..)| *at == self.now()) {
             let (_, requester, asked) = self.asked.pop_front().expect("there is a front");
             if self.scheduler.answers()[requester as usize] == 0 {
                 taken.push((requester, asked));
+            } else {
+                refused.push((requester, asked.memory));
             }
         }
-        taken
+        (taken, refused)
     }
 
     fn offers(
@@ -334,7 +341,7 @@ pub struct Counts {
     pub idle: u64,
     /// Breaches of the protocol at all ports.
     pub violations: u64,
-    /// Grants and requests that found no room.
+    /// Grants that found no room.
     pub lost: u64,
     /// Faults on the lines.
     pub faults: u64,
