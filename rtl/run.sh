@@ -16,7 +16,7 @@ esac
 
 lint() {
   verilator --lint-only -Wall --assert "$@" --top-module "$top" edm/edm_pkg.sv $(ls edm/*.sv | grep -v edm_pkg) \
-    harness/edm_system.sv
+    harness/*.sv
 }
 
 # refuses PARAMETER: a parameter out of range must not pass.
@@ -27,7 +27,8 @@ refuses() {
   fi
 }
 
-for top in edm_scheduler edm_multiplexer edm_demultiplexer edm_host edm_switch edm_memory edm_mirror edm_system; do
+for top in edm_scheduler edm_multiplexer edm_demultiplexer edm_host edm_dual_host edm_switch edm_memory edm_mirror edm_system \
+  edm_dual_system edm_switch_seen; do
   lint
 done
 top=edm_scheduler
@@ -41,6 +42,7 @@ top=edm_state_table refuses -GNodes=1
 top=edm_memory refuses -GBytes=63
 top=edm_mirror refuses -GNodes=1
 top=edm_mirror refuses -GLagW=32
+top=edm_mirror refuses -GStallMax=128
 top=edm_switch lint -GPorts=5 -GActive=1 -GChunk=64 "-GFcfs=1'b1"
 top=edm_host
 lint -GNodes=20 -GActive=4

@@ -45,7 +45,9 @@ PARTS = [
     ("edm_memory", {}),
     ("edm_ingress", {"Ports": 4}),
     ("edm_egress", {"Ports": 4}),
+    ("edm_mirror", {}),
     ("edm_host", {}),
+    ("edm_dual_host", {}),
     ("edm_switch", {"Ports": 4}),
 ]
 # LUTs of the largest ECP5, and what is placed on it.

@@ -45,7 +45,7 @@ module edm_egress
     output block_t message_o,
     output logic   message_cut_o,
 
-    // Grants that found no room or no request.
+    // Grants that found no room.
     output logic [31:0] lost_count_o
 );
 
@@ -75,7 +75,7 @@ module edm_egress
 
   // --- Requests ---
 
-  logic [Ports-1:0] emit_waits, emit_take, emit_full, emit_missing, due;
+  logic [Ports-1:0] emit_waits, emit_take, emit_broken, due;
   logic [2:0] index_q, index_d;
   logic [PortW-1:0] requester_q, requester_d, requester;
   /* verilator lint_off UNUSEDSIGNAL */  // its id was compared above
@@ -88,7 +88,6 @@ module edm_egress
     emit_t emit, front;
     assign comes = grant_valid_i && sends_request && grant_i.target == NodeW'(r);
     assign emit = '{id: grant_i.id, ahead: entered_i[r]};
-    assign emit_full[r] = comes && !ready;
 
     edm_fifo #(
         .Width($bits(emit_t)),
@@ -100,14 +99,14 @@ module edm_egress
         .ready_o(ready),
         .word_i (emit),
         .valid_o(emit_waits[r]),
-        .take_i (emit_take[r] || emit_missing[r]),
+        .take_i (emit_take[r]),
         .word_o (front)
     );
 
-    // A request that found no room in its buffer never comes.
-    assign emit_missing[r] = emit_waits[r] &&
-        !(request_valid_i[r] && request_i[r].id == front.id);
-    assign due[r] = emit_waits[r] && !emit_missing[r] && front.ahead == left_i[r];
+    // The ingress lets no more requests in than there is room for, so each granted one is here.
+    assign emit_broken[r] = (comes && !ready) ||
+        (emit_waits[r] && !(request_valid_i[r] && request_i[r].id == front.id));
+    assign due[r] = emit_waits[r] && front.ahead == left_i[r];
   end
 
   // --- One message at a time ---
@@ -196,12 +195,11 @@ module edm_egress
       lane_q <= lane_d;
       source_q <= source_d;
       requester_q <= requester_d;
-      if (lost_q[31:2] != '1) begin
-        lost_q <= lost_q + 32'(grant_lost) + 32'(|emit_missing) + 32'(|emit_full);
-      end
+      if (lost_q != '1) lost_q <= lost_q + 32'(grant_lost);
 
       // A message is whole before the next begins.
       assert (!(request_goes && forward_goes));
+      assert (emit_broken == '0);
       assert (lane_q != LaneRequest || due[requester_q]);
     end
   end

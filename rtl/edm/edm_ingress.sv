@@ -4,11 +4,13 @@
 //   identify   1   `memory_i` to `demand_o`
 //   forward    4   `memory_i` to `forward_o`, through the queue between the clocks of two ports
 //
-// A chunk passes if the scheduler has granted it: each grant opens a circuit for its bytes, and
-// what is left unused goes after `Timeout`. A request is kept aside until the scheduler has taken
-// its demand. Whoever breaks the protocol is counted; what it sent is dropped. A message that
-// breaks off after its first blocks have left is ended for its receiver by a NULL response, which
-// says so.
+// A chunk passes if the scheduler has granted it: each grant opens a circuit for its bytes, those of
+// one message a common one, and what is left unused goes after one `Timeout` to two. A request is
+// kept aside until the scheduler has taken its demand; one that contradicts itself makes none, and
+// one beyond 2 X for its memory node that have not left.
+// Whoever breaks the protocol is counted, once a cycle; what it sent is dropped. A message that
+// breaks off after its first blocks have left, or has none for `StallMax` cycles, is ended for its
+// receiver by a NULL response, which says so. What comes in that cycle is lost, up to an /MT/.
 module edm_ingress
   import edm_pkg::*;
 #(
@@ -36,10 +38,11 @@ module edm_ingress
     output logic [3:0] uplink_blocks_o,
     input  refused_e   refused_i,
 
-    // A request whose demand is taken.
+    // A request whose demand is taken; which have left, by memory node.
     output logic             request_valid_o,
     output logic [PortW-1:0] request_memory_o,
     output buffered_t        request_o,
+    input  logic [Ports-1:0] request_left_i,
 
     // What this port may send.
     input logic   grant_valid_i,
@@ -63,6 +66,7 @@ module edm_ingress
   localparam int unsigned RoomW = $clog2(ForwardDepth) + 1;
   localparam int unsigned StallW = $clog2(StallMax + 1);
   localparam int unsigned LapseW = $clog2(Timeout + 1);
+  localparam int unsigned PlacesW = $clog2(2 * Active + 1);
 
   typedef enum logic [1:0] {
     OpenNone,
@@ -178,9 +182,10 @@ module edm_ingress
       32'(header.target) < Ports;
   assign request_ok = own_message && !id_of_write(header.id) && header.kind != MessageWreq &&
       header.kind != MessageRres;
-  // There is room for the message, and for a cut.
+  // There is room for the message, and for a cut. A request with the id of a write is no data.
   assign message_bytes = header_bytes(header.kind, header.long_size, header.size);
-  assign forward_ok = own_message && circuit_fits && !request_ok &&
+  assign forward_ok = own_message && circuit_fits &&
+      (header.kind == MessageWreq || header.kind == MessageRres) &&
       32'(room) > 32'(payload_blocks(message_bytes));
 
   always_comb begin : message
@@ -254,13 +259,25 @@ module edm_ingress
   demand_t demand_q, demand_d;
   logic [3:0] uplink_q, uplink_d;
   logic [7:0] opcode;
-  logic opcode_good;
+  logic request_good;
+  // Requests for each memory node that have not left, or wait for the answer to their demand.
+  logic [Ports-1:0][PlacesW-1:0] places_q, places_d;
 
   assign opcode = request_d.payload[1][63:56];
-  assign opcode_good = request_header.kind != MessageRmw || opcode_ok(opcode, request_header.size);
+  // An opcode with its arguments; a long size that is long. What is after the last byte is zero: of
+  // an /MT/, seven bytes of an RMWREQ and six of a long RREQ.
+  always_comb begin
+    request_good = places_q[PortW'(target_q)] != PlacesW'(2 * Active);
+    if (request_header.kind == MessageRmw) begin
+      request_good &= opcode_ok(opcode, request_header.size) && memory_i.payload[63:8] == 0;
+    end else if (request_header.long_size) begin
+      request_good &= {request_d.payload[1][7:0], request_header.first} != 0 &&
+          memory_i.payload[63:16] == 0;
+    end
+  end
 
   always_comb begin
-    demand_valid_d = notify_ok || (request_ends && opcode_good);
+    demand_valid_d = notify_ok || (request_ends && request_good);
     demand_d = '{
         class_id: ClassWrite,
         peer: memory_i.payload[16:8],
@@ -287,6 +304,16 @@ module edm_ingress
   logic [2:0] waits_q;
   buffered_t [2:0] waiting_q;
   logic [2:0][PortW-1:0] waiting_memory_q;
+
+  always_comb begin
+    for (int unsigned t = 0; t < Ports; t++) begin
+      places_d[t] = places_q[t] - PlacesW'(request_left_i[t]);
+      if (request_ends && request_good && target_q == NodeW'(t)) places_d[t] += 1'b1;
+      if (waits_q[2] && refused_i != RefusedNot && waiting_memory_q[2] == PortW'(t)) begin
+        places_d[t] -= 1'b1;
+      end
+    end
+  end
 
   assign demand_valid_o = demand_valid_q;
   assign demand_o = demand_q;
@@ -341,6 +368,7 @@ module edm_ingress
       demand_valid_q <= 1'b0;
       demand_q <= '0;
       uplink_q <= '0;
+      places_q <= '0;
       waits_q <= '0;
       waiting_q <= '0;
       waiting_memory_q <= '0;
@@ -360,7 +388,8 @@ module edm_ingress
       demand_valid_q <= demand_valid_d;
       demand_q <= demand_d;
       uplink_q <= uplink_d;
-      waits_q <= {waits_q[1:0], request_ends && opcode_good};
+      places_q <= places_d;
+      waits_q <= {waits_q[1:0], request_ends && request_good};
       if (request_ends || waits_q != 0) begin
         waiting_q <= {waiting_q[1:0], request_d};
         waiting_memory_q <= {waiting_memory_q[1:0], PortW'(target_q)};
@@ -369,7 +398,7 @@ module edm_ingress
       left_q <= left_d;
       if (violation_count_q[31:2] != '1) begin
         violation_count_q <= violation_count_q + 32'(violation) + 32'(circuit_lost) +
-            32'(request_ends && !opcode_good);
+            32'(request_ends && !request_good);
       end
 
       // A circuit never lets more through than was granted.

@@ -17,6 +17,7 @@ module edm_switch
     parameter policy_t Policy = PolicyFair,
     parameter int unsigned FaultsAllowed = 0,
     parameter int unsigned ForwardDepth = 256,
+    parameter int unsigned StallMax = 1023,
     localparam int unsigned PortW = $clog2(Ports),
     localparam int unsigned PendingW = $clog2(ForwardDepth + 2)
 ) (
@@ -79,9 +80,8 @@ module edm_switch
   logic [Ports-1:0][PortW-1:0] request_memory;
   buffered_t [Ports-1:0] request;
   // Requests that wait for their grant, by memory node, then requester.
-  logic [Ports-1:0][Ports-1:0] waits, waits_take;
+  logic [Ports-1:0][Ports-1:0] waits, waits_take, requests_left;
   buffered_t [Ports-1:0][Ports-1:0] waiting;
-  logic [Ports-1:0][31:0] dropped;
 
   always_comb begin
     for (int unsigned s = 0; s < Ports; s++) begin
@@ -90,6 +90,7 @@ module edm_switch
         forward_take[s] |= forward_takes[t][s];
         entered_to[t][s] = entered[s][t];
         left_to[t][s] = left[s][t];
+        requests_left[s][t] = waits_take[t][s];
       end
     end
   end
@@ -136,7 +137,8 @@ module edm_switch
         .Ports       (Ports),
         .Active      (Active),
         .ForwardDepth(ForwardDepth),
-        .Timeout     (Timeout)
+        .Timeout     (Timeout),
+        .StallMax    (StallMax)
     ) u_ingress (
         .clk_i,
         .rst_ni,
@@ -152,6 +154,7 @@ module edm_switch
         .request_valid_o  (request_valid[p]),
         .request_memory_o (request_memory[p]),
         .request_o        (request[p]),
+        .request_left_i   (requests_left[p]),
         .grant_valid_i    (grant_valid[p]),
         .grant_i          (grant[p]),
         .forward_valid_o  (forward_valid[p]),
@@ -162,9 +165,8 @@ module edm_switch
         .violation_count_o(violation_count_o[p])
     );
 
-    logic [Ports-1:0] drops;
     for (genvar r = 0; r < Ports; r++) begin : gen_requester
-      logic comes, ready, dropped_q;
+      logic comes, ready;
       assign comes = request_valid[r] && request_memory[r] == PortW'(p);
       edm_fifo #(
           .Width($bits(buffered_t)),
@@ -180,12 +182,8 @@ module edm_switch
           .word_o (waiting[p][r])
       );
 
-      // A sender that has more than X requests under way loses those that find no room.
-      always_ff @(posedge clk_i or negedge rst_ni) begin
-        if (!rst_ni) dropped_q <= 1'b0;
-        else dropped_q <= comes && !ready;
-      end
-      assign drops[r] = dropped_q;
+      // The ingress counts them.
+      always_ff @(posedge clk_i) assert (!comes || ready);
     end
 
     edm_egress #(
@@ -213,20 +211,11 @@ module edm_switch
         .message_ready_i(message_ready),
         .message_o      (message),
         .message_cut_o  (message_cut),
-        .lost_count_o   (dropped[p])
+        .lost_count_o   (lost_count_o[p])
     );
 
-    logic [31:0] drops_q;
-    assign lost_count_o[p] = dropped[p] + drops_q;
-    always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) begin
-        drops_q <= '0;
-      end else begin
-        if (drops_q[31:4] != '1) drops_q <= drops_q + 32'($countones(drops));
-        // What the switch sends is in sequence, whatever came in.
-        assert (offers_refused == 0);
-      end
-    end
+    // What the switch sends is in sequence, whatever came in.
+    always_ff @(posedge clk_i) assert (offers_refused == 0);
   end
 
 endmodule

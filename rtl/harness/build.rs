@@ -115,10 +115,10 @@ fn text_of(folder: &Path) -> Vec<u8> {
 
 /// The package first: the other files import it.
 fn sources() -> Vec<PathBuf> {
-    let listed = fs::read_dir("../edm").expect("rtl/edm is beside the harness");
+    let list = |folder| fs::read_dir(folder).expect("rtl/edm is beside the harness");
+    let listed = list("../edm").chain(list("."));
     let mut sources: Vec<PathBuf> = listed.map(|entry| entry.expect("a readable folder").path()).collect();
     sources.retain(|path| path.extension().is_some_and(|extension| extension == "sv"));
-    sources.push(PathBuf::from("edm_system.sv"));
     sources.sort_by_key(|path| (!path.ends_with("edm_pkg.sv"), path.clone()));
     sources
 }

@@ -187,8 +187,8 @@ module edm_system
     assign probe_o[n] = {
       write,
       receive_read,
-      u_host.permit_valid,
-      u_host.taken_valid,
+      u_host.u_core.permit_valid,
+      u_host.u_core.taken_valid,
       u_host.memory_valid,
       u_host.control_valid || u_host.message_valid,
       u_switch.grant_valid[n],

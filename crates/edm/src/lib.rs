@@ -13,6 +13,7 @@
 
 pub mod analysis;
 pub mod budget;
+mod circuits;
 mod config;
 pub mod cost;
 mod fifo;
@@ -27,6 +28,7 @@ pub mod shim;
 mod sparse;
 mod switch;
 
+pub use circuits::Circuits;
 pub use config::{Config, Matching, Ordering, Place, Policy};
 pub use host::{Access, Host, HostIn, HostOut, Transmission, Wire};
 pub use message::{Body, Grant, Message, MessageId, Modify, Notification};

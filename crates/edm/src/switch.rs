@@ -4,14 +4,13 @@
 //! It never buffers data: what arrives without a circuit broke the protocol and is dropped and
 //! counted.
 
+use crate::circuits::Circuits;
 use crate::config::{Config, Place};
 use crate::message::{Body, Grant, Message, MessageId, Notification};
 use crate::priority::Competitor;
 use crate::scheduler::{Demand, DemandKind, Match, Refused, Scheduler};
 use crate::{Tag, pcs::memory as encoded};
-use base::{Decide, NodeId, Program, Span, Time};
-use prefetch_index::prefetch_index;
-use std::collections::VecDeque;
+use base::{Decide, NodeId, Program, Time};
 use std::sync::Arc;
 
 /// Inputs of the switch, past the receive side of its PHY.
@@ -93,15 +92,6 @@ pub enum SwitchOut {
     },
 }
 
-/// Bytes that may still pass from a source to `target`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Circuit {
-    target: NodeId,
-    id: MessageId,
-    bytes: u32,
-    since: Time,
-}
-
 /// Notifications of zero bytes so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Withdrawals {
@@ -115,17 +105,12 @@ pub struct Withdrawals {
 #[derive(Clone, Debug)]
 pub struct Switch {
     scheduler: Scheduler,
-    /// Circuits of each source port, in the order of their grants. Data comes nearly in that order:
-    /// an RREQ takes a cycle more than a /G/ until its chunk is ready.
-    circuits: Vec<VecDeque<Circuit>>,
+    circuits: Circuits,
     dropped: Vec<Tag>,
     violations: u64,
     withdrawals: Withdrawals,
     notifications: u64,
     announced_bytes: u64,
-    /// A host that gave a message up leaves its circuit behind; nothing uses one that is older than
-    /// the hosts' timeout.
-    lapse_after: Span,
 }
 
 impl Switch {
@@ -133,13 +118,12 @@ impl Switch {
     pub fn new(config: Config, place: Place) -> Switch {
         Switch {
             scheduler: Scheduler::new(config, place),
-            circuits: vec![VecDeque::new(); place.nodes as usize],
+            circuits: Circuits::new(place.nodes, config.timeout),
             dropped: Vec::new(),
             violations: 0,
             withdrawals: Withdrawals::default(),
             notifications: 0,
             announced_bytes: 0,
-            lapse_after: config.timeout,
         }
     }
     /// Takes a priority of one's own in place of the policy, before anything waits.
@@ -152,7 +136,7 @@ impl Switch {
     }
     /// Bytes that `source` has been granted and whose first block has not come.
     pub fn granted(&self, source: NodeId) -> u64 {
-        self.circuits[source.index()].iter().map(|circuit| u64::from(circuit.bytes)).sum()
+        self.circuits.granted(source)
     }
     /// The scheduler, for its statistics.
     pub fn scheduler(&self) -> &Scheduler {
@@ -172,9 +156,7 @@ impl Switch {
     #[inline]
     pub fn prefetch(&self, port: NodeId, other: NodeId) {
         self.scheduler.prefetch(port, other);
-        if let Some(circuits) = self.circuits.get(port.index()) {
-            prefetch_index(circuits.as_slices().0, 0);
-        }
+        self.circuits.prefetch(port);
     }
 
     /// Bits of the fields of all /N/ so far, and of the data that they announced (paper 3.1.4).
@@ -214,7 +196,7 @@ impl Switch {
         let kind = DemandKind::Response { request: message };
         // The response has the opposite direction: from the memory node to the requester.
         let demand = Demand { source: message.target, target: message.source, id: message.id, bytes, kind, tag };
-        if message.source.index() < self.circuits.len() {
+        if message.source.0 < self.circuits.ports() {
             self.scheduler.book_uplink(now, message.source, encoded::message_blocks(&message.body));
         }
         self.insert(now, message.source, demand, out);
@@ -232,44 +214,25 @@ impl Switch {
     /// [`SwitchIn::Data`] with this many bytes, without a buffer: returns whether they are
     /// forwarded to `target`.
     pub fn forwards(&mut self, now: Time, source: NodeId, target: NodeId, id: MessageId, bytes: u32) -> bool {
-        let has_circuit = self.use_circuit(now, source, target, id, bytes);
+        let has_circuit = self.circuits.pass(now, source, target, id, bytes);
         self.violations += u64::from(!has_circuit);
         has_circuit
     }
 
-    fn use_circuit(&mut self, now: Time, source: NodeId, target: NodeId, id: MessageId, bytes: u32) -> bool {
-        let Some(circuits) = self.circuits.get_mut(source.index()) else { return false };
-        while circuits.front().is_some_and(|circuit| now.saturating_since(circuit.since) > self.lapse_after) {
-            circuits.pop_front();
-        }
-        let matches = |circuit: &Circuit| circuit.target == target && circuit.id == id && circuit.bytes >= bytes;
-        let Some(position) = circuits.iter().position(matches) else { return false };
-        circuits[position].bytes -= bytes;
-        match (circuits[position].bytes, position) {
-            (0, 0) => drop(circuits.pop_front()),
-            (0, _) => drop(circuits.remove(position)),
-            _ => {}
-        }
-        true
-    }
-
     fn port_down(&mut self, port: NodeId, out: &mut Vec<SwitchOut>) {
-        if port.index() >= self.circuits.len() {
+        if port.0 >= self.circuits.ports() {
             return;
         }
         self.scheduler.disable(port, &mut self.dropped);
         out.extend(self.dropped.drain(..).map(|tag| SwitchOut::Forgotten { tag }));
-        self.circuits[port.index()].clear();
-        for circuits in &mut self.circuits {
-            circuits.retain(|circuit| circuit.target != port);
-        }
+        self.circuits.forget(port);
     }
 }
 
 /// Opens the circuit of a grant; what is said of it.
-fn issue(circuits: &mut [VecDeque<Circuit>], made: &Match, at: Time) -> SwitchOut {
+fn issue(circuits: &mut Circuits, made: &Match, at: Time) -> SwitchOut {
     let Match { demand: Demand { source, target, id, kind, tag, .. }, bytes, first, last, .. } = *made;
-    circuits[source.index()].push_back(Circuit { target, id, bytes, since: at });
+    circuits.open(at, source, target, id, bytes);
     match kind {
         DemandKind::Response { request } if first => SwitchOut::Request { at, message: request, last, tag },
         // A chunk is at most 65,535 bytes: `plan` checks it, and /G/ has 16 bits for it.

@@ -1,13 +1,18 @@
 //! Drives the gates of `rtl/edm` and the programs of `crates/edm` with the same inputs, cycle by
 //! cycle.
 
+pub mod egress;
 pub mod follow;
 pub mod gates;
+pub mod ingress;
 pub mod liar;
 pub mod line;
 pub mod mirror;
 pub mod scheduler;
+pub mod switch;
 pub mod system;
+pub mod talker;
+pub mod timed;
 pub mod units;
 pub mod wave;
 

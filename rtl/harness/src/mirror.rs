@@ -1,28 +1,37 @@
 //! The filter for two networks in lock step with `edm::mirror`.
 //!
-//! The model is asked once a message, with its first block; the gates then pass all of its blocks or
-//! none. Of two first blocks in one cycle the primary's comes first.
+//! The model says whether a message is a first copy, and is told of it when its last block leaves its
+//! queue. The queues, who goes on when, and when an interface is given up are the harness's reference,
+//! after the contract of `edm_mirror`.
 
 use crate::gates::Gates;
 use edm::mirror::{LinkLoss, Mirror, Networks};
-use edm::pcs::block::Block;
+use edm::pcs::block::{Block, Content};
 use edm::pcs::memory::{MemoryError, encode_grant, encode_message};
 use edm::{Body, Grant, Message};
+use std::collections::VecDeque;
 
 const VALID: usize = 2;
 const BLOCK: usize = 3;
-const LINK_LOST: usize = 4;
-const SWITCH_LOST: usize = 5;
-const VALID_OUT: usize = 6;
-const BLOCK_OUT: usize = 7;
-const USED: usize = 8;
-const COPIES: usize = 9;
-const STRANGERS: usize = 10;
+const FAULT: usize = 4;
+const DOWN: usize = 5;
+const LINK_LOST: usize = 6;
+const SWITCH_LOST: usize = 7;
+const VALID_OUT: usize = 8;
+const BLOCK_OUT: usize = 9;
+const USED: usize = 10;
+const GIVEN_UP: usize = 11;
+/// Copies, strangers, lost.
+const COUNTS: [usize; 3] = [12, 13, 14];
 
 /// Peers of the gates.
 pub const NODES: u32 = 4;
 /// Messages by which an interface may fall back.
 pub const LAG_MAX: u64 = 31;
+/// Blocks that may wait of an interface.
+pub const DEPTH: usize = 16;
+/// Cycles without a block in a message.
+const STALL_MAX: u64 = 7;
 
 /// What comes in on an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,15 +66,50 @@ impl Copy {
 /// A block on an interface in this cycle, and the copy that it begins.
 pub type Arrival = Option<(Block, Option<Copy>)>;
 
+/// What an interface brings in a cycle.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Brings {
+    /// A block.
+    pub block: Arrival,
+    /// The message that it is in is broken off.
+    pub is_broken: bool,
+    /// The link is dead.
+    pub is_down: bool,
+}
+
+/// The message that an interface is in.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    copy: Copy,
+    /// Whether it goes on.
+    keep: bool,
+}
+
+/// What waits of an interface.
+#[derive(Default)]
+struct Interface {
+    queue: VecDeque<(Block, Option<Copy>)>,
+    open: Option<Open>,
+    is_dead: bool,
+}
+
+impl Interface {
+    fn goes_on(&self) -> bool {
+        self.open.is_some_and(|open| open.keep)
+    }
+}
+
 /// The gates and the model.
 pub struct Lockstep {
     gates: Gates,
     model: Mirror,
     networks: Networks,
-    keeps: [bool; 2],
+    interfaces: [Interface; 2],
+    stall: u64,
     passed: u64,
     copies: u64,
     strangers: u64,
+    lost: u64,
 }
 
 impl Default for Lockstep {
@@ -76,10 +120,12 @@ impl Default for Lockstep {
             gates: Gates::new(functions),
             model: Mirror::new(NODES),
             networks: Networks::new(true),
-            keeps: [false; 2],
+            interfaces: Default::default(),
+            stall: 0,
             passed: 0,
             copies: 0,
             strangers: 0,
+            lost: 0,
         }
     }
 }
@@ -90,47 +136,115 @@ impl Lockstep {
         (self.passed, self.copies)
     }
 
-    /// One cycle: a block of each interface, or none.
+    /// Interfaces that are not given up.
+    pub fn alive(&self) -> usize {
+        self.interfaces.iter().filter(|interface| !interface.is_dead).count()
+    }
+
+    /// Blocks that found no room.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// One cycle. Returns the block that goes on, and the message that is whole with it.
     ///
     /// # Errors
     /// How gates and model differ.
-    pub fn cycle(&mut self, arrivals: [Arrival; 2]) -> Result<(), String> {
-        let mut expected = [None; 2];
-        for (interface, arrival) in arrivals.into_iter().enumerate() {
-            self.gates.set_bit(VALID, interface, arrival.is_some());
-            let Some((block, copy)) = arrival else { continue };
-            let bits = block.to_bits();
-            self.gates.set_block(BLOCK, interface, bits);
-            let passes = match copy {
-                Some(copy) => self.accept(interface, copy),
-                None => self.keeps[interface],
-            };
-            if passes {
-                expected[interface] = Some(bits);
+    pub fn cycle(&mut self, brings: [Brings; 2]) -> Result<(Option<Block>, Option<Copy>), String> {
+        for (interface, Brings { block, is_broken, is_down }) in brings.into_iter().enumerate() {
+            self.gates.set_bit(VALID, interface, block.is_some());
+            self.gates.set_bit(FAULT, interface, is_broken);
+            self.gates.set_bit(DOWN, interface, is_down);
+            if let Some((block, _)) = block {
+                self.gates.set_block(BLOCK, interface, block.to_bits());
             }
         }
+        self.gates.eval();
+        self.compare_state()?;
+        let (expected, whole) = self.model(brings);
+        let got = self.gates.bit(VALID_OUT, 0).then(|| self.gates.block(BLOCK_OUT, 0));
+        if got != expected.map(Block::to_bits) {
+            return Err(format!("the stream: model {expected:x?}, gates {got:x?}"));
+        }
         self.gates.tick();
-        self.compare(expected)
+        match Gates::failures() {
+            0 => Ok((expected, whole)),
+            failures => Err(format!("{failures} assertions of the gates failed")),
+        }
     }
 
-    fn accept(&mut self, interface: usize, copy: Copy) -> bool {
-        let (is_message, peer) = match copy {
-            Copy::Grant(grant) => (false, grant.target),
-            Copy::Message(message) => (true, message.source),
-        };
-        let is_stranger = peer.0 >= NODES;
-        let passes = !is_stranger
-            && match copy {
-                Copy::Grant(grant) => self.model.accept_grant(interface, &grant),
-                Copy::Message(message) => self.model.accept_message(interface, &message),
-            };
-        self.passed += u64::from(passes);
-        self.strangers += u64::from(is_stranger);
-        self.copies += u64::from(!passes && !is_stranger);
-        if is_message {
-            self.keeps[interface] = passes;
+    fn model(&mut self, brings: [Brings; 2]) -> (Option<Block>, Option<Copy>) {
+        let was_dead: [bool; 2] = std::array::from_fn(|at| self.interfaces[at].is_dead);
+        let dies = self.dies(&brings);
+        let mut stream = (None, None);
+        let owner = self.interfaces.iter().position(Interface::goes_on);
+        let mut stands = false;
+        for at in 0..2 {
+            let interface = &mut self.interfaces[at];
+            if let Some(block) = brings[at].block.filter(|_| !was_dead[at]) {
+                let is_full = interface.queue.len() == DEPTH;
+                self.lost += u64::from(is_full);
+                if !is_full && !dies[at] {
+                    interface.queue.push_back(block);
+                }
+            }
+            interface.is_dead |= dies[at];
+            let has_head = !interface.queue.is_empty();
+            stands |= owner == Some(at) && !has_head;
+            if has_head {
+                self.take(at, owner, &mut stream);
+            } else if was_dead[at] {
+                interface.open = None;
+            }
         }
-        passes
+        self.stall = if stands { STALL_MAX.min(self.stall + 1) } else { 0 };
+        stream
+    }
+
+    /// The interfaces that are given up in this cycle. The last one is kept while its link lives.
+    fn dies(&self, brings: &[Brings; 2]) -> [bool; 2] {
+        let fails = |at: usize| {
+            let Interface { queue, is_dead, .. } = &self.interfaces[at];
+            let is_lost = brings[at].block.is_some() && !is_dead && queue.len() == DEPTH;
+            brings[at].is_broken || is_lost || (self.stall == STALL_MAX && self.interfaces[at].goes_on())
+        };
+        let ends = |at: usize| brings[at].is_down || !self.networks.is_used(at);
+        let primary = ends(0) || (fails(0) && !self.interfaces[1].is_dead);
+        let is_last = self.interfaces[0].is_dead || primary;
+        [primary, ends(1) || (fails(1) && !is_last)]
+    }
+
+    /// Takes the next block of an interface, if it may go: on, or away.
+    fn take(&mut self, at: usize, owner: Option<usize>, stream: &mut (Option<Block>, Option<Copy>)) {
+        let Some((block, begins)) = self.interfaces[at].queue.front().copied() else { return };
+        let is_grant = matches!(begins, Some(Copy::Grant(_)));
+        let is_stranger = begins.is_some_and(|copy| peer_of(copy) >= NODES);
+        let goes = match begins {
+            Some(copy) => !is_stranger && accept(&mut self.model.clone(), at, copy),
+            None => self.interfaces[at].goes_on(),
+        };
+        let has_to_wait = begins.is_some() && !is_grant && owner.is_some_and(|owner| owner != at);
+        if goes && (stream.0.is_some() || has_to_wait) {
+            return;
+        }
+        self.interfaces[at].queue.pop_front();
+        if begins.is_some() {
+            self.strangers += u64::from(is_stranger);
+            self.copies += u64::from(!is_stranger && !goes);
+            self.passed += u64::from(goes);
+        }
+        let copy = begins.or(self.interfaces[at].open.map(|open| open.copy));
+        let ends = matches!(block.content(), Ok(Content::Grant(_) | Content::MemoryEnd(_) | Content::MemorySingle(_)));
+        if !is_grant {
+            self.interfaces[at].open = copy.filter(|_| !ends).map(|copy| Open { copy, keep: goes });
+        }
+        let whole = copy.filter(|_| ends);
+        if let Some(copy) = whole.filter(|copy| peer_of(*copy) < NODES) {
+            accept(&mut self.model, at, copy);
+        }
+        if goes {
+            *stream = (Some(block), whole);
+        }
     }
 
     /// Loses a link to the primary switch, or a switch.
@@ -139,41 +253,47 @@ impl Lockstep {
     /// If gates and model then use other networks.
     pub fn lose(&mut self, switch: Option<usize>) -> Result<(), String> {
         match switch {
-            Some(network) => {
-                self.gates.set_bit(SWITCH_LOST, network, true);
-                self.networks.on_switch_loss(network);
-            }
-            None => {
-                self.gates.set_bit(LINK_LOST, 0, true);
-                assert_eq!(self.networks.on_link_loss(), LinkLoss::Primary);
-            }
+            Some(network) => self.gates.set_bit(SWITCH_LOST, network, true),
+            None => self.gates.set_bit(LINK_LOST, 0, true),
         }
-        let compared = self.cycle([None; 2]);
+        self.cycle(Default::default())?;
+        match switch {
+            Some(network) => self.networks.on_switch_loss(network),
+            None => assert_eq!(self.networks.on_link_loss(), LinkLoss::Primary),
+        }
         self.gates.clear(SWITCH_LOST);
         self.gates.clear(LINK_LOST);
-        compared
+        self.cycle(Default::default()).map(drop)
     }
 
-    fn compare(&self, expected: [Option<u128>; 2]) -> Result<(), String> {
-        for (interface, expected) in expected.into_iter().enumerate() {
-            let bits = self.gates.block(BLOCK_OUT, interface);
-            let got = self.gates.bit(VALID_OUT, interface).then_some(bits);
-            if got != expected {
-                return Err(format!("interface {interface}: model {expected:x?}, gates {got:x?}"));
-            }
-            let (used, model) = (self.gates.bit(USED, interface), self.networks.is_used(interface));
-            if used != model {
-                return Err(format!("network {interface} is in use: model {model}, gates {used}"));
+    fn compare_state(&self) -> Result<(), String> {
+        for at in 0..2 {
+            let got = (self.gates.bit(USED, at), self.gates.bit(GIVEN_UP, at));
+            let model = (self.networks.is_used(at), self.interfaces[at].is_dead);
+            if got != model {
+                return Err(format!("network {at} is in use, is given up: model {model:?}, gates {got:?}"));
             }
         }
-        let counted = (self.gates.get(COPIES, 0, 32), self.gates.get(STRANGERS, 0, 32));
-        let model = (self.copies, self.strangers);
+        let counted = COUNTS.map(|count| self.gates.get(count, 0, 32));
+        let model = [self.copies, self.strangers, self.lost];
         if counted != model {
-            return Err(format!("copies and strangers: model {model:?}, gates {counted:?}"));
+            return Err(format!("copies, strangers, lost: model {model:?}, gates {counted:?}"));
         }
-        match Gates::failures() {
-            0 => Ok(()),
-            failures => Err(format!("{failures} assertions of the gates failed")),
-        }
+        Ok(())
+    }
+}
+
+/// Of a /G/ its target, of a message its source.
+pub fn peer_of(copy: Copy) -> u32 {
+    match copy {
+        Copy::Grant(grant) => grant.target.0,
+        Copy::Message(message) => message.source.0,
+    }
+}
+
+fn accept(model: &mut Mirror, at: usize, copy: Copy) -> bool {
+    match copy {
+        Copy::Grant(grant) => model.accept_grant(at, &grant),
+        Copy::Message(message) => model.accept_message(at, &message),
     }
 }

@@ -1,25 +1,13 @@
-//! The scheduler of the gates in lock step with `edm::scheduler::Scheduler`.
-//!
-//! The model works in time; one cycle is 2.56 ns here, one block at 25 Gb/s (Table 1). What a cycle
-//! is to it:
-//!
-//! * A demand that the gates get in cycle *c* is in the notification queue at the end of *c* + 1
-//!   (insert: two cycles). The model gets it in *c* + 1, after that cycle's round has begun.
-//! * In each cycle without an iteration under way the model runs a round. If it grants nothing, the
-//!   gates have not begun either. If it does, the gates issue the same grants three cycles later.
-//!   (The model's own `next_iteration` sleeps while nothing can match, and lets an empty round take
-//!   three cycles too. The gates look again in the next cycle.)
-//! * The model frees a place in a channel when a round begins, the gates when it ends. Only a
-//!   sender that breaks the protocol can tell; its demand is kept from the model then.
-//! * The gates compare a withdrawal with the oldest demand of its channel, whose last grant may be
-//!   under way. It names that one then, and ends nothing.
+//! The scheduler of the gates in lock step with `edm::scheduler::Scheduler`: [`Timed`] says
+//! what a cycle is to the model.
 
 use crate::gates::{Functions, Gates};
-use base::{Bytes, NodeId, Rate, Time};
+use crate::timed::{Input, Timed, WRITE_ID};
+use base::{Bytes, NodeId};
 use edm::pcs::memory::message_blocks;
-use edm::scheduler::{Demand, DemandKind, Match, Refused, Scheduler};
-use edm::{Body, Config, Message, MessageId, Modify, Place, Policy, Tag};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use edm::scheduler::{Demand, DemandKind, Match};
+use edm::{Body, Config, Message, MessageId, Modify, Policy, Tag};
+use std::collections::BTreeMap;
 
 const DEMAND_VALID: usize = 2;
 const DEMAND: usize = 3;
@@ -36,10 +24,6 @@ const IDLE_COUNT: usize = 12;
 /// Bits of `demand_t` and `grant_t`.
 const DEMAND_BITS: usize = 54;
 const GRANT_BITS: usize = 36;
-/// Cycles of an iteration.
-const ITERATION: u64 = 3;
-/// Ids of writes have the top bit.
-const WRITE_ID: u8 = 0x80;
 
 /// A compiled scheduler and the configuration that it was compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,9 +134,6 @@ pub enum Action {
     Down,
 }
 
-/// Source, target, and whether it is for writes.
-type Channel = (u32, u32, bool);
-
 /// What a port does, and how many cycles after the action before it in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
@@ -167,28 +148,8 @@ pub struct Step {
 /// The gates and the model.
 pub struct Lockstep {
     gates: Gates,
-    model: Scheduler,
-    place: Place,
-    limit: u8,
-    now: u64,
-    /// The model's next round may begin in this cycle.
-    next_round: u64,
-    /// What the ports did one cycle ago.
-    staged: Vec<(u32, Action, MessageId)>,
-    /// Grants by the cycle in which they are valid.
-    grants: VecDeque<(u64, Vec<Match>)>,
-    /// Answers to the demands of the last cycle, by port.
-    answers: Vec<u64>,
-    refused: u64,
-    /// Ids of the demands of each channel that have a place in the gates, the oldest first, and
-    /// whether a grant of it has been seen.
-    places: BTreeMap<Channel, VecDeque<(MessageId, bool)>>,
-    /// Channels whose oldest demand is withdrawn in the gates, and leaves at the end of this
-    /// iteration.
-    withdrawn: BTreeSet<Channel>,
-    /// Withdrawals that named a demand, and the others.
-    named: u64,
-    idle: u64,
+    model: Timed,
+    ports: u32,
     granted: u64,
     ids: u8,
 }
@@ -196,31 +157,14 @@ pub struct Lockstep {
 impl Lockstep {
     /// Both idle.
     pub fn new(variant: Variant) -> Lockstep {
-        let (config, ports) = (variant.config(), variant.ports());
-        let place = Place { nodes: ports, rate: Rate::gbps(25) };
-        Lockstep {
-            gates: Gates::new(variant.functions()),
-            model: Scheduler::new(config, place),
-            place,
-            limit: config.active_per_pair,
-            now: 0,
-            next_round: 0,
-            staged: Vec::new(),
-            grants: VecDeque::new(),
-            answers: vec![0; ports as usize],
-            refused: 0,
-            places: BTreeMap::new(),
-            withdrawn: BTreeSet::new(),
-            named: 0,
-            idle: 0,
-            granted: 0,
-            ids: 0,
-        }
+        let ports = variant.ports();
+        let (gates, model) = (Gates::new(variant.functions()), Timed::new(variant.config(), ports));
+        Lockstep { gates, model, ports, granted: 0, ids: 0 }
     }
 
     /// Cycles so far.
     pub fn cycles(&self) -> u64 {
-        self.now
+        self.model.now()
     }
 
     /// Grants so far, the same in both.
@@ -230,12 +174,12 @@ impl Lockstep {
 
     /// Withdrawals that named a demand so far, the same in both.
     pub fn withdrawn(&self) -> u64 {
-        self.named
+        self.model.counts()[1]
     }
 
     /// Demands refused so far, the same in both.
     pub fn refused(&self) -> u64 {
-        self.refused
+        self.model.counts()[0]
     }
 
     /// Plays the steps, and then idles until all demands are granted and the last grant has been
@@ -257,148 +201,60 @@ impl Lockstep {
             due.push((step.port, step.action));
         }
         self.cycle(&due)?;
-        let idle_from = self.now;
-        while !self.is_drained() {
+        let idle_from = self.model.now();
+        while !self.model.is_drained() {
             self.cycle(&[])?;
-            if self.now - idle_from > 50_000_000 {
-                return Err(format!("cycle {}: demands wait for ever", self.now));
+            if self.model.now() - idle_from > 50_000_000 {
+                return Err(format!("cycle {}: demands wait for ever", self.model.now()));
             }
         }
         self.cycle(&[])
-    }
-
-    fn is_drained(&self) -> bool {
-        let waiting = (0..self.place.nodes).any(|port| self.model.waiting(NodeId(port)) > 0);
-        !waiting && self.withdrawn.is_empty() && self.grants.is_empty() && self.staged.is_empty()
     }
 
     /// One cycle in which each of these ports (each at most once) does something. Of demands that
     /// come together, the lower port's is the older one.
     pub fn cycle(&mut self, actions: &[(u32, Action)]) -> Result<(), String> {
         self.compare()?;
-        self.model_round();
-        self.model_inputs();
-        self.gates_inputs(actions);
+        let inputs = self.inputs(actions);
+        self.model.cycle(inputs);
         self.gates.tick();
-        self.now += 1;
         match Gates::failures() {
             0 => Ok(()),
-            failures => Err(format!("cycle {}: {failures} assertions of the gates failed", self.now - 1)),
+            failures => Err(format!("cycle {}: {failures} assertions of the gates failed", self.model.now() - 1)),
         }
     }
 
-    fn time(&self) -> Time {
-        Time::ZERO + self.place.blocks(self.now)
-    }
-
-    fn model_round(&mut self) {
-        if self.now < self.next_round {
-            return;
-        }
-        for channel in std::mem::take(&mut self.withdrawn) {
-            self.leave(channel);
-        }
-        let mut made = Vec::new();
-        self.model.iterate(self.time(), &mut made);
-        if !made.is_empty() {
-            self.next_round = self.now + ITERATION;
-            self.grants.push_back((self.next_round, made));
-        }
-    }
-
-    /// What the ports did one cycle ago reaches the model's queues.
-    fn model_inputs(&mut self) {
-        self.answers.fill(0);
-        let staged = std::mem::take(&mut self.staged);
-        for (port, action, id) in &staged {
-            if let Action::Write { target, bytes: 0, .. } = *action {
-                self.withdraw((*port, target, id.0 & WRITE_ID != 0), *id);
-            }
-        }
-        for (port, ..) in staged.iter().filter(|(_, action, _)| *action == Action::Down) {
-            self.model.disable(NodeId(*port), &mut Vec::new());
-            self.places.retain(|(source, target, _), _| source != port && target != port);
-            self.withdrawn.retain(|(source, target, _)| source != port && target != port);
-        }
-        for (port, action, id) in staged {
-            if let Action::Uplink { blocks } = action {
-                self.model.book_uplink(self.time(), NodeId(port), u64::from(blocks));
-            }
-            if matches!(action, Action::Write { bytes: 0, .. }) {
-                continue;
-            }
-            let Some(demand) = demand_of(port, action, id) else { continue };
-            self.answers[port as usize] = self.insert(demand);
-            self.refused += u64::from(self.answers[port as usize] != 0);
-        }
-    }
-
-    /// The gates see the oldest demand until the iteration under way is over.
-    fn withdraw(&mut self, channel: Channel, id: MessageId) {
-        let oldest = self.places.get(&channel).and_then(VecDeque::front);
-        // A read that was not sent on is not known to its memory node.
-        let is_named = oldest.is_some_and(|(oldest, started)| *oldest == id && (channel.2 || *started));
-        if !is_named || !self.withdrawn.insert(channel) {
-            self.idle += 1;
-            return;
-        }
-        self.named += 1;
-        let made = self.grants.iter().flat_map(|(_, made)| made);
-        if !made.filter(|made| made.last).any(|made| channel_of(&made.demand) == channel) {
-            let (source, target, _) = channel;
-            assert!(self.model.withdraw(self.time(), NodeId(source), NodeId(target), id), "the model has no {id:?}");
-        }
-    }
-
-    /// The oldest demand of a channel gives its place in the gates back.
-    fn leave(&mut self, channel: Channel) {
-        if let Some(ids) = self.places.get_mut(&channel) {
-            ids.pop_front();
-        }
-    }
-
-    /// Inserts a demand and returns the gates' answer to it.
-    fn insert(&mut self, demand: Demand) -> u64 {
-        let channel = channel_of(&demand);
-        let taken = self.places.get(&channel).map_or(0, VecDeque::len);
-        if taken == usize::from(self.limit) && demand.bytes > 0 {
-            return 4;
-        }
-        match self.model.insert(self.time(), demand) {
-            Ok(()) => {
-                self.places.entry(channel).or_default().push_back((demand.id, false));
-                0
-            }
-            Err(Refused::NoSuchPort { .. }) => 1,
-            Err(Refused::Empty) => 2,
-            Err(Refused::PortDisabled { .. }) => 3,
-            Err(Refused::PairFull { .. }) => 4,
-        }
-    }
-
-    fn gates_inputs(&mut self, actions: &[(u32, Action)]) {
+    /// Gives the gates the inputs of this cycle; they are the model's too.
+    fn inputs(&mut self, actions: &[(u32, Action)]) -> Vec<(u32, Input)> {
         for port in [DEMAND_VALID, UPLINK_VALID, DOWN] {
             self.gates.clear(port);
         }
-        for (port, action) in actions {
-            let index = *port as usize;
-            self.ids = self.ids.wrapping_add(1);
-            let (action, id) = self.resolved(*port, *action);
-            match action {
-                Action::Down => self.gates.set(DOWN, index, 1, 1),
-                Action::Uplink { blocks } => {
-                    self.gates.set(UPLINK_VALID, index, 1, 1);
-                    self.gates.set(UPLINK_BLOCKS, index * 4, 4, u64::from(blocks));
-                }
-                _ => {
-                    let demand = demand_of(*port, action, id).expect("the action makes a demand");
-                    self.gates.set(DEMAND_VALID, index, 1, 1);
-                    self.gates.set(DEMAND, index * DEMAND_BITS, DEMAND_BITS, demand_bits(*port, &demand));
-                }
+        actions.iter().map(|(port, action)| (*port, self.input(*port, *action))).collect()
+    }
+
+    fn input(&mut self, port: u32, action: Action) -> Input {
+        let index = port as usize;
+        self.ids = self.ids.wrapping_add(1);
+        let (action, id) = self.resolved(port, action);
+        match action {
+            Action::Down => {
+                self.gates.set(DOWN, index, 1, 1);
+                return Input::Down;
             }
-            self.staged.push((*port, action, id));
+            Action::Uplink { blocks } => {
+                self.gates.set(UPLINK_VALID, index, 1, 1);
+                self.gates.set(UPLINK_BLOCKS, index * 4, 4, u64::from(blocks));
+                return Input::Uplink { blocks: u64::from(blocks) };
+            }
+            _ => {}
         }
-        self.staged.sort_by_key(|(port, ..)| *port);
+        let demand = demand_of(port, action, id).expect("the action makes a demand");
+        self.gates.set(DEMAND_VALID, index, 1, 1);
+        self.gates.set(DEMAND, index * DEMAND_BITS, DEMAND_BITS, demand_bits(port, &demand));
+        match action {
+            Action::Write { target, bytes: 0, .. } => Input::Withdraw { target: NodeId(target), id },
+            _ => Input::Demand(demand),
+        }
     }
 
     /// An action with the next id of its class; of a withdrawal, the /N/ that it is.
@@ -407,57 +263,34 @@ impl Lockstep {
         let Action::Withdraw { channel, place } = action else {
             return (action, if matches!(action, Action::Write { .. }) { write } else { read });
         };
-        let used = || self.places.iter().filter(|((source, ..), ids)| *source == port && !ids.is_empty());
-        let chosen = used().nth(usize::from(channel) % used().count().max(1));
-        let target = chosen.map_or(u32::from(channel), |((_, target, _), _)| *target);
-        let id = chosen.and_then(|(_, ids)| ids.get(usize::from(place))).map(|(id, _)| *id);
+        let chosen = self.model.demand_of(port, usize::from(channel), usize::from(place));
+        let (target, id) = chosen.unwrap_or((u32::from(channel), None));
         (Action::Write { target, bytes: 0, batch: 1 }, id.unwrap_or(read))
     }
 
     /// Compares the outputs of this cycle.
     fn compare(&mut self) -> Result<(), String> {
-        let made = match self.grants.front() {
-            Some((at, _)) if *at == self.now => self.grants.pop_front().map(|(_, made)| made),
-            _ => None,
-        };
-        let made = made.unwrap_or_default();
+        let (now, made) = (self.model.now(), self.model.grants());
         self.granted += made.len() as u64;
-        for made in &made {
-            let channel = channel_of(&made.demand);
-            if made.last {
-                self.withdrawn.remove(&channel);
-                self.leave(channel);
-            } else if let Some((_, started)) = self.places.get_mut(&channel).and_then(VecDeque::front_mut) {
-                *started = true;
-            }
-        }
         let expected: BTreeMap<u32, u64> = made.iter().map(|made| (made.demand.source.0, grant_bits(made))).collect();
-        let got: BTreeMap<u32, u64> = (0..self.place.nodes)
+        let got: BTreeMap<u32, u64> = (0..self.ports)
             .filter(|port| self.gates.get(GRANT_VALID, *port as usize, 1) == 1)
             .map(|port| (port, self.gates.get(GRANT, port as usize * GRANT_BITS, GRANT_BITS)))
             .collect();
         if expected != got {
-            return Err(format!("cycle {}: grants by source: model {expected:x?}, gates {got:x?}", self.now));
+            return Err(format!("cycle {now}: grants by source: model {expected:x?}, gates {got:x?}"));
         }
-        let answers: Vec<u64> =
-            (0..self.place.nodes as usize).map(|port| self.gates.get(REFUSED, port * 3, 3)).collect();
-        if answers != self.answers {
-            return Err(format!("cycle {}: answers: model {:?}, gates {answers:?}", self.now, self.answers));
+        let answers: Vec<u64> = (0..self.ports as usize).map(|port| self.gates.get(REFUSED, port * 3, 3)).collect();
+        if answers != self.model.answers() {
+            return Err(format!("cycle {now}: answers: model {:?}, gates {answers:?}", self.model.answers()));
         }
         let counts = [REFUSED_COUNT, WITHDRAWN_COUNT, IDLE_COUNT].map(|count| self.gates.get(count, 0, 32));
-        let expected = [self.refused, self.named, self.idle];
+        let expected = self.model.counts();
         if counts != expected {
-            return Err(format!(
-                "cycle {}: refused, withdrawn, idle so far: model {expected:?}, gates {counts:?}",
-                self.now
-            ));
+            return Err(format!("cycle {now}: refused, withdrawn, idle so far: model {expected:?}, gates {counts:?}"));
         }
         Ok(())
     }
-}
-
-fn channel_of(demand: &Demand) -> Channel {
-    (demand.source.0, demand.target.0, matches!(demand.kind, DemandKind::Write { .. }))
 }
 
 /// The demand that an action of `port` makes.

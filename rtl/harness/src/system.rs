@@ -22,6 +22,7 @@ ports! {
     HOST_DOWN HOST_FAULTS HOST_UNEXPECTED OUTSIDE PORT_DOWN PORT_FAULTS DEMAND_REFUSED
     WITHDRAWN WITHDRAWN_IDLE VIOLATIONS LOST
     PROBE
+    SWITCH_LOST USED GIVEN_UP COPIES MIRROR_LOST
 }
 
 /// An idle: synchronisation bits 01, then its type.
@@ -38,15 +39,22 @@ pub enum Variant {
     Two,
     /// Three nodes, chunks of 64 B; memory goes before frames, and links bear faults.
     Three,
+    /// As `Two`, with two networks and two ports a node; memory goes before frames.
+    Dual,
 }
 
 impl Variant {
     /// How many nodes it has.
     pub fn nodes(self) -> usize {
         match self {
-            Variant::Two => 2,
+            Variant::Two | Variant::Dual => 2,
             Variant::Three => 3,
         }
+    }
+
+    /// How many networks it has.
+    pub fn networks(self) -> usize {
+        if self == Variant::Dual { 2 } else { 1 }
     }
 
     fn functions(self) -> Functions {
@@ -59,6 +67,9 @@ impl Variant {
                     system2_eval,
                     system2_port
                 )
+            }
+            Variant::Dual => {
+                crate::unit_functions!(crate::units::DUAL_PORTS, dual2_new, dual2_free, dual2_eval, dual2_port)
             }
             Variant::Three => {
                 crate::unit_functions!(
@@ -201,10 +212,12 @@ pub struct Wrong {
 /// Frames that wait at a host or at a port of the switch, as blocks.
 type Frames = Vec<VecDeque<Block>>;
 
-/// The gates, and what the harness is to them.
+/// The gates, and what the harness is to them. Link number `network * nodes + node` joins a node with
+/// the switch of a network; with one network it is the node's number.
 pub struct System {
     gates: Gates,
     nodes: usize,
+    links: usize,
     now: u64,
     waiting: Vec<VecDeque<Request>>,
     taken: Vec<Option<Request>>,
@@ -225,20 +238,22 @@ impl System {
     /// An idle system with empty memories.
     pub fn new(variant: Variant) -> System {
         let nodes = variant.nodes();
-        let empty = || vec![VecDeque::new(); nodes];
+        let links = variant.networks() * nodes;
+        let empty = || vec![VecDeque::new(); links];
         System {
             gates: Gates::new(variant.functions()),
             nodes,
+            links,
             now: 0,
             waiting: vec![VecDeque::new(); nodes],
             taken: vec![None; nodes],
             offered: true,
             host_frames: empty(),
             port_frames: empty(),
-            relay: vec![Vec::new(); nodes],
-            received: vec![Vec::new(); nodes],
-            noise_up: vec![0; nodes],
-            noise_down: vec![0; nodes],
+            relay: vec![Vec::new(); links],
+            received: vec![Vec::new(); links],
+            noise_up: vec![0; links],
+            noise_down: vec![0; links],
             was_noisy: false,
         }
     }
@@ -258,15 +273,15 @@ impl System {
         self.waiting[node].len()
     }
 
-    /// Sends a frame's blocks from a host; the layer-2 switch looks at the last byte of the
+    /// Sends a frame's blocks from a host on a link; the layer-2 switch looks at the last byte of the
     /// destination.
-    pub fn send_frame(&mut self, node: usize, blocks: impl IntoIterator<Item = Block>) {
-        self.host_frames[node].extend(blocks);
+    pub fn send_frame(&mut self, link: usize, blocks: impl IntoIterator<Item = Block>) {
+        self.host_frames[link].extend(blocks);
     }
 
-    /// Blocks of frames that a host's decoder has got, in order.
-    pub fn received(&self, node: usize) -> &[Block] {
-        &self.received[node]
+    /// Blocks of frames that a host's decoder has got from a link, in order.
+    pub fn received(&self, link: usize) -> &[Block] {
+        &self.received[link]
     }
 
     /// Whether frames are still on their way to a port.
@@ -276,9 +291,9 @@ impl System {
     }
 
     /// Changes bits of what arrives in the next cycle, at the switch or at the host.
-    pub fn noise(&mut self, node: usize, at_switch: bool, bits: u128) {
+    pub fn noise(&mut self, link: usize, at_switch: bool, bits: u128) {
         let noise = if at_switch { &mut self.noise_up } else { &mut self.noise_down };
-        noise[node] = bits;
+        noise[link] = bits;
     }
 
     /// Writes a node's memory as its processor; `bytes` in whole words. Takes a cycle a word.
@@ -297,6 +312,14 @@ impl System {
             }
             self.gates.set(CPU_WRITE, node, 1, 0);
         }
+    }
+
+    /// Lets a node's processor write a word in this cycle and those to come, or nothing. The receiver
+    /// goes before it.
+    pub fn poke(&mut self, node: usize, address: u64, word: Option<u64>) {
+        self.gates.set_bit(CPU_WRITE, node, word.is_some());
+        self.gates.set(CPU_ADDRESS, node * 64, 64, address);
+        self.gates.set(CPU_WRITE_DATA, node * 64, 64, word.unwrap_or(0));
     }
 
     /// Reads a node's memory as its processor. Takes a cycle a word.
@@ -338,27 +361,45 @@ impl System {
         self.gates.bit(WRITTEN, node)
     }
 
-    /// The bits that arrive at the switch from a node, or at the node.
-    pub fn line(&self, node: usize, at_switch: bool) -> u128 {
-        self.gates.block(if at_switch { UP } else { DOWN }, node)
+    /// The bits that arrive on a link, at the switch or at the node.
+    pub fn line(&self, link: usize, at_switch: bool) -> u128 {
+        self.gates.block(if at_switch { UP } else { DOWN }, link)
     }
 
-    /// Whether the host, or the switch, has disabled the node's link.
-    pub fn is_down(&self, node: usize, at_switch: bool) -> bool {
-        self.gates.bit(if at_switch { PORT_DOWN } else { HOST_DOWN }, node)
+    /// Whether the switch, or the host, has disabled a link.
+    pub fn is_down(&self, link: usize, at_switch: bool) -> bool {
+        self.gates.bit(if at_switch { PORT_DOWN } else { HOST_DOWN }, link)
+    }
+
+    /// Loses the switch of a network in the next cycle: all nodes are told. With two networks.
+    pub fn lose_switch(&mut self, network: usize) {
+        self.gates.set_bit(SWITCH_LOST, network, true);
+    }
+
+    /// Whether a node of two networks sends on one, and whether it has given it up as a receiver.
+    pub fn network(&self, node: usize, network: usize) -> (bool, bool) {
+        let at = 2 * node + network;
+        (self.gates.bit(USED, at), self.gates.bit(GIVEN_UP, at))
+    }
+
+    /// Second copies that all nodes of two networks have dropped, and blocks that found no room.
+    pub fn copies(&self) -> (u64, u64) {
+        let sum = |port| (0..self.nodes).map(|node| self.gates.get(port, node * 32, 32)).sum();
+        (sum(COPIES), sum(MIRROR_LOST))
     }
 
     /// All counters.
     pub fn wrong(&self) -> Wrong {
-        let sum = |port| (0..self.nodes).map(|node| self.gates.get(port, node * 32, 32)).sum();
+        let sum = |port, of| (0..of).map(|at| self.gates.get(port, at * 32, 32)).sum();
+        let (nodes, links) = (self.nodes, self.links);
         Wrong {
-            host_faults: sum(HOST_FAULTS),
-            unexpected: sum(HOST_UNEXPECTED),
-            outside: sum(OUTSIDE),
-            port_faults: sum(PORT_FAULTS),
+            host_faults: sum(HOST_FAULTS, links),
+            unexpected: sum(HOST_UNEXPECTED, nodes),
+            outside: sum(OUTSIDE, nodes),
+            port_faults: sum(PORT_FAULTS, links),
             refused: self.gates.get(DEMAND_REFUSED, 0, 32),
-            violations: sum(VIOLATIONS),
-            lost: sum(LOST),
+            violations: sum(VIOLATIONS, links),
+            lost: sum(LOST, links),
         }
     }
 
@@ -390,26 +431,20 @@ impl System {
     fn offer(&mut self) {
         for node in 0..self.nodes {
             self.taken[node] = self.offer_access(node);
-            offer_frame(
-                &mut self.gates,
-                &mut self.host_frames[node],
-                [HOST_FRAME_READY, HOST_FRAME_VALID, HOST_FRAME],
-                node,
-            );
-            offer_frame(
-                &mut self.gates,
-                &mut self.port_frames[node],
-                [PORT_FRAME_READY, PORT_FRAME_VALID, PORT_FRAME],
-                node,
-            );
+        }
+        for link in 0..self.links {
+            let host = [HOST_FRAME_READY, HOST_FRAME_VALID, HOST_FRAME];
+            offer_frame(&mut self.gates, &mut self.host_frames[link], host, link);
+            let port = [PORT_FRAME_READY, PORT_FRAME_VALID, PORT_FRAME];
+            offer_frame(&mut self.gates, &mut self.port_frames[link], port, link);
         }
     }
 
     /// Puts other bits on the line of this cycle than its sender does: call it after
     /// [`drive`](System::drive).
-    pub fn replace(&mut self, node: usize, at_switch: bool, bits: u128) {
-        let sent = self.line(node, at_switch);
-        self.gates.set_block(if at_switch { NOISE_UP } else { NOISE_DOWN }, node, sent ^ bits);
+    pub fn replace(&mut self, link: usize, at_switch: bool, bits: u128) {
+        let sent = self.line(link, at_switch);
+        self.gates.set_block(if at_switch { NOISE_UP } else { NOISE_DOWN }, link, sent ^ bits);
         self.was_noisy = true;
         self.gates.eval();
     }
@@ -419,8 +454,8 @@ impl System {
     /// # Panics
     /// If an assertion of the gates fails.
     pub fn step(&mut self) {
-        for node in 0..self.nodes {
-            self.take_frames(node);
+        for link in 0..self.links {
+            self.take_frames(link);
         }
         self.gates.tick();
         self.now += 1;
@@ -437,9 +472,9 @@ impl System {
     fn make_noise(&mut self) {
         let is_noisy = self.noise_up.iter().chain(&self.noise_down).any(|bits| *bits != 0);
         if is_noisy || self.was_noisy {
-            for node in 0..self.nodes {
-                self.gates.set_block(NOISE_UP, node, std::mem::take(&mut self.noise_up[node]));
-                self.gates.set_block(NOISE_DOWN, node, std::mem::take(&mut self.noise_down[node]));
+            for link in 0..self.links {
+                self.gates.set_block(NOISE_UP, link, std::mem::take(&mut self.noise_up[link]));
+                self.gates.set_block(NOISE_DOWN, link, std::mem::take(&mut self.noise_down[link]));
             }
         }
         self.was_noisy = is_noisy;
@@ -477,19 +512,19 @@ impl System {
         Some(request)
     }
 
-    /// Takes the blocks that both frame decoders of a node's link get in this cycle; a whole frame
-    /// goes on to the port of its destination.
-    fn take_frames(&mut self, node: usize) {
-        if let Some(block) = frame_block(&self.gates, HOST_FRAME_OUT, node) {
-            self.received[node].push(block);
+    /// Takes the blocks that both frame decoders of a link get in this cycle; a whole frame goes on to
+    /// the port of its destination.
+    fn take_frames(&mut self, link: usize) {
+        if let Some(block) = frame_block(&self.gates, HOST_FRAME_OUT, link) {
+            self.received[link].push(block);
         }
-        let Some(block) = frame_block(&self.gates, PORT_FRAME_OUT, node) else { return };
-        self.relay[node].push(block);
+        let Some(block) = frame_block(&self.gates, PORT_FRAME_OUT, link) else { return };
+        self.relay[link].push(block);
         if matches!(block.content(), Ok(Content::Terminate(_))) {
-            let frame = std::mem::take(&mut self.relay[node]);
+            let frame = std::mem::take(&mut self.relay[link]);
             // The six bytes of the destination are in the first block after /S/.
             let to = frame[1].payload.to_le_bytes()[5] as usize;
-            self.port_frames[to % self.nodes].extend(frame);
+            self.port_frames[link / self.nodes * self.nodes + to % self.nodes].extend(frame);
         }
     }
 }

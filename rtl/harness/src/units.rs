@@ -42,13 +42,17 @@ pub const MIRROR_PORTS: &[&str] = &[
     "rst_ni",
     "memory_valid_i",
     "memory_i",
+    "memory_fault_i",
+    "down_i",
     "link_lost_i",
     "switch_lost_i",
     "memory_valid_o",
     "memory_o",
     "used_o",
+    "given_up_o",
     "copy_count_o",
     "stranger_count_o",
+    "lost_count_o",
 ];
 
 /// Ports of `edm_multiplexer`.
@@ -72,55 +76,88 @@ pub const MULTIPLEXER_PORTS: &[&str] = &[
 pub const DEMULTIPLEXER_PORTS: &[&str] =
     &["clk_i", "rst_ni", "block_i", "memory_valid_o", "memory_o", "frame_o", "fault_o", "fault_count_o"];
 
+macro_rules! system_ports {
+    ($($more:literal)*) => {
+        &[
+            "clk_i",
+            "rst_ni",
+            "access_valid_i",
+            "access_i",
+            "access_ready_o",
+            "answered_o",
+            "answered_null_o",
+            "answered_tag_o",
+            "sent_o",
+            "sent_tag_o",
+            "expired_read_o",
+            "expired_read_tag_o",
+            "expired_write_o",
+            "expired_write_tag_o",
+            "refused_o",
+            "refused_tag_o",
+            "written_o",
+            "cpu_write_i",
+            "cpu_ready_o",
+            "cpu_read_i",
+            "cpu_address_i",
+            "cpu_write_data_i",
+            "cpu_read_data_o",
+            "host_frame_valid_i",
+            "host_frame_i",
+            "host_frame_ready_o",
+            "host_frame_o",
+            "port_frame_valid_i",
+            "port_frame_i",
+            "port_frame_ready_o",
+            "port_frame_o",
+            "noise_up_i",
+            "noise_down_i",
+            "up_o",
+            "down_o",
+            "host_down_o",
+            "host_fault_count_o",
+            "host_unexpected_count_o",
+            "outside_count_o",
+            "port_down_o",
+            "port_fault_count_o",
+            "demand_refused_count_o",
+            "demand_withdrawn_count_o",
+            "withdrawal_idle_count_o",
+            "violation_count_o",
+            "lost_count_o",
+            "probe_o",
+            $($more,)*
+        ]
+    };
+}
+
 /// Ports of `edm_system`.
-pub const SYSTEM_PORTS: &[&str] = &[
+pub const SYSTEM_PORTS: &[&str] = system_ports!();
+
+/// Ports of `edm_dual_system`.
+pub const DUAL_PORTS: &[&str] =
+    system_ports!("switch_lost_i" "used_o" "given_up_o" "copy_count_o" "mirror_lost_count_o");
+
+/// Ports of `edm_switch_seen`.
+pub const SWITCH_PORTS: &[&str] = &[
     "clk_i",
     "rst_ni",
-    "access_valid_i",
-    "access_i",
-    "access_ready_o",
-    "answered_o",
-    "answered_null_o",
-    "answered_tag_o",
-    "sent_o",
-    "sent_tag_o",
-    "expired_read_o",
-    "expired_read_tag_o",
-    "expired_write_o",
-    "expired_write_tag_o",
-    "refused_o",
-    "refused_tag_o",
-    "written_o",
-    "cpu_write_i",
-    "cpu_ready_o",
-    "cpu_read_i",
-    "cpu_address_i",
-    "cpu_write_data_i",
-    "cpu_read_data_o",
-    "host_frame_valid_i",
-    "host_frame_i",
-    "host_frame_ready_o",
-    "host_frame_o",
-    "port_frame_valid_i",
-    "port_frame_i",
-    "port_frame_ready_o",
-    "port_frame_o",
-    "noise_up_i",
-    "noise_down_i",
-    "up_o",
+    "line_i",
+    "line_o",
+    "frame_valid_i",
+    "frame_ready_o",
+    "frame_i",
+    "frame_o",
     "down_o",
-    "host_down_o",
-    "host_fault_count_o",
-    "host_unexpected_count_o",
-    "outside_count_o",
-    "port_down_o",
-    "port_fault_count_o",
-    "demand_refused_count_o",
-    "demand_withdrawn_count_o",
-    "withdrawal_idle_count_o",
+    "fault_count_o",
+    "refused_count_o",
+    "withdrawn_count_o",
+    "idle_count_o",
     "violation_count_o",
     "lost_count_o",
-    "probe_o",
+    "circuits_o",
+    "open_o",
+    "lane_o",
 ];
 
 /// All of them but those of [`LARGE`]. Widths of stamps are small in some, so that they wrap within
@@ -162,10 +199,26 @@ pub const UNITS: &[Unit] = &[
         ports: SYSTEM_PORTS,
         options: &[],
     },
+    Unit { name: "dual2", top: "edm_dual_system", parameters: &[("Nodes", "2")], ports: DUAL_PORTS, options: &[] },
+    Unit {
+        name: "switch3",
+        top: "edm_switch_seen",
+        parameters: &[
+            ("Ports", "3"),
+            ("Active", "2"),
+            ("Chunk", "64"),
+            ("Timeout", "400"),
+            ("FaultsAllowed", "3"),
+            ("ForwardDepth", "32"),
+            ("StallMax", "40"),
+        ],
+        ports: SWITCH_PORTS,
+        options: &[],
+    },
     Unit {
         name: "mirror",
         top: "edm_mirror",
-        parameters: &[("Nodes", "4"), ("LagW", "5")],
+        parameters: &[("Nodes", "4"), ("LagW", "5"), ("Depth", "16"), ("StallMax", "7")],
         ports: MIRROR_PORTS,
         options: &[],
     },
@@ -186,10 +239,19 @@ const fn demultiplexer(name: &'static str, parameters: &'static [(&'static str, 
 }
 
 /// What takes minutes to compile: only with the feature `large`.
-pub const LARGE: &[Unit] = &[Unit {
-    name: "scheduler144",
-    top: "edm_scheduler",
-    parameters: &[("Ports", "144"), ("TimeW", "24")],
-    ports: SCHEDULER_PORTS,
-    options: SHARED,
-}];
+pub const LARGE: &[Unit] = &[
+    Unit {
+        name: "scheduler144",
+        top: "edm_scheduler",
+        parameters: &[("Ports", "144"), ("TimeW", "24")],
+        ports: SCHEDULER_PORTS,
+        options: SHARED,
+    },
+    Unit {
+        name: "switch4",
+        top: "edm_switch_seen",
+        parameters: &[("Ports", "4"), ("Fcfs", "1'b1"), ("Policy", "2'd1")],
+        ports: SWITCH_PORTS,
+        options: &[],
+    },
+];

@@ -52,7 +52,15 @@ impl Wave {
     /// # Panics
     /// If an assertion of the gates fails, or a line carries what is no block.
     pub fn of(access: Access) -> (Wave, System) {
-        let mut system = System::new(Variant::Two);
+        Wave::of_variant(Variant::Two, access)
+    }
+
+    /// The same in another system of two nodes. Of two networks, the lines are the primary's.
+    ///
+    /// # Panics
+    /// As [`Wave::of`].
+    pub fn of_variant(variant: Variant, access: Access) -> (Wave, System) {
+        let mut system = System::new(variant);
         system.fill(READER, HERE, &pattern(1));
         system.fill(MEMORY, THERE, &pattern(2));
         let mut descramblers: BTreeMap<(usize, bool), Descrambler> = BTreeMap::new();
@@ -97,6 +105,11 @@ impl Wave {
         let place = |found: Option<usize>| found.unwrap_or_else(|| panic!("{probe:?} of node {node} shows nothing"));
         let (first, last) = (shown.iter().position(|set| *set), shown.iter().rposition(|set| *set));
         Seen { first: place(first) as u64, last: place(last) as u64 }
+    }
+
+    /// In which cycles a probe shows something.
+    pub fn shown(&self, node: usize, probe: Probe) -> &[bool] {
+        &self.probes[&(node, probe as u8)]
     }
 
     /// How the request ended, and in which cycle.

@@ -123,6 +123,7 @@ impl Play {
         let mut system = System::new(variant);
         let (policy, chunk) = match variant {
             Variant::Two => (Policy::Fair, 256),
+            Variant::Dual => (Policy::Strict, 256),
             Variant::Three => (Policy::Strict, 64),
         };
         for node in 0..nodes {

@@ -8,7 +8,8 @@
 use super::block::{Block, BlockError, Content};
 use super::header::{self, Header, Kind};
 use super::sequence::{Sequence, Step};
-use crate::message::{Body, Grant, Message, Modify, Notification};
+use crate::message::{Body, Grant, Message, MessageId, Modify, Notification};
+use base::NodeId;
 
 pub use super::header::{
     BATCH_MAX, GRANT_FIELD_BITS, ID_BITS, NODE_BITS, NODE_MAX, NOTIFICATION_FIELD_BITS, SIZE_BITS,
@@ -245,6 +246,36 @@ pub fn decode_grant(block: Block) -> Result<Grant, MemoryError> {
         Content::Grant(fields) => header::decode_grant(fields),
         other => Err(MemoryError::NotMemory { got: other.name() }),
     }
+}
+
+/// What the first block of a message says: all that a switch knows when it begins to forward it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opening {
+    /// The sender.
+    pub source: NodeId,
+    /// The receiver.
+    pub target: NodeId,
+    /// The message's number between these two.
+    pub id: MessageId,
+    /// Bytes of data of a WREQ or RRES; `None` for an RREQ or RMWREQ.
+    pub data: Option<u32>,
+    /// Blocks of the whole message.
+    pub blocks: u64,
+}
+
+/// What an /MS/ or /MST/ says of its message.
+///
+/// # Errors
+/// Another block, or fields that contradict each other.
+pub fn decode_opening(block: Block) -> Result<Opening, MemoryError> {
+    let header = match block.content()? {
+        Content::MemoryStart(fields) | Content::MemorySingle(fields) => Header::decode(fields)?.0,
+        other => return Err(MemoryError::NotMemory { got: other.name() }),
+    };
+    let Header { kind, source, target, id, size, .. } = header;
+    let is_data = matches!(kind, Kind::WriteRequest | Kind::ReadResponse);
+    let (data, blocks) = (is_data.then_some(size.into()), payload_blocks(header.payload_bytes()));
+    Ok(Opening { source, target, id, data, blocks })
 }
 
 /// Appends the blocks of `message` to `out`. `data` is the data of a write or response chunk, and

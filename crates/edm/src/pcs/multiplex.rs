@@ -151,6 +151,24 @@ impl Multiplexer {
         Ok(())
     }
 
+    /// Queues an /MST/ in the middle of a message of which no more will come. The receiver sees a
+    /// fault, and then it.
+    ///
+    /// # Errors
+    /// [`OfferError::Memory`] for any other block. A refused block changes nothing.
+    pub fn cut_message(&mut self, block: Block) -> Result<(), OfferError> {
+        let content = block.content()?;
+        let mut after = self.offered_message;
+        match after.accept(content) {
+            (Step::Single(..), _) => {
+                self.offered_message = after;
+                self.messages.push_back(block);
+                Ok(())
+            }
+            (_, fault) => Err(fault.unwrap_or(MemoryError::NotMemory { got: content.name() }).into()),
+        }
+    }
+
     /// Queues a block of a frame. Idles are taken and forgotten: the multiplexer keeps the gap
     /// itself.
     ///
@@ -190,6 +208,11 @@ impl Multiplexer {
     /// Returns whether nothing waits and no gap is due.
     pub fn is_idle(&self) -> bool {
         self.control.is_empty() && self.messages.is_empty() && self.frames.is_empty() && self.gap_left == 0
+    }
+
+    /// Blocks that wait: of /N/ and /G/, of messages, of frames.
+    pub fn waiting(&self) -> [usize; 3] {
+        [self.control.len(), self.messages.len(), self.frames.len()]
     }
 
     /// The most frame blocks that ever waited at once.

@@ -237,3 +237,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_first_block_says_whose_the_message_is_and_how_long() {
+    let (source, target, id) = (NodeId(3), NodeId(511), MessageId(200));
+    let bodies = [
+        (Body::ReadRequest { address: 1, bytes: 70_000 }, None),
+        (Body::ReadModifyWrite { address: 1, modify: Modify::Swap { new: 2 } }, None),
+        (Body::WriteRequest { address: 1, bytes: 20, last: true }, Some(20)),
+        (Body::ReadResponse { bytes: 20, last: false }, Some(20)),
+        (Body::ReadResponse { bytes: 0, last: true }, Some(0)),
+    ];
+    for (body, data) in bodies {
+        let mut blocks = Vec::new();
+        let bytes = vec![7; data.unwrap_or(0) as usize];
+        encode_message(&Message { source, target, id, body }, &bytes, &mut blocks).unwrap();
+        let opening = Opening { source, target, id, data, blocks: blocks.len() as u64 };
+        assert_eq!(decode_opening(blocks[0]), Ok(opening));
+    }
+    let grant = encode_grant(&Grant { target, id, bytes: 1 }).unwrap();
+    assert_eq!(decode_opening(grant), Err(MemoryError::NotMemory { got: grant.content().unwrap().name() }));
+}

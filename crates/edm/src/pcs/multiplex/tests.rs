@@ -135,6 +135,20 @@ fn blocks_out_of_sequence_are_refused_before_they_are_on_the_line() {
 }
 
 #[test]
+fn a_message_that_breaks_off_is_cut_by_a_null_response_and_by_nothing_else() {
+    let (message, null) = (response(&[1; 30]), response(&[]));
+    let mut multiplexer = Multiplexer::new(Policy::Fair);
+    message[..2].iter().for_each(|block| multiplexer.offer_memory(*block).unwrap());
+    assert!(multiplexer.cut_message(message[0]).is_err(), "it is no message of one block");
+    assert!(multiplexer.offer_memory(null[0]).is_err(), "nested");
+    multiplexer.cut_message(null[0]).unwrap();
+    assert_eq!(multiplexer.waiting(), [0, 3, 0]);
+    multiplexer.offer_memory(message[0]).unwrap();
+    let line: Vec<Block> = (0..4).map(|_| multiplexer.next_block()).collect();
+    assert_eq!(line, [message[0], message[1], null[0], message[0]]);
+}
+
+#[test]
 fn a_dry_message_inside_a_frame_costs_fair_one_pass_a_data_block() {
     let mut multiplexer = Multiplexer::new(Policy::Fair);
     let mut waiting = frame(&[1; 60]);
