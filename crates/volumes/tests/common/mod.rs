@@ -63,7 +63,7 @@ pub fn rack(folder: &Path, servers: usize, pages: u64) -> Rack {
         log_format: LogFormatName::Text,
         secret: None,
         journal: None,
-        switch: Switch { listen: next(), address: None, metrics: None, coordination: true },
+        switch: Switch { listen: next(), address: None, metrics: None, coordination: true, xdp: None },
         control: Control {
             listen: next(),
             address: None,
