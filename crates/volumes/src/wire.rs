@@ -207,7 +207,7 @@ pub(crate) fn tag_of(rack: &Rack) -> [u8; TAG] {
 }
 
 /// What is behind the tag of a datagram of this rack. Others are counted.
-fn opened<'a>(
+pub(crate) fn opened<'a>(
     whole: &'a mut [u8],
     tag: [u8; TAG],
     seal: Option<&mut Seal>,

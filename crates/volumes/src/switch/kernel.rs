@@ -10,7 +10,8 @@ use blox::{Packet, Redirects, Switch};
 use express::{Counts, Express, ExpressError, Mode, Neighbour, Own, Station};
 use nix::ifaddrs::getifaddrs;
 use plan::rack::{Xdp, XdpModeName};
-use procfs::net::{ARPEntry, ARPFlags, arp};
+use procfs::FromRead;
+use procfs::net::{ARPEntry, ARPFlags, ArpEntries};
 use runtime::error::{RunError, StartError};
 use runtime::metrics::{Number, counter};
 use std::collections::BTreeMap;
@@ -18,13 +19,16 @@ use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
+/// The kernel's table of neighbours in the network namespace of this thread.
+const NEIGHBOURS: &str = "/proc/thread-self/net/arp";
+
 pub(super) struct Kernel {
-    express: Express,
+    pub(super) express: Express,
     interface: String,
     redirects: Redirects,
     /// What was told of each node.
     told: Vec<Option<Neighbour>>,
-    fault: Option<ExpressError>,
+    pub(super) fault: Option<ExpressError>,
     /// Whether the last look at the neighbours failed.
     is_blind: bool,
 }
@@ -51,7 +55,7 @@ impl Kernel {
         Ok(kernel)
     }
 
-    fn new(express: Express, interface: &str, nodes: u32) -> Kernel {
+    pub(super) fn new(express: Express, interface: &str, nodes: u32) -> Kernel {
         Kernel {
             express,
             interface: interface.into(),
@@ -72,14 +76,14 @@ impl Kernel {
 
     /// Tells where nodes are now.
     pub fn look(&mut self, wire: &mut dyn Carrier) {
-        let entries = arp();
+        let entries = ArpEntries::from_file(NEIGHBOURS);
         if let Err(error) = &entries
             && !self.is_blind
         {
             tracing::warn!(%error, "where nodes are cannot be read: what the kernel forwards goes where they were");
         }
         self.is_blind = entries.is_err();
-        if let Ok(entries) = entries {
+        if let Ok(ArpEntries(entries)) = entries {
             let stations = stations(entries, &self.interface);
             for node in (0..self.told.len() as u32).map(NodeId) {
                 self.tell(node, neighbour(wire.address_of(node), &stations));
@@ -87,7 +91,7 @@ impl Kernel {
         }
     }
 
-    fn tell(&mut self, node: NodeId, place: Option<Neighbour>) {
+    pub(super) fn tell(&mut self, node: NodeId, place: Option<Neighbour>) {
         let told = &mut self.told[node.index()];
         if *told != place {
             *told = place;
