@@ -32,6 +32,8 @@ pub enum Frame {
     /// Not IPv4, or not UDP.
     OtherType,
     OtherProtocol,
+    /// A header of another version of IP, all else in its place.
+    OtherVersion,
     /// A header of IPv4 with options.
     Options,
     /// A part of a packet.
@@ -48,7 +50,7 @@ pub enum Frame {
 }
 
 impl Frame {
-    pub const ALL: [Frame; 18] = [
+    pub const ALL: [Frame; 19] = [
         Frame::Plain,
         Frame::WithoutSum,
         Frame::Padded(9),
@@ -59,6 +61,7 @@ impl Frame {
         Frame::OtherStation,
         Frame::OtherType,
         Frame::OtherProtocol,
+        Frame::OtherVersion,
         Frame::Options,
         Frame::Fragment,
         Frame::LaterFragment,
@@ -106,6 +109,7 @@ impl Frame {
             Frame::OtherStation => frame[5] ^= 1,
             Frame::OtherType => frame[12..14].copy_from_slice(&[0x86, 0xdd]),
             Frame::OtherProtocol => frame[23] = 6,
+            Frame::OtherVersion => frame[14] = 0x65,
             Frame::Options => {
                 frame[14] = 0x46;
                 frame.splice(34..34, [1, 1, 1, 1]);

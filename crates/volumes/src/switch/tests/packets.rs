@@ -234,6 +234,61 @@ fn the_kernel_does_what_the_role_does_whatever_comes() {
     assert!(counts.iter().all(|count| *count > 20), "{counts:?} show little");
 }
 
+/// One of each kind, with numbers that stand on edges.
+fn of_each_kind() -> Vec<Body> {
+    let (tag, page, value, epoch) = (Tag(7), Page(9), Value(3), 4);
+    let life = NonZero::<u32>::MIN;
+    let timestamp = Timestamp { version: 5, node: NodeId(1) };
+    let id = WriteId { client: NodeId(4), life, tag };
+    let origin = Origin { id, oldest: tag };
+    let session = Session { life, oldest: tag, epoch, again: false };
+    let message = |message| Body::Replica(message);
+    vec![
+        Body::Read { tag, page },
+        Body::Write { tag, page, value, session: None },
+        Body::Write { tag, page, value, session: Some(session) },
+        Body::ReadReply { tag, value: Ok(value) },
+        Body::ReadReply { tag, value: Err(Refusal::Lost) },
+        Body::WriteReply { tag, done: Ok(()) },
+        Body::WriteReply { tag, done: Err(Refusal::Lost) },
+        message(ReplicaMessage::Invalidate { page, timestamp, value, epoch, origin: None }),
+        message(ReplicaMessage::Invalidate { page, timestamp, value, epoch, origin: Some(origin) }),
+        message(ReplicaMessage::Acknowledge { page, timestamp, epoch }),
+        message(ReplicaMessage::Validate { page, timestamp, epoch }),
+        message(ReplicaMessage::Fetch { page, after: None, epoch }),
+        message(ReplicaMessage::Fetch { page, after: Some(id), epoch }),
+        message(ReplicaMessage::Fetched { page, timestamp, value, epoch }),
+        message(ReplicaMessage::Remembered { page, origin, epoch }),
+        message(ReplicaMessage::Recall { page, origin, known: true, round: 6, epoch }),
+        message(ReplicaMessage::Recalled { page, id, known: true, round: 6, epoch }),
+        Body::Heartbeat { beat: 8 },
+    ]
+}
+
+#[test]
+fn the_kernel_reads_each_byte_of_each_kind_of_packet_as_the_role_does() {
+    let Some(mut both) = collecting() else { return };
+    for body in of_each_kind() {
+        let packet = Packet { vssd: VssdId(0), latency_ns: 5, source: NodeId(4), target: NodeId(0), body };
+        let sound = both.datagram(&packet);
+        let is_data = !matches!(body, Body::Heartbeat { .. });
+        assert_eq!(both.step(&Frame::Plain, &sound) == Verdict::Send, is_data, "{body:?}");
+        for (at, by) in (0..sound.len().min(90)).flat_map(|at| [1, 2, 4, 7, 8, 0x80, 0xff].map(|by| (at, by))) {
+            let mut changed = sound.clone();
+            changed[at] ^= by;
+            both.step(&Frame::Plain, &changed);
+        }
+        for frame in Frame::ALL {
+            both.step(&frame, &sound);
+        }
+        for length in (0..=sound.len() + 9).filter(|length| *length < 90 || *length + 10 > sound.len()) {
+            let mut changed = sound.clone();
+            changed.resize(length, 0);
+            both.step(&Frame::Plain, &changed);
+        }
+    }
+}
+
 /// Two replicas of which the first collects.
 fn collecting() -> Option<Both> {
     let mut both = both_for(&rack())?;
