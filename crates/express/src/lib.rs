@@ -86,7 +86,7 @@ pub enum ExpressError {
     #[error("the object has no {0}: `make xdp` compiles the right one")]
     Other(&'static str),
     /// The attachment would outlive this process.
-    #[error("the kernel has no links for XDP: Linux 5.9 or newer is needed")]
+    #[error("the kernel has no links for XDP: Linux 5.18 or newer is needed")]
     NoLinks(#[source] LinkError),
     /// A table.
     #[error("the kernel's table {table}: {}", chain(.reason))]

@@ -354,7 +354,7 @@ words! {
 }
 
 table! {
-    /// The data path of the switch in the kernel. It needs Linux 6.0 and root, or the capabilities
+    /// The data path of the switch in the kernel. It needs Linux 5.18 and root, or the capabilities
     /// CAP_BPF and CAP_NET_ADMIN.
     XdpFile => Xdp {
         /// The interface that has the address in `listen`. Packets for nodes that are not reached
