@@ -92,7 +92,7 @@ impl Drop for Role {
     }
 }
 
-/// The CPU time of this process without the calling thread: the role's is the only other active one.
+/// The CPU time of this process without the calling thread: that of the role.
 fn role_cpu() -> Duration {
     let clock = |id| {
         let spent = clock_gettime(id);

@@ -5,10 +5,10 @@
 //! by files of theirs, which this one names.
 
 mod load;
+mod xdp;
 
 use crate::document::Node;
 use crate::error::{PlanErrors, Problem, Problems};
-use crate::file::words;
 use crate::quantity::{Plain, Quantity};
 use crate::table::table;
 use crate::target::resolve::Resolver;
@@ -25,6 +25,8 @@ use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use xdp::XdpFile;
+pub use xdp::{Xdp, XdpModeName};
 
 /// The unit of reads and writes of volumes, and a page of flash.
 pub const PAGE: Bytes = Bytes::kib(4);
@@ -32,8 +34,6 @@ pub const PAGE: Bytes = Bytes::kib(4);
 pub const VOLUMES_MAX: usize = 4_096;
 /// Longest name of a machine (RFC 1035).
 const NAME_MAX: usize = 253;
-/// Longest name of an interface (linux/if.h, `IFNAMSIZ` with its end).
-const INTERFACE_MAX: usize = 15;
 /// Names of roles that a file cannot give to others.
 const TAKEN: [&str; 2] = ["switch", "control"];
 
@@ -83,17 +83,6 @@ pub struct Switch {
     pub coordination: bool,
     /// The data path in the kernel, if it is wanted.
     pub xdp: Option<Xdp>,
-}
-
-/// The data path of a switch in the kernel.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Xdp {
-    /// The interface through which all nodes are reached.
-    pub interface: String,
-    /// The compiled program. [`Rack::read`] makes it absolute.
-    pub object: PathBuf,
-    /// Where it runs.
-    pub mode: XdpModeName,
 }
 
 /// The control plane of a rack.
@@ -340,34 +329,6 @@ table! {
         /// `listen` is then an IPv4 address of the interface. The kernel cannot open sealed
         /// packets, and notes none: not with `secret_file` or `journal`.
         xdp: XdpFile,
-    }
-}
-
-words! {
-    /// Where an XDP program runs.
-    XdpModeName {
-        /// In the network stack: behind any driver.
-        Generic,
-        /// In the driver, where it can: faster.
-        Native,
-    }
-}
-
-table! {
-    /// The data path of the switch in the kernel. It needs Linux 5.18 and root, or the capabilities
-    /// CAP_BPF and CAP_NET_ADMIN.
-    XdpFile => Xdp {
-        /// The interface that has the address in `listen`. Packets for nodes that are not reached
-        /// through it, without a router, go through the switch's process.
-        interface: String [length from 1] where [needed] => String::new(),
-        /// The compiled program, as `make xdp` leaves it in `target/xdp/switch.bpf.o`.
-        object: String [length from 1] where [needed] => String::new(),
-        /// Where it runs.
-        mode: XdpModeName = XdpModeName::Generic,
-    } as { interface, object: file, mode } from {
-        let file = PathBuf::from(object);
-    } to {
-        let object = file.to_string_lossy().into_owned();
     }
 }
 
@@ -733,23 +694,6 @@ impl Checks<'_> {
             let why = "without a secret, packets of the rack carry no authentication, and at this address others can \
                 send them; `insecure = true` says it is meant";
             self.resolver.report(&own, Problem::missing("secret_file", why));
-        }
-    }
-
-    /// Whether the kernel can forward packets of the rack, and nothing is missing then.
-    fn xdp(&mut self, rack: &Rack) {
-        let Some(Xdp { interface, .. }) = &rack.switch.xdp else { return };
-        let (is_name, allowed) = (interface.len() <= INTERFACE_MAX, format!("{INTERFACE_MAX} bytes at most"));
-        self.resolver.expect("switch.xdp.interface", is_name, format!("`{interface}`"), &allowed);
-        let (listen, ip) = (rack.switch.listen, rack.switch.listen.ip());
-        let is_right = ip.is_ipv4() && !ip.is_unspecified() && !ip.is_loopback();
-        self.resolver.expect("switch.listen", is_right, listen, "with `xdp`, an IPv4 address of its interface");
-        let conflicts = [
-            (rack.secret.is_some(), "`secret_file`: the kernel cannot open packets that are sealed with it"),
-            (rack.journal.is_some(), "`journal`: it would lack all packets that the kernel forwards"),
-        ];
-        for (_, reason) in conflicts.into_iter().filter(|(is_given, _)| *is_given) {
-            self.resolver.report("switch.xdp", Problem::Conflict(format!("it does not go with {reason}")));
         }
     }
 

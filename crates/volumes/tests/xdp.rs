@@ -223,7 +223,7 @@ impl Clients<'_> {
     }
 
     fn operations(&self) -> u64 {
-        self.history.lock().expect("nobody panics with it").operations() as u64
+        self.history.lock().expect("nobody panics with it").operations()
     }
 }
 
@@ -307,7 +307,7 @@ fn a_data_path_that_cannot_be_is_refused_with_its_reason() {
             says(Xdp { interface: "lo".into(), ..xdp.clone() }, &["lo", "127.0.0.1", &net.front]);
             says(Xdp { object: folder.path().join("none.o"), ..xdp.clone() }, &["none.o", "make xdp"]);
             says(Xdp { object: other.clone(), ..xdp.clone() }, &["cannot be loaded"]);
-            // Jumbo frames of virtual Ethernet need a program that takes them in pieces: this one does.
+            // With jumbo frames it takes only a program that takes them in pieces.
             let native = Xdp { mode: XdpModeName::Native, ..xdp.clone() };
             assert_eq!(refused(native), "", "the driver takes it");
             let _first = switch::start(&good, Start::Thread).expect("it starts");

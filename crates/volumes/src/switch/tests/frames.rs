@@ -42,7 +42,7 @@ pub enum Frame {
     /// Lengths that contradict each other, or the frame.
     LongerPacket,
     ShorterDatagram,
-    CutFrame(usize),
+    Cut(usize),
     /// A damaged header of IPv4.
     DamagedHeader,
     /// In a VLAN.
@@ -67,7 +67,7 @@ impl Frame {
         Frame::LaterFragment,
         Frame::LongerPacket,
         Frame::ShorterDatagram,
-        Frame::CutFrame(1),
+        Frame::Cut(1),
         Frame::DamagedHeader,
         Frame::Tagged,
     ];
@@ -120,11 +120,11 @@ impl Frame {
             Frame::LaterFragment => frame[21] = 3,
             Frame::LongerPacket => frame[17] ^= 1,
             Frame::ShorterDatagram => frame[39] ^= 1,
-            Frame::CutFrame(less) => frame.truncate(frame.len() - less),
+            Frame::Cut(less) => frame.truncate(frame.len() - less),
             Frame::DamagedHeader => return frame[15] ^= 4,
             Frame::Tagged => drop(frame.splice(12..12, [0x81, 0, 0, 7])),
         }
-        let is_around = matches!(self, Frame::OtherType | Frame::Tagged | Frame::OtherStation | Frame::CutFrame(_));
+        let is_around = matches!(self, Frame::OtherType | Frame::Tagged | Frame::OtherStation | Frame::Cut(_));
         if !is_around {
             let words = usize::from(frame[14] & 15);
             let end = 14 + words * 4;
