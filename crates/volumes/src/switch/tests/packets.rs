@@ -215,7 +215,7 @@ fn the_kernel_does_what_the_role_does_whatever_comes() {
         return;
     }
     let (forwarded, redirected, left) = (Cell::new(0), Cell::new(0), Cell::new(0));
-    let mut runner = TestRunner::new(Config { failure_persistence: None, cases: 48, ..Config::default() });
+    let mut runner = TestRunner::new(Config { failure_persistence: None, cases: 24, ..Config::default() });
     let played = runner.run(&steps(), |steps| {
         let mut both = Both::new(&rack).expect("it was there");
         both.pairs();
