@@ -23,7 +23,7 @@ BUILD = build --release --package cli
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build container book pages demo paper python python-cluster test tidy bench dependencies fit-coverage fuzz guides interop least-rust models compare-redis restart-store rack-soak rack-latency soak clean rust openssl without-tls rtl
+.PHONY: help build container book pages demo paper python python-cluster test tidy bench dependencies fit-coverage fuzz guides interop least-rust models compare-redis restart-store rack-soak rack-latency soak clean rust openssl without-tls rtl xdp
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -117,6 +117,10 @@ models: rust ## explore Scalio's cache protocol at the large sizes, and its prog
 rtl: rust ## EDM's gates: lint, and lock step with crates/edm; installs Verilator (STEPS=small for a quick look)
 	tools/setup-rtl.sh
 	rtl/run.sh $(STEPS)
+
+xdp: ## the switch's data path in the kernel: target/xdp/switch.bpf.o; installs clang where it can
+	tools/setup-xdp.sh
+	@echo "The program: $(CURDIR)/target/xdp/switch.bpf.o"
 
 clean: ## remove everything that was built and produced
 	$(CARGO) clean

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Gets what the tests need beside Rust: OpenSSL, the Chromium that opens the page of figures, Go for the outside checker of histories, tshark for sessions of the
-# live target, libfabric, Python packages that read records, and rustfmt and clippy.
+# live target, libfabric, the clang that compiles for the kernel, Python packages that read records, and rustfmt and clippy.
 set -euo pipefail
 
 "$(dirname "$0")/setup-openssl.sh"
@@ -61,6 +61,14 @@ fi
 
 if ! command -v tshark >/dev/null; then
   echo "setup-test: SKIPPED: no tshark, so no session of the live target is dissected (as root: apt-get install tshark)"
+fi
+
+if ! "$(dirname "$0")/setup-xdp.sh"; then
+  if [ "${CI:-}" = true ]; then
+    echo "setup-test: the switch's data path in the kernel is required here" >&2
+    exit 1
+  fi
+  echo "setup-test: SKIPPED: no clang, so the switch's data path in the kernel is not tested (as root: apt-get install clang)"
 fi
 
 # The readers of records: a Python of its own, so that nothing else of the machine changes.

@@ -11,6 +11,7 @@ mod memory;
 mod results;
 mod san;
 mod scalio;
+mod switch;
 mod target;
 mod torus_load;
 
@@ -51,6 +52,7 @@ const MODULES: &[(&str, Measure)] = &[
     ("rivals", |_| Ok(Figures::new())),
     ("san", |only| Ok(measured(san::benchmarks(), only))),
     ("scalio", |only| Ok(measured(scalio::benchmarks(), only))),
+    ("switch", |only| Ok(measured(switch::benchmarks(), only))),
     ("target", target_figures),
 ];
 

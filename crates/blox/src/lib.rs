@@ -58,8 +58,8 @@ pub use placement::{Placement, PlacementConfig, VssdPlace, first_fit};
 pub use predict::{AlphaError, IdleConfig, IdlePredictor, RETURN_WINDOW, ReturnPredictor};
 pub use schedule::{Job, JobId, JobKind, Policy, Scheduler, SchedulerConfig, SchedulingKey};
 pub use switch::{
-    DropReason, NetworkScheduling, Switch, SwitchConfig, SwitchCounters, SwitchError, SwitchIn, SwitchOut, TableBytes,
-    table_bytes,
+    DropReason, NetworkScheduling, Redirect, Redirects, Switch, SwitchConfig, SwitchCounters, SwitchError, SwitchIn,
+    SwitchOut, TableBytes, table_bytes,
 };
 pub use wear::{
     Admission, Assignment, CarrierConfig, CarrierCounters, CarrierIn, CarrierOut, DriveFlash, GlobalBalancer,

@@ -8,11 +8,12 @@
 
 mod coordination;
 mod egress;
+mod redirects;
 mod tables;
 
-use crate::VssdId;
 use crate::own::ReadPath;
 use crate::packet::{Body, CodecError, CollectionNote, Packet, decode};
+use crate::{Page, Tag, VssdId};
 use base::{Bytes, Decide, NodeId, Program, Span, Time};
 use coordination::{Progress, Row, Verdict};
 use egress::{CLASSES, Egress, Queued};
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use tables::Tables;
 
 pub use egress::NetworkScheduling;
+pub use redirects::{Redirect, Redirects};
 pub use tables::{TableBytes, table_bytes};
 
 /// What a switch is like.
@@ -286,6 +288,18 @@ impl Switch {
     /// Returns whether a vSSD is in the tables.
     pub fn is_registered(&self, vssd: VssdId) -> bool {
         self.tables.is_registered(vssd)
+    }
+
+    /// Returns where a read that is addressed to a vSSD's own server goes now, if to another
+    /// replica. `None` with a policy of a user's own, which is asked for each read.
+    pub fn redirect_of(&mut self, vssd: VssdId) -> Option<Redirect> {
+        let server = self.tables.server_of(vssd).filter(|_| self.own.is_none())?;
+        let body = Body::Read { tag: Tag::default(), page: Page::default() };
+        let packet = Packet { vssd, latency_ns: 0, source: server, target: server, body };
+        match self.decide(&Passing { packet, entered: Time::ZERO, progress: Progress::Arrived }) {
+            Verdict::Redirect { server, replica } => Some((server, replica)),
+            _ => None,
+        }
     }
 
     /// Processes a frame as bytes. A frame that is not RackBlox's is counted and returned to the

@@ -5,6 +5,7 @@
 //! by files of theirs, which this one names.
 
 mod load;
+mod xdp;
 
 use crate::document::Node;
 use crate::error::{PlanErrors, Problem, Problems};
@@ -24,6 +25,8 @@ use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use xdp::XdpFile;
+pub use xdp::{Xdp, XdpModeName};
 
 /// The unit of reads and writes of volumes, and a page of flash.
 pub const PAGE: Bytes = Bytes::kib(4);
@@ -83,6 +86,8 @@ pub struct Switch {
     pub metrics: Option<SocketAddr>,
     /// Whether it coordinates garbage collection and redirects reads (Algorithm 1).
     pub coordination: bool,
+    /// The data path in the kernel, if it is wanted.
+    pub xdp: Option<Xdp>,
 }
 
 /// The control plane of a rack.
@@ -330,6 +335,10 @@ table! {
         /// Coordinate garbage collection of replicas and redirect reads (RackBlox, Algorithm 1).
         /// Without, it only forwards, for comparison.
         coordination: bool = true,
+        /// Forward reads, writes, their answers and messages between replicas in the kernel (XDP).
+        /// `listen` is then an IPv4 address of the interface. The kernel cannot open sealed
+        /// packets, and notes none: not with `secret_file` or `journal`.
+        xdp: XdpFile,
     }
 }
 
@@ -550,6 +559,7 @@ impl Rack {
             .iter_mut()
             .chain(&mut self.journal)
             .chain(&mut self.model)
+            .chain(self.switch.xdp.iter_mut().map(|xdp| &mut xdp.object))
             .for_each(|path| *path = base.join(&*path));
         for server in &mut self.storage {
             let usual = || self.folder.join(format!("{}.flash", server.name));
@@ -591,6 +601,7 @@ impl Checks<'_> {
         };
         self.names(&rack);
         self.addresses(&rack);
+        self.xdp(&rack);
         self.control(&rack.control);
         rack.storage.iter().enumerate().for_each(|(place, server)| self.flash(place, &server.flash));
         let left;

@@ -18,6 +18,9 @@
 //! A page has a [`blox::Value`] in the programs, and its bytes in `pages` beside them: a value
 //! names one write for ever. Packets carry both.
 
+#[cfg(test)]
+extern crate self as volumes;
+
 mod configs;
 pub mod control;
 mod flash;

@@ -35,6 +35,10 @@ const BATCH: usize = 64;
 pub(crate) trait Carrier {
     /// Sends a packet to a node of the rack. `data` is its page where it carries one.
     fn send(&mut self, to: NodeId, packet: &Packet, data: Option<&Bytes>);
+    /// Where packets to a node go, if that is known.
+    fn address_of(&mut self, _node: NodeId) -> Option<SocketAddr> {
+        None
+    }
     /// A door begins with a page of a volume.
     fn asked(&mut self, now: Time, volume: u32, page: Page, is_write: bool);
     /// A request of a door has ended.
@@ -59,6 +63,9 @@ impl Carrier for Noted {
         let clock = self.clock;
         self.rows.iter_mut().for_each(|rows| rows.sent(|| clock.now(), packet));
         self.wire.send(to, packet, data);
+    }
+    fn address_of(&mut self, node: NodeId) -> Option<SocketAddr> {
+        self.wire.address_of(node)
     }
     fn asked(&mut self, now: Time, volume: u32, page: Page, is_write: bool) {
         self.journal.iter_mut().for_each(|journal| journal.asked(now, volume, page, is_write));
@@ -89,7 +96,7 @@ pub(crate) trait Role {
     /// In a twin: what its flash did, in [`Carrier::rotted`].
     fn rot(&mut self, _vssd: VssdId, _page: Page, _named: Option<Value>) {}
     /// Why it cannot go on.
-    fn fault(&mut self) -> Option<io::Error> {
+    fn fault(&mut self) -> Option<RunError> {
         None
     }
     /// Keeps what an orderly end keeps.
@@ -232,7 +239,7 @@ impl<R: Role> Loop<R> {
             }
             self.turn();
             if let Some(error) = self.role.fault() {
-                return Err(RunError::in_("reading and writing files")(error));
+                return Err(error);
             }
         }
         let numbers = self.role.numbers();

@@ -14,7 +14,7 @@ use blox::{
 };
 use bytes::Bytes;
 use plan::rack::Rack;
-use runtime::error::StartError;
+use runtime::error::{RunError, StartError};
 use runtime::metrics::{Number, counter, gauge};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -388,8 +388,8 @@ impl Role for StorageRole {
         self.doing = all.into();
     }
 
-    fn fault(&mut self) -> Option<io::Error> {
-        self.fault.take()
+    fn fault(&mut self) -> Option<RunError> {
+        self.fault.take().map(RunError::in_("reading and writing files"))
     }
 
     /// What the flash does not have yet is written: after an orderly end of the whole rack, all

@@ -19,7 +19,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The longest datagram: a page with all its headers, its seal, and room for what is no packet.
 const ROOM: usize = 8_192;
 /// Bytes of the tag.
-const TAG: usize = 8;
+pub(crate) const TAG: usize = 8;
 /// What the system may hold of datagrams that came while the role was busy, if it allows that.
 const BUFFER: usize = 16 << 20;
 /// With less than this, what one rebuild and some writes have under way may not fit.
@@ -93,7 +93,7 @@ impl Wire {
             let (wanted, setting) = (BUFFER, "net.core.rmem_max");
             tracing::warn!(given, wanted, setting, "few datagrams may wait: under load some are lost and sent again");
         }
-        let tag = configs::tag(rack).to_be_bytes();
+        let tag = tag_of(rack);
         Ok(Wire {
             socket,
             own,
@@ -111,6 +111,11 @@ impl Wire {
     /// What was seen so far.
     pub fn counts(&self) -> WireCounts {
         self.counts
+    }
+
+    /// Where packets to a node go, if that is known.
+    pub fn address_of(&mut self, node: NodeId) -> Option<SocketAddr> {
+        self.peers.address(node)
     }
 
     /// Its socket, to wait for.
@@ -196,8 +201,13 @@ impl Wire {
     }
 }
 
+/// What all datagrams of a rack begin with.
+pub(crate) fn tag_of(rack: &Rack) -> [u8; TAG] {
+    configs::tag(rack).to_be_bytes()
+}
+
 /// What is behind the tag of a datagram of this rack. Others are counted.
-fn opened<'a>(
+pub(crate) fn opened<'a>(
     whole: &'a mut [u8],
     tag: [u8; TAG],
     seal: Option<&mut Seal>,

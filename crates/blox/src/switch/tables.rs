@@ -110,6 +110,11 @@ impl Tables {
     pub fn is_registered(&self, vssd: VssdId) -> bool {
         self.holds(vssd) && self.replica[vssd.index()] != NONE
     }
+
+    /// The server of a vSSD, read like [`bits`](Tables::bits); `None` if it has not been created.
+    pub fn server_of(&self, vssd: VssdId) -> Option<NodeId> {
+        self.server.get(vssd.index()).copied().filter(|held| *held != NONE).map(NodeId)
+    }
 }
 
 /// The arrays, each to be touched once, in this order.

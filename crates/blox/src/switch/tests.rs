@@ -2,6 +2,7 @@
 
 mod egress;
 mod interleavings;
+mod redirects;
 
 use super::*;
 use crate::{Page, Tag, Value};

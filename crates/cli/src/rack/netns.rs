@@ -2,7 +2,7 @@
 //!
 //! Packets between roles pass pairs of virtual Ethernet then, as between machines. What was made is
 //! noted in `network.json`, so that later commands use and remove it. All is done by `ip` and `tc`
-//! of iproute2.
+//! of iproute2, and by `ethtool` where the switch forwards in the kernel.
 
 use super::{Kind, Role, Site};
 use crate::failure::{Failure, bad_input, failed_at};
@@ -120,7 +120,7 @@ impl Network {
         let addresses = self.addresses(site, role)?;
         if Path::new("/run/netns").join(&space).exists() {
             if self.is_whole(&space, &addresses) {
-                return Ok(());
+                return complete_sums(site, &space);
             }
             // A command was ended while it made it, or the file gives other addresses now.
             ip(&["netns", "delete", &space])?;
@@ -130,7 +130,8 @@ impl Network {
             ip(&["link", "delete", &outside])?;
         }
         ip(&["netns", "add", &space])?;
-        self.connect(&space, &outside, &addresses).inspect_err(|_| drop(ip(&["netns", "delete", &space])))
+        let joined = self.connect(&space, &outside, &addresses).and_then(|()| complete_sums(site, &space));
+        joined.inspect_err(|_| drop(ip(&["netns", "delete", &space])))
     }
 
     /// Whether a namespace has an interface that is up with these addresses.
@@ -158,6 +159,15 @@ impl Network {
             run("tc", &[&["-netns", space, "qdisc", "replace", "dev", INSIDE][..], &queue].concat())?;
         }
         Ok(())
+    }
+}
+
+/// Lets a role compute checksums by itself, where the switch forwards in the kernel. On virtual
+/// Ethernet nobody computes what is left to a card, and the kernel would leave all to the switch.
+fn complete_sums(site: &Site, space: &str) -> Result<(), Failure> {
+    match site.rack.switch.xdp {
+        Some(_) => run("ip", &["netns", "exec", space, "ethtool", "-K", INSIDE, "tx", "off"]),
+        None => Ok(()),
     }
 }
 
@@ -224,7 +234,7 @@ fn ip(words: &[&str]) -> Result<(), Failure> {
 
 fn run(program: &str, words: &[&str]) -> Result<(), Failure> {
     let wrong = |reason: String| {
-        let needs = "`--netns` needs root and iproute2";
+        let needs = "`--netns` needs root and iproute2, and ethtool with `switch.xdp`";
         Failure::Failed(format!("{program} {}: {}; {needs}", words.join(" "), reason.trim()))
     };
     match Command::new(program).args(words).output() {

@@ -593,6 +593,31 @@ fn roles_in_namespaces_of_their_own_serve_a_disk() {
 }
 
 #[test]
+fn a_switch_in_a_namespace_forwards_in_the_kernel() {
+    let object = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/xdp/switch.bpf.o");
+    let has_ethtool = Command::new("ethtool").arg("--version").output().is_ok();
+    if !makes_namespaces() || !object.exists() || !has_ethtool {
+        return println!(
+            "SKIPPED: XDP needs root, network namespaces, ethtool and target/xdp/switch.bpf.o (`make xdp`)"
+        );
+    }
+    let net = format!("10.{}.{}", 64 + (std::process::id() + 1) / 250 % 128, (std::process::id() + 1) % 250);
+    let rack = rack_in(&net);
+    let text = rack.0.text("rack.toml").replace("secret_file = 'secret'", "insecure = true");
+    let xdp = format!("[switch.xdp]\ninterface = 'eth0'\nobject = '{}'\n[control]\n", object.display());
+    std::fs::write(rack.0.path("rack.toml"), text.replace("[control]\n", &xdp)).expect("a disk");
+    rack.run(&format!("up --netns {net}.254/24"));
+    rack.0.run(&format!("disk {net}.5:4420 verify --overwrite --bytes 512KiB"));
+    let (_, roles) = rack.status();
+    let role = roles.iter().find(|role| role["role"] == "switch").expect("it is listed");
+    let count = |name: &str| role["metrics"][format!("rackweave_switch_xdp_{name}_total")].as_f64();
+    // 128 blocks of 4 KiB, written and read: each is two packets at least.
+    assert!(count("forwarded") > Some(512.0), "{roles:?}");
+    assert_eq!([count("unsummed"), count("unsound")], [Some(0.0); 2], "{roles:?}");
+    rack.run("down");
+}
+
+#[test]
 fn the_example_is_a_rack() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let text = fs::read_to_string(root.join("examples/rack.toml")).expect("it is there");

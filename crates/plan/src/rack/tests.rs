@@ -192,6 +192,7 @@ fn every_key_arrives_where_it_belongs() {
         address: None,
         metrics: Some(address("127.0.0.1:9500")),
         coordination: false,
+        xdp: None,
     };
     let control = Control {
         listen: address("10.0.0.1:7001"),
@@ -227,6 +228,46 @@ fn every_key_arrives_where_it_belongs() {
             model: Some("model.json".into()),
         }
     );
+}
+
+/// A rack at these addresses whose switch has a data path in the kernel.
+const IN_KERNEL: &str = r#"insecure = true
+[switch]
+listen = "10.0.0.1:7000"
+[switch.xdp]
+interface = "eth0"
+object = "switch.bpf.o"
+[control]
+listen = "10.0.0.1:7001"
+[[storage]]
+name = "s"
+listen = "10.0.0.2:7010"
+"#;
+
+#[test]
+fn a_data_path_in_the_kernel_needs_an_address_of_its_interface_and_packets_that_it_can_read() {
+    let xdp = parse("", IN_KERNEL).expect("it is right").switch.xdp.expect("it is wanted");
+    assert_eq!(xdp, Xdp { interface: "eth0".into(), object: "switch.bpf.o".into(), mode: XdpModeName::Generic });
+    let native = IN_KERNEL.replace("object", "mode = 'native'\nobject");
+    assert_eq!(parse("", &native).expect("it is right").switch.xdp.map(|xdp| xdp.mode), Some(XdpModeName::Native));
+    let says = |old: &str, new: &str, words: &str| {
+        let error = refused(&IN_KERNEL.replace(old, new));
+        assert!(error.contains(words), "{words}: {error}");
+    };
+    let own = "switch.listen: ";
+    let allowed = "with `xdp`, an IPv4 address of its interface";
+    for listen in ["0.0.0.0:7000\"\naddress = \"10.0.0.1:7000", "127.0.0.1:7000\"\naddress = \"10.0.0.1:7000"] {
+        says("10.0.0.1:7000", listen, own);
+        says("10.0.0.1:7000", listen, allowed);
+    }
+    says("insecure = true", "secret_file = 's'", "does not go with `secret_file`");
+    says("insecure = true", "insecure = true\njournal = 'j'", "does not go with `journal`");
+    says("interface = \"eth0\"\n", "", "`interface` is missing");
+    says("interface = \"eth0\"\n", "interface = \"sixteen-letters-\"\n", "15 bytes at most");
+    says("\"eth0\"", "''", "switch.xdp.interface: an empty text");
+    says("object = \"switch.bpf.o\"\n", "", "`object` is missing");
+    says("\"switch.bpf.o\"", "''", "switch.xdp.object");
+    says("object =", "mode = 'offload'\nobject =", "generic, native");
 }
 
 #[test]

@@ -64,7 +64,7 @@ pub fn rack(folder: &Path, servers: usize, pages: u64) -> Rack {
         secret: None,
         journal: None,
         records: None,
-        switch: Switch { listen: next(), address: None, metrics: None, coordination: true },
+        switch: Switch { listen: next(), address: None, metrics: None, coordination: true, xdp: None },
         control: Control {
             listen: next(),
             address: None,
