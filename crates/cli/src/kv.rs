@@ -95,7 +95,7 @@ fn place_of(plan: &KvPlan) -> Result<JbofPlace, Failure> {
         }
     };
     let secret = secret_of(plan.jbof_secret_file.as_ref())?;
-    let flash = plan.jbof_flash.as_ref().map(target_of).transpose()?;
+    let flash = plan.jbof_flash.as_ref().map(target_of).transpose()?.map(Box::new);
     Ok(JbofPlace::Away(Peer { address, secret, fabric: plan.jbof_fabric.clone(), flash }))
 }
 

@@ -77,7 +77,7 @@ pub struct Peer {
     /// the address. For [`PeerAddress::Tcp`].
     pub fabric: Option<String>,
     /// The target by which the door reads the flash itself. For [`PeerAddress::Tcp`].
-    pub flash: Option<FlashPeer>,
+    pub flash: Option<Box<FlashPeer>>,
 }
 
 /// A namespace of an NVMe/TCP target with the file of a JBOF's flash, and how a door is let in.

@@ -192,7 +192,7 @@ impl Link {
             let named = |error| io::Error::other(format!("its flash, by the target at {}: {error}", flash.address));
             Disk::open(flash, &self.welcome).map_err(named)
         };
-        let disk = peer.flash.as_ref().map(open).transpose()?;
+        let disk = peer.flash.as_deref().map(open).transpose()?;
         Ok(Link { disk, ..self })
     }
 }
@@ -322,7 +322,7 @@ impl Remote {
                 Reach::Far(far)
             }
         };
-        let shelf = self.peer.flash.as_ref().map(|peer| {
+        let shelf = self.peer.flash.as_deref().map(|peer| {
             let place = (&self.registry, self.token);
             Shelf::new((peer, &welcome), disk, place, &self.waker)
         });

@@ -67,7 +67,7 @@ pub fn door(folder: &Path, way: Way, address: SocketAddr, secret: Option<&str>) 
     };
     let secret = secret.map(|text| Secret(text.into()));
     let fabric = (way == Way::Fabric).then(|| "tcp".into());
-    let flash = (way == Way::Nvme).then(|| flash_of(folder));
+    let flash = (way == Way::Nvme).then(|| Box::new(flash_of(folder)));
     Config { jbof: JbofPlace::Away(Peer { address, secret, fabric, flash }), ..config(folder) }
 }
 
