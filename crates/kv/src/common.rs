@@ -159,7 +159,7 @@ mod tests {
     fn loops_get_connections_in_turn_and_are_counted_together() {
         let poll = Poll::new().expect("there are events");
         let waker = Arc::new(Waker::new(poll.registry(), Token(0)).expect("there are events"));
-        let common = Common::new(&[waker.clone(), waker.clone(), waker]);
+        let common = Common::new(&[waker.clone(), waker.clone(), waker], None);
         let places: Vec<usize> = (0..6).map(|_| common.place()).collect();
         assert_eq!((places, common.connections()), (vec![0, 1, 2, 0, 1, 2], 6));
         common.left(1);

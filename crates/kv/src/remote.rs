@@ -593,6 +593,7 @@ mod tests {
             metrics: None,
             silence: Span::secs(30),
             jbof,
+            records: None,
         };
         let (begin, clock) = (Instant::now(), Clock::start());
         let mut role = JbofRole::start(config, false).expect("it starts");
