@@ -139,7 +139,7 @@ mod tests {
         };
         observe(IoStatus::Done, facts(0, 10, 10, None));
         observe(IoStatus::Done, Facts { transfer: None, ..facts(0, 10, 10, None) });
-        observe(IoStatus::ReadFailed, facts(0, 10, 10, None));
+        observe(IoStatus::ReadError, facts(0, 10, 10, None));
         drop(recorder);
         let part = std::fs::File::open(place.join("part-00000.parquet")).expect("it was written");
         let rows = record::read_part("part", &part).expect("it is whole").rows;
