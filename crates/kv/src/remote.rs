@@ -617,7 +617,6 @@ mod tests {
             silence: Span::secs(30),
             records: None,
             jbof,
-            records: None,
         };
         let (begin, clock) = (Instant::now(), Clock::start());
         let mut role = JbofRole::start(config, false).expect("it starts");
