@@ -1,6 +1,6 @@
 //! The switch: every packet of the rack passes [`blox::Switch`], which reads it, may turn it to
 //! another replica, and answers requests for collection. Where the rack's file asks for it, the
-//! kernel forwards most packets as the program would ([`kernel`]).
+//! kernel forwards most packets as the program would (`kernel`).
 
 mod kernel;
 
