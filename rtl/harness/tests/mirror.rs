@@ -120,8 +120,8 @@ fn play((copies, swaps, events, bring): &Plan, seen: &Cell<Seen>) -> Result<u64,
                 }
             }
             brings[interface].is_down = down[interface];
-            // Mostly both, so that they are nearly in step.
-            let does = *bring < 12 || (u64::from(*bring) + cycles) % 2 == interface as u64;
+            // Mostly both, so that they are nearly in step. No plan may let one bring nothing for ever.
+            let does = *bring < 12 || cycles % 16 == 0 || (u64::from(*bring) + cycles) % 2 == interface as u64;
             if does && !brings[interface].is_broken {
                 brings[interface].block = line.pop_front().filter(|_| !down[interface]);
             }
