@@ -19,7 +19,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("RACKWEAVE", "target/release/rackweave")
 # Commands that serve until they are ended, need a measurement of the reader's, or take hours.
-NOT_RUN = re.compile(r"rackweave (target|kv|rack|disk|attack|fit)\b|target.toml|--scale paper")
+NOT_RUN = re.compile(r"rackweave (target|kv|jbof|rack|disk|attack|fit)\b|target.toml|--scale paper")
 
 # Programs of these languages have tests of their own: what they print is no output of a command.
 FOREIGN = ("```python", "```sql")
