@@ -179,7 +179,7 @@ def compare_ycsb(ours, theirs, folder, options):
 
 
 def compare_large(ours, theirs, options):
-    """Long values on both in turn: a key of its own for each of the last few of them."""
+    """Long values on both in turn, under so many keys that they take LARGE_KEYS_BYTES."""
     print("| request | GB/s, ours to Redis's | CPU of the server for a GB |")
     print("| --- | ---: | ---: |")
     for mebibytes in (2, 32):

@@ -60,12 +60,16 @@ impl Output {
         let count = if self.parts.is_empty() {
             socket.write(&self.last)?
         } else {
-            let parts = self.parts.iter().map(|part| &part[..]).chain([&self.last[..]]);
-            let slices: Vec<IoSlice<'_>> = parts.take(SLICES).map(IoSlice::new).collect();
+            let slices: Vec<IoSlice<'_>> = self.all().take(SLICES).map(IoSlice::new).collect();
             socket.write_vectored(&slices)?
         };
         self.advance(count);
         Ok(count)
+    }
+
+    /// What waits, in its order.
+    fn all(&self) -> impl Iterator<Item = &[u8]> {
+        self.parts.iter().map(|part| &part[..]).chain([&self.last[..]])
     }
 
     fn advance(&mut self, mut count: usize) {
@@ -84,8 +88,7 @@ impl Output {
     /// All of it, for tests.
     #[cfg(test)]
     pub fn bytes(&self) -> Vec<u8> {
-        let parts = self.parts.iter().map(|part| &part[..]).chain([&self.last[..]]);
-        parts.collect::<Vec<_>>().concat()
+        self.all().collect::<Vec<_>>().concat()
     }
 }
 
