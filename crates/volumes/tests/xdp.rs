@@ -262,7 +262,8 @@ fn hosts_read_and_write_through_the_kernel_and_see_a_linear_history() {
     println!("{done} operations; then 200 in {forwarded} packets that the kernel forwarded");
     assert!(forwarded >= 400, "200 operations are 400 packets at least: {forwarded}");
     assert_eq!(live.count("xdp_unsound"), 0);
-    // The checksum of one of 65,536 sound packets looks as if it were left to a card. Some 4,000 come here.
+    // One of 65,536 sound packets looks as if its checksum were left to a card, and some 4,000
+    // packets come here.
     let unsummed = live.count("xdp_unsummed");
     assert!(unsummed <= 8, "checksums are computed here: {unsummed}");
     let history = clients.history.into_inner().expect("nobody panicked with it");
