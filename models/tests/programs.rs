@@ -33,6 +33,12 @@ fn with_servers_that_crash_at_any_step_no_acknowledged_write_is_lost_and_no_dele
 }
 
 #[test]
+fn of_reads_that_wait_and_share_an_answer_every_history_is_linearizable() {
+    let tally = play("reads that share", 200);
+    assert!(tally.shared > 200 && tally.hits > 5_000, "{tally:?}");
+}
+
+#[test]
 fn the_paper_s_protocol_with_its_lease_is_caught() {
     let setting = SETTINGS.iter().find(|setting| setting.name == "the paper's lease").expect("it exists");
     // Torn reads catch it in other worlds.

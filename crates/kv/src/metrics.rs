@@ -60,6 +60,7 @@ impl Snapshot {
             counter("fills", "Slots filled.", client.fills),
             counter("evictions", "Fills begun anew since their slot was taken away.", client.evictions),
             counter("waits", "Polls of a slot that was being filled.", client.waits),
+            counter("shared", "Reads of a key that another read of it answered.", client.shared),
             counter("foreign", "Reads of flash whose place was used again.", client.foreign),
             counter("corrupt", CORRUPT, client.corrupt + self.jbof.helper.corrupt),
             counter("flash_reads", "Reads of flash that a target of NVMe/TCP answered.", flash.reads),

@@ -70,6 +70,7 @@ fn client_config(welcome: &Welcome) -> ClientConfig {
         lease: LEASE,
         retry_wait: RETRY,
         attempts_max: ATTEMPTS_MAX,
+        share_waits: true,
         reply_timeout: REPLY_TIMEOUT,
         sends_max: SENDS_MAX,
         touch: true,

@@ -191,9 +191,10 @@ impl File<'_> {
 
     /// The reason of a requirement: the design, the value of another key, or the meaning.
     fn why_needed(&self, table: Table<'_>, schema: &Json) -> String {
-        if table.path.is_empty() {
-            let design = at(self.whole, "design.name").map(label).unwrap_or_default();
-            return format!("the design {design} needs it");
+        // Files of live roles name no design.
+        let design = at(self.whole, "design.name").filter(|_| table.path.is_empty());
+        if let Some(design) = design {
+            return format!("the design {} needs it", label(design));
         }
         let meaning = schema.get("description").and_then(Json::as_str).unwrap_or_default().replace('\n', " ");
         let for_value =

@@ -177,6 +177,8 @@ pub struct Options {
     pub lease: Option<Span>,
     /// Period of polls of a slot that another client fills.
     pub retry: Span,
+    /// Whether reads of one key that wait at a client are answered by one of them.
+    pub share_waits: bool,
     /// Timeout of a request, which is then repeated.
     pub timeout: Span,
     /// Attempts of a request at most.

@@ -10,6 +10,7 @@ mod get;
 mod names;
 mod paper;
 mod remote;
+mod shared;
 mod tasks;
 mod update;
 
@@ -20,6 +21,7 @@ use crate::{
 };
 use base::Span;
 use derive_more::Add;
+use shared::Shared;
 use std::collections::BTreeMap;
 use tasks::Tasks;
 
@@ -67,6 +69,8 @@ pub struct ClientConfig {
     pub retry_wait: Span,
     /// Polls and restarts of one GET before it gives up.
     pub attempts_max: u32,
+    /// Whether GETs of one key that wait at this client are answered by one of them.
+    pub share_waits: bool,
     /// A request to a server is repeated after so long without an answer...
     pub reply_timeout: Span,
     /// ...and sent so often at most.
@@ -243,6 +247,8 @@ pub struct ClientCounters {
     pub bypasses: u64,
     /// Polls of a slot that another client was filling.
     pub waits: u64,
+    /// GETs that another GET of the same client answered, hits and misses among them.
+    pub shared: u64,
     /// Restarts because a slot was taken before us.
     pub lost_races: u64,
     /// Restarts because our own slot was taken away while we filled it.
@@ -266,6 +272,7 @@ pub struct ClientCounters {
 pub struct Client<V> {
     config: ClientConfig,
     tasks: Tasks<V>,
+    shared: Shared,
     /// Requests to servers that have no answer: number to task.
     open: BTreeMap<u64, u32>,
     next_number: u64,
@@ -281,6 +288,7 @@ impl<V: Value> Client<V> {
         Client {
             config,
             tasks: Tasks::default(),
+            shared: Shared::default(),
             open: BTreeMap::new(),
             next_number: 0,
             epochs,

@@ -98,6 +98,7 @@ fn client_config(config: ServerConfig) -> ClientConfig {
         lease: Span::ms(1),
         retry_wait: Span::us(1),
         attempts_max: 10,
+        share_waits: false,
         reply_timeout: Span::ms(1),
         sends_max: 2,
         touch: true,

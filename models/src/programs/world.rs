@@ -81,8 +81,9 @@ fn client_config(kind: &Kind, client: u16) -> ClientConfig {
         devices: kind.devices,
         protocol: kind.protocol,
         lease: Span::us(300),
-        retry_wait: Span::us(2),
+        retry_wait: if kind.reads_share { Span::us(20) } else { Span::us(2) },
         attempts_max: 500,
+        share_waits: kind.reads_share,
         reply_timeout: Span::us(60),
         sends_max: 4,
         touch: true,
@@ -211,13 +212,18 @@ impl World {
 
     fn issue_something(&mut self) {
         let seat = self.random.below(self.seats.len() as u64) as usize;
-        if self.issued >= self.kind.operations || !self.seats[seat].alive || self.seats[seat].open.len() >= 2 {
+        if self.issued >= self.kind.operations
+            || !self.seats[seat].alive
+            || self.seats[seat].open.len() >= self.kind.depth
+        {
             return;
         }
         self.issued += 1;
         let key = self.random.below(self.kind.keys.into()) as u8;
         let new = Token { id: self.next_ticket + 1, bytes: 8 + self.random.below(57) as u32 };
+        let is_read = self.kind.reads_share && self.random.below(3) > 0;
         let wanted = match self.random.below(10) {
+            _ if is_read => Wanted::Get,
             0..=4 => Wanted::Get,
             5..=7 => Wanted::Put { value: new },
             8 => Wanted::Delete,
@@ -228,6 +234,11 @@ impl World {
             }
         };
         self.issue(seat, key, wanted);
+        if is_read {
+            // Others want the same at about the same time.
+            let more = self.kind.depth - self.seats[seat].open.len();
+            (0..more).for_each(|_| self.issue(seat, key, Wanted::Get));
+        }
     }
 
     fn issue(&mut self, seat: usize, key: u8, wanted: Wanted) {
@@ -418,6 +429,9 @@ impl World {
     }
     pub fn hits(&self) -> u64 {
         self.seats.iter().map(|seat| seat.client.counters().hits).sum()
+    }
+    pub fn shared(&self) -> u64 {
+        self.seats.iter().map(|seat| seat.client.counters().shared).sum()
     }
 }
 

@@ -204,7 +204,9 @@ fn scalio_table(shape: Shape, slots: u32) -> Table {
         ProtocolName::Linearizable => "linearizable",
         ProtocolName::Paper => "paper",
     };
-    Table::from_iter([
+    // The paper's protocol has no such key, nor do its clients share.
+    let share = (shape.protocol == ProtocolName::Linearizable).then(|| ("share_waits".into(), true.into()));
+    Table::from_iter(share.into_iter().chain([
         ("protocol".into(), protocol.into()),
         ("cache".into(), (shape.slots > 0).into()),
         ("slots".into(), number(slots)),
@@ -217,7 +219,7 @@ fn scalio_table(shape: Shape, slots: u32) -> Table {
         ("timeout".into(), REPLY_TIMEOUT.to_string().into()),
         ("attempts".into(), number(SENDS_MAX)),
         ("volatile_cache".into(), shape.flush.into()),
-    ])
+    ]))
 }
 
 fn io_table(load: &StoreLoad, doors: u32, loops: u32) -> Table {

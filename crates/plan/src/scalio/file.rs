@@ -214,6 +214,9 @@ table! {
         /// Period of polls of a slot that another client fills. Ours: about a read of flash;
         /// throughput hardly depends on it.
         retry: Quantity<Span> ["1us" to "1h"] = Span::us(50),
+        /// Whether reads of one key that wait at a client for a slot are answered by one of them.
+        /// Doors of a live store do so; the paper's clients do not.
+        share_waits: bool where [protocol = "linearizable"] = false,
         /// Timeout of a request, which is then repeated. Ours.
         timeout: Quantity<Span> ["1us" to "1h"] = Span::ms(50),
         /// Attempts of a request at most. Ours.
@@ -238,6 +241,7 @@ table! {
         compact_below,
         lease: filling,
         retry,
+        share_waits,
         timeout,
         attempts,
         torn_reads,

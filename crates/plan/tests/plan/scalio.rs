@@ -116,6 +116,7 @@ fn a_title_and_a_design_are_the_paper_s_box() {
     assert_eq!((plan.cores.count, plan.cores.network, plan.cores.flash), (8, 3, 4));
     let options = plan.options.expect("scalio has options");
     assert_eq!((options.protocol, options.slots, options.batch), (ProtocolName::Linearizable, 8, 8));
+    assert!(!options.share_waits, "as the paper's clients");
     assert!(plan.leed.is_none() && plan.ditto.is_none() && !plan.check_history);
     assert_eq!(plan.io.arrivals, Arrivals::Closed { depth: 3, think: Span::ZERO });
 }
@@ -169,7 +170,9 @@ fn every_key_reaches_the_plan_and_the_printed_plan_is_the_same() {
     let bare =
         of("nvme-of-offload", "io.arrivals = 'poisson'\nio.requests_per_second = 1000.0\nio.addresses = 'uniform'");
     let bare_of_leases = with("scalio.protocol = 'paper'\nscalio.leases = false");
-    for text in [EVERY_KEY, &leed, &bare, &bare_of_leases, SMALL] {
+    let sharing = with("scalio.share_waits = true");
+    assert!(scalio(&plan(&sharing)).options.is_some_and(|options| options.share_waits));
+    for text in [EVERY_KEY, &leed, &bare, &bare_of_leases, &sharing, SMALL] {
         let plan = plan(text);
         let again = common::plan(&plan.to_toml());
         assert_eq!((again.hash(), &again), (plan.hash(), &plan));
@@ -195,8 +198,9 @@ fn every_key_of_the_schema_is_tried_here() {
     ] {
         let properties = root["$defs"][name]["properties"].as_object().expect("a table");
         let written = asked[table].as_table().expect("a table");
-        // `size` is in the place of `spare`.
-        let is_there = |key: &&String| written.contains_key(key.as_str()) || *key == "size";
+        // `size` is in the place of `spare`; clients of the paper's protocol share no answer.
+        let elsewhere = ["size", "share_waits"];
+        let is_there = |key: &&String| written.contains_key(key.as_str()) || elsewhere.contains(&key.as_str());
         let missing: Vec<&String> = properties.keys().filter(|key| !is_there(key)).collect();
         assert_eq!(missing, Vec::<&String>::new(), "{table}");
     }

@@ -77,6 +77,8 @@ super::metrics! {
 
     /// Polls of a slot that another client was filling.
     waits: Count ["polls"];
+    /// GETs that another GET of the same client answered, by `scalio.share_waits`.
+    reads_shared: Count ["operations"];
     /// Misses without a slot to take.
     bypasses: Count ["operations"];
     /// GETs that began again because their slot was taken before.

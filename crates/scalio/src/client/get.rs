@@ -43,7 +43,7 @@ enum Step {
 }
 
 /// What of a key is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Wanted {
     Value,
     /// Whether it is there and for how long: no slot is taken, and no record read.
@@ -57,7 +57,7 @@ pub(super) struct Get {
     wanted: Wanted,
     place: Place,
     step: Step,
-    attempts: u32,
+    pub(super) attempts: u32,
     /// What was not whole when it was last read: if the same is not whole again, it is corrupt.
     suspect: Option<Suspect>,
 }
@@ -66,6 +66,13 @@ pub(super) struct Get {
 enum Suspect {
     Segment(SegmentPointer),
     Record(RecordPlace),
+}
+
+impl Get {
+    /// What it asks for.
+    pub(super) fn name(&self) -> (Key, Wanted) {
+        (self.key, self.wanted)
+    }
 }
 
 /// What the slots of a block mean for a key, seen with a slot of our own in hand or without.
@@ -155,6 +162,9 @@ impl<V: Value> Client<V> {
 
     pub(super) fn get_woken(&mut self, index: usize, mut get: Get, out: &mut Vec<ClientOut<V>>) {
         if let Step::Pause { held } = get.step {
+            if held.is_none() {
+                self.shared.asks(index, &get);
+            }
             get.step = held.map_or(Step::Look, |held| Step::Check { held });
             self.ask_step(index, &get, out);
         }
@@ -423,7 +433,7 @@ impl<V: Value> Client<V> {
 
     fn pause(&mut self, now: Time, index: usize, get: &mut Get, held: Option<Held>, out: &mut Vec<ClientOut<V>>) {
         get.step = Step::Pause { held };
-        if !self.gives_up(index, get, out) {
+        if !self.gives_up(index, get, out) && (held.is_some() || !self.joins(index, get)) {
             self.tasks.sleep_until(index, Some(now + self.config.retry_wait));
         }
     }
@@ -438,6 +448,7 @@ impl<V: Value> Client<V> {
                 _ => None,
             };
             self.release(get, held, out);
+            self.put_back(index, *get);
             self.finish(index, Outcome::Unavailable, Source::Cache, out);
         }
         over

@@ -107,7 +107,8 @@ impl<V: Value> Client<V> {
     }
 
     pub(super) fn finish(&mut self, index: usize, outcome: Outcome<V>, source: Source, out: &mut Vec<ClientOut<V>>) {
-        let ticket = self.tasks.end(index).ticket;
-        out.push(ClientOut::Done { ticket, outcome, source });
+        let task = self.tasks.end(index);
+        self.share(index, &task, &outcome, source, out);
+        out.push(ClientOut::Done { ticket: task.ticket, outcome, source });
     }
 }

@@ -252,6 +252,30 @@ fn our_histories_are_linearizable_whoever_sleeps() {
 }
 
 #[test]
+fn reads_that_wait_share_an_answer_if_they_are_told_to_and_histories_stay_linearizable() {
+    // One key in twenty is in a slot, so several reads of a client want the same missing one.
+    let crowd = [
+        ("io.check_history", "true"),
+        ("io.depth", "64"),
+        ("io.theta", "1.2"),
+        ("store.keys", "300"),
+        ("store.cached_keys", "16"),
+        ("run.requests", "12000"),
+    ];
+    let [alone, shared] = ["false", "true"].map(|share| {
+        let changes: Vec<_> = crowd.into_iter().chain([("scalio.share_waits", share)]).collect();
+        play(&with("scalio", &changes), false)
+    });
+    for (summary, rows) in [&alone, &shared] {
+        assert_eq!((metric(summary, "history_violations"), summary.counts.finished), (0.0, 12_000));
+        rows.iter().for_each(|row| assert_eq!(row.spans.get(SpanKind::Unattributed), Span::ZERO, "{row:?}"));
+    }
+    assert_eq!(metric(&alone.0, "reads_shared"), 0.0);
+    assert!(metric(&shared.0, "reads_shared") > 100.0, "{}", metric(&shared.0, "reads_shared"));
+    assert!(metric(&shared.0, "waits") < metric(&alone.0, "waits"));
+}
+
+#[test]
 fn the_paper_s_protocol_loses_linearizability_when_fillers_sleep_over_their_leases() {
     let summary = summary(&contended("'paper'", &sleepers()));
     assert!(metric(&summary, "history_violations") > 0.0);

@@ -167,6 +167,7 @@ fn client_config(plan: &Scalio, options: &Options, blocks: u32, client: u32) -> 
         lease: options.lease.unwrap_or(NO_LEASE),
         retry_wait: options.retry,
         attempts_max: READS_OF_A_GET,
+        share_waits: options.share_waits,
         reply_timeout: options.timeout,
         sends_max: options.attempts,
         touch: true,

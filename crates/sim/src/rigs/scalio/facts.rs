@@ -166,6 +166,7 @@ fn clients_counted(clients: &[Seat<Client<Token>>], meter: &mut Meter) {
         meter.count(metric, sum as f64);
     };
     count(metric::bypasses, |counters| counters.bypasses);
+    count(metric::reads_shared, |counters| counters.shared);
     count(metric::waits, |counters| counters.waits);
     count(metric::restarts_lost_race, |counters| counters.lost_races);
     count(metric::restarts_evicted, |counters| counters.evictions);
