@@ -16,9 +16,9 @@ fn records(folder: &Path) -> Option<Records> {
     Some(Records { folder: folder.join("rows"), sample: 1, tail: Span::secs(1) })
 }
 
-/// All rows, in the order of their parts.
-fn rows(folder: &Path) -> Vec<Row> {
-    let mut parts: Vec<_> = fs::read_dir(folder.join("rows")).expect("it is there").flatten().collect();
+/// All rows of a start, in the order of their parts.
+fn rows(folder: &Path, start: &str) -> Vec<Row> {
+    let mut parts: Vec<_> = fs::read_dir(folder.join("rows").join(start)).expect("it is there").flatten().collect();
     parts.sort_by_key(|part| part.file_name());
     let read = |part: &fs::DirEntry| {
         let path = part.path();
@@ -53,7 +53,7 @@ fn each_operation_of_a_door_is_a_row_with_the_time_that_its_client_saw_at_most()
         let [hits, misses, updates, dropped] =
             ["hits", "misses", "updates", "record_rows_dropped"].map(|name| client.number(name));
         drop((client, store));
-        let rows = rows(folder.path());
+        let rows = rows(folder.path(), "door.1");
         assert_eq!(rows.len() as u64, 3 * KEYS, "INFO asks the store for nothing");
         assert_eq!(dropped, 0);
         assert!(rows.iter().all(|row| row.adds_up() && row.outcome == Outcome::Finished));
@@ -79,7 +79,7 @@ fn a_command_that_waits_for_another_one_says_so() {
     assert_eq!(client.reply(), Some(bulk([1; 9_000])));
     assert_eq!(client.say("GET nothing"), common::Frame::Null);
     drop((client, store));
-    let rows = rows(folder.path());
+    let rows = rows(folder.path(), "door.1");
     let [set, get, nothing] = &rows[..] else { panic!("{rows:?}") };
     assert_eq!(set.spans.get(SpanKind::Schedule), Span::ZERO);
     let waited = get.spans.get(SpanKind::Schedule);
@@ -104,12 +104,35 @@ fn what_doors_ask_of_a_jbof_is_a_row_there_and_verbs_are_none() {
         }
         drop((client, store));
         let [verbs, reads, requests] = role.end();
-        let rows = rows(folder.path());
+        let rows = rows(folder.path(), "jbof.1");
         let of = |kind| rows.iter().filter(|row| row.operation == kind).count() as u64;
         assert_eq!([of(Operation::Read), of(Operation::Write)], [reads, requests], "{way:?}");
         assert_eq!(requests, KEYS);
         assert_eq!(way == Way::Tcp, verbs > 0 && reads >= KEYS, "{way:?}");
         assert!(rows.iter().all(|row| row.adds_up() && row.outcome == Outcome::Finished));
         assert_eq!(having(&rows, SpanKind::StorageQueue), requests);
+    }
+}
+
+#[test]
+fn each_start_has_its_rows_in_a_folder_of_its_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for start in 1..=3 {
+        let mut role = role_config(folder.path(), jbof(folder.path()), None);
+        role.records = records(folder.path());
+        let role = RunningJbof::start(role);
+        let door = door(folder.path(), Way::Tcp, role.address, None);
+        let store = Running::start(Config { records: records(folder.path()), ..door });
+        let mut client = store.client();
+        for _ in 0..start {
+            assert_eq!(client.ask(&[b"SET", b"a", b"b"]), ok());
+        }
+        drop((client, store));
+        role.end();
+    }
+    for start in 1..=3 {
+        assert_eq!(rows(folder.path(), &format!("door.{start}")).len(), start);
+        let updates = rows(folder.path(), &format!("jbof.{start}"));
+        assert_eq!(updates.iter().filter(|row| row.operation == Operation::Write).count(), start);
     }
 }
