@@ -112,6 +112,8 @@ struct Port {
     bad: u64,
     faults: u64,
     is_down: bool,
+    /// Messages that it has ended because its link is dead.
+    ended: u64,
 }
 
 impl Port {
@@ -125,6 +127,7 @@ impl Port {
             bad: 0,
             faults: 0,
             is_down: false,
+            ended: 0,
         }
     }
 
@@ -147,13 +150,15 @@ impl Port {
     }
 
     /// The end of a cycle, in which the switch and the decoder offer something. A dead link swallows
-    /// what the switch offers.
+    /// what the switch offers, and ends the message that it is in when there is room.
     fn send(&mut self, offers: Offers, frame: Option<Block>, was_down: bool) -> Result<(), OfferError> {
+        let [_, has_room, _] = self.is_ready();
         self.line = self.multiplexer.next_block();
         if let Some(block) = frame {
             self.multiplexer.offer_frame(block)?;
         }
         if was_down {
+            self.ended += u64::from(has_room && self.multiplexer.end_message());
             return Ok(());
         }
         if let Some(block) = offers.control {
@@ -347,6 +352,8 @@ pub struct Counts {
     pub faults: u64,
     /// Links disabled.
     pub down: u64,
+    /// Messages that a link ended which was disabled in the middle.
+    pub ended: u64,
 }
 
 /// The gates and the model.
@@ -392,6 +399,7 @@ impl Lockstep {
             lost: self.model.egress.iter().map(Egress::lost).sum(),
             faults: ports.iter().map(|port| port.faults).sum(),
             down: ports.iter().filter(|port| port.is_down).count() as u64,
+            ended: ports.iter().map(|port| port.ended).sum(),
         }
     }
 
