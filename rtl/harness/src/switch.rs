@@ -184,6 +184,15 @@ fn is_null_answer(block: Block) -> bool {
     single && edm::pcs::memory::decode_opening(block).is_ok_and(|opening| opening.data == Some(0))
 }
 
+/// Requests by what the scheduler says to their demands.
+#[derive(Default)]
+struct Answered {
+    /// With their requester.
+    taken: Vec<(u32, Asked)>,
+    /// Requester and memory node.
+    refused: Vec<(u32, u32)>,
+}
+
 /// The switch as the programs of `crates/edm` make it, a cycle at a time.
 pub struct Model {
     variant: Variant,
@@ -253,7 +262,7 @@ impl Model {
         let of = |port: usize| grants.iter().find(|made| made.demand.source.index() == port);
         let fronts: Vec<Option<Word>> = self.ingress.iter().map(Ingress::front).collect();
         let mut taken = vec![false; self.ports.len()];
-        let (answered, mut gone) = self.answered();
+        let Answered { taken: answered, refused: mut gone } = self.answered();
         let offers: Vec<Offers> =
             (0..self.ports.len()).map(|port| self.offers(port, of(port), &fronts, &answered)).collect();
         for source in offers.iter().filter_map(|offers| offers.taken) {
@@ -278,19 +287,18 @@ impl Model {
         Ok(())
     }
 
-    /// Requests whose demand the scheduler takes in this cycle, and requester and memory node of those
-    /// whose demand it refuses.
-    fn answered(&mut self) -> (Vec<(u32, Asked)>, Vec<(u32, u32)>) {
-        let (mut taken, mut refused) = (Vec::new(), Vec::new());
+    /// What becomes of requests in this cycle.
+    fn answered(&mut self) -> Answered {
+        let mut answered = Answered::default();
         while self.asked.front().is_some_and(|(at, ..)| *at == self.now()) {
             let (_, requester, asked) = self.asked.pop_front().expect("there is a front");
             if self.scheduler.answers()[requester as usize] == 0 {
-                taken.push((requester, asked));
+                answered.taken.push((requester, asked));
             } else {
-                refused.push((requester, asked.memory));
+                answered.refused.push((requester, asked.memory));
             }
         }
-        (taken, refused)
+        answered
     }
 
     fn offers(

@@ -240,6 +240,33 @@ fn a_block_that_the_last_interface_loses_takes_the_rest_of_its_message_with_it()
 }
 
 #[test]
+fn of_two_interfaces_that_fail_together_the_backup_is_kept() {
+    let mut both = Lockstep::default();
+    both.cycle([Brings { is_broken: true, ..Brings::default() }; 2]).unwrap();
+    let (block, _) = both.cycle(grants([true, true])).unwrap();
+    assert_eq!((block, both.alive()), (Some(grant().0), 1));
+}
+
+#[test]
+fn an_interface_that_stands_still_in_a_message_is_given_up_and_not_the_one_that_waits_for_it() {
+    for still in 0..2 {
+        let mut both = Lockstep::default();
+        let mut lines = [line_of(&[answer(1, 60)]), line_of(&[answer(1, 60)])];
+        let mut whole = Vec::new();
+        for cycle in 0..60 {
+            let mut brings: [Brings; 2] = Default::default();
+            for (at, line) in lines.iter_mut().enumerate() {
+                // The one that stands still begins first, and stops after three blocks.
+                let comes = if at == still { cycle < 3 } else { cycle > 3 };
+                brings[at].block = if comes { line.pop_front() } else { None };
+            }
+            whole.extend(both.cycle(brings).unwrap().1);
+        }
+        assert_eq!((whole, both.alive()), (vec![answer(1, 60)], 1), "interface {still} stands still");
+    }
+}
+
+#[test]
 fn networks_are_abandoned_as_in_the_model() {
     let mut both = Lockstep::default();
     both.lose(None).unwrap();

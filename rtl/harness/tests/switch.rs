@@ -40,7 +40,7 @@ fn bytes_of(number: u32) -> u32 {
 
 fn peer_of(ports: u32, number: u32) -> u32 {
     // Now and then no port.
-    if number % 32 == 0 { number / 32 % 512 } else { number / 32 % ports }
+    if number.is_multiple_of(32) { number / 32 % 512 } else { number / 32 % ports }
 }
 
 fn doing_of(ports: u32, (kind, peer, size, any): Numbers) -> Doing {
@@ -68,14 +68,15 @@ fn breach_of(ports: u32, target: u32, bytes: u32, size: u32, any: u64) -> Doing 
     let id = (any >> 40) as u8;
     match any % 16 {
         0..4 => Doing::Chunk { target, source: peer_of(ports, size), id, bytes: bytes % 200 },
-        4 if size % 2 == 0 => Doing::Grant { target, id },
+        4 if size.is_multiple_of(2) => Doing::Grant { target, id },
         4 => Doing::AskAsWrite { back: id % 2 },
         5 => Doing::Storm { memory: target, count: id % 24 },
         6..8 => Doing::Pause { cycles: (any >> 32) as u8 % 60 },
         8 => Doing::Flip { bits: 1 << (size % 66) },
-        _ => {
-            Doing::Blocks { block: block_of(size, any), count: if size % 64 == 0 { (any >> 48) as u8 % 40 } else { 1 } }
-        }
+        _ => Doing::Blocks {
+            block: block_of(size, any),
+            count: if size.is_multiple_of(64) { (any >> 48) as u8 % 40 } else { 1 },
+        },
     }
 }
 
