@@ -65,14 +65,10 @@ ALL = (
         Guard("a message at a time", EGRESS, "forward_wants = lane_q == LaneForward && asks[source_q];", "forward_wants = asks[source_q];"),
         Guard("the cut", EGRESS, "message_cut_o = forward_wants && forward_i[source].cut", "message_cut_o = forward_wants && forward_i[source].cut && 1'b0"),
         Guard("the first grant of an answer", EGRESS, "grant_i.class_id == ClassResponse && grant_i.first", "grant_i.class_id == ClassResponse"),
-        Guard("the turns of sources", EGRESS, "source_d = forward_goes ? source : source_q;", "source_d = forward_goes && forward_wants && lane_q != LaneFree ? source_q : source;"),
     )),
     Tests("dual", ("dual2", "system2"), (
         Guard("the end of a message by a port", PORT, "ends = silent && message_open", "ends = silent && message_open && 1'b0"),
         Guard("an abandoned port", DUAL, ".abandoned_i    (!used_o[i])", ".abandoned_i    (1'b0)"),
-        Guard("both ports or none: messages", DUAL, "(message_valid && message_ready)", "(message_valid)"),
-        Guard("both ports or none: /N/ and /G/", DUAL, "(control_valid && control_ready)", "(control_valid)"),
-        Guard("the line that is behind", DUAL, "behind == 0 ? leaves == '1 : |(leaves & behind)", "|leaves"),
     )),
 )
 
