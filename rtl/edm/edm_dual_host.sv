@@ -3,7 +3,7 @@
 //
 // Both ports take a block in the same cycle or neither does. So both networks get the same blocks in
 // the same order, and without frames in the same cycles. With `PolicyStrict` frames change nothing in
-// that. A port whose link is dead, or whose network is abandoned, gets nothing and holds up nobody.
+// that. A port whose link is dead, or whose network is abandoned, sends nothing and holds up nobody.
 // An /N/ waits until the requests before it are on both lines.
 //
 // Latency: that of a host with one port, while both networks are in step.
@@ -98,10 +98,11 @@ module edm_dual_host
     ) u_port (
         .clk_i,
         .rst_ni,
-        .control_valid_i(control_valid && control_ready && sends[i]),
+        .abandoned_i    (!used_o[i]),
+        .control_valid_i(control_valid && control_ready),
         .control_ready_o(control_readies[i]),
         .control_i      (control),
-        .message_valid_i(message_valid && message_ready && sends[i]),
+        .message_valid_i(message_valid && message_ready),
         .message_ready_o(message_readies[i]),
         .message_i      (message),
         .message_cut_i  (1'b0),
@@ -121,8 +122,8 @@ module edm_dual_host
     );
   end
 
-  assign control_ready = (control_readies | ~sends) == '1;
-  assign message_ready = (message_readies | ~sends) == '1;
+  assign control_ready = &control_readies;
+  assign message_ready = &message_readies;
 
   // --- A block has left when it has on each line that is in use. ---
 

@@ -74,6 +74,7 @@ module edm_host
   ) u_port (
       .clk_i,
       .rst_ni,
+      .abandoned_i    (1'b0),
       .control_valid_i(control_valid),
       .control_ready_o(control_ready),
       .control_i      (control),

@@ -206,8 +206,7 @@ module edm_ingress
       push = 1'b1;
       pushed.last = 1'b1;
       pushed.cut = 1'b1;
-      pushed.block.sync = SyncControl;
-      pushed.block.payload = {8'd0, SizeW'(0), id_q, own_i, target_q, 3'b001, MessageRres, 8'h00};
+      pushed.block = null_answer(target_q, own_i, id_q);
       open_d = OpenDropped;
       violation = 1'b1;
     end else if (memory_valid_i && starts) begin

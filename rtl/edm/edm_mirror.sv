@@ -22,7 +22,8 @@
 // undelivered: both bring a block a cycle, the stream takes one, and all but the messages that one
 // network has brought and the other has not are the same. So `Depth` is the longest message, and
 // `StallMax`, and by how many blocks the networks may differ in their order. A queue that is full
-// gives the interface up, or is counted.
+// gives the interface up. Of the last one it loses a block, and with it the rest of the message, so
+// that what goes on of it is never whole. Both are counted.
 module edm_mirror
   import edm_pkg::*;
 #(
@@ -50,7 +51,7 @@ module edm_mirror
     output logic [1:0] given_up_o,
 
     // Second copies, and messages of peers that do not exist; both are dropped. Blocks that found no
-    // room.
+    // room, and the rest of their messages.
     output logic [31:0] copy_count_o,
     output logic [31:0] stranger_count_o,
     output logic [31:0] lost_count_o
@@ -101,8 +102,16 @@ module edm_mirror
 
   logic [1:0] comes, waits, ready, head_valid, take, dies;
   block_t [1:0] waiting, head;
+  // A block of the message that comes in is lost.
+  logic [1:0] torn_q, torn_d;
 
   for (genvar i = 0; i < 2; i++) begin : gen_queue
+    kind_e comes_kind;
+    logic of_message, is_rest;
+    assign comes_kind = kind_of(memory_i[i]);
+    assign of_message = comes_kind != KindGrant && comes_kind != KindNotify;
+    assign is_rest = comes_kind == KindData || comes_kind == KindMt;
+
     edm_fifo #(
         .Width($bits(block_t)),
         .Depth(Depth)
@@ -116,10 +125,11 @@ module edm_mirror
         .take_i (take[i]),
         .word_o (waiting[i])
     );
-    assign comes[i] = memory_valid_i[i] && !dead_q[i] && !dies[i];
+    assign comes[i] = memory_valid_i[i] && !dead_q[i] && !dies[i] && !(torn_q[i] && is_rest);
     assign head_valid[i] = waits[i] || comes[i];
     assign head[i] = waits[i] ? waiting[i] : memory_i[i];
-    assign lost[i] = memory_valid_i[i] && !dead_q[i] && !ready[i];
+    assign lost[i] = memory_valid_i[i] && !dead_q[i] && (!ready[i] || (torn_q[i] && is_rest));
+    assign torn_d[i] = memory_valid_i[i] && of_message ? lost[i] : torn_q[i];
   end
 
   always_comb begin : give_up
@@ -226,6 +236,7 @@ module edm_mirror
       message_q <= '0;
       used_q <= '1;
       dead_q <= '0;
+      torn_q <= '0;
       stall_q <= '0;
       copies_q <= '0;
       strangers_q <= '0;
@@ -235,6 +246,7 @@ module edm_mirror
       message_q <= message_d;
       used_q <= used_d;
       dead_q <= dead_d;
+      torn_q <= torn_d;
       stall_q <= stall_d;
       if (copies_q[31:1] != '1) copies_q <= copies_q + 32'(copy[0]) + 32'(copy[1]);
       if (strangers_q[31:1] != '1) begin
@@ -245,6 +257,11 @@ module edm_mirror
       // A network that is abandoned stays so, and one message at a time goes on.
       assert ((used_d & ~used_q) == 0);
       assert (!(message_q[0].open && message_q[0].keep && message_q[1].open && message_q[1].keep));
+      // What goes on is a block of a message that has begun.
+      for (int unsigned i = 0; i < 2; i++) begin
+        assert (!(take[i] && (kind_of(head[i]) == KindData || kind_of(head[i]) == KindMt)) ||
+                message_q[i].open);
+      end
     end
   end
 

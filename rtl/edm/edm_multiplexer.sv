@@ -30,6 +30,7 @@ module edm_multiplexer
     input  block_t message_i,
     input  logic   message_cut_i,
     output logic   message_left_o,   // the block that has waited longest goes to the line
+    output logic   message_open_o,   // what has been offered so far is not whole
 
     // /S/ to /T/, and /O/. Idles are taken and forgotten. Not ready is back pressure to the MAC.
     input  logic   frame_valid_i,
@@ -187,6 +188,7 @@ module edm_multiplexer
   end
 
   assign message_left_o = take_message;
+  assign message_open_o = offered_q.state == SequenceOpen;
   assign block_o = block_q;
   assign refused_count_o = refused_count_q;
 

@@ -246,6 +246,15 @@ package edm_pkg;
     return single == (header_bytes(header.kind, header.long_size, header.size) <= 17'd1);
   endfunction
 
+  // /MST/ of an RRES without data: it ends a message whose sender has failed.
+  function automatic block_t null_answer(
+      input logic [NodeW-1:0] target, input logic [NodeW-1:0] source, input logic [IdW-1:0] id);
+    block_t block;
+    block.sync = SyncControl;
+    block.payload = 64'({8'd0, SizeW'(0), id, source, target, 3'b001, MessageRres, 8'h00});
+    return block;
+  endfunction
+
   // /MD/ blocks between /MS/ and /MT/.
   localparam int unsigned InnerW = 14;
   localparam int unsigned InnerMax = 8192;

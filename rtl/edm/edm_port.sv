@@ -6,8 +6,12 @@
 //
 // A link that shows `FaultsAllowed` faults and one more is disabled until a reset (paper 3.3): the
 // memory blocks on it are not to be trusted. It says so on `down_o`, and takes and gives no memory
-// block any more. Frames have a check sequence of their own and pass. A message that the switch
-// ends with a NULL response, because its sender has failed, is no fault of this link.
+// block any more. Frames have a check sequence of their own and pass. A message that is ended with a
+// NULL response, because its sender has failed, is no fault of this link.
+//
+// Such a link, and one whose network is abandoned, ends the message that it has been offered a part
+// of: frames would wait for the rest. It does so with a NULL response from a node to itself, which
+// is for nobody.
 module edm_port
   import edm_pkg::*;
 #(
@@ -16,6 +20,9 @@ module edm_port
 ) (
     input logic clk_i,
     input logic rst_ni,
+
+    // The network is abandoned: this port sends no memory block any more.
+    input logic abandoned_i,
 
     // To the line.
     input  logic   control_valid_i,
@@ -45,26 +52,29 @@ module edm_port
 
   block_t out, in, in_q;
   logic [31:0] bad_q;
-  logic down_q, bad, cut, memory_valid, control_ready, message_ready;
+  logic down_q, silent, ends, bad, cut, memory_valid, control_ready, message_ready, message_open;
   fault_e fault;
 
-  // A dead link swallows what is offered, so that nobody waits for it.
-  assign control_ready_o = control_ready || down_q;
-  assign message_ready_o = message_ready || down_q;
+  // A silent link swallows what is offered, so that nobody waits for it.
+  assign silent = down_q || abandoned_i;
+  assign control_ready_o = control_ready || silent;
+  assign message_ready_o = message_ready || silent;
+  assign ends = silent && message_open;
 
   edm_multiplexer #(
       .Policy(Policy)
   ) u_multiplexer (
       .clk_i,
       .rst_ni,
-      .control_valid_i(control_valid_i && !down_q),
+      .control_valid_i(control_valid_i && !silent),
       .control_ready_o(control_ready),
       .control_i,
-      .message_valid_i(message_valid_i && !down_q),
+      .message_valid_i(ends || (message_valid_i && !silent)),
       .message_ready_o(message_ready),
-      .message_i,
-      .message_cut_i,
+      .message_i      (ends ? null_answer('1, '1, '0) : message_i),
+      .message_cut_i  (ends || message_cut_i),
       .message_left_o,
+      .message_open_o (message_open),
       .frame_valid_i,
       .frame_ready_o,
       .frame_i,

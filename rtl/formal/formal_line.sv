@@ -50,6 +50,7 @@ module formal_line
       .message_i,
       .message_cut_i  (1'b0),
       .message_left_o (),
+      .message_open_o (),
       .frame_valid_i,
       .frame_ready_o  (frame_ready),
       .frame_i,

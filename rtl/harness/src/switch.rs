@@ -112,6 +112,8 @@ struct Port {
     bad: u64,
     faults: u64,
     is_down: bool,
+    /// Messages that it has ended because its link is dead.
+    ended: u64,
 }
 
 impl Port {
@@ -125,6 +127,7 @@ impl Port {
             bad: 0,
             faults: 0,
             is_down: false,
+            ended: 0,
         }
     }
 
@@ -147,13 +150,15 @@ impl Port {
     }
 
     /// The end of a cycle, in which the switch and the decoder offer something. A dead link swallows
-    /// what the switch offers.
+    /// what the switch offers, and ends the message that it is in when there is room.
     fn send(&mut self, offers: Offers, frame: Option<Block>, was_down: bool) -> Result<(), OfferError> {
+        let [_, has_room, _] = self.is_ready();
         self.line = self.multiplexer.next_block();
         if let Some(block) = frame {
             self.multiplexer.offer_frame(block)?;
         }
         if was_down {
+            self.ended += u64::from(has_room && self.multiplexer.end_message());
             return Ok(());
         }
         if let Some(block) = offers.control {
@@ -177,6 +182,15 @@ impl Port {
 fn is_null_answer(block: Block) -> bool {
     let single = matches!(block.content(), Ok(Content::MemorySingle(_)));
     single && edm::pcs::memory::decode_opening(block).is_ok_and(|opening| opening.data == Some(0))
+}
+
+/// Requests by what the scheduler says to their demands.
+#[derive(Default)]
+struct Answered {
+    /// With their requester.
+    taken: Vec<(u32, Asked)>,
+    /// Requester and memory node.
+    refused: Vec<(u32, u32)>,
 }
 
 /// The switch as the programs of `crates/edm` make it, a cycle at a time.
@@ -248,7 +262,7 @@ impl Model {
         let of = |port: usize| grants.iter().find(|made| made.demand.source.index() == port);
         let fronts: Vec<Option<Word>> = self.ingress.iter().map(Ingress::front).collect();
         let mut taken = vec![false; self.ports.len()];
-        let (answered, mut gone) = self.answered();
+        let Answered { taken: answered, refused: mut gone } = self.answered();
         let offers: Vec<Offers> =
             (0..self.ports.len()).map(|port| self.offers(port, of(port), &fronts, &answered)).collect();
         for source in offers.iter().filter_map(|offers| offers.taken) {
@@ -273,19 +287,18 @@ impl Model {
         Ok(())
     }
 
-    /// Requests whose demand the scheduler takes in this cycle, and requester and memory node of those
-    /// whose demand it refuses.
-    fn answered(&mut self) -> (Vec<(u32, Asked)>, Vec<(u32, u32)>) {
-        let (mut taken, mut refused) = (Vec::new(), Vec::new());
+    /// What becomes of requests in this cycle.
+    fn answered(&mut self) -> Answered {
+        let mut answered = Answered::default();
         while self.asked.front().is_some_and(|(at, ..)| *at == self.now()) {
             let (_, requester, asked) = self.asked.pop_front().expect("there is a front");
             if self.scheduler.answers()[requester as usize] == 0 {
-                taken.push((requester, asked));
+                answered.taken.push((requester, asked));
             } else {
-                refused.push((requester, asked.memory));
+                answered.refused.push((requester, asked.memory));
             }
         }
-        (taken, refused)
+        answered
     }
 
     fn offers(
@@ -347,6 +360,8 @@ pub struct Counts {
     pub faults: u64,
     /// Links disabled.
     pub down: u64,
+    /// Messages that a link ended which was disabled in the middle.
+    pub ended: u64,
 }
 
 /// The gates and the model.
@@ -392,6 +407,7 @@ impl Lockstep {
             lost: self.model.egress.iter().map(Egress::lost).sum(),
             faults: ports.iter().map(|port| port.faults).sum(),
             down: ports.iter().filter(|port| port.is_down).count() as u64,
+            ended: ports.iter().map(|port| port.ended).sum(),
         }
     }
 

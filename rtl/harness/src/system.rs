@@ -286,12 +286,8 @@ impl System {
 
     /// Whether frames are still on their way to a port.
     pub fn frames_wait(&self) -> bool {
-        (0..self.relay.len()).any(|link| self.frames_wait_at(link))
-    }
-
-    /// The same of one link.
-    pub fn frames_wait_at(&self, link: usize) -> bool {
-        !(self.host_frames[link].is_empty() && self.port_frames[link].is_empty() && self.relay[link].is_empty())
+        [&self.host_frames, &self.port_frames].into_iter().flatten().any(|queue| !queue.is_empty())
+            || self.relay.iter().any(|frame| !frame.is_empty())
     }
 
     /// Changes bits of what arrives in the next cycle, at the switch or at the host.

@@ -4,6 +4,7 @@
 mod common;
 
 use edm::Modify;
+use edm::pcs::block::{Block, Content};
 use edm::pcs::frame::{FrameDecoder, encode_frame};
 use proptest::prelude::*;
 use rtl_harness::system::{Access, Descrambler, End, Probe, Request, Scrambler, System, Variant};
@@ -118,13 +119,28 @@ impl Longer {
         Longer { heard: Descrambler::default(), says: Scrambler::default(), blocks }
     }
 
-    /// What arrives instead of these bits; an idle if the sender is silent.
-    fn push(&mut self, line: u128, is_silent: bool) -> u128 {
+    /// The block behind these bits, and what arrives instead of them; an idle if the sender is silent.
+    fn push(&mut self, line: u128, is_silent: bool) -> (u128, u128) {
         let block = self.heard.push(line);
         self.blocks.push_back(if is_silent { IDLE } else { block });
-        let block = self.blocks.pop_front().expect("it has just come");
-        self.says.push(block)
+        let arrives = self.blocks.pop_front().expect("it has just come");
+        (block, self.says.push(arrives))
     }
+}
+
+/// Cycles in which all has left that was in the queues of a port.
+const QUEUED_MAX: u64 = 200;
+
+/// Whether a memory message begins or ends with it, or it is an /N/.
+fn is_memory(block: u128) -> bool {
+    let content = Block::from_bits(block).map(Block::content);
+    let is = |content: &Content| {
+        matches!(
+            content,
+            Content::MemoryStart(_) | Content::MemoryEnd(_) | Content::MemorySingle(_) | Content::Notification(_)
+        )
+    };
+    content.is_ok_and(|content| content.as_ref().is_ok_and(is))
 }
 
 struct Rack {
@@ -132,6 +148,8 @@ struct Rack {
     plan: Plan,
     /// Of the network that fails: by node, to the switch and from it.
     longer: Vec<[Longer; 2]>,
+    /// By node: when it abandoned that network.
+    abandoned: [Option<u64>; NODES],
     now: u64,
 }
 
@@ -139,7 +157,7 @@ impl Rack {
     fn new(plan: Plan) -> Rack {
         let longer = || [Longer::new(plan.delay), Longer::new(plan.delay)];
         let longer = (0..NODES).map(|_| longer()).collect();
-        let mut rack = Rack { system: System::new(Variant::Dual), plan, longer, now: 0 };
+        let mut rack = Rack { system: System::new(Variant::Dual), plan, longer, abandoned: [None; NODES], now: 0 };
         // Both scramblers begin with what the line has before the first cycle.
         rack.cycle();
         let constant = constant();
@@ -183,7 +201,11 @@ impl Rack {
         let failed = self.failed();
         let is_silent = failed && !to_switch && matches!(fails, Fails::Silent | Fails::Lost);
         let longer = &mut self.longer[node][usize::from(!to_switch)];
-        let mut arrives = longer.push(sent, is_silent);
+        let (block, mut arrives) = longer.push(sent, is_silent);
+        if to_switch && !self.system.network(node, network).0 {
+            let since = *self.abandoned[node].get_or_insert(self.now);
+            assert!(self.now < since + QUEUED_MAX || !is_memory(block), "node {node} still sends on network {network}");
+        }
         match fails {
             Fails::Bit { link, to_switch: way, bit } if link == node && way == to_switch && self.is_now() => {
                 arrives ^= 1 << bit;
@@ -197,13 +219,6 @@ impl Rack {
         if matches!(fails, Fails::Lost) && self.is_now() {
             self.system.lose_switch(network);
         }
-    }
-
-    /// On networks that do not fail. A link that is disabled in the middle of a message holds its
-    /// frames back (rtl/edm/README.md).
-    fn frames_wait(&self) -> bool {
-        let lasts = |network: usize| network != self.plan.network || matches!(self.plan.fails, Fails::Nothing);
-        (0..2 * NODES).any(|link| lasts(link / NODES) && self.system.frames_wait_at(link))
     }
 
     fn fails_at(&self) -> u64 {
@@ -302,7 +317,7 @@ fn play(plan: Plan) -> Result<Seen, TestCaseError> {
             prop_assert!(is_good, "cycle {}: node {node}: request {tag}: {end:?}", rack.now);
             ended += 1;
         }
-        let is_quiet = steps.peek().is_none() && ended == outcome.requests && !rack.frames_wait();
+        let is_quiet = steps.peek().is_none() && ended == outcome.requests && !rack.system.frames_wait();
         quiet = if is_quiet { quiet + 1 } else { 0 };
         prop_assert!(rack.now < BEGIN + 40_000, "{} of {} requests have ended", ended, outcome.requests);
     }
@@ -362,7 +377,8 @@ fn requests_complete_once_whatever_becomes_of_one_network() {
     assert!(seen.requests > 0 && seen.copies > 0 && seen.given_up > 0 && seen.frames > 0, "the plans tried nothing");
 }
 
-/// Every cut of a network in every cycle of a read and a write.
+/// Every cut of a network in every cycle of a read and a write. Frames on it do not wait for the rest
+/// of a message that its end stops in the middle of.
 #[test]
 fn a_read_and_a_write_survive_a_failure_in_each_cycle_of_theirs() {
     let mut given_up = 0;
@@ -375,7 +391,8 @@ fn a_read_and_a_write_survive_a_failure_in_each_cycle_of_theirs() {
                 Fails::Bit { link: 1, to_switch: at % 8 == 3, bit: 0 },
             ];
             let asks = [Asks::Read { from: 3, bytes: 200 }, Asks::Write { from: 5, bytes: 200 }, Asks::Count];
-            let steps = asks.map(|asks| (0, READER, asks)).to_vec();
+            let frames = [READER, MEMORY].map(|node| (0, node, Asks::Frame { network, bytes: 600 }));
+            let steps = asks.map(|asks| (0, READER, asks)).into_iter().chain(frames).collect();
             let plan = Plan { steps, network, fails: fails[at as usize % 4], at, delay: 0 };
             let seen = play(plan).unwrap_or_else(|error| panic!("network {network} in cycle {at}: {error}"));
             given_up += seen.given_up;

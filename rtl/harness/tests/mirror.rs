@@ -3,10 +3,11 @@
 mod common;
 
 use base::NodeId;
-use edm::pcs::block::Block;
+use edm::pcs::block::{Block, Content};
+use edm::pcs::memory::Assembler;
 use edm::{Body, Grant, Message, MessageId, Modify};
 use proptest::prelude::*;
-use rtl_harness::mirror::{Brings, Copy, LAG_MAX, Lockstep, NODES, peer_of};
+use rtl_harness::mirror::{Brings, Copy, DEPTH, LAG_MAX, Lockstep, NODES, peer_of};
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -198,6 +199,71 @@ fn an_interface_that_has_fallen_back_too_far_does_not_return() {
     }
     let differs = both.cycle(grants([false, true]));
     assert!(differs.is_err_and(|error| error.starts_with("the stream: model Some")));
+}
+
+fn answer(peer: u32, bytes: u32) -> Copy {
+    let body = Body::ReadResponse { bytes, last: true };
+    Copy::Message(Message { source: NodeId(peer), target: NodeId(0), id: MessageId(1), body })
+}
+
+/// The backup's long message is held up by the primary's /G/, and the primary's messages wait for it.
+/// It breaks off when both queues are all but full, so the last interface loses blocks. Whichever these are,
+/// what goes on of their message is never whole, and no block goes on outside one.
+#[test]
+fn a_block_that_the_last_interface_loses_takes_the_rest_of_its_message_with_it() {
+    const BREAKS: usize = 2 * DEPTH - 1;
+    let mut torn = 0;
+    for first in 2..200 {
+        // The last ones come when there is room again.
+        let [sent, last] = [[answer(1, first), answer(1, 250)], [answer(1, 9), answer(1, 10)]];
+        let mut primary: VecDeque<_> = [grant().1; DEPTH - 1].iter().flat_map(|copy| line_of(&[*copy])).collect();
+        primary.extend(line_of(&sent));
+        let mut backup = line_of(&[answer(2, 300)]);
+        let mut both = Lockstep::default();
+        let (mut whole, mut assembled, mut assembler) = (Vec::new(), Vec::new(), Assembler::default());
+        for cycle in 0..140 {
+            primary.extend(line_of(if cycle == 110 { &last } else { &[] }));
+            let mut brings: [Brings; 2] = Default::default();
+            brings[0].block = if cycle == 0 { None } else { primary.pop_front() };
+            brings[1].is_broken = cycle == BREAKS;
+            brings[1].block = backup.pop_front().filter(|_| cycle < BREAKS);
+            let (block, copy) = both.cycle(brings).unwrap_or_else(|error| panic!("{first} B, cycle {cycle}: {error}"));
+            whole.extend(copy.filter(|copy| matches!(copy, Copy::Message(_))));
+            let of_message = block.filter(|block| !matches!(block.content(), Ok(Content::Grant(_))));
+            assembled.extend(of_message.and_then(|block| assembler.push(block).ok()).flatten().map(Copy::Message));
+        }
+        assert_eq!(assembled, whole, "{first} B");
+        assert!(both.lost() > 0 && whole.ends_with(&last), "{first} B: {whole:?}");
+        torn += sent.len() + last.len() - whole.len();
+    }
+    assert!(torn > 0);
+}
+
+#[test]
+fn of_two_interfaces_that_fail_together_the_backup_is_kept() {
+    let mut both = Lockstep::default();
+    both.cycle([Brings { is_broken: true, ..Brings::default() }; 2]).unwrap();
+    let (block, _) = both.cycle(grants([true, true])).unwrap();
+    assert_eq!((block, both.alive()), (Some(grant().0), 1));
+}
+
+#[test]
+fn an_interface_that_stands_still_in_a_message_is_given_up_and_not_the_one_that_waits_for_it() {
+    for still in 0..2 {
+        let mut both = Lockstep::default();
+        let mut lines = [line_of(&[answer(1, 60)]), line_of(&[answer(1, 60)])];
+        let mut whole = Vec::new();
+        for cycle in 0..60 {
+            let mut brings: [Brings; 2] = Default::default();
+            for (at, line) in lines.iter_mut().enumerate() {
+                // The one that stands still begins first, and stops after three blocks.
+                let comes = if at == still { cycle < 3 } else { cycle > 3 };
+                brings[at].block = if comes { line.pop_front() } else { None };
+            }
+            whole.extend(both.cycle(brings).unwrap().1);
+        }
+        assert_eq!((whole, both.alive()), (vec![answer(1, 60)], 1), "interface {still} stands still");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod common;
 
 use edm::Modify;
 use edm::pcs::block::{Block, Sync};
+use edm::pcs::memory::response_blocks;
 use proptest::prelude::*;
 use rtl_harness::switch::{Counts, Lockstep, Variant};
 use rtl_harness::talker::{Doing, Manners, Talker};
@@ -39,7 +40,7 @@ fn bytes_of(number: u32) -> u32 {
 
 fn peer_of(ports: u32, number: u32) -> u32 {
     // Now and then no port.
-    if number % 32 == 0 { number / 32 % 512 } else { number / 32 % ports }
+    if number.is_multiple_of(32) { number / 32 % 512 } else { number / 32 % ports }
 }
 
 fn doing_of(ports: u32, (kind, peer, size, any): Numbers) -> Doing {
@@ -67,14 +68,15 @@ fn breach_of(ports: u32, target: u32, bytes: u32, size: u32, any: u64) -> Doing 
     let id = (any >> 40) as u8;
     match any % 16 {
         0..4 => Doing::Chunk { target, source: peer_of(ports, size), id, bytes: bytes % 200 },
-        4 if size % 2 == 0 => Doing::Grant { target, id },
+        4 if size.is_multiple_of(2) => Doing::Grant { target, id },
         4 => Doing::AskAsWrite { back: id % 2 },
         5 => Doing::Storm { memory: target, count: id % 24 },
         6..8 => Doing::Pause { cycles: (any >> 32) as u8 % 60 },
         8 => Doing::Flip { bits: 1 << (size % 66) },
-        _ => {
-            Doing::Blocks { block: block_of(size, any), count: if size % 64 == 0 { (any >> 48) as u8 % 40 } else { 1 } }
-        }
+        _ => Doing::Blocks {
+            block: block_of(size, any),
+            count: if size.is_multiple_of(64) { (any >> 48) as u8 % 40 } else { 1 },
+        },
     }
 }
 
@@ -158,6 +160,7 @@ fn sum(a: Counts, b: Counts) -> Counts {
         lost: a.lost + b.lost,
         faults: a.faults + b.faults,
         down: a.down + b.down,
+        ended: a.ended + b.ended,
     }
 }
 
@@ -171,10 +174,33 @@ fn every_block_of_honest_hosts_leaves_in_its_cycle() {
 #[test]
 fn every_block_leaves_in_its_cycle_whatever_the_hosts_break() {
     let seen = agree(Variant::Three, 2, 40);
-    let Counts { refused, withdrawn, idle, violations, faults, down, .. } = seen;
-    let all = [refused, withdrawn, idle, violations, faults, down];
+    let Counts { refused, withdrawn, idle, violations, faults, down, ended, .. } = seen;
+    let all = [refused, withdrawn, idle, violations, faults, down, ended];
     assert!(all.iter().all(|count| *count > 0), "each kind is counted: {all:?}");
 }
+
+/// A sender whose chunk for port 1 stands still holds up the requests for it, so more of them come than
+/// there is room for. One that is dropped makes no demand: its grant would find no request, and no
+/// later one of the pair would pass.
+#[test]
+fn a_request_that_is_dropped_makes_no_demand_and_later_ones_of_its_pair_pass() {
+    const BYTES: u32 = 64;
+    let storm = [
+        (0, 2, Doing::Write { target: 1, bytes: BYTES, batch: 1 }),
+        (PAUSES_AFTER, 2, Doing::Pause { cycles: 38 }),
+        (0, 0, Doing::Storm { memory: 1, count: 24 }),
+    ];
+    let last = (250, 0, Doing::Read { memory: 1, bytes: BYTES });
+    let seen = |steps: Vec<Step>| play(Variant::Three, &(steps, vec![vec![0]; 3]), true).unwrap();
+    let without = seen(storm.to_vec());
+    assert!(without.violations > 0, "requests are dropped: {without:?}");
+    let with = seen([storm.as_slice(), &[last]].concat());
+    assert_eq!(with.violations, without.violations);
+    assert_eq!(with.passed - without.passed, response_blocks(BYTES), "the last read is answered");
+}
+
+/// Cycles from an /N/ until its chunk is on the line, but for its end.
+const PAUSES_AFTER: u8 = 30;
 
 #[cfg(feature = "large")]
 #[test]

@@ -39,11 +39,13 @@
 
 use super::block::{Block, BlockError, Content};
 use super::frame::{FRAME_BLOCKS_MAX, gap_blocks};
+use super::header::NODE_MAX;
 pub use super::line::Class;
 use super::line::Line;
-use super::memory::MemoryError;
+use super::memory::{MemoryError, encode_message};
 use super::sequence::{Sequence, Step};
-use base::{BoundedQueue, Full};
+use crate::message::{Body, Message, MessageId};
+use base::{BoundedQueue, Full, NodeId};
 use std::collections::VecDeque;
 
 /// Blocks of frames that may wait at the multiplexer: the back pressure to the MAC takes four
@@ -169,6 +171,18 @@ impl Multiplexer {
         }
     }
 
+    /// Ends the offered message, if it is not whole: no more of it will come, since the link is
+    /// disabled or its network abandoned. Otherwise frames would wait for it, or pass every second
+    /// block, for ever. The /MST/ is a NULL response from a node to itself, so for nobody. Returns
+    /// whether there was such a message.
+    pub fn end_message(&mut self) -> bool {
+        let is_open = self.offered_message.is_open();
+        if is_open {
+            self.cut_message(null_for_nobody()).expect("a message of one block");
+        }
+        is_open
+    }
+
     /// Queues a block of a frame. Idles are taken and forgotten: the multiplexer keeps the gap
     /// itself.
     ///
@@ -256,6 +270,14 @@ impl Multiplexer {
     fn admits(&self, class: Class, block: &Block) -> bool {
         block.sync == super::block::Sync::Control || self.line.owner_of_data() == Some(class)
     }
+}
+
+fn null_for_nobody() -> Block {
+    let (nobody, body) = (NodeId(NODE_MAX), Body::ReadResponse { bytes: 0, last: true });
+    let mut blocks = Vec::new();
+    encode_message(&Message { source: nobody, target: nobody, id: MessageId(0), body }, &[], &mut blocks)
+        .expect("the numbers fit");
+    blocks[0]
 }
 
 /// The gap that is still due after this block: any block after /T/ shortens it, a memory block too.

@@ -12,11 +12,19 @@ fn cycles_wanted() -> u64 {
     }
 }
 
-/// Plays random schedules until they have taken a `share`th of the cycles wanted, and returns how
-/// many they took. The same schedules each time; a failure is shrunk and printed.
+/// The one batch to play: `RTL_BATCH`, the number that a failure names.
+fn batch_wanted() -> Option<u64> {
+    let text = std::env::var("RTL_BATCH").ok()?;
+    Some(text.parse().expect("RTL_BATCH is the number of a batch"))
+}
+
+/// Plays random schedules until they have taken a `share`th of the cycles wanted, or those of one
+/// batch, and returns how many they took. The same schedules each time; a failure is shrunk and
+/// printed.
 pub fn run<S: Strategy>(schedule: &S, share: u64, play: impl Fn(S::Value) -> Result<u64, TestCaseError>) -> u64 {
     let cycles = Cell::new(0);
-    for batch in 0u64.. {
+    let one = batch_wanted();
+    for batch in one.unwrap_or(0).. {
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&batch.to_le_bytes());
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
@@ -28,7 +36,7 @@ pub fn run<S: Strategy>(schedule: &S, share: u64, play: impl Fn(S::Value) -> Res
         match played {
             Err(TestError::Fail(reason, steps)) => panic!("batch {batch}: {reason}\n{steps:#?}"),
             Err(TestError::Abort(reason)) => panic!("batch {batch}: {reason}"),
-            Ok(()) if cycles.get() >= cycles_wanted() / share => break,
+            Ok(()) if one.is_some() || cycles.get() >= cycles_wanted() / share => break,
             Ok(()) => {}
         }
     }

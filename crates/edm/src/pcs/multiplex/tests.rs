@@ -149,6 +149,40 @@ fn a_message_that_breaks_off_is_cut_by_a_null_response_and_by_nothing_else() {
 }
 
 #[test]
+fn a_message_of_which_no_more_comes_ends_and_its_frame_goes_on() {
+    for policy in POLICIES {
+        let message = response(&[1; 30]);
+        let mut multiplexer = Multiplexer::new(policy);
+        assert!(!multiplexer.end_message(), "nothing is open");
+        message[..2].iter().for_each(|block| multiplexer.offer_memory(*block).unwrap());
+        let mut waiting = frame(&[1; 60]);
+        let mut line = Vec::new();
+        let mut run = |multiplexer: &mut Multiplexer, waiting: &mut VecDeque<Block>| {
+            for _ in 0..40 {
+                refill(multiplexer, waiting);
+                line.push(multiplexer.next_block());
+            }
+        };
+        run(&mut multiplexer, &mut waiting);
+        // Fair sharing lets the rest of the frame pass, the others hold it.
+        assert_eq!(waiting.is_empty(), policy == Policy::Fair);
+        assert!(multiplexer.end_message());
+        assert!(!multiplexer.end_message(), "once");
+        run(&mut multiplexer, &mut waiting);
+        assert!(waiting.is_empty() && multiplexer.is_idle(), "{policy:?}: {waiting:?}");
+        let mut demultiplexer = Demultiplexer::new(policy);
+        let received: Vec<Received> = line.into_iter().map(|block| demultiplexer.push(block)).collect();
+        let faults: Vec<Fault> = received.iter().filter_map(|received| received.fault).collect();
+        assert_eq!(faults, [Fault::Memory(MemoryError::Nested)]);
+        let last = received.iter().filter_map(|received| received.memory).next_back().unwrap();
+        let opening = memory::decode_opening(last).unwrap();
+        assert_eq!((opening.data, opening.source), (Some(0), opening.target), "a NULL response for nobody");
+        let frame_blocks = received.iter().filter(|received| received.frame != Block::IDLE).count();
+        assert_eq!(frame_blocks, 10, "the frame is whole");
+    }
+}
+
+#[test]
 fn a_dry_message_inside_a_frame_costs_fair_one_pass_a_data_block() {
     let mut multiplexer = Multiplexer::new(Policy::Fair);
     let mut waiting = frame(&[1; 60]);
