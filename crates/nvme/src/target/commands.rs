@@ -391,7 +391,8 @@ impl Target {
             }
             Ok(ReservationEvent::Persist { backend, state, effects }) => {
                 self.on_effects(at, id, &effects);
-                let controller = self.io.flights[slot].connection.and_then(|index| self.connections[index].controller());
+                let controller =
+                    self.io.flights[slot].connection.and_then(|index| self.connections[index].controller());
                 self.io.request(slot, backend, controller.unwrap_or(0), IoOperation::PersistReservations { state });
                 if !self.group.is_alone() {
                     self.spread(slot, at, effects);
