@@ -103,10 +103,28 @@ proptest! {
         prop_assert_eq!(more, 64);
     }
 
+    /// The first member forgets controllers that were never made, so all numbers are free again.
+    #[test]
+    fn hosts_that_vanish_at_any_step_leave_room_for_as_many(size in 2u16..5, seed: u64, steps in 1usize..120) {
+        let mut party = Party::new(&roomy(), size, seed);
+        (1..=4).for_each(|number| _ = party.join(guest(number)));
+        for _ in 0..steps {
+            party.step();
+        }
+        (0..4).for_each(|host| party.vanish(host));
+        party.settle();
+        (0..4).for_each(|host| party.vanish(host));
+        party.settle();
+        party.ready.clear();
+        (11..23).for_each(|number| _ = party.join(guest(number)));
+        party.settle();
+        prop_assert_eq!(party.ready.len(), 12, "as many as there may be");
+    }
+
     /// Whatever is under way when a host loses its right is over before the answer.
     #[test]
     fn no_write_of_a_preempted_host_follows_the_answer(
-        size in 2u16..5, seed: u64, aborts: bool, before in 0usize..60, vanishes: bool,
+        size in 2u16..5, seed: u64, aborts: bool, before in 0usize..300, vanishes: bool,
     ) {
         let mut party = party(size, 4, seed);
         let kind = ReservationKind::WriteExclusiveRegistrants;
