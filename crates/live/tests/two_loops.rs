@@ -160,3 +160,99 @@ fn a_journal_with_two_loops_is_refused_by_the_key() {
     let refused = Server::start(&plan(RAM), options).map(drop).expect_err("it is refused");
     assert!(refused.to_string().contains("loops: "), "{refused}");
 }
+
+/// The processor time of a command with two loops over that with one, in this process, by turns.
+/// `cargo test -p live --test two_loops -- --ignored --nocapture cost`
+#[test]
+#[ignore = "a measurement"]
+fn the_cost_of_a_command_by_loops() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("disk").display().to_string();
+    for backend in [
+        "backend = 'null', size = '64MiB'".to_owned(),
+        "size = '64MiB'".to_owned(),
+        format!("backend = 'file', path = '{path}', size = '64MiB', io = 'threads'"),
+    ] {
+        for is_read in [true, false] {
+            let mut turns: Vec<[Cost; 2]> = Vec::new();
+            for _ in 0..5 {
+                turns.push([1, 2].map(|loops| cost(&backend, loops, is_read)));
+            }
+            let median = |of: &dyn Fn(&[Cost; 2]) -> f64| {
+                let mut ratios: Vec<f64> = turns.iter().map(of).collect();
+                ratios.sort_by(f64::total_cmp);
+                ratios[ratios.len() / 2]
+            };
+            let work = if is_read { "read" } else { "write" };
+            let cpu = median(&|[one, two]| two.cpu_ns / one.cpu_ns);
+            let rate = median(&|[one, two]| two.rate / one.rate);
+            println!("{work} of 4 KiB, {}: {cpu:.2} times the CPU time, {rate:.2} times the rate", &backend[..16]);
+        }
+    }
+}
+
+/// What a command takes of the target's threads, and how many are served in a second.
+struct Cost {
+    cpu_ns: f64,
+    rate: f64,
+}
+
+fn cost(backend: &str, loops: u32, is_read: bool) -> Cost {
+    const HOSTS: u64 = 4;
+    const COMMANDS: u64 = 20_000;
+    const DEPTH: u64 = 32;
+    let mut plan = plan(&format!("busy_poll = '0us'\n[[subsystem]]\nnamespace = [{{ {backend} }}]"));
+    plan.loops = loops;
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let first = std::thread::Builder::new().name("loop-0".into()).spawn(move || {
+        let mut server = Server::start(&plan, ServerOptions::default()).expect("it starts");
+        sender.send((server.addresses()[0].to_string(), server.stopper())).expect("somebody waits");
+        server.run()
+    });
+    let (address, stopper) = receiver.recv().expect("it starts");
+    let connect = |number: u64| {
+        let host = live::Host::connect(&address, config(&format!("host-{number}"))).expect("it is let in");
+        RemoteDisk::open(host, 1).expect("it is there")
+    };
+    let mut disks: Vec<RemoteDisk> = (0..HOSTS).map(connect).collect();
+    let (before, began) = (cpu_ns(), std::time::Instant::now());
+    std::thread::scope(|scope| {
+        for (number, disk) in (0..).zip(&mut disks) {
+            scope.spawn(move || {
+                let submit = |disk: &mut RemoteDisk, command: u64| {
+                    let extent = Extent { start: (number * 4096 + command * 7919) % 16_000 * 8, blocks: 8 };
+                    match is_read {
+                        true => disk.submit_read(1, extent).map(drop),
+                        false => disk.submit_write(1, extent, vec![1; 4096], false).map(drop),
+                    }
+                    .expect("there is room");
+                };
+                (0..DEPTH).for_each(|command| submit(disk, command));
+                for command in DEPTH..COMMANDS {
+                    assert!(disk.host().next_completed().expect("an answer").status.is_success());
+                    submit(disk, command);
+                }
+                (0..DEPTH).for_each(|_| drop(disk.host().next_completed().expect("an answer")));
+            });
+        }
+    });
+    let (cpu, took) = (cpu_ns() - before, began.elapsed().as_secs_f64());
+    stopper.stop();
+    first.expect("a thread").join().expect("it does not panic").expect("it ends in order");
+    let commands = (HOSTS * COMMANDS) as f64;
+    Cost { cpu_ns: cpu as f64 / commands, rate: commands / took }
+}
+
+/// Nanoseconds that threads of the target have run.
+fn cpu_ns() -> u64 {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux").flatten().map(|task| task.path());
+    let is_ours = |path: &std::path::PathBuf| {
+        let name = std::fs::read_to_string(path.join("comm")).unwrap_or_default();
+        name.starts_with("loop-") || name.starts_with("backend-")
+    };
+    let run = |path: std::path::PathBuf| {
+        let text = std::fs::read_to_string(path.join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    tasks.filter(is_ours).filter_map(run).sum()
+}
