@@ -186,7 +186,7 @@ fn the_cost_of_a_command_by_loops() {
             let work = if is_read { "read" } else { "write" };
             let cpu = median(&|[one, two]| two.cpu_ns / one.cpu_ns);
             let rate = median(&|[one, two]| two.rate / one.rate);
-            println!("{work} of 4 KiB, {}: {cpu:.2} times the CPU time, {rate:.2} times the rate", &backend[..16]);
+            println!("{work} of 4 KiB, {backend}: {cpu:.2} times the CPU time, {rate:.2} times the rate");
         }
     }
 }

@@ -16,8 +16,8 @@ enum Next {
     Act(usize),
     ToTarget(Queue),
     ToHost(Queue),
+    Post(Member),
     Letter(Member, Member),
-    Answer(usize),
 }
 
 pub struct Party {
@@ -109,12 +109,16 @@ impl Party {
         }
         let waiting = self.post.iter().filter(|(_, letters)| !letters.is_empty());
         all.extend(waiting.map(|((from, to), _)| Next::Letter(*from, *to)));
-        all.extend((0..self.held.len()).map(Next::Answer));
+        all.extend((0..self.members.len() as u16).map(|number| Next::Post(Member(number))));
         all
     }
 
     /// One of the things that can happen does. Returns whether one did.
     pub fn step(&mut self) -> bool {
+        // Backends are slow: most of the rest happens first.
+        if self.draw(16) == 0 && self.answer_one() {
+            return true;
+        }
         let mut choices = self.choices();
         while !choices.is_empty() {
             let place = self.draw(choices.len());
@@ -123,7 +127,23 @@ impl Party {
                 return true;
             }
         }
-        false
+        self.answer_one()
+    }
+
+    fn answer_one(&mut self) -> bool {
+        if self.held.is_empty() {
+            return false;
+        }
+        let place = self.draw(self.held.len());
+        let (member, request) = self.held.remove(place);
+        let (tag, controller) = (request.tag, request.controller);
+        if matches!(request.operation, IoOperation::Write { .. }) {
+            self.history.push(Happened::Wrote { controller });
+        }
+        let result = self.disks.carry_out(request);
+        self.members[usize::from(member.0)].complete(self.now, tag, result);
+        self.gather();
+        true
     }
 
     fn happen(&mut self, next: Next) -> bool {
@@ -145,15 +165,7 @@ impl Party {
                     }
                 }
             }
-            Next::Answer(place) => {
-                let (member, request) = self.held.remove(place);
-                let (tag, controller) = (request.tag, request.controller);
-                if matches!(request.operation, IoOperation::Write { .. }) {
-                    self.history.push(Happened::Wrote { controller });
-                }
-                let result = self.disks.carry_out(request);
-                self.members[usize::from(member.0)].complete(self.now, tag, result);
-            }
+            Next::Post(member) => return self.post(member),
         }
         true
     }
@@ -201,6 +213,17 @@ impl Party {
         }
     }
 
+    /// The role of a member sends a letter on its way.
+    fn post(&mut self, member: Member) -> bool {
+        let Some(letter) = self.members[usize::from(member.0)].next_letter() else { return false };
+        assert_eq!(letter.from, member);
+        let of = |id| self.places.iter().find(|(_, place)| **place == Some((member, id))).map(|(queue, _)| *queue);
+        let queue = letter.connection.map(|id| of(id).expect("the host has not closed it"));
+        queue.into_iter().for_each(|queue| _ = self.places.insert(queue, None));
+        self.post.entry((member, letter.to)).or_default().push_back((letter, queue));
+        true
+    }
+
     /// Takes what machines and hosts have given out.
     fn gather(&mut self) {
         for number in 0..self.members.len() as u16 {
@@ -208,14 +231,6 @@ impl Party {
             let target = &mut self.members[usize::from(number)];
             while let Some(request) = target.next_io() {
                 self.held.push((member, request));
-            }
-            while let Some(letter) = target.next_letter() {
-                assert_eq!(letter.from, member);
-                let of =
-                    |id| self.places.iter().find(|(_, place)| **place == Some((member, id))).map(|(queue, _)| *queue);
-                let queue = letter.connection.map(|id| of(id).expect("the host has not closed it"));
-                queue.into_iter().for_each(|queue| _ = self.places.insert(queue, None));
-                self.post.entry((member, letter.to)).or_default().push_back((letter, queue));
             }
             while target.next_active().is_some() {}
         }
