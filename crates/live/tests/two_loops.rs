@@ -169,9 +169,9 @@ fn the_cost_of_a_command_by_loops() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("disk").display().to_string();
     for backend in [
-        "backend = 'null', size = '64MiB'".to_owned(),
-        "size = '64MiB'".to_owned(),
         format!("backend = 'file', path = '{path}', size = '64MiB', io = 'threads'"),
+        "size = '64MiB'".to_owned(),
+        "backend = 'null', size = '64MiB'".to_owned(),
     ] {
         for is_read in [true, false] {
             let mut turns: Vec<[Cost; 2]> = Vec::new();

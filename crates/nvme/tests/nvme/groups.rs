@@ -42,6 +42,21 @@ fn read(start: u64) -> (Body, Payload) {
     (Body::Io(Io::Read(access(start))), Payload::ToHost(BLOCK as u32))
 }
 
+/// A party whose four hosts have vanished after so many steps.
+fn deserted(size: u16, seed: u64, steps: usize) -> Party {
+    let mut party = Party::new(&roomy(), size, seed);
+    (1..=4).for_each(|number| _ = party.join(guest(number)));
+    for _ in 0..steps {
+        party.step();
+    }
+    // One that the initiator opened meanwhile goes too.
+    for _ in 0..2 {
+        (0..4).for_each(|host| party.vanish(host));
+        party.settle();
+    }
+    party
+}
+
 fn controllers(party: &Party) -> u64 {
     party.members.iter().map(|target| target.gauges().controllers).sum()
 }
@@ -88,15 +103,7 @@ proptest! {
     /// A host that vanishes while its connections are between members leaves nothing behind.
     #[test]
     fn hosts_that_vanish_at_any_step_leave_nothing(size in 2u16..5, seed: u64, steps in 1usize..120) {
-        let mut party = Party::new(&roomy(), size, seed);
-        (1..=4).for_each(|number| _ = party.join(guest(number)));
-        for _ in 0..steps {
-            party.step();
-        }
-        (0..4).for_each(|host| party.vanish(host));
-        party.settle();
-        (0..4).for_each(|host| party.vanish(host));
-        party.settle();
+        let mut party = deserted(size, seed, steps);
         prop_assert_eq!(controllers(&party), 0);
         prop_assert!(party.members.iter().all(|target| target.gauges().connections == 0));
         let more = (0..70).filter(|_| party.members[0].accept(party.now, PORT).is_ok()).count();
@@ -106,15 +113,7 @@ proptest! {
     /// The first member forgets controllers that were never made, so all numbers are free again.
     #[test]
     fn hosts_that_vanish_at_any_step_leave_room_for_as_many(size in 2u16..5, seed: u64, steps in 1usize..120) {
-        let mut party = Party::new(&roomy(), size, seed);
-        (1..=4).for_each(|number| _ = party.join(guest(number)));
-        for _ in 0..steps {
-            party.step();
-        }
-        (0..4).for_each(|host| party.vanish(host));
-        party.settle();
-        (0..4).for_each(|host| party.vanish(host));
-        party.settle();
+        let mut party = deserted(size, seed, steps);
         party.ready.clear();
         (11..23).for_each(|number| _ = party.join(guest(number)));
         party.settle();
