@@ -27,13 +27,14 @@ pub(crate) use memory::Memory;
 use nvme::target::{BackendId, IoOperation, IoRequest, IoResult, IoStatus, IoTag};
 use plan::target::IoName;
 pub(crate) use pool::Done;
-use pool::{Job, Pool};
+use pool::{Awaited, Job, Pool};
 use ring::Ring;
+use runtime::lock::lock;
 pub use runtime::storage;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use storage::Storage;
 use watched::Watched;
 
@@ -87,12 +88,19 @@ pub(crate) struct BackendParts {
     pub drive: Option<Drive>,
 }
 
-struct Backend {
+pub(crate) struct Backend {
     disk: Arc<Disk>,
     /// Reads, writes and flushes by io_uring.
     ring: Option<Ring>,
     pool: Option<Pool>,
-    drive: Option<Drive>,
+    drive: Option<Mutex<Timed>>,
+}
+
+/// An emulated drive, which several loops ask.
+struct Timed {
+    drive: Drive,
+    /// The latest time of a request: a drive takes none from before it.
+    latest: Time,
 }
 
 impl Backend {
@@ -108,12 +116,17 @@ impl Backend {
     }
 }
 
-/// All backends of a server.
+/// The backends that all loops of a server use.
+pub(crate) type AllBackends = BTreeMap<BackendId, Arc<Backend>>;
+
+/// All backends of a server, as one loop uses them.
 pub(crate) struct Backends {
     clock: Clock,
-    all: BTreeMap<BackendId, Backend>,
+    all: AllBackends,
+    /// Other loops use them too: a disk in memory is not this loop's alone.
+    is_shared: bool,
     done: Arc<Done>,
-    keeper: Keeper,
+    keeper: Arc<Keeper>,
     /// Completed requests that are due later: the earliest first, then in the order of completion.
     held: BinaryHeap<Reverse<Held>>,
     holds: u64,
@@ -125,16 +138,46 @@ pub(crate) struct Backends {
 
 impl Backends {
     /// No backends yet. Threads wake the loop by `waker`; `state` keeps changes of reservations.
-    pub(crate) fn new(clock: Clock, waker: Arc<mio::Waker>, state: SharedState) -> Result<Backends, StartError> {
-        let done = Arc::new(Done::new(waker));
-        let keeper = Keeper::start(state, done.clone()).map_err(StartError::system("threads"))?;
-        let (held, fetched) = (BinaryHeap::new(), Vec::new());
-        let all = BTreeMap::new();
-        Ok(Backends { clock, all, done, keeper, held, holds: 0, fetched, open: 0, next: 0 })
+    /// `is_shared` says whether there will be [others](Self::for_loop).
+    pub(crate) fn new(
+        clock: Clock,
+        waker: Arc<mio::Waker>,
+        state: SharedState,
+        is_shared: bool,
+    ) -> Result<Backends, StartError> {
+        let keeper = Keeper::start(state).map_err(StartError::system("threads"))?;
+        Ok(Backends::of(clock, AllBackends::new(), is_shared, (waker, Arc::new(keeper))))
+    }
+
+    /// The same backends for another loop, which `waker` wakes.
+    pub(crate) fn for_loop(&self, waker: Arc<mio::Waker>) -> Backends {
+        Backends::of(self.clock, self.all.clone(), true, (waker, self.keeper.clone()))
+    }
+
+    fn of(
+        clock: Clock,
+        all: AllBackends,
+        is_shared: bool,
+        (waker, keeper): (Arc<mio::Waker>, Arc<Keeper>),
+    ) -> Backends {
+        let (held, fetched, done) = (BinaryHeap::new(), Vec::new(), Arc::new(Done::new(waker)));
+        Backends { clock, all, is_shared, done, keeper, held, holds: 0, fetched, open: 0, next: 0 }
+    }
+
+    /// All of them, for another loop.
+    pub(crate) fn all(&self) -> AllBackends {
+        self.all.clone()
+    }
+
+    /// Takes `all` in place of what there is.
+    pub(crate) fn replace(&mut self, all: AllBackends) {
+        let gone: Vec<BackendId> = self.all.keys().copied().filter(|id| !all.contains_key(id)).collect();
+        gone.into_iter().for_each(|id| self.remove(id));
+        self.all = all;
     }
 
     /// Names the namespace whose reservations a backend keeps.
-    pub(crate) fn name(&mut self, id: BackendId, name: NamespaceName) {
+    pub(crate) fn name(&self, id: BackendId, name: NamespaceName) {
         self.keeper.name(id, name);
     }
 
@@ -145,7 +188,7 @@ impl Backends {
         let pool = match parts.threads {
             0 => None,
             threads => {
-                let pool = Pool::start(&format!("backend-{}", id.0), threads, self.clock, &self.done);
+                let pool = Pool::start(&format!("backend-{}", id.0), threads, self.clock);
                 Some(pool.map_err(StartError::system("threads"))?)
             }
         };
@@ -156,7 +199,8 @@ impl Backends {
         };
         let disk = Arc::new(Disk::new(storage, parts.block_shift));
         let ring = self.ring(id, &disk, parts.io)?;
-        self.all.insert(id, Backend { disk, ring, pool, drive: parts.drive });
+        let drive = parts.drive.map(|drive| Mutex::new(Timed { drive, latest: Time::ZERO }));
+        self.all.insert(id, Arc::new(Backend { disk, ring, pool, drive }));
         Ok(id)
     }
 
@@ -165,7 +209,7 @@ impl Backends {
         let Some(file) = disk.storage.file().filter(|_| io != IoName::Threads) else { return Ok(None) };
         let path = file.path().display();
         let writes = io == IoName::Uring;
-        match Ring::start(&format!("backend-{}", id.0), disk.clone(), writes, self.clock, &self.done) {
+        match Ring::start(&format!("backend-{}", id.0), disk.clone(), writes, self.clock) {
             Ok(ring) => {
                 let written_by = if writes { "io_uring" } else { "threads" };
                 tracing::info!(%path, written_by, "read by io_uring");
@@ -207,7 +251,7 @@ impl Backends {
             Facts { backend: id, controller, transfer: None, came: now, taken_up: now, done: now, drive: None };
         let over = move |result| Submitted::Over(Completion { tag, result, facts, due: now });
         if let IoOperation::PersistReservations { state } = operation {
-            let kept = self.keeper.persist(tag, state, facts);
+            let kept = self.keeper.persist(tag, state, facts, &self.done);
             return kept.map_or_else(|status| over(IoResult::bare(status)), |()| Submitted::Later);
         }
         let (Some(sources), true) = (self.sources(&operation), self.all.contains_key(&id)) else {
@@ -224,11 +268,16 @@ impl Backends {
             if self.read_cached(id, &mut operation) {
                 return over(answer_to(operation, IoStatus::Done));
             }
-            let job = Job { tag, disk: backend.disk.clone(), operation, sources, facts, due };
+            let awaited = Awaited { tag, facts, due, done: self.done.clone() };
+            let job = Job { awaited, disk: backend.disk.clone(), operation, sources };
             Backend::submit(backend.ring.as_ref(), pool, job);
             return Submitted::Later;
         }
-        let result = self.all[&id].disk.carry_out_alone(operation, &sources);
+        let disk = &self.all[&id].disk;
+        let result = match self.is_shared {
+            true => disk.carry_out(operation, &sources),
+            false => disk.carry_out_alone(operation, &sources),
+        };
         self.over_or_held(Completion { tag, result, facts, due }, now)
     }
 
@@ -241,7 +290,7 @@ impl Backends {
     /// Whether a backend can lend what is read: its bytes are in memory, and nothing else uses
     /// them.
     pub(crate) fn lends(&self, id: BackendId) -> bool {
-        self.memory_disk(id).is_some_and(|disk| disk.storage.lend().is_some())
+        !self.is_shared && self.memory_disk(id).is_some_and(|disk| disk.storage.lend().is_some())
     }
 
     /// Reads from the page cache, where a thread would not have to wait either.
@@ -254,16 +303,19 @@ impl Backends {
 
     /// Time at which an emulated drive completes; `now` without a drive.
     fn ask_drive(
-        &mut self,
+        &self,
         now: Time,
         id: BackendId,
         operation: &IoOperation,
         facts: &mut Facts,
     ) -> Result<Time, DriveError> {
-        let Some(backend) = self.all.get_mut(&id) else { return Ok(now) };
+        let Some(backend) = self.all.get(&id) else { return Ok(now) };
         facts.transfer = transfer(operation, backend);
-        let Some(drive) = &mut backend.drive else { return Ok(now) };
-        let (end, time) = drive.submit(now, operation, backend.disk.blocks.shift)?;
+        let Some(timed) = &backend.drive else { return Ok(now) };
+        let mut timed = lock(timed);
+        timed.latest = timed.latest.max(now);
+        let now = timed.latest;
+        let (end, time) = timed.drive.submit(now, operation, backend.disk.blocks.shift)?;
         facts.drive = Some(time);
         Ok(end)
     }
@@ -312,7 +364,7 @@ impl Backends {
 
     /// The threads that carry a copy out, if any do.
     fn runs_on(&self, id: BackendId, operation: &IoOperation) -> Option<(&Backend, &Pool)> {
-        let own = &self.all[&id];
+        let own = &*self.all[&id];
         let pool = own.pool.as_ref().or_else(|| match operation {
             IoOperation::Copy { sources, .. } => {
                 sources.iter().find_map(|source| self.all.get(&source.backend)?.pool.as_ref())

@@ -10,7 +10,7 @@
 use crate::machine::Machine;
 use base::{Bytes, Program, Span, Time};
 use nvme::target::{
-    BackendId, BlockRange, EngineDevice, EngineOperation, IoOperation, IoRequest, IoResult, IoStatus, IoTag,
+    BackendId, BlockRange, EngineDevice, EngineOperation, IoOperation, IoRequest, IoResult, IoStatus, IoTag, Member,
 };
 use nvme::vendor::TARGETS_MAX;
 use sdirect::{
@@ -38,8 +38,8 @@ const DEVICES_MAX: usize = 1 << 15;
 
 /// A command that a host waits for.
 struct Running {
-    /// Tag of the target's request.
-    tag: IoTag,
+    /// The loop of the host, and the tag of its target's request.
+    asker: (Member, IoTag),
     controller: u16,
     command: Command,
     /// The first failure of a backend.
@@ -63,11 +63,21 @@ struct Doing {
 /// An output of the engine.
 enum Order {
     Io(IoRequest),
-    Answer(IoTag, IoResult),
+    Answer((Member, IoTag), IoResult),
 }
 
-/// The engine and its outstanding operations.
+/// What goes between the engine and another loop.
+pub(crate) enum Errand {
+    /// A command for the engine of the first loop.
+    Asked(IoRequest),
+    /// The answer to a loop's command.
+    Answered(Member, IoTag, IoResult),
+}
+
+/// The engine and its outstanding operations. The first loop has the engine of all.
 pub(crate) struct EngineRole {
+    own: Member,
+    errands: VecDeque<Errand>,
     engine: Engine<Vec<u8>>,
     /// By number: the backend of a device, as the engine knows it.
     devices: Vec<EngineDevice>,
@@ -84,11 +94,11 @@ pub(crate) struct EngineRole {
 }
 
 impl EngineRole {
-    /// An engine without devices: commands bring the devices that they name.
+    /// An engine without devices, of this loop: commands bring the devices that they name.
     ///
     /// # Errors
     /// When the limits above contradict each other.
-    pub(crate) fn new() -> Result<EngineRole, EngineError> {
+    pub(crate) fn new(own: Member) -> Result<EngineRole, EngineError> {
         let config = EngineConfig {
             devices: Vec::new(),
             queue_depth: QUEUE_DEPTH,
@@ -103,6 +113,8 @@ impl EngineRole {
             remembered: COMMANDS_MAX,
         };
         Ok(EngineRole {
+            own,
+            errands: VecDeque::new(),
             engine: Engine::new(config)?,
             devices: Vec::new(),
             numbers: BTreeMap::new(),
@@ -121,15 +133,21 @@ impl EngineRole {
         loop {
             match self.orders.pop_front() {
                 Some(Order::Io(request)) => return Some(request),
-                Some(Order::Answer(tag, result)) => {
-                    target.complete(now, tag, result);
+                Some(Order::Answer((member, tag), result)) => {
+                    match member == self.own {
+                        true => target.complete(now, tag, result),
+                        false => self.errands.push_back(Errand::Answered(member, tag, result)),
+                    }
                     continue;
                 }
                 None => {}
             }
             match target.next_io()? {
+                request @ IoRequest { operation: IoOperation::Engine(_), .. } if self.own != Member::FIRST => {
+                    self.errands.push_back(Errand::Asked(request));
+                }
                 IoRequest { tag, controller, operation: IoOperation::Engine(operation), .. } => {
-                    self.begin(now, tag, controller, &operation);
+                    self.begin(now, (self.own, tag), controller, &operation);
                 }
                 request => return Some(request),
             }
@@ -151,13 +169,25 @@ impl EngineRole {
         Some((device, slot, doing))
     }
 
-    fn begin(&mut self, now: Time, tag: IoTag, controller: u16, operation: &EngineOperation) {
+    /// What has to go to another loop.
+    pub(crate) fn next_errand(&mut self) -> Option<Errand> {
+        self.errands.pop_front()
+    }
+
+    /// Takes a command of another loop.
+    pub(crate) fn take(&mut self, now: Time, member: Member, request: IoRequest) {
+        if let IoRequest { tag, controller, operation: IoOperation::Engine(operation), .. } = request {
+            self.begin(now, (member, tag), controller, &operation);
+        }
+    }
+
+    fn begin(&mut self, now: Time, asker: (Member, IoTag), controller: u16, operation: &EngineOperation) {
         match self.command(now, operation) {
             Some(command) => {
                 let (block, failure) = (Vec::new(), None);
-                self.run(now, Running { tag, controller, command, failure, block, sum: 0, attempts: 0 });
+                self.run(now, Running { asker, controller, command, failure, block, sum: 0, attempts: 0 });
             }
-            None => self.orders.push_back(Order::Answer(tag, IoResult::of_engine(IoStatus::Unavailable, 0))),
+            None => self.orders.push_back(Order::Answer(asker, IoResult::of_engine(IoStatus::Unavailable, 0))),
         }
     }
 
@@ -294,7 +324,7 @@ impl EngineRole {
             (running.attempts, running.failure) = (running.attempts + 1, None);
             return self.again.push(running);
         }
-        self.orders.push_back(Order::Answer(running.tag, running.result(outcome)));
+        self.orders.push_back(Order::Answer(running.asker, running.result(outcome)));
     }
 }
 

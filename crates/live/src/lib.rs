@@ -16,6 +16,7 @@
 mod attacker;
 mod backend;
 mod busy_poll;
+mod common;
 mod doors;
 mod engine;
 mod host;
@@ -27,6 +28,7 @@ mod records;
 mod remote;
 mod secrets;
 mod server;
+mod serving;
 mod setup;
 mod socket;
 mod state;

@@ -3,8 +3,8 @@
 use base::Time;
 use nvme::journal::Recorder;
 use nvme::target::{
-    Channel, CloseReason, ConfigError, ConnectionId, IoRequest, IoResult, IoTag, Notice, PortId, Refused, Target,
-    TargetConfig,
+    Channel, CloseReason, ConfigError, ConnectionId, IoRequest, IoResult, IoTag, Letter, Notice, PortId, Refused,
+    Target, TargetConfig,
 };
 use std::io::Write;
 
@@ -84,6 +84,13 @@ impl Machine {
     }
     pub(crate) fn complete(&mut self, now: Time, tag: IoTag, result: IoResult) {
         of_both!(self, machine => machine.complete(now, tag, result))
+    }
+    /// A journal has the inputs of one machine alone: there are no letters then.
+    pub(crate) fn next_letter(&mut self) -> Option<Letter> {
+        self.managed().and_then(Target::next_letter)
+    }
+    pub(crate) fn hear(&mut self, now: Time, letter: Letter) -> Option<ConnectionId> {
+        self.managed().and_then(|target| target.hear(now, letter))
     }
     pub(crate) fn next_wakeup(&self) -> Option<Time> {
         self.target().next_wakeup()

@@ -11,6 +11,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use std::fmt::Error;
+use std::ops::Add;
 
 /// Upper bounds of the buckets of latency, in seconds: steps of about three from ten microseconds
 /// to ten seconds.
@@ -42,7 +43,7 @@ struct Latency {
 }
 
 impl Latency {
-    fn add(&mut self, span: Span) {
+    fn count(&mut self, span: Span) {
         let bucket = ENDS.iter().position(|(end, _)| span <= *end).unwrap_or(ENDS.len());
         self.counts[bucket] += 1;
         self.sum_ps += u128::from(span.as_ps());
@@ -56,13 +57,45 @@ impl Latency {
     }
 }
 
+impl Add for Latency {
+    type Output = Latency;
+    fn add(mut self, other: Latency) -> Latency {
+        self.counts.iter_mut().zip(other.counts).for_each(|(count, more)| *count += more);
+        Latency { sum_ps: self.sum_ps + other.sum_ps, ..self }
+    }
+}
+
 /// Metrics of the loop; the target counts the others.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Metrics {
     /// Wake-ups of the loop.
     pub turns: u64,
     reads: Latency,
     writes: Latency,
+}
+
+impl Add for Metrics {
+    type Output = Metrics;
+    fn add(self, other: Metrics) -> Metrics {
+        let (turns, reads, writes) = (self.turns + other.turns, self.reads + other.reads, self.writes + other.writes);
+        Metrics { turns, reads, writes }
+    }
+}
+
+/// Everything that a loop and its machine have counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counted {
+    pub own: Metrics,
+    pub counters: Counters,
+    pub gauges: Gauges,
+}
+
+impl Add for Counted {
+    type Output = Counted;
+    fn add(self, other: Counted) -> Counted {
+        let (own, counters) = (self.own + other.own, self.counters + other.counters);
+        Counted { own, counters, gauges: self.gauges + other.gauges }
+    }
 }
 
 /// The size of a namespace.
@@ -78,8 +111,8 @@ impl Metrics {
     pub(crate) fn observe(&mut self, facts: &Facts, end: Time) {
         let span = end.saturating_since(facts.came);
         match facts.transfer {
-            Some((Operation::Read, ..)) => self.reads.add(span),
-            Some(_) => self.writes.add(span),
+            Some((Operation::Read, ..)) => self.reads.count(span),
+            Some(_) => self.writes.count(span),
             None => {}
         }
     }
@@ -87,15 +120,17 @@ impl Metrics {
     /// Records a request that was answered in the turn in which it arrived.
     pub(crate) fn observe_at_once(&mut self, operation: Operation) {
         match operation {
-            Operation::Read => self.reads.add(Span::ZERO),
-            _ => self.writes.add(Span::ZERO),
+            Operation::Read => self.reads.count(Span::ZERO),
+            _ => self.writes.count(Span::ZERO),
         }
     }
+}
 
+impl Counted {
     /// Returns all metrics as text.
-    pub(crate) fn text(&self, counters: Counters, gauges: Gauges, rows_dropped: u64, sizes: Vec<Size>) -> String {
+    pub(crate) fn text(self, rows_dropped: u64, sizes: Vec<Size>) -> String {
         let mut registry = Registry::with_prefix(PREFIX);
-        registry.register_collector(Box::new(Snapshot { own: self.clone(), counters, gauges, rows_dropped, sizes }));
+        registry.register_collector(Box::new(Snapshot { counted: self, rows_dropped, sizes }));
         let mut text = String::new();
         encode(&mut text, &registry).expect("a String takes whatever is written to it");
         text
@@ -105,9 +140,7 @@ impl Metrics {
 /// All values at one time.
 #[derive(Debug)]
 struct Snapshot {
-    own: Metrics,
-    counters: Counters,
-    gauges: Gauges,
+    counted: Counted,
     rows_dropped: u64,
     sizes: Vec<Size>,
 }
@@ -123,7 +156,7 @@ impl Collector for Snapshot {
         }
         let help = "Time of a backend for a request; what the loop itself does counts as it was done in one turn.";
         let mut family = encoder.encode_descriptor("request_seconds", help, None, MetricType::Histogram)?;
-        for (operation, latency) in [("read", &self.own.reads), ("write", &self.own.writes)] {
+        for (operation, latency) in [("read", self.counted.own.reads), ("write", self.counted.own.writes)] {
             latency.encode(family.encode_family(&[("operation", operation)])?)?;
         }
         Ok(())
@@ -134,7 +167,7 @@ impl Snapshot {
     /// Encodes counters and gauges. The library ends names of counters with `_total`.
     fn encode_numbers(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
         use MetricType::{Counter, Gauge};
-        let (counters, gauges) = (&self.counters, &self.gauges);
+        let Counted { own, counters, gauges } = &self.counted;
         for (kind, name, help, value) in [
             (Counter, "connections_accepted", "Connections accepted.", counters.connections_accepted),
             (Counter, "connections_refused", "Connections refused at the limit.", counters.connections_refused),
@@ -150,7 +183,7 @@ impl Snapshot {
             (Counter, "data_digest_errors", "Wrong data digests.", counters.data_digest_errors),
             (Counter, "keep_alive_expirations", "Expired keep-alive timers.", counters.keep_alive_expirations),
             (Counter, "record_rows_dropped", "Rows of records dropped before they were written.", self.rows_dropped),
-            (Counter, "turns", "Wake-ups of the event loop.", self.own.turns),
+            (Counter, "turns", "Wake-ups of the event loop.", own.turns),
             (Gauge, "connections", "Open connections.", gauges.connections),
             (Gauge, "controllers", "Controllers of hosts.", gauges.controllers),
             (Gauge, "commands_open", "Outstanding commands.", gauges.commands),
@@ -191,7 +224,7 @@ mod tests {
         for took in [Span::ZERO, Span::us(10), Span::ps(10_000_001), Span::secs(11)] {
             metrics.observe(&facts(Operation::Read), Time::us(5) + took);
         }
-        let text = metrics.text(Counters::default(), Gauges::default(), 0, Vec::new());
+        let text = Counted { own: metrics, ..Counted::default() }.text(0, Vec::new());
         for line in [
             "rackweave_target_request_seconds_bucket{le=\"0.00001\",operation=\"read\"} 2",
             "rackweave_target_request_seconds_bucket{le=\"0.00003\",operation=\"read\"} 3",
@@ -206,7 +239,8 @@ mod tests {
     #[test]
     fn every_name_of_a_counter_ends_in_total_and_the_text_has_an_end() {
         let counters = Counters { reads: 7, ..Counters::default() };
-        let text = Metrics::default().text(counters, Gauges { connections: 3, ..Gauges::default() }, 5, Vec::new());
+        let gauges = Gauges { connections: 3, ..Gauges::default() };
+        let text = Counted { counters, gauges, ..Counted::default() }.text(5, Vec::new());
         for line in [
             "# TYPE rackweave_target_reads counter",
             "rackweave_target_reads_total 7",
@@ -222,7 +256,7 @@ mod tests {
     #[test]
     fn a_name_cannot_end_its_label() {
         let sizes = vec![Size { subsystem: "a\"b\\c".into(), namespace: 1, bytes: 512 }];
-        let text = Metrics::default().text(Counters::default(), Gauges::default(), 0, sizes);
+        let text = Counted::default().text(0, sizes);
         assert!(text.contains("namespace_bytes{subsystem=\"a\\\"b\\\\c\",namespace=\"1\"} 512\n"), "{text}");
     }
 }

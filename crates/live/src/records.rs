@@ -9,7 +9,9 @@ use plan::target::{Records, TargetPlan};
 use record::{Outcome, Row, SpanKind, Spans};
 use runtime::records;
 
-/// Chooses rows and hands them to a thread that writes them. Dropping it writes the rest.
+/// Chooses rows of all loops and hands them to a thread that writes them. Dropping the last writes
+/// the rest.
+#[derive(Clone)]
 pub(crate) struct Recorder(records::Recorder);
 
 impl Recorder {
@@ -26,7 +28,7 @@ impl Recorder {
     }
 
     /// Looks at a completed request; calls `end` only if it needs the time.
-    pub(crate) fn observe(&mut self, completion: &Completion, end: impl FnOnce() -> Time) {
+    pub(crate) fn observe(&self, completion: &Completion, end: impl FnOnce() -> Time) {
         if completion.facts.transfer.is_none() {
             return;
         }
@@ -131,8 +133,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let place = folder.path().join("rows");
         let records = Records { folder: place.display().to_string(), sample: 1, tail: Span::us(50) };
-        let mut recorder = Recorder::start(&records, &TargetPlan::standard()).expect("it starts");
-        let mut observe = |status, facts| {
+        let recorder = Recorder::start(&records, &TargetPlan::standard()).expect("it starts");
+        let observe = |status, facts| {
             let result = nvme::target::IoResult::bare(status);
             let completion = Completion { tag: nvme::target::IoTag::of_bits(1), result, facts, due: Time::ZERO };
             recorder.observe(&completion, || Time::ps(1_000));

@@ -1,63 +1,29 @@
-//! The live target: one thread that waits for sockets, backends and timers, and moves bytes between
-//! them and [`nvme::target::Target`], which makes all decisions.
-//!
-//! [`Server::run`] waits, [`Server::turn`] serves what has happened. After each connection's turn,
-//! `settle` carries out everything that it caused before the next. An idle thread sleeps.
+//! The live target: its loops, each in a thread, and everything that they share.
 
-use crate::backend::{Backends, Completion, Memory, Submitted};
-use crate::busy_poll::BusyPoll;
+use crate::backend::Backends;
 use crate::clock::Clock;
+use crate::common::Common;
 use crate::doors::Doors;
-use crate::engine::EngineRole;
 use crate::error::{RunError, StartError};
-use crate::http::Http;
 use crate::in_use::InUse;
 use crate::listen::listen_unless_in_use;
 use crate::machine::{JournalSink, Machine};
-use crate::metrics::{Metrics, Size};
 use crate::records::Recorder;
 use crate::secrets::{Secrets, random};
-use crate::setup::{END_WAIT, OpenStorage, OpenedByName, Preparation, Prepared};
-use crate::socket::{Moved, Socket};
+use crate::serving::{Front, Loop, LoopParts, PORTS, Seat, WAKER};
+use crate::setup::{OpenStorage, OpenedByName, Preparation, Prepared};
 use crate::state::{SharedState, State};
 use crate::stream::Security;
-use crate::throttle::{Flood, Floods};
-use crate::timer::Timer;
-use base::{Span, Time};
-use mio::event::Event;
-use mio::net::{TcpListener, TcpStream};
-use mio::{Events, Interest, Poll, Token, Waker};
-use nvme::pdu::PduError;
-use nvme::target::{CloseReason, ConnectionId, IoRequest, Notice, PortId, TargetConfig};
+use mio::net::TcpListener;
+use mio::{Poll, Waker};
+use nvme::target::{Member, Target, TargetConfig};
 use plan::target::{Backend, TargetPlan};
 use runtime::stopper::Stopper;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook_mio::v1_0::Signals;
-use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
-const WAKER: Token = Token(0);
-const TIMER: Token = Token(1);
-const SIGNALS: Token = Token(2);
-const METRICS: Token = Token(3);
-/// Tokens of listeners. A plan has 64 ports at most, and a reload has those of two plans.
-const PORTS: std::ops::Range<usize> = 16..144;
-/// Tokens of connections to the metrics.
-const METRICS_CONNECTIONS: std::ops::Range<usize> = 144..176;
-/// First token of connections of hosts, by their index.
-const HOSTS: usize = 1024;
-/// Bytes of one read of a connection: enough for a burst of 4 KiB writes at a depth of 64.
-const ROOM: usize = 256 << 10;
-/// Events of one turn.
-const EVENTS: usize = 1024;
-/// Connections that a port accepts in one turn, so that a flood of them does not keep others
-/// waiting.
-const ACCEPTS_MAX: usize = 64;
-/// Time without accepting after the system ran out of a resource.
-const PAUSE: Span = Span::ms(100);
+use std::thread;
 
 /// Reads the plan again, or returns the reason why it cannot.
 pub type Reload = Box<dyn FnMut() -> Result<TargetPlan, String> + Send>;
@@ -80,37 +46,9 @@ pub struct ServerOptions<'a> {
 
 /// A running target.
 pub struct Server {
-    pub(crate) poll: Poll,
-    clock: Clock,
-    stopper: Stopper,
-    pub(crate) plan: TargetPlan,
-    pub(crate) doors: Doors,
-    /// No connections are accepted before this time.
-    accept_from: Option<Time>,
+    first: Loop,
+    others: Vec<Loop>,
     config: TargetConfig,
-    pub(crate) target: Machine,
-    pub(crate) backends: Backends,
-    engine: EngineRole,
-    pub(crate) opened: OpenedByName,
-    pub(crate) security: Security,
-    /// Current secrets of hosts.
-    pub(crate) secrets: Secrets,
-    pub(crate) state: SharedState,
-    sockets: Vec<Option<Socket>>,
-    /// Connections that may have more input.
-    listed: VecDeque<ConnectionId>,
-    pub(crate) busy_poll: BusyPoll,
-    timer: Timer,
-    /// Time to which the timer is set.
-    alarm: Option<Time>,
-    signals: Option<Signals>,
-    reload: Option<Reload>,
-    http: Option<Http>,
-    metrics: Metrics,
-    floods: Floods,
-    recorder: Option<Recorder>,
-    room: Vec<u8>,
-    over: Vec<Completion>,
 }
 
 impl Server {
@@ -135,67 +73,50 @@ impl Server {
     }
 
     fn open(plan: &TargetPlan, options: ServerOptions<'_>, in_use: &InUse) -> Result<Server, StartError> {
-        let (poll, waker) = event_queue().map_err(StartError::system("the event queue"))?;
+        let ServerOptions { signals, reload, storage, journal } = options;
+        if plan.loops > 1 && journal.is_some() {
+            return Err(StartError::Plan("loops: a journal has the inputs of one loop alone".into()));
+        }
+        let mut queues = Vec::new();
+        for _ in 0..plan.loops {
+            queues.push(event_queue().map_err(StartError::system("the event queue"))?);
+        }
+        let wakers: Vec<Arc<Waker>> = queues.iter().map(|(_, waker)| waker.clone()).collect();
         let clock = Clock::start();
-        let storage = options.storage.unwrap_or(&|_| None);
-        let ready = Ready::open(plan, &poll, (clock, waker.clone()), (storage, options.journal), in_use)?;
+        let (poll, waker) = &queues[0];
+        let storage = storage.unwrap_or(&|_| None);
+        let ready = Ready::open(plan, poll, (clock, waker.clone()), (storage, journal), in_use)?;
         let Ready { plan, doors, config, target, backends, opened, security, secrets, state, metrics } = ready;
         let records = plan.records.as_ref().filter(|_| in_use.is_refused());
-        let mut server = Server {
-            busy_poll: BusyPoll::new(plan.busy_poll),
-            timer: Timer::new(poll.registry(), TIMER)?,
-            poll,
-            clock,
-            stopper: Stopper::new(waker),
-            doors,
-            accept_from: None,
-            target,
-            config,
-            backends,
-            engine: EngineRole::new().map_err(StartError::plan)?,
-            opened,
-            security,
-            secrets,
-            state,
-            sockets: Vec::new(),
-            listed: VecDeque::new(),
-            alarm: None,
-            signals: None,
-            reload: options.reload,
-            http: None,
-            metrics: Metrics::default(),
-            floods: Floods::default(),
-            recorder: records.map(|records| Recorder::start(records, &plan)).transpose()?,
-            room: vec![0; ROOM],
-            over: Vec::new(),
-            plan,
-        };
-        server.register(metrics, options.signals).map(|()| server)
-    }
-
-    fn register(&mut self, metrics: Option<TcpListener>, signals: bool) -> Result<(), StartError> {
-        let system = StartError::system("the event queue");
-        let registry = self.poll.registry();
-        if let Some(mut listener) = metrics {
-            registry.register(&mut listener, METRICS, Interest::READABLE).map_err(&system)?;
-            self.http = Some(Http::new(listener, METRICS_CONNECTIONS));
+        let recorder = records.map(|records| Recorder::start(records, &plan)).transpose()?;
+        let (common, secrets) = (Arc::new(Common::new(&wakers)), Arc::new(secrets));
+        let mut front = Some(Front { doors, opened, security, reload, metrics, signals });
+        let of_others: Vec<Backends> = wakers[1..].iter().map(|waker| backends.for_loop(waker.clone())).collect();
+        let mut targets = vec![target];
+        for own in (1..plan.loops as u16).map(Member) {
+            targets.push(member(&config, own, plan.loops)?);
         }
-        if signals {
-            let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(&system)?;
-            registry.register(&mut signals, SIGNALS, Interest::READABLE).map_err(&system)?;
-            self.signals = Some(signals);
+        let machines = targets.into_iter().zip(std::iter::once(backends).chain(of_others));
+        let mut loops = Vec::new();
+        for (own, ((poll, waker), (target, backends))) in (0..).map(Member).zip(queues.into_iter().zip(machines)) {
+            let (plan, state, secrets, recorder) = (plan.clone(), state.clone(), secrets.clone(), recorder.clone());
+            let seat = Seat { own, common: common.clone(), poll, waker, clock };
+            loops.push(Loop::new(seat, LoopParts { plan, target, backends, state, secrets, recorder }, front.take())?);
         }
-        Ok(())
+        let mut first = loops.remove(0);
+        first.ends_with(loops.iter().map(Loop::stopper).collect());
+        loops.iter_mut().for_each(|other| other.ends_with(vec![first.stopper()]));
+        Ok(Server { first, others: loops, config })
     }
 
     /// Returns the addresses of its ports, in the order of the plan.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.doors.addresses()
+        self.first.doors.addresses()
     }
 
     /// Returns the plan with all generated names.
     pub fn plan(&self) -> &TargetPlan {
-        &self.plan
+        &self.first.plan
     }
 
     /// Returns the target's configuration at the start, namespaces included.
@@ -205,450 +126,52 @@ impl Server {
 
     /// Returns a handle that ends [`Self::run`].
     pub fn stopper(&self) -> Stopper {
-        self.stopper.clone()
+        self.first.stopper()
     }
 
     /// Serves until a shutdown is requested. Then it completes what backends are doing, and syncs.
     ///
     /// # Errors
-    /// When the event queue fails, or the last sync does.
+    /// When an event queue fails, the system has no more threads, or the last sync fails.
     pub fn run(&mut self) -> Result<(), RunError> {
-        let mut events = Events::with_capacity(EVENTS);
-        while !self.stopper.is_asked() {
-            self.wait(&mut events)?;
-            for event in &events {
-                self.on_event(event);
-            }
-            self.turn();
-        }
-        self.end(&mut events)
-    }
-
-    /// Polls for a while, then sleeps until an event arrives or a timer is due.
-    fn wait(&mut self, events: &mut Events) -> Result<(), RunError> {
-        let timeout = self.timeout()?;
-        // Backends need the processor themselves.
-        if timeout == Some(Duration::ZERO) || self.backends.open() > 0 {
-            return self.sleep(events, timeout);
-        }
-        let began = self.clock.now();
-        let poll = self.busy_poll.span(began, self.target.target().counters().commands);
-        if !self.poll_until(events, began + poll)? {
-            // A timeout may be late by one poll; precise timers are events.
-            let polled = Clock::wait(began, self.clock.now());
-            self.sleep(events, timeout.map(|timeout| timeout.saturating_sub(polled)))?;
-            self.busy_poll.slept(self.clock.now().saturating_since(began));
-        }
-        Ok(())
-    }
-
-    /// Polls until an event arrives or `until` passes, and yields the processor in between. Returns
-    /// whether one arrived.
-    fn poll_until(&mut self, events: &mut Events, until: Time) -> Result<bool, RunError> {
-        while self.clock.now() < until {
-            self.sleep(events, Some(Duration::ZERO))?;
-            if !events.is_empty() {
-                return Ok(true);
-            }
-            std::thread::yield_now();
-        }
-        Ok(false)
-    }
-
-    fn sleep(&mut self, events: &mut Events, timeout: Option<Duration>) -> Result<(), RunError> {
-        match self.poll.poll(events, timeout) {
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(RunError::in_("waiting for events")(error)),
-            _ => Ok(()),
-        }
-    }
-
-    fn timeout(&mut self) -> Result<Option<Duration>, RunError> {
-        if !self.listed.is_empty() {
-            return Ok(Some(Duration::ZERO));
-        }
-        let http = self.http.as_ref().and_then(Http::next_wakeup);
-        let told = self.floods.next_due();
-        let coarse = [self.target.next_wakeup(), http, self.accept_from, told].into_iter().flatten().min();
-        let fine = self.backends.next_due();
-        if coarse.is_none() && fine.is_none() {
-            return Ok(None);
-        }
-        let now = self.clock.now();
-        if let Some(due) = fine.filter(|due| self.alarm.is_none_or(|alarm| alarm > *due || alarm <= now)) {
-            self.timer.set(Clock::wait(now, due)).map_err(RunError::in_("setting a timer"))?;
-            self.alarm = Some(due);
-        }
-        Ok(coarse.map(|until| Clock::wait(now, until)))
-    }
-
-    fn on_event(&mut self, event: &Event) {
-        match event.token() {
-            WAKER => {}
-            TIMER => self.alarm = None,
-            SIGNALS => self.on_signals(),
-            METRICS => self.accept_metrics(),
-            Token(token) if PORTS.contains(&token) => {
-                self.doors.of_token(token).into_iter().for_each(|door| self.accept(door));
-            }
-            token if METRICS_CONNECTIONS.contains(&token.0) => self.serve_metrics(token),
-            Token(token) => self.on_socket(token.wrapping_sub(HOSTS), event),
-        }
-    }
-
-    fn on_signals(&mut self) {
-        let pending: Vec<i32> = self.signals.iter_mut().flat_map(|signals| signals.pending()).collect();
-        for signal in pending {
-            if signal == SIGHUP {
-                self.reload();
-            } else {
-                tracing::info!("shutting down: completing outstanding requests; signal again to exit at once");
-                self.stopper.stop();
-            }
-        }
-    }
-
-    fn reload(&mut self) {
-        let Some(reload) = &mut self.reload else { return tracing::warn!("there is no file to read anew") };
-        let plan = reload();
-        let changed = plan.and_then(|plan| self.change(self.clock.now(), &plan).map_err(|error| error.to_string()));
-        if let Err(error) = changed {
-            tracing::error!(error, "nothing was changed");
-        }
-    }
-
-    fn accept_metrics(&mut self) {
-        if let Some(http) = &mut self.http {
-            http.accept(self.clock.now(), self.poll.registry());
-        }
-    }
-
-    fn serve_metrics(&mut self, token: Token) {
-        let Server { http, metrics, target, recorder, opened, .. } = self;
-        let Some(http) = http else { return };
-        http.on_event(token, || {
-            let sizes = opened.iter().map(|(name, opened)| Size {
-                subsystem: name.subsystem.clone(),
-                namespace: name.namespace,
-                bytes: opened.blocks * opened.plan.block.count(),
-            });
-            let dropped = recorder.as_ref().map_or(0, Recorder::dropped);
-            let target = target.target();
-            metrics.text(target.counters(), target.gauges(), dropped, sizes.collect())
-        });
-    }
-
-    /// Accepts connections that wait at a port, some of them now and the rest in the next turn.
-    fn accept(&mut self, door: usize) {
-        let now = self.clock.now();
-        let number = self.doors.all[door].id;
-        for _ in 0..ACCEPTS_MAX {
-            match self.doors.all[door].listener.accept() {
-                Ok((stream, peer)) => self.take(now, number, stream, peer),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => {
-                }
-                Err(error) => {
-                    // Most likely out of file descriptors: no event reports that some are free
-                    // again.
-                    tracing::error!(%error, "cannot accept connections for now");
-                    self.accept_from = Some(now + PAUSE);
-                    return;
-                }
-            }
-        }
-        self.accept_from = Some(now);
-    }
-
-    fn take(&mut self, now: Time, number: PortId, mut stream: TcpStream, peer: SocketAddr) {
-        let id = match self.target.accept(now, number) {
-            Ok(id) => id,
-            Err(refused) => {
-                let tell = |left_out| tracing::warn!(%peer, %refused, left_out, "connection refused");
-                return self.floods.tell(now, Flood::Refused, tell);
-            }
-        };
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        let registered = self.poll.registry().register(&mut stream, Token(HOSTS + id.index()), interest);
-        // Answers are small and complete: Nagle's algorithm (RFC 896) would only delay them.
-        if let Err(error) = registered.and_then(|()| stream.set_nodelay(true)) {
-            tracing::warn!(%peer, %error, "connection lost");
-            return self.target.closed(now, id);
-        }
-        tracing::debug!(%peer, connection = id.bits(), port = number.0, "connection accepted");
-        let stream = match self.security.stream(number, peer, stream) {
-            Ok(stream) => stream,
-            Err(error) => {
-                tracing::warn!(%peer, error, "connection lost");
-                return self.target.closed(now, id);
-            }
-        };
-        if self.sockets.len() <= id.index() {
-            self.sockets.resize_with(id.index() + 1, || None);
-        }
-        self.sockets[id.index()] = Some(Socket::new(id, peer, stream));
-    }
-
-    fn on_socket(&mut self, index: usize, event: &Event) {
-        let Some(Some(socket)) = self.sockets.get_mut(index) else { return };
-        let to_read = event.is_readable() || event.is_read_closed() || event.is_error();
-        socket.is_ready(to_read, event.is_writable());
-        if event.is_read_closed() {
-            socket.half_closed();
-        }
-        let id = socket.id;
-        if to_read {
-            self.list(id);
-        }
-        if event.is_writable() {
-            self.serve(id);
-        }
-    }
-
-    fn list(&mut self, id: ConnectionId) {
-        if let Some(Some(socket)) = self.sockets.get_mut(id.index())
-            && !std::mem::replace(&mut socket.is_listed, true)
-        {
-            self.listed.push_back(id);
-        }
-    }
-
-    /// Serves everything that has happened.
-    fn turn(&mut self) {
-        self.metrics.turns += 1;
-        let now = self.clock.now();
-        for _ in 0..self.listed.len() {
-            if let Some(id) = self.listed.pop_front() {
-                self.pull(now, id);
-            }
-        }
-        self.finish_over(now);
-        if self.target.next_wakeup().is_some_and(|at| at <= now) {
-            self.target.on_wakeup(now);
-        }
-        if let Some(http) = &mut self.http {
-            http.on_wakeup(now);
-        }
-        if self.accept_from.is_some_and(|at| at <= now) {
-            self.accept_from = None;
-            (0..self.doors.all.len()).for_each(|door| self.accept(door));
-        }
-        self.settle(now);
-        self.log_notices(now);
-    }
-
-    /// Reads a connection once, and passes the bytes to the target.
-    fn pull(&mut self, now: Time, id: ConnectionId) {
-        let Some(socket) = socket_of(&mut self.sockets, id) else { return };
-        socket.is_listed = false;
-        if !self.target.wants_input(id) {
-            return;
-        }
-        let mut room = std::mem::take(&mut self.room);
-        match socket.read(&mut room) {
-            Ok(count) => {
-                if let Some(channel) = socket.take_channel() {
-                    self.target.secured(now, id, channel);
-                }
-                self.feed(now, id, &room[..count]);
-            }
-            Err(Moved::Settled) => {}
-            Err(Moved::More) => self.list(id),
-            Err(Moved::Ended) => self.lose(now, id),
-        }
-        self.room = room;
-    }
-
-    /// Passes `bytes` to the target as far as it takes them, and sends the answers.
-    fn feed(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) {
-        let mut input = Input { id, brought: &[], rest: bytes };
-        loop {
-            self.carry_out(now, &mut input);
-            self.settle(now);
-            if input.rest.is_empty() || !self.target.wants_input(id) {
-                break;
-            }
-        }
-        let Some(socket) = socket_of(&mut self.sockets, id) else { return };
-        socket.keep(input.rest);
-        if socket.has_input() && self.target.wants_input(id) {
-            self.list(id);
-        }
-    }
-
-    /// Carries out the target's requests and sends its output until there is none.
-    fn settle(&mut self, now: Time) {
-        loop {
-            let mut is_quiet = !self.carry_out(now, &mut Input::none());
-            while let Some(id) = self.target.next_active() {
-                is_quiet = false;
-                self.serve(id);
-            }
-            if is_quiet {
-                return;
-            }
-        }
-    }
-
-    /// Carries out all requests of the target, and passes it `input` as far as it takes it. Returns
-    /// whether there were any requests.
-    fn carry_out(&mut self, now: Time, input: &mut Input<'_>) -> bool {
-        let mut was_asked = false;
-        while let Some(request) = self.answer_from_memory(now, input, &mut was_asked) {
-            was_asked = true;
-            if let Submitted::Over(completion) = self.backends.submit(now, request) {
-                self.complete(now, completion);
-            }
-        }
-        was_asked
-    }
-
-    /// Answers requests of backends in memory. Returns the first request for another backend.
-    fn answer_from_memory(&mut self, now: Time, input: &mut Input<'_>, was_asked: &mut bool) -> Option<IoRequest> {
-        let Server { engine, target, backends, metrics, recorder, .. } = self;
-        let mut memory = Memory::of(backends, recorder.is_some());
-        loop {
-            while let Some(request) = engine.next_io(now, target) {
-                let tag = request.tag;
-                let (result, counts_as) = match memory.carry_out(request, input.brought) {
-                    Ok(answered) => answered,
-                    Err(request) => return Some(request),
+        let Server { first, others, .. } = self;
+        let served = thread::scope(|scope| {
+            // A loop that ends, for whatever reason, ends the first, and that one ends all.
+            let all = others.iter().map(Loop::stopper).chain([first.stopper()]).collect();
+            let all_end = Ends(all);
+            let mut threads = Vec::new();
+            for (number, other) in (1..).zip(others) {
+                let ends = Ends(vec![first.stopper()]);
+                let work = move || {
+                    let _ends = ends;
+                    other.run()
                 };
-                if let Some(operation) = counts_as {
-                    metrics.observe_at_once(operation);
-                }
-                target.complete(now, tag, result);
-                *was_asked = true;
+                let thread = thread::Builder::new().name(format!("loop-{number}")).spawn_scoped(scope, work);
+                threads.push(thread.map_err(RunError::in_("starting a thread"))?);
             }
-            if input.rest.is_empty() || !target.wants_input(input.id) {
-                return None;
-            }
-            input.bring(target, now);
-        }
-    }
-
-    fn finish_over(&mut self, now: Time) {
-        let mut over = std::mem::take(&mut self.over);
-        self.backends.take_over(now, &mut over);
-        over.drain(..).for_each(|completion| self.complete(now, completion));
-        self.over = over;
-    }
-
-    fn complete(&mut self, now: Time, completion: Completion) {
-        self.metrics.observe(&completion.facts, now);
-        if let Some(recorder) = &mut self.recorder {
-            let clock = self.clock;
-            recorder.observe(&completion, || clock.now());
-        }
-        self.engine.complete(now, &mut self.target, completion.tag, completion.result);
-    }
-
-    /// Sends the output of a connection, closes it if that is due, and lists it to read on.
-    fn serve(&mut self, id: ConnectionId) {
-        let Some(socket) = socket_of(&mut self.sockets, id) else { return };
-        if socket.push(&mut self.target, &self.backends) == Moved::Ended {
-            return self.lose(self.clock.now(), id);
-        }
-        if let Some(reason) = self.target.should_close(id) {
-            let peer = socket.peer;
-            match reason {
-                CloseReason::Handshake => self.floods.tell(self.clock.now(), Flood::Silent, |left_out| {
-                    tracing::warn!(%peer, connection = id.bits(), %reason, left_out, "connection ended");
-                }),
-                CloseReason::Protocol(_) | CloseReason::Authentication => {
-                    tracing::warn!(%peer, connection = id.bits(), %reason, "connection ended{}", hint(&reason));
-                }
-                _ => tracing::debug!(%peer, connection = id.bits(), %reason, "connection ended"),
-            }
-            self.close(self.clock.now(), id);
-        } else if socket.has_input() && self.target.wants_input(id) {
-            self.list(id);
-        }
-    }
-
-    /// The peer or the network has closed a connection.
-    fn lose(&mut self, now: Time, id: ConnectionId) {
-        if let Some(mut socket) = self.sockets.get_mut(id.index()).and_then(Option::take) {
-            tracing::debug!(peer = %socket.peer, connection = id.bits(), "connection lost");
-            let _ = self.poll.registry().deregister(socket.stream());
-        }
-        self.target.closed(now, id);
-    }
-
-    /// Closes a connection from this side.
-    fn close(&mut self, now: Time, id: ConnectionId) {
-        if let Some(mut socket) = self.sockets.get_mut(id.index()).and_then(Option::take) {
-            let _ = self.poll.registry().deregister(socket.stream());
-            socket.end();
-        }
-        self.target.closed(now, id);
-    }
-
-    fn log_notices(&mut self, now: Time) {
-        while let Some(notice) = self.target.next_notice() {
-            match &notice {
-                Notice::Crowded { .. } => {
-                    self.floods.tell(now, Flood::Crowded, |left_out| tracing::warn!(left_out, "{notice}"));
-                }
-                Notice::Tolerated { connection, .. } => self.floods.tell(now, Flood::Tolerated, |left_out| {
-                    tracing::info!(connection = connection.bits(), left_out, "{notice}");
-                }),
-                Notice::Connected { .. } | Notice::ControllerGone { .. } => tracing::info!("{notice}"),
-                Notice::NotAllowed { .. } | Notice::NotAuthenticated { .. } => tracing::warn!("{notice}"),
-                Notice::Closing { connection, .. } => tracing::debug!(connection = connection.bits(), "{notice}"),
-                _ => tracing::debug!("{notice}"),
-            }
-        }
-        self.floods.tell_due(now);
-    }
-
-    /// Accepts nothing new, completes what backends do, sends the answers, syncs.
-    fn end(&mut self, events: &mut Events) -> Result<(), RunError> {
-        self.doors.all.clear();
-        self.http = None;
-        let until = self.clock.now() + END_WAIT;
-        while self.backends.open() > 0 && self.clock.now() < until {
-            self.listed.clear();
-            self.timeout()?;
-            let wait = Clock::wait(self.clock.now(), until);
-            match self.poll.poll(events, Some(wait)) {
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                    return Err(RunError::in_("waiting for backends")(error));
-                }
-                _ => {}
-            }
-            if !self.signals.iter_mut().flat_map(|signals| signals.pending()).all(|signal| signal == SIGHUP) {
-                tracing::warn!("exiting at once");
-                std::process::exit(130);
-            }
-            let now = self.clock.now();
-            self.alarm = self.alarm.filter(|alarm| *alarm > now);
-            self.finish_over(now);
-            self.settle(now);
-        }
-        self.sockets.clear();
-        self.recorder = None;
-        self.backends.sync_all().map_err(RunError::in_("the last sync"))
+            let served = first.run();
+            drop(all_end);
+            let ended = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            ended.fold(served, Result::and)
+        });
+        served.and(first.sync_all())
     }
 }
 
-/// Bytes of a connection for the target.
-struct Input<'a> {
-    id: ConnectionId,
-    /// Bytes of the last call: requests may refer to them.
-    brought: &'a [u8],
-    /// Bytes that the target has not taken.
-    rest: &'a [u8],
+/// Stops loops when it is dropped.
+struct Ends(Vec<Stopper>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.iter().for_each(Stopper::stop);
+    }
 }
 
-impl Input<'_> {
-    fn none() -> Self {
-        Input { id: ConnectionId::of_bits(0), brought: &[], rest: &[] }
-    }
-
-    fn bring(&mut self, target: &mut Machine, now: Time) {
-        self.brought = self.rest;
-        self.rest = &self.rest[target.receive(now, self.id, self.rest)..];
-    }
+/// The machine of a loop behind the first.
+fn member(config: &TargetConfig, own: Member, loops: u32) -> Result<Machine, StartError> {
+    let mut target = Target::new(config.clone()).map_err(StartError::plan)?;
+    target.join(own, loops as u16);
+    Ok(Machine::Alone(Box::new(target)))
 }
 
 /// The open resources of a plan.
@@ -678,7 +201,7 @@ impl Ready {
         let ports = doors.numbers(&next);
         doors.change(next);
         let state = Arc::new(Mutex::new(State::open(plan.state.as_deref(), in_use)?));
-        let mut backends = Backends::new(clock, waker, state.clone())?;
+        let mut backends = Backends::new(clock, waker, state.clone(), plan.loops > 1)?;
         let secrets = Secrets::open(plan)?;
         let mut security = Security::new();
         let acceptors = security.prepare(plan, &ports)?;
@@ -686,6 +209,9 @@ impl Ready {
         let mut preparation = Preparation::new(&mut backends, &state, &nothing, storage, &secrets, in_use);
         let Prepared { plan, config, opened } = preparation.prepare(plan, None, &ports)?;
         let mut target = Machine::new(config.clone(), journal).map_err(StartError::plan)?;
+        if let Some(target) = target.managed() {
+            target.join(Member::FIRST, plan.loops as u16);
+        }
         number_controllers(&mut target, &plan)?;
         plan.records.as_ref().map_or(Ok(()), Recorder::check)?;
         let addresses = || plan.ports.iter().map(|port| port.address.as_str());
@@ -694,16 +220,6 @@ impl Ready {
         preparation.end(in_use.is_refused()).map_err(StartError::system("identities cannot be saved"))?;
         security.change(acceptors, &plan, &secrets);
         Ok(Ready { plan, doors, config, target, backends, opened, security, secrets, state, metrics })
-    }
-}
-
-/// A likely cause of the end of a connection.
-fn hint(reason: &CloseReason) -> &'static str {
-    /// The first byte of a TLS handshake (RFC 8446, 5.1).
-    const HANDSHAKE: u64 = 22;
-    match reason {
-        CloseReason::Protocol(PduError::Field { at: 0, got: HANDSHAKE, .. }) => " (TLS at a port without?)",
-        _ => "",
     }
 }
 
@@ -724,10 +240,4 @@ fn number_controllers(target: &mut Machine, plan: &TargetPlan) -> Result<(), Sta
         target.number_controllers_after(u16::from_be_bytes(last));
     }
     Ok(())
-}
-
-/// Returns the socket of a connection; `None` when the connection is gone, even if its index was
-/// reused.
-fn socket_of(sockets: &mut [Option<Socket>], id: ConnectionId) -> Option<&mut Socket> {
-    sockets.get_mut(id.index())?.as_mut().filter(|socket| socket.id == id)
 }

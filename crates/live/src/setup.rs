@@ -48,11 +48,33 @@ pub(crate) struct Opened {
     image: Option<Image>,
 }
 
-impl Opened {
-    /// Frees what hosts no longer see. A file keeps its length.
-    pub(crate) fn shrink(&self) -> io::Result<()> {
-        let bytes = self.blocks << block_shift(&self.plan);
-        if self.plan.size.is_some() && bytes < self.storage.bytes() { self.storage.resize(bytes) } else { Ok(()) }
+/// Makes disks smaller when no loop shows their old size any more: when the last one drops it.
+pub(crate) struct Shrinking(Vec<(NamespaceName, Shrink)>);
+
+struct Shrink {
+    storage: Arc<dyn Storage>,
+    bytes: u64,
+}
+
+impl Shrinking {
+    /// Those of `opened` that are smaller now. A file without a size keeps its length.
+    pub(crate) fn of(opened: &OpenedByName) -> Shrinking {
+        let shrink = |opened: &Opened| {
+            let bytes = opened.blocks << block_shift(&opened.plan);
+            let is_smaller = opened.plan.size.is_some() && bytes < opened.storage.bytes();
+            is_smaller.then(|| Shrink { storage: opened.storage.clone(), bytes })
+        };
+        Shrinking(opened.iter().filter_map(|(name, opened)| Some((name.clone(), shrink(opened)?))).collect())
+    }
+}
+
+impl Drop for Shrinking {
+    fn drop(&mut self) {
+        for (name, Shrink { storage, bytes }) in self.0.drain(..) {
+            if let Err(error) = storage.resize(bytes) {
+                tracing::error!(subsystem = name.subsystem, namespace = name.namespace, %error, "not shrunk");
+            }
+        }
     }
 }
 
@@ -356,7 +378,7 @@ impl<'a> Preparation<'a> {
             Ok(SubsystemConfig { authentication, ..config })
         };
         Ok(TargetConfig {
-            limits: limits(&plan.limits),
+            limits: limits(&plan.limits, plan.loops),
             is_strict: plan.strict,
             ports: plan
                 .ports
@@ -445,7 +467,7 @@ fn drive_of(plan: &Namespace, bytes: u64) -> Result<Option<Drive>, StartError> {
     }
 }
 
-fn limits(plan: &Limits) -> TargetLimits {
+fn limits(plan: &Limits, loops: u32) -> TargetLimits {
     TargetLimits {
         connections_max: plan.connections,
         controllers_max: plan.controllers,
@@ -461,7 +483,8 @@ fn limits(plan: &Limits) -> TargetLimits {
         ready_open_max: 1,
         data_budget_bytes: plan.connection_memory.count(),
         backlog_bytes_max: plan.backlog.count() as usize,
-        pool_bytes_max: plan.pool.count(),
+        // Each loop has a pool of its own.
+        pool_bytes_max: plan.pool.count() / u64::from(loops),
         handshake: plan.handshake,
         idle: plan.idle,
         stall: plan.stall,

@@ -46,6 +46,12 @@ impl Socket {
         Socket { id, peer, stream, left, may_read: false, may_write: true, is_half_closed: false, is_listed: false }
     }
 
+    /// It is a connection of another loop from now on, which has seen nothing of its readiness.
+    pub(crate) fn moved(&mut self, id: ConnectionId) {
+        (self.id, self.is_listed) = (id, false);
+        (self.may_read, self.may_write) = (true, true);
+    }
+
     pub(crate) fn stream(&mut self) -> &mut TcpStream {
         self.stream.socket()
     }

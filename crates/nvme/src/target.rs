@@ -7,6 +7,7 @@
 //! | backends | [`Target::next_io`] until it gives `None`, after each [`Target::receive`] and before bytes are sent; [`Target::complete`] once for each |
 //! | time | [`Target::next_wakeup`], [`Target::on_wakeup`] |
 //! | management | [`Target::reconfigure`], [`Target::end_channels`]; one by one [`Target::add_namespace`], [`Target::remove_namespace`], [`Target::resize_namespace`], [`Target::set_path`], [`Target::set_authentication`]; [`Target::reservations`] |
+//! | a group | [`Target::join`], [`Target::next_letter`], [`Target::hear`] |
 //! | monitoring | [`Target::next_notice`], [`Target::counters`], [`Target::gauges`] |
 //!
 //! After any of them [`Target::next_active`] names the connections that have bytes to send or have
@@ -28,10 +29,14 @@
 //! | `Namespace` | size, reservations | `ReservationEvent`: a state to keep, effects on other hosts |
 //! | `Executor` | flights, requests to backends, loans, buffers | `Answer`: what an answer of a backend completes |
 //!
+//! Several machines may serve one target, as the members of a `Group`: a controller lives in one of
+//! them.
+//!
 //! `IoController` is a controller with its subsystem: it checks an I/O command and turns it into
 //! `Work` for backends.
 
 mod admin;
+mod agreement;
 mod authentication;
 mod clock;
 mod commands;
@@ -44,6 +49,8 @@ mod executor;
 mod fabrics;
 mod features;
 mod flight;
+mod group;
+mod hand_over;
 mod identify;
 mod io;
 mod link;
@@ -66,6 +73,7 @@ pub use authentication::{AuthenticationConfig, HostSecrets};
 pub use config::{
     ConfigError, HostAccess, NamespaceConfig, PathState, PortConfig, SubsystemConfig, TargetConfig, TargetLimits,
 };
+pub use group::{Letter, Member};
 pub use io::{
     BlockRange, CopySource, EngineDevice, EngineOperation, EnginePlace, IoOperation, IoRequest, IoResult, IoStatus,
     IoTag,
@@ -82,6 +90,7 @@ use connection::{Connections, Stage};
 use controller::Controller;
 use controllers::Controllers;
 use executor::{Answer, Executor};
+use group::Group;
 use link::Input;
 use notice::Observer;
 use ports::Ports;
@@ -139,6 +148,7 @@ pub struct Target {
     io: Executor,
     observer: Observer,
     clock: Clock,
+    group: Group,
     /// Counts the challenges of all authentications.
     challenges: u64,
 }
@@ -155,6 +165,7 @@ impl Target {
             io: Executor::new(config.limits.pool_bytes_max),
             observer: Observer::new(&config.limits),
             clock: Clock::default(),
+            group: Group::alone(),
             challenges: 0,
             limits: config.limits,
         })
@@ -173,7 +184,7 @@ impl Target {
             return Err(Refused::Port(port));
         }
         let (most, counters) = (self.limits.connections_max, &mut self.observer.counters);
-        if self.connections.count() >= most as usize {
+        if self.connections.count() + self.group.away >= most as usize {
             counters.connections_refused += 1;
             return Err(Refused::Connections { most });
         }
@@ -269,6 +280,7 @@ impl Target {
             self.detach(index, CloseReason::AssociationEnded);
         }
         self.connections.close(index, &mut self.io);
+        self.tell_closed();
     }
 
     /// The reason to close the connection now; `None` while it stays open or has output to send.

@@ -31,6 +31,8 @@ pub struct TargetPlan {
     pub log_format: LogFormatName,
     /// The longest time of polling before the target sleeps, where sleeps have been short.
     pub busy_poll: Span,
+    /// Threads that serve connections, 1 to 64.
+    pub loops: u32,
     /// Refuse what is against the specification, even where hosts in use do it.
     pub strict: bool,
     /// Where hosts come in; never empty. The first is number 1.

@@ -41,3 +41,36 @@ impl Disk {
         carry_out(&*self.storage, self.blocks, operation, &sources)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::storage::Memory;
+    use nvme::target::IoStatus;
+
+    /// Two loops count in one block: each adds to what it has read, unless the other was quicker.
+    #[test]
+    fn a_compare_and_write_of_one_loop_sees_no_write_of_another_between_its_halves() {
+        const COUNT: u64 = 20_000;
+        let disk = Arc::new(Disk::new(Arc::new(Memory::new(4096).expect("there is memory")), 12));
+        let range = BlockRange { start: 0, blocks: 1 };
+        let add = |disk: &Disk| loop {
+            let buffer = vec![0; 4096];
+            let expected = disk.carry_out(IoOperation::Read { range, buffer }, &Vec::new()).buffer;
+            let count = expected.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            let mut data = expected.clone();
+            data[..8].copy_from_slice(&(count + 1).to_le_bytes());
+            let write = IoOperation::CompareAndWrite { range, expected, data, is_durable: false };
+            if disk.carry_out(write, &Vec::new()).status == IoStatus::Done {
+                return;
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| (0..COUNT).for_each(|_| add(&disk)));
+            }
+        });
+        let result = disk.carry_out(IoOperation::Read { range, buffer: vec![0; 4096] }, &Vec::new());
+        assert_eq!(result.buffer.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)), Some(2 * COUNT));
+    }
+}

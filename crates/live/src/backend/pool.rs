@@ -5,7 +5,7 @@ use super::{Completion, Facts};
 use crate::clock::Clock;
 use base::Time;
 use mio::Waker;
-use nvme::target::{IoOperation, IoTag};
+use nvme::target::{IoOperation, IoResult, IoTag};
 use runtime::lock::lock;
 use std::collections::VecDeque;
 use std::io;
@@ -36,15 +36,29 @@ impl Done {
     }
 }
 
-/// One request for a worker.
-pub(crate) struct Job {
+/// A request that a loop waits for.
+pub(crate) struct Awaited {
     pub tag: IoTag,
-    pub disk: Arc<Disk>,
-    pub operation: IoOperation,
-    pub sources: Sources,
     pub facts: Facts,
     /// Earliest time of the answer, from an emulated drive.
     pub due: Time,
+    /// The list of the loop.
+    pub done: Arc<Done>,
+}
+
+impl Awaited {
+    pub(crate) fn answer(self, result: IoResult) {
+        let Awaited { tag, facts, due, done } = self;
+        done.add(Completion { tag, result, facts, due });
+    }
+}
+
+/// One request for a worker.
+pub(crate) struct Job {
+    pub awaited: Awaited,
+    pub disk: Arc<Disk>,
+    pub operation: IoOperation,
+    pub sources: Sources,
 }
 
 #[derive(Default)]
@@ -66,13 +80,13 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn start(name: &str, threads: u32, clock: Clock, done: &Arc<Done>) -> io::Result<Pool> {
+    pub(crate) fn start(name: &str, threads: u32, clock: Clock) -> io::Result<Pool> {
         let shared = Arc::new(Shared::default());
         let mut workers = Vec::new();
         for number in 0..threads {
-            let (shared, done) = (shared.clone(), done.clone());
+            let shared = shared.clone();
             let builder = thread::Builder::new().name(format!("{name}-{number}"));
-            workers.push(builder.spawn(move || work(&shared, clock, &done))?);
+            workers.push(builder.spawn(move || work(&shared, clock))?);
         }
         Ok(Pool { shared, workers })
     }
@@ -94,13 +108,12 @@ impl Drop for Pool {
     }
 }
 
-fn work(shared: &Shared, clock: Clock, done: &Done) {
-    while let Some(job) = next(shared) {
-        let mut facts = job.facts;
-        facts.taken_up = clock.now();
+fn work(shared: &Shared, clock: Clock) {
+    while let Some(mut job) = next(shared) {
+        job.awaited.facts.taken_up = clock.now();
         let result = job.disk.carry_out(job.operation, &job.sources);
-        facts.done = clock.now();
-        done.add(Completion { tag: job.tag, result, facts, due: job.due });
+        job.awaited.facts.done = clock.now();
+        job.awaited.answer(result);
     }
 }
 

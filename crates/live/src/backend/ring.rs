@@ -7,17 +7,15 @@
 //! comparisons) go to the pool of threads beside it. A compare-and-write must see no change between
 //! its two halves: it is carried out here, when nothing else is outstanding.
 
-use super::pool::{Done, Job};
+use super::pool::{Awaited, Job};
 use super::storage::{DiskFile, aligned};
 use super::work::{of_read, of_write};
-use super::{Completion, Facts};
 use crate::backend::disk::Disk;
 use crate::clock::Clock;
-use base::Time;
 use compio_buf::{BufResult, IntoInner, IoBuf, Slice};
 use compio_driver::op::{ReadAt, Sync, WriteAt};
 use compio_driver::{DriverType, Key, OpCode, Proactor, PushEntry, SharedFd};
-use nvme::target::{IoOperation, IoResult, IoStatus, IoTag};
+use nvme::target::{IoOperation, IoResult, IoStatus};
 use runtime::lock::lock;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -47,11 +45,11 @@ pub(crate) struct Ring {
 impl Ring {
     /// Starts a thread for the file of `disk`, or returns why the kernel has no ring for it. With
     /// `writes`, changes of the file use the ring too.
-    pub(crate) fn start(name: &str, disk: Arc<Disk>, writes: bool, clock: Clock, done: &Arc<Done>) -> io::Result<Ring> {
+    pub(crate) fn start(name: &str, disk: Arc<Disk>, writes: bool, clock: Clock) -> io::Result<Ring> {
         let queue = Arc::new(Mutex::new(Queue::default()));
-        let (theirs, done) = (queue.clone(), done.clone());
+        let theirs = queue.clone();
         let (sender, receiver) = sync_channel(1);
-        let work = move || match Loop::new(theirs, disk, clock, done) {
+        let work = move || match Loop::new(theirs, disk, clock) {
             Ok(mut ring) => {
                 // The receiver waits until the result has come.
                 let _ = sender.send(Ok(ring.proactor.waker()));
@@ -114,9 +112,7 @@ enum Step {
 
 /// A request.
 struct Held {
-    tag: IoTag,
-    facts: Facts,
-    due: Time,
+    awaited: Awaited,
     /// First byte.
     at: u64,
     /// Bytes.
@@ -139,15 +135,14 @@ struct Loop {
     disk: Arc<Disk>,
     fd: Fd,
     clock: Clock,
-    done: Arc<Done>,
     underway: Vec<Underway>,
 }
 
 impl Loop {
-    fn new(queue: Arc<Mutex<Queue>>, disk: Arc<Disk>, clock: Clock, done: Arc<Done>) -> io::Result<Loop> {
+    fn new(queue: Arc<Mutex<Queue>>, disk: Arc<Disk>, clock: Clock) -> io::Result<Loop> {
         let proactor = Proactor::builder().capacity(UNDERWAY_MAX as u32).driver_type(DriverType::IoUring).build()?;
         let file = disk.storage.file().ok_or(io::ErrorKind::Unsupported)?.another()?;
-        Ok(Loop { proactor, queue, disk, fd: SharedFd::new(file), clock, done, underway: Vec::new() })
+        Ok(Loop { proactor, queue, disk, fd: SharedFd::new(file), clock, underway: Vec::new() })
     }
 
     /// Runs until the channel is closed and nothing is left.
@@ -170,8 +165,7 @@ impl Loop {
     fn give_up(&mut self, error: &io::Error) {
         tracing::error!(%error, "io_uring has failed: from now on threads read and write the file");
         for underway in std::mem::take(&mut self.underway) {
-            let Held { tag, facts, due, .. } = underway.held;
-            self.finish(tag, facts, due, IoResult::bare(IoStatus::Unavailable));
+            self.finish(underway.held.awaited, IoResult::bare(IoStatus::Unavailable));
         }
         let jobs = {
             let mut queue = lock(&self.queue);
@@ -180,7 +174,7 @@ impl Loop {
         };
         for job in jobs {
             let result = job.disk.carry_out(job.operation, &job.sources);
-            self.finish(job.tag, job.facts, job.due, result);
+            self.finish(job.awaited, result);
         }
     }
 
@@ -205,8 +199,8 @@ impl Loop {
     }
 
     fn begin(&mut self, job: Job) {
-        let Job { tag, operation, sources, mut facts, due, disk } = job;
-        facts.taken_up = self.clock.now();
+        let Job { mut awaited, operation, sources, disk } = job;
+        awaited.facts.taken_up = self.clock.now();
         let bytes = |range| disk.blocks.bytes(range);
         let (at, length, buffer, is_durable, is_read) = match operation {
             IoOperation::Read { range, buffer } => (bytes(range).0, buffer.len(), buffer, false, true),
@@ -214,10 +208,10 @@ impl Loop {
             IoOperation::Flush => (0, 0, Vec::new(), true, false),
             other => {
                 let result = disk.carry_out(other, &sources);
-                return self.finish(tag, facts, due, result);
+                return self.finish(awaited, result);
             }
         };
-        let held = Held { tag, facts, due, at, length, is_durable, buffer };
+        let held = Held { awaited, at, length, is_durable, buffer };
         let unsupported = || Err(io::ErrorKind::Unsupported.into());
         let checked = self.file().map_or_else(unsupported, |file| file.check_access(at, length as u64, is_read));
         match checked {
@@ -304,8 +298,8 @@ impl Loop {
         // A part, or an error that may pass: once more by a plain system call, which gives the
         // reason.
         let read = if is_whole { Ok(()) } else { self.disk.storage.read(held.at, &mut held.buffer) };
-        let Held { tag, facts, due, buffer, .. } = held;
-        self.finish(tag, facts, due, IoResult { status: of_read(read), buffer });
+        let Held { awaited, buffer, .. } = held;
+        self.finish(awaited, IoResult { status: of_read(read), buffer });
     }
 
     fn after_write(&mut self, mut held: Held, BufResult(result, operation): BufResult<usize, WriteAt<Room, Fd>>) {
@@ -334,19 +328,19 @@ impl Loop {
     }
 
     fn succeed(&mut self, held: Held) {
-        let Held { tag, facts, due, buffer, .. } = held;
-        self.finish(tag, facts, due, IoResult { status: IoStatus::Done, buffer });
+        let Held { awaited, buffer, .. } = held;
+        self.finish(awaited, IoResult { status: IoStatus::Done, buffer });
     }
 
     fn fail(&mut self, held: Held, error: io::Error, is_read: bool) {
-        let Held { tag, facts, due, buffer, .. } = held;
+        let Held { awaited, buffer, .. } = held;
         let status = if is_read { of_read(Err(error)) } else { of_write(Err(error)) };
-        self.finish(tag, facts, due, IoResult { status, buffer });
+        self.finish(awaited, IoResult { status, buffer });
     }
 
-    fn finish(&mut self, tag: IoTag, mut facts: Facts, due: Time, result: IoResult) {
-        facts.done = self.clock.now();
-        self.done.add(Completion { tag, result, facts, due });
+    fn finish(&mut self, mut awaited: Awaited, result: IoResult) {
+        awaited.facts.done = self.clock.now();
+        awaited.answer(result);
     }
 }
 
@@ -366,9 +360,12 @@ fn aligned_room(length: usize) -> Room {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Facts;
+    use super::super::pool::Done;
     use super::*;
+    use base::Time;
     use mio::Poll;
-    use nvme::target::{BackendId, BlockRange};
+    use nvme::target::{BackendId, BlockRange, IoTag};
     use std::path::Path;
     use std::time::Duration;
 
@@ -387,7 +384,7 @@ mod tests {
         let waker = Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).expect("there is one"));
         let done = Arc::new(Done::new(waker));
         let disk = Arc::new(Disk::new(Arc::new(file), 12));
-        match Ring::start("test", disk.clone(), true, Clock::start(), &done) {
+        match Ring::start("test", disk.clone(), true, Clock::start()) {
             Ok(ring) => Some(Bench { ring: Some(ring), done, disk, _poll: poll }),
             Err(error) => {
                 println!("skipped: the kernel has no io_uring for us ({error})");
@@ -401,8 +398,8 @@ mod tests {
             let (backend, now) = (BackendId(0), Time::ZERO);
             let facts =
                 Facts { backend, controller: 0, transfer: None, came: now, taken_up: now, done: now, drive: None };
-            let (tag, disk) = (IoTag::of_bits(number), self.disk.clone());
-            let job = Job { tag, disk, operation, sources: Vec::new(), facts, due: now };
+            let awaited = Awaited { tag: IoTag::of_bits(number), facts, due: now, done: self.done.clone() };
+            let job = Job { awaited, disk: self.disk.clone(), operation, sources: Vec::new() };
             assert!(self.ring.as_ref().expect("it runs").submit(job).is_none(), "the ring takes it");
         }
 

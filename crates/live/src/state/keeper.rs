@@ -3,6 +3,7 @@
 use super::{NamespaceName, State};
 use crate::backend::{Completion, Done, Facts};
 use nvme::target::{BackendId, IoResult, IoStatus, IoTag, Reservations};
+use runtime::lock::lock;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,6 +23,8 @@ struct Change {
     name: NamespaceName,
     reservations: Reservations,
     facts: Facts,
+    /// The list of the loop that waits for it.
+    answers: Arc<Done>,
 }
 
 /// Answers when a change would survive a power loss. Drop it to end its thread; earlier changes are
@@ -29,34 +32,41 @@ struct Change {
 pub(crate) struct Keeper {
     changes: Option<Sender<Change>>,
     thread: Option<JoinHandle<()>>,
-    names: BTreeMap<BackendId, NamespaceName>,
+    names: Mutex<BTreeMap<BackendId, NamespaceName>>,
     is_kept: bool,
 }
 
 impl Keeper {
-    /// Keeps `state`, and gives results to `done`.
-    pub(crate) fn start(state: SharedState, done: Arc<Done>) -> std::io::Result<Keeper> {
+    /// Keeps `state`.
+    pub(crate) fn start(state: SharedState) -> std::io::Result<Keeper> {
         let (sender, receiver) = channel();
         let is_kept = locked(&state).is_kept();
         let builder = thread::Builder::new().name("keeper".into());
-        let thread = builder.spawn(move || keep(&state, &receiver, &done))?;
-        Ok(Keeper { changes: Some(sender), thread: Some(thread), names: BTreeMap::new(), is_kept })
+        let thread = builder.spawn(move || keep(&state, &receiver))?;
+        Ok(Keeper { changes: Some(sender), thread: Some(thread), names: Mutex::default(), is_kept })
     }
 
     /// Requests of `backend` are about this namespace.
-    pub(crate) fn name(&mut self, backend: BackendId, name: NamespaceName) {
-        self.names.insert(backend, name);
+    pub(crate) fn name(&self, backend: BackendId, name: NamespaceName) {
+        lock(&self.names).insert(backend, name);
     }
 
-    /// Keeps `reservations` in place of the last. Fails at once if nothing is kept: persistence
+    /// Keeps `reservations` in place of the last, and then adds to `answers`. Fails at once if nothing is kept: persistence
     /// would be a false promise.
-    pub(crate) fn persist(&self, tag: IoTag, reservations: Reservations, facts: Facts) -> Result<(), IoStatus> {
+    pub(crate) fn persist(
+        &self,
+        tag: IoTag,
+        reservations: Reservations,
+        facts: Facts,
+        answers: &Arc<Done>,
+    ) -> Result<(), IoStatus> {
         if !self.is_kept && reservations.persists {
             return Err(IoStatus::Unsupported);
         }
-        let name = self.names.get(&facts.backend).ok_or(IoStatus::Unavailable)?.clone();
+        let name = lock(&self.names).get(&facts.backend).ok_or(IoStatus::Unavailable)?.clone();
         let sender = self.changes.as_ref().ok_or(IoStatus::Unavailable)?;
-        sender.send(Change { tag, name, reservations, facts }).map_err(|_| IoStatus::Unavailable)
+        let answers = answers.clone();
+        sender.send(Change { tag, name, reservations, facts, answers }).map_err(|_| IoStatus::Unavailable)
     }
 }
 
@@ -70,7 +80,7 @@ impl Drop for Keeper {
     }
 }
 
-fn keep(state: &SharedState, changes: &Receiver<Change>, done: &Done) {
+fn keep(state: &SharedState, changes: &Receiver<Change>) {
     while let Ok(first) = changes.recv() {
         // Changes that have come meanwhile go into the same file.
         let batch: Vec<Change> = std::iter::once(first).chain(changes.try_iter()).collect();
@@ -86,8 +96,8 @@ fn keep(state: &SharedState, changes: &Receiver<Change>, done: &Done) {
             }
         };
         drop(state);
-        for Change { tag, facts, .. } in batch {
-            done.add(Completion { tag, result: IoResult::bare(status), facts, due: facts.came });
+        for Change { tag, facts, answers, .. } in batch {
+            answers.add(Completion { tag, result: IoResult::bare(status), facts, due: facts.came });
         }
     }
 }

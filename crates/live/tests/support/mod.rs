@@ -110,10 +110,19 @@ impl Log {
     }
 }
 
+/// Loops of a target. The suites run with more than one in programs of their own.
+pub fn loops() -> u32 {
+    match env!("CARGO_CRATE_NAME") {
+        "two_loops" => 2,
+        "three_loops" => 3,
+        _ => 1,
+    }
+}
+
 /// The plan of `text`, at a free port unless it says where. A subsystem without a name is [`NQN`].
 pub fn plan(text: &str) -> TargetPlan {
     let port = if text.contains("[[port]]") { "" } else { "port = [{ address = '127.0.0.1:0' }]\n" };
-    let mut plan = parse("test", &format!("{port}{text}")).expect("the plan is right");
+    let mut plan = parse("test", &format!("loops = {}\n{port}{text}", loops())).expect("the plan is right");
     plan.subsystems[0].nqn.get_or_insert_with(|| NQN.into());
     plan
 }

@@ -39,9 +39,10 @@ impl Target {
 
     fn on_identify(&mut self, id: u16, slot: u32, asked: Identify) {
         let (limits, subsystems, controllers) = (&self.limits, &self.subsystems, &self.controllers);
+        let group = &self.group;
         let namespace = self.io.flights[slot].command.namespace;
         let controller = controllers.get(id).ok_or(Status::INTERNAL_ERROR);
-        let identity = Identity { limits, subsystems, controllers };
+        let identity = Identity { limits, subsystems, controllers, group };
         let page = controller.and_then(|controller| identity.page(controller, namespace, asked));
         self.reply(slot, page);
     }

@@ -12,6 +12,7 @@ use crate::target::notice::{CloseReason, Tolerated};
 use crate::target::nvm::{IoController, Work, is_durable};
 use crate::target::reservations::Effects;
 use crate::target::reserve::{self, ReservationEvent};
+use crate::target::subsystem::Subsystem;
 use crate::target::{BackendId, ConnectionId, Target, features};
 use crate::{Admin, Body, Command, Fabrics, Fuse, HostId, Io, QueueKind, Sgl, Sqe, Status};
 
@@ -318,7 +319,7 @@ impl Target {
             Ok(Work::Flush(backends)) => {
                 backends.into_iter().for_each(|backend| self.request(index, slot, backend, IoOperation::Flush));
             }
-            Ok(Work::Reservation) => self.on_reservation(index, slot),
+            Ok(Work::Reservation) => self.on_reservation(slot),
             Err(status) => self.finish(slot, status, 0),
         }
     }
@@ -364,33 +365,56 @@ impl Target {
     }
 
     /// Takes a reservation command whose data are here.
-    fn on_reservation(&mut self, index: u32, slot: u32) {
-        let (flight, controller) = (&self.io.flights[slot], self.connections[index].controller());
+    pub(super) fn on_reservation(&mut self, slot: u32) {
+        let Some((at, host)) = self.reserver(slot) else {
+            return self.finish(slot, Status::INVALID_NAMESPACE.without_retry(), 0);
+        };
+        let flight = &self.io.flights[slot];
         let id = flight.command.namespace;
-        let Some(controller) = controller.and_then(|id| self.controllers.get(id)) else { return };
-        let (Some(at), host) = (controller.subsystem(), controller.host_id) else { return };
         let subsystem = &mut self.subsystems[at];
         if let Body::Io(Io::ReservationReport { is_extended, .. }) = flight.command.body {
-            let report = subsystem.report(at, id, is_extended, &self.controllers);
+            let report = subsystem.report(at, id, is_extended, (&self.controllers, &self.group));
             return self.reply(slot, report);
+        }
+        if !self.group.is_first() {
+            return self.ask_first(slot, at, host);
         }
         let namespace = subsystem.namespaces.get_mut(&id).ok_or(Status::INVALID_NAMESPACE);
         match namespace.and_then(|namespace| namespace.reserve(slot, flight, host)) {
             Ok(ReservationEvent::Waits) => self.io.flights[slot].phase = Phase::Waiting,
             Ok(ReservationEvent::Done(effects)) => {
                 self.on_effects(at, id, &effects);
-                self.finish(slot, Status::SUCCESS, 0);
+                match self.group.is_alone() {
+                    true => self.finish(slot, Status::SUCCESS, 0),
+                    false => self.spread(slot, at, effects),
+                }
             }
             Ok(ReservationEvent::Persist { backend, state, effects }) => {
                 self.on_effects(at, id, &effects);
-                self.request(index, slot, backend, IoOperation::PersistReservations { state });
+                let controller =
+                    self.io.flights[slot].connection.and_then(|index| self.connections[index].controller());
+                self.io.request(slot, backend, controller.unwrap_or(0), IoOperation::PersistReservations { state });
+                if !self.group.is_alone() {
+                    self.spread(slot, at, effects);
+                }
             }
             Err(status) => self.finish(slot, status.without_retry(), 0),
         }
     }
 
+    /// The subsystem and the host of a reservation command, of this machine or another of its group.
+    fn reserver(&self, slot: u32) -> Option<(usize, HostId)> {
+        if let Some(asker) = self.group.askers.get(&slot) {
+            let at = self.subsystems.iter().position(|known| known.config.name == asker.subsystem);
+            return at.map(|at| (at, asker.host));
+        }
+        let controller = self.connections[self.io.flights[slot].connection?].controller()?;
+        let controller = self.controllers.get(controller)?;
+        controller.subsystem().map(|at| (at, controller.host_id))
+    }
+
     /// Passes on the effects of a reservation command on other hosts.
-    fn on_effects(&mut self, at: usize, namespace: u32, effects: &Effects) {
+    pub(super) fn on_effects(&mut self, at: usize, namespace: u32, effects: &Effects) {
         let lost = [
             (&effects.preempted, reserve::REGISTRATION_PREEMPTED),
             (&effects.released, reserve::RESERVATION_RELEASED),
@@ -423,15 +447,12 @@ impl Target {
 
     /// A backend has kept the reservations of a command, or could not.
     fn on_reserved(&mut self, slot: u32, status: Status) {
-        let flight = &self.io.flights[slot];
-        let id = flight.command.namespace;
-        let at = flight.connection.and_then(|index| self.names_of(index)).map(|(_, _, at)| at);
+        let id = self.io.flights[slot].command.namespace;
+        let is_its = |known: &Subsystem| known.namespaces.get(&id).is_some_and(|known| known.reserving == Some(slot));
+        let at = self.subsystems.iter().position(is_its);
         self.finish(slot, if status.is_success() { status } else { Status::INTERNAL_ERROR }, 0);
-        match at {
-            Some(at) => self.next_reservation(at, id),
-            // Its host is gone, and with it the subsystem: check the queues of all.
-            None => (0..self.subsystems.len()).for_each(|at| self.next_reservation(at, id)),
-        }
+        // The namespace may be gone.
+        at.into_iter().for_each(|at| self.next_reservation(at, id));
     }
 
     /// Carries out the reservation commands that wait for a namespace.
@@ -440,9 +461,7 @@ impl Target {
             namespace.reserved();
         }
         while let Some(slot) = self.subsystems[at].namespaces.get_mut(&id).and_then(|known| known.next_waiting()) {
-            if let Some(index) = self.io.flights[slot].connection {
-                self.on_reservation(index, slot);
-            }
+            self.on_reservation(slot);
         }
     }
 
@@ -498,7 +517,7 @@ impl Target {
                 return self.controllers.get_mut(id).into_iter().for_each(Controller::shutdown_done);
             }
             Some(Own::Loan { connection, payload }) => return self.on_loan_ended(slot, connection, payload, status),
-            None => {}
+            Some(Own::Reservation) | None => {}
         }
         if let Some(backend) = flight.flush_after.take().filter(|_| status.is_success()) {
             let controller = flight.connection.and_then(|index| self.connections[index].controller());
@@ -544,15 +563,21 @@ impl Target {
             }
             place.answer(flight, status, result, self.limits.controller_data_max);
             self.connections.has_output(index, &mut self.clock);
+        } else if flight.own == Some(Own::Reservation) {
+            self.answer_asker(slot, status);
         }
         self.release(slot);
     }
 
     /// Frees a command and its resources. Commands that wait for the budget may start.
     pub(super) fn release(&mut self, slot: u32) {
+        let tag = self.io.flights.tag(slot);
         if let Some((index, charged)) = self.io.release(slot) {
             self.connections[index].charged -= charged;
             self.unpark(index);
+        }
+        if !self.group.drains.is_empty() {
+            self.drained(tag);
         }
     }
 }

@@ -32,6 +32,8 @@ pub(super) enum Stage {
         /// The queue.
         queue: u16,
     },
+    /// Another member of the group gets it.
+    Leaving,
     /// It closes when its output is sent.
     Closing(CloseReason),
 }
@@ -87,7 +89,7 @@ pub(super) struct Connection {
     /// Fused state of the last command.
     pub(super) fused: Fused,
     /// Deviations from the specification so far, a bit each.
-    tolerated: u8,
+    pub(super) tolerated: u8,
     /// Bytes of data that commands and output hold.
     pub(super) charged: u64,
     pub(super) out: Outgoing,
@@ -235,7 +237,7 @@ impl Connection {
 
     /// Whether the target takes bytes of the host.
     pub(super) fn takes_input(&self, limits: &TargetLimits) -> bool {
-        !self.is_closing() && self.out.waiting_bytes() < limits.backlog_bytes_max
+        !self.is_closing() && self.stage != Stage::Leaving && self.out.waiting_bytes() < limits.backlog_bytes_max
     }
 }
 

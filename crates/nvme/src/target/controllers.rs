@@ -23,16 +23,16 @@ impl Controllers {
         self.last = last.min(ID_MAX);
     }
 
-    /// A controller for `guest`, whose admin queue is the connection `admin`; `None` when there are
-    /// as many as may be.
-    pub(super) fn open(&mut self, guest: Guest, admin: u32, limits: &TargetLimits) -> Option<&mut Controller> {
-        if self.all.len() >= usize::from(limits.controllers_max) {
-            return None;
-        }
-        let above = self.last + 1..=ID_MAX;
-        let id = above.chain(1..=self.last).find(|id| !self.all.contains_key(id))?;
-        self.last = id;
-        Some(self.all.entry(id).or_insert(Controller::new(id, guest, admin, limits)))
+    /// A controller for `guest` with this number, whose admin queue is the connection `admin`.
+    pub(super) fn open(&mut self, id: u16, guest: Guest, admin: u32, limits: &TargetLimits) -> &mut Controller {
+        self.all.entry(id).or_insert(Controller::new(id, guest, admin, limits))
+    }
+
+    /// The number of the next controller, of those that are `free`.
+    pub(super) fn next_id(&mut self, is_free: impl Fn(u16) -> bool) -> Option<u16> {
+        let mut ids = (self.last + 1..=ID_MAX).chain(1..=self.last);
+        self.last = ids.find(|id| !self.all.contains_key(id) && is_free(*id))?;
+        Some(self.last)
     }
 
     /// Takes out one that has ended.

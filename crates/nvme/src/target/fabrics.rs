@@ -7,6 +7,7 @@ use crate::target::authentication::AuthenticationEvent;
 use crate::target::connection::{ADMIN_IN_CAPSULE, Connection, Stage};
 use crate::target::controller::{Controller, Guest, Role};
 use crate::target::flight::Own;
+use crate::target::group::{Elsewhere, Member};
 use crate::target::io::IoOperation;
 use crate::target::notice::{AuthenticationFault, CloseReason, Notice};
 use crate::target::properties::{self, ControllerEvent};
@@ -120,7 +121,7 @@ pub(super) fn keep_alive_span(milliseconds: u32, limits: &TargetLimits) -> Span 
 impl Target {
     pub(super) fn on_fabrics(&mut self, index: u32, slot: u32, fabrics: Fabrics) {
         match fabrics {
-            Fabrics::Connect(connect) => self.on_connect(index, slot, connect),
+            Fabrics::Connect(connect) => self.on_connect(index, slot, connect, None),
             Fabrics::PropertyGet { offset, size } => {
                 let limits = &self.limits;
                 let controller = self.connections[index].controller().and_then(|id| self.controllers.get(id));
@@ -145,21 +146,70 @@ impl Target {
         }
     }
 
-    fn on_connect(&mut self, index: u32, slot: u32, connect: Connect) {
-        let connected = self.connect_data(index, slot).and_then(|data| self.check_channel(index, &data).map(|()| data));
-        let connected = connected.and_then(|data| match connect.queue {
-            0 => self.connect_admin(index, &connect, &data),
-            _ => self.connect_io(index, &connect, &data),
+    /// Carries out Connect, or has another member of the group do it. `decided` is the controller
+    /// where the first member has decided.
+    pub(super) fn on_connect(&mut self, index: u32, slot: u32, connect: Connect, decided: Option<u16>) {
+        let data = self.connect_data(index, slot).and_then(|data| self.check_channel(index, &data).map(|()| data));
+        let seated = data.and_then(|data| self.seat(index, &connect, &data, decided).map(|seat| (data, seat)));
+        let connected = seated.and_then(|(data, (member, id))| match (connect.queue, id) {
+            _ if member != self.group.own => Ok(Err((member, id))),
+            (0, Some(id)) => self.connect_admin(index, id, &connect, &data).map(Ok),
+            _ => self.connect_io(index, &connect, &data).map(Ok),
         });
         match connected {
-            Ok(controller) => {
+            Ok(Ok(controller)) => {
                 self.open_queue(index, slot, &connect, controller);
                 let is_asked = self.connections[index].authentication.is_some();
                 let authentication = if is_asked { ASK_IN_BAND } else { 0 };
                 self.finish(slot, Status::SUCCESS, ConnectReply { controller, authentication }.encode());
             }
-            Err(refusal) => self.finish(slot, refusal.status, refusal.result),
+            Ok(Err((member, id))) => self.hand_over(index, slot, (member, id), connect),
+            Err(refusal) => {
+                let unused = decided.filter(|_| connect.queue == 0);
+                unused.into_iter().for_each(|id| self.tell_ended(id));
+                self.finish(slot, refusal.status, refusal.result);
+            }
         }
+    }
+
+    /// The member that carries out a Connect, and the controller, if it is known. The first member
+    /// decides, and gives a new controller its number.
+    fn seat(
+        &mut self,
+        index: u32,
+        connect: &Connect,
+        data: &ConnectData,
+        decided: Option<u16>,
+    ) -> Result<(Member, Option<u16>), Refusal> {
+        let own = self.group.own;
+        if decided.is_some() {
+            return Ok((own, decided));
+        }
+        if !self.group.is_first() {
+            return Ok((Member::FIRST, None));
+        }
+        if connect.queue != 0 {
+            let is_elsewhere = self.group.elsewhere.contains_key(&data.controller);
+            let member = if is_elsewhere { self.group.member_of(data.controller) } else { own };
+            return Ok((member, Some(data.controller)));
+        }
+        let guest = self.guest(index, connect, data)?;
+        // No host locks the others out.
+        let (host, limits) = (data.host, &self.limits);
+        let most = limits.controllers_per_host_max;
+        if self.controllers.count_of(&host) + self.group.count_of(&host) >= usize::from(most) {
+            self.observer.notice(Notice::Crowded { host, subsystem: data.subsystem, most });
+            return Err(bare(Status::CONNECT_BUSY));
+        }
+        let count = self.controllers.count() + self.group.elsewhere.len();
+        let (group, has_room) = (&self.group, count < usize::from(limits.controllers_max));
+        let member = group.least(self.controllers.count());
+        let is_free = |id| group.member_of(id) == member && !group.elsewhere.contains_key(&id);
+        let id = has_room.then(|| self.controllers.next_id(is_free)).flatten();
+        let id = id.ok_or(bare(Status::CONNECT_BUSY))?;
+        let subsystem = matches!(guest.role, Role::Storage(_)).then_some(data.subsystem);
+        self.group.opened(id, Elsewhere { host, host_id: data.host_id, subsystem });
+        Ok((member, Some(id)))
     }
 
     /// Connect's data. A host without a name gets one that says so, with which it may connect where
@@ -193,9 +243,9 @@ impl Target {
         Err(bare(status))
     }
 
-    /// A host asks for a controller.
-    fn connect_admin(&mut self, index: u32, connect: &Connect, data: &ConnectData) -> Result<u16, Refusal> {
-        let (host, subsystem, host_id) = (data.host, data.subsystem, data.host_id);
+    /// The host of a Connect that asks for a controller, if it may have one.
+    fn guest(&mut self, index: u32, connect: &Connect, data: &ConnectData) -> Result<Guest, Refusal> {
+        let (host, subsystem) = (data.host, data.subsystem);
         let guest = Guest::of(data, self.connections[index].port, &self.subsystems);
         let guest = guest.inspect_err(|refusal| {
             self.observer.notice(Notice::NotAllowed { host, subsystem, status: refusal.status });
@@ -206,17 +256,17 @@ impl Target {
         if data.controller != ConnectData::DYNAMIC {
             return Err(invalid(ConnectData::OFFSET_CONTROLLER, true));
         }
-        // No host locks the others out.
-        let most = self.limits.controllers_per_host_max;
-        if self.controllers.count_of(&host) >= usize::from(most) {
-            self.observer.notice(Notice::Crowded { host, subsystem, most });
-            return Err(bare(Status::CONNECT_BUSY));
-        }
-        let opened = self.controllers.open(guest, index, &self.limits);
-        let controller = opened.ok_or(bare(Status::CONNECT_BUSY))?;
+        Ok(guest)
+    }
+
+    /// A host gets the controller `id`.
+    fn connect_admin(&mut self, index: u32, id: u16, connect: &Connect, data: &ConnectData) -> Result<u16, Refusal> {
+        let (host, subsystem, host_id) = (data.host, data.subsystem, data.host_id);
+        let guest = self.guest(index, connect, data)?;
+        let controller = self.controllers.open(id, guest, index, &self.limits);
         let keep_alive = keep_alive_span(connect.keep_alive_ms, &self.limits);
         self.clock.wake_by(controller.set_keep_alive(keep_alive, self.clock.now()));
-        let (id, connection) = (controller.id, self.connections[index].id);
+        let connection = self.connections[index].id;
         self.observer.notice(Notice::Connected { connection, host, host_id, subsystem, controller: id });
         Ok(id)
     }
@@ -302,6 +352,7 @@ impl Target {
     pub(super) fn end_controller(&mut self, id: u16, reason: CloseReason) {
         let Some(controller) = self.controllers.end(id) else { return };
         self.observer.notice(Notice::ControllerGone { controller: id, host: controller.host, reason });
+        self.tell_ended(id);
         for index in controller.queues.into_iter().flatten() {
             self.close(index, reason);
             // A host that is silent reads nothing either: its output would keep the connection.

@@ -54,6 +54,8 @@ impl From<Transfer> for Admitted {
 pub(super) enum Own {
     /// A flush, before this controller shuts down.
     Shutdown(u16),
+    /// A reservation command of another member of the group.
+    Reservation,
     /// The bytes of a loan, which are this payload of the connection.
     Loan { connection: ConnectionId, payload: u64 },
 }
@@ -187,6 +189,12 @@ impl Flights {
         let flight = self.places.get(tag.slot as usize)?;
         let is_it = flight.use_count == tag.use_count && flight.phase == Phase::Working && flight.pending > 0;
         is_it.then_some(tag.slot)
+    }
+
+    /// The tags of the commands that backends work on and that are such.
+    pub(super) fn working_ones(&self, is_it: impl Fn(u32) -> bool) -> Vec<IoTag> {
+        let places = (0..).zip(&self.places).filter(|(_, flight)| flight.phase == Phase::Working);
+        places.filter(|(slot, _)| is_it(*slot)).map(|(slot, _)| self.tag(slot)).collect()
     }
 
     /// Whether two commands are a Compare and a Write of the same blocks.

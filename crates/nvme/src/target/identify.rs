@@ -9,6 +9,7 @@ use crate::identify::{
 use crate::target::TargetLimits;
 use crate::target::controller::{Controller, Role, VERSION};
 use crate::target::controllers::Controllers;
+use crate::target::group::Group;
 use crate::target::nvm::{COPY_RANGES_MAX, copy_blocks_max, copy_range_blocks_max};
 use crate::target::subsystem::{Namespace, Subsystem};
 use crate::{Identify, Nqn, Sqe, Status, Text};
@@ -54,6 +55,7 @@ pub(super) struct Identity<'a> {
     pub(super) limits: &'a TargetLimits,
     pub(super) subsystems: &'a [Subsystem],
     pub(super) controllers: &'a Controllers,
+    pub(super) group: &'a Group,
 }
 
 impl Identity<'_> {
@@ -79,6 +81,10 @@ impl Identity<'_> {
     /// rising.
     fn controller_list(&self, asking: &Controller, from: u16) -> Vec<u8> {
         let mut ids = self.controllers.ids_of(|known| known.id >= from && known.role == asking.role);
+        let name = asking.subsystem().map(|at| self.subsystems[at].config.name);
+        let elsewhere = self.group.elsewhere.range(from..).filter(|(_, known)| known.subsystem == name);
+        ids.extend(elsewhere.map(|(id, _)| *id));
+        ids.sort_unstable();
         ids.truncate(IDENTIFY_BYTES / 2 - 1);
         let words = std::iter::once(ids.len() as u16).chain(ids);
         words.flat_map(u16::to_le_bytes).collect()

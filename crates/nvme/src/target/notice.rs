@@ -254,6 +254,23 @@ pub struct Gauges {
     pub pool_bytes: u64,
 }
 
+/// Adds field by field.
+macro_rules! sum {
+    ($name:ident: $($field:ident),+ $(,)?) => {
+        impl std::ops::Add for $name {
+            type Output = $name;
+            fn add(self, other: $name) -> $name {
+                $name { $($field: self.$field + other.$field),+ }
+            }
+        }
+    };
+}
+
+sum!(Counters: connections_accepted, connections_refused, protocol_errors, commands, commands_failed, reads, writes,
+    read_bytes, written_bytes, media_errors, data_digest_errors, authentications_failed, keep_alive_expirations,
+    unknown_results, notices_dropped);
+sum!(Gauges: connections, controllers, commands, data_bytes, pool_bytes);
+
 /// What the target reports to its operator.
 #[derive(Debug)]
 pub(super) struct Observer {

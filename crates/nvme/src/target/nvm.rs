@@ -62,7 +62,7 @@ fn access_of(io: Io) -> Option<Access> {
 }
 
 /// The access of a command, for reservations; `None` if they do not restrict it.
-fn intent_of(io: Io) -> Option<Intent> {
+pub(super) fn intent_of(io: Io) -> Option<Intent> {
     match io {
         Io::Read(_) | Io::Compare(_) | Io::Verify(_) => Some(Intent::Read),
         Io::Write(_) | Io::WriteZeroes(_) | Io::DatasetManagement(_) | Io::Copy(_) | Io::Flush => Some(Intent::Write),

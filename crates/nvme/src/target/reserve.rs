@@ -5,6 +5,7 @@ use crate::reservation::{AcquireKeys, RegisterKeys};
 use crate::target::BackendId;
 use crate::target::controllers::Controllers;
 use crate::target::flight::Flight;
+use crate::target::group::{Elsewhere, Group};
 use crate::target::reservations::{Effects, Reservations};
 use crate::target::subsystem::{Namespace, Subsystem};
 use crate::{Body, HostId, Io, Status};
@@ -51,7 +52,7 @@ fn after(flight: &Flight, host: HostId, mut state: Reservations) -> Result<(Rese
 impl Namespace {
     /// Carries out a reservation command of `host`, whose data are in its flight.
     pub(super) fn reserve(&mut self, slot: u32, flight: &Flight, host: HostId) -> Result<ReservationEvent, Status> {
-        if self.is_reserving {
+        if self.reserving.is_some() {
             self.waiting.push_back(slot);
             return Ok(ReservationEvent::Waits);
         }
@@ -64,8 +65,9 @@ impl Namespace {
         }
         let before = std::mem::replace(&mut config.reservations, state);
         let state = &config.reservations;
-        self.is_reserving = (before.persists || state.persists) && before != *state;
-        Ok(match self.is_reserving {
+        let has_to_persist = (before.persists || state.persists) && before != *state;
+        self.reserving = has_to_persist.then_some(slot);
+        Ok(match has_to_persist {
             true => ReservationEvent::Persist { backend: config.backend, state: state.kept(), effects },
             false => ReservationEvent::Done(effects),
         })
@@ -74,12 +76,12 @@ impl Namespace {
     /// The backend has kept a state, or could not. The state holds until the target ends either
     /// way: other hosts may have seen it.
     pub(super) fn reserved(&mut self) {
-        self.is_reserving = false;
+        self.reserving = None;
     }
 
     /// The next command that waits, when it may be carried out.
     pub(super) fn next_waiting(&mut self) -> Option<u32> {
-        if self.is_reserving { None } else { self.waiting.pop_front() }
+        if self.reserving.is_some() { None } else { self.waiting.pop_front() }
     }
 }
 
@@ -97,7 +99,7 @@ impl Subsystem {
         at: usize,
         id: u32,
         is_extended: bool,
-        controllers: &Controllers,
+        (controllers, group): (&Controllers, &Group),
     ) -> Result<Vec<u8>, Status> {
         // Host identifiers of fabrics have sixteen bytes: they fit the extended structure alone
         // (Base 2.0, 7.5).
@@ -107,7 +109,9 @@ impl Subsystem {
         let namespace = self.namespaces.get(&id).ok_or(Status::INVALID_NAMESPACE)?;
         let controller_of = |host: HostId| {
             let of_host = controllers.iter().find(|known| known.subsystem() == Some(at) && known.host_id == host);
-            of_host.map_or(NO_CONTROLLER, |controller| controller.id)
+            let is_it = |known: &Elsewhere| known.subsystem == Some(self.config.name) && known.host_id == host;
+            let elsewhere = || group.elsewhere.iter().find(|(_, known)| is_it(known)).map(|(id, _)| *id);
+            of_host.map(|controller| controller.id).or_else(elsewhere).unwrap_or(NO_CONTROLLER)
         };
         Ok(namespace.config.reservations.report(controller_of).encode())
     }

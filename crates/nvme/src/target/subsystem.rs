@@ -49,14 +49,15 @@ impl Wanted {
 #[derive(Debug)]
 pub(super) struct Namespace {
     pub(super) config: NamespaceConfig,
-    /// A command that changes reservations waits for its backend; the others wait behind it.
-    pub(super) is_reserving: bool,
+    /// The command that has changed the reservations and is not answered yet; the others wait behind
+    /// it.
+    pub(super) reserving: Option<u32>,
     pub(super) waiting: VecDeque<u32>,
 }
 
 impl Namespace {
     pub(super) fn new(config: NamespaceConfig) -> Self {
-        Namespace { config, is_reserving: false, waiting: VecDeque::new() }
+        Namespace { config, reserving: None, waiting: VecDeque::new() }
     }
 
     /// Whether `host` may now make this access.

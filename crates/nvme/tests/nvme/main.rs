@@ -7,6 +7,7 @@ mod authentication;
 mod common;
 mod conformance;
 mod foreign_targets;
+mod groups;
 mod hostile_targets;
 mod limits;
 mod loans;

@@ -17,18 +17,18 @@ fn two_hosts() -> World {
     world
 }
 
-fn register(key: u64, persist: PersistChange) -> (Body, Payload) {
+pub fn register(key: u64, persist: PersistChange) -> (Body, Payload) {
     let body =
         Io::ReservationRegister(ReservationRegister { action: RegisterAction::Register, ignore_key: false, persist });
     (Body::Io(body), Payload::ToController(RegisterKeys { current: 0, new: key }.encode().to_vec()))
 }
 
-fn acquire(action: AcquireAction, kind: ReservationKind, current: u64, preempt: u64) -> (Body, Payload) {
+pub fn acquire(action: AcquireAction, kind: ReservationKind, current: u64, preempt: u64) -> (Body, Payload) {
     let body = Io::ReservationAcquire(ReservationAcquire { action, ignore_key: false, kind });
     (Body::Io(body), Payload::ToController(AcquireKeys { current, preempt }.encode().to_vec()))
 }
 
-fn release(action: ReleaseAction, kind: ReservationKind, key: u64) -> (Body, Payload) {
+pub fn release(action: ReleaseAction, kind: ReservationKind, key: u64) -> (Body, Payload) {
     let body = Io::ReservationRelease(ReservationRelease { action, ignore_key: false, kind });
     (Body::Io(body), Payload::ToController(key.to_le_bytes().to_vec()))
 }

@@ -150,6 +150,8 @@ table! {
         /// short and no backend works: being woken costs more than a request, in virtual machines
         /// above all. The processor is busy meanwhile, and others may have it. "0us": never.
         busy_poll: Quantity<Span> [to "1ms"] = Span::us(50),
+        /// Threads that serve connections. All queues of a host's controller are on one.
+        loops: u32 [1 to 64] = 1,
         /// Refuse what is against the specification though hosts in use do it, for work on
         /// conformance: an empty HOSTNQN, CC.CSS = 6, identifiers of outstanding event requests, a
         /// HOSTID that differs between queues. Else it is let pass, and logged.
@@ -172,6 +174,7 @@ table! {
         log,
         log_format,
         busy_poll,
+        loops,
         strict,
         ports: port,
         hosts,

@@ -2,6 +2,7 @@
 //! a test chooses, time is the test's.
 #![allow(dead_code)]
 
+pub mod party;
 pub mod raw;
 
 use base::{Span, Time};
