@@ -1,4 +1,5 @@
 //! A target of two loops: what they share is right, and the suites pass as with one.
+#![allow(clippy::duplicate_mod, reason = "each suite is a program of its own too, with its support")]
 
 #[path = "durability.rs"]
 mod durability;

@@ -9,6 +9,8 @@ use nvme::{Body, Status};
 use std::collections::{BTreeMap, VecDeque};
 
 type Queue = (usize, u16);
+/// Letters on their way, each with the queue whose connection it carries.
+type Letters = VecDeque<(Letter, Option<Queue>)>;
 
 /// Something that can happen.
 #[derive(Clone, Copy)]
@@ -27,7 +29,7 @@ pub struct Party {
     pub hosts: Vec<Initiator>,
     /// Where the connection of a queue is; none while a letter carries it.
     pub places: BTreeMap<Queue, Option<(Member, ConnectionId)>>,
-    post: BTreeMap<(Member, Member), VecDeque<(Letter, Option<Queue>)>>,
+    post: BTreeMap<(Member, Member), Letters>,
     pub held: Vec<(Member, IoRequest)>,
     /// What backends carried out, in order: the request's controller and whether it wrote, or the
     /// answer that a host got.
