@@ -400,7 +400,8 @@ mod tests {
         assert_eq!((plan.size.count() / plan.zone.count(), plan.flush, plan.limits.connections), (64, true, 1_000));
         let plan = parse("", "path = 'flash'\npassword = 'p'\n").expect("it is right");
         assert_eq!(plan.password, Some(SecretSource::Text("p".into())));
-        assert!(refused("insecure = true").contains("`path` is missing: A file"), "{}", refused("insecure = true"));
+        let missed = refused("insecure = true");
+        assert!(missed.contains("`path` is missing: The file of the flash"), "{missed}");
     }
 
     #[test]

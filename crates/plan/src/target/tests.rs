@@ -23,6 +23,7 @@ fn what_is_printed_says_all_of_the_plan() {
         metrics = "127.0.0.1:9420"
         log = "debug"
         busy_poll = "7us"
+        loops = 3
         strict = true
         port = [{ address = "127.0.0.1:4420" }, { address = "[::1]:4421", advertised = "10.0.0.1:4421", tls = "required" }]
         dhchap = { hashes = ["sha384"], groups = ["ffdhe4096", "null"], stranger_cost = 7 }
