@@ -51,8 +51,8 @@ impl Keeper {
         lock(&self.names).insert(backend, name);
     }
 
-    /// Keeps `reservations` in place of the last, and then adds to `answers`. Fails at once if nothing is kept: persistence
-    /// would be a false promise.
+    /// Keeps `reservations` in place of the last, and then adds to `answers`. Fails at once if
+    /// nothing is kept: persistence would be a false promise.
     pub(crate) fn persist(
         &self,
         tag: IoTag,

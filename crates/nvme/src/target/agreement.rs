@@ -82,8 +82,8 @@ impl Target {
         }
     }
 
-    /// Whether the reservations of a namespace refuse a command that backends work on. The host of a
-    /// command whose connection is gone is not known: it may have lost its right.
+    /// Whether the reservations of a namespace refuse a command that backends work on. The host of
+    /// a command whose connection is gone is not known: it may have lost its right.
     fn is_refused(&self, slot: u32, at: usize, namespace: u32) -> bool {
         let flight = &self.io.flights[slot];
         let Body::Io(io) = flight.command.body else { return false };

@@ -402,7 +402,7 @@ impl Target {
         }
     }
 
-    /// The subsystem and the host of a reservation command, of this machine or another of its group.
+    /// The subsystem and the host of a reservation command, of this machine or of another.
     fn reserver(&self, slot: u32) -> Option<(usize, HostId)> {
         if let Some(asker) = self.group.askers.get(&slot) {
             let at = self.subsystems.iter().position(|known| known.config.name == asker.subsystem);
