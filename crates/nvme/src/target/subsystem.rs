@@ -49,7 +49,7 @@ impl Wanted {
 #[derive(Debug)]
 pub(super) struct Namespace {
     pub(super) config: NamespaceConfig,
-    /// The command that has changed the reservations and is not answered yet. Others wait behind it.
+    /// The command that has changed the reservations and is not answered yet. Others wait.
     pub(super) reserving: Option<u32>,
     pub(super) waiting: VecDeque<u32>,
 }
