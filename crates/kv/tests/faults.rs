@@ -222,33 +222,47 @@ fn a_history_over_faults_of_the_target_of_the_flash_is_linearizable() {
     let relay = Relay::start(folder.path(), target_at);
     let doors = [Way::Nvme, Way::Nvme, Way::Tcp].map(|way| Process::door(folder.path(), way, at));
     let game = Game::new(doors.iter().map(|door| door.address).collect());
-    game.go(|fault| match fault % 4 {
-        0 => target.replace(|| Process::target(folder.path(), Some(target_at))),
-        1 => relay.cut(),
-        2 => {
-            // Doors have given it up by then.
-            target.pause(PAST_A_READ);
-            jbof.replace(|| Process::jbof(folder.path(), Some(at)));
+    let readers = [&doors[0], &doors[1]].map(|door| door.address);
+    game.go(|fault| {
+        // Half of the faults come while doors read by the target, half may come while they cannot.
+        if fault % 2 == 0 {
+            readers.iter().for_each(|door| drop(with_target(*door)));
+            game.wait_for(100);
         }
-        _ => {
-            target.signal("STOP");
-            game.wait_for(50);
-            relay.cut();
-            target.signal("CONT");
+        match fault % 4 {
+            0 => target.replace(|| Process::target(folder.path(), Some(target_at))),
+            1 => relay.cut(),
+            2 => {
+                // Doors have given it up by then.
+                target.pause(PAST_A_READ);
+                jbof.replace(|| Process::jbof(folder.path(), Some(at)));
+            }
+            _ => {
+                target.signal("STOP");
+                game.wait_for(50);
+                relay.cut();
+                target.signal("CONT");
+            }
         }
     });
-    for door in &doors[..2] {
-        let mut client = Client::new(door.address);
-        let until = Instant::now() + Duration::from_secs(30);
-        while client.number("flash_away") > 0 {
-            assert!(Instant::now() < until, "the target is not found again");
-            sleep(Duration::from_millis(20));
-        }
+    for door in readers {
+        let mut client = with_target(door);
         let [reads, returned] = ["flash_reads", "flash_returned"].map(|name| client.number(name));
         eprintln!("{reads} reads by the target, {returned} by the JBOF");
         assert!(reads > 50 && returned > 0, "{reads} and {returned}");
     }
     game.judge();
+}
+
+/// A client of a door that reads flash by the target, or does so again soon.
+fn with_target(door: SocketAddr) -> Client {
+    let mut client = Client::new(door);
+    let until = Instant::now() + Duration::from_secs(30);
+    while client.number("flash_away") > 0 {
+        assert!(Instant::now() < until, "the target is not found again");
+        sleep(Duration::from_millis(20));
+    }
+    client
 }
 
 /// Three processes with doors, which reach the fourth in these ways. Doors are killed, and paused
