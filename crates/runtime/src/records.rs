@@ -28,7 +28,7 @@ const PART_AFTER: Duration = Duration::from_secs(60);
 /// Which requests leave a row, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Records {
-    /// The folder, which is made and must be empty.
+    /// The folder, which is made and must be empty. [`Self::of_start`] gives each start its own.
     pub folder: PathBuf,
     /// The inverse of the share of requests that are kept, at least 1.
     pub sample: u64,

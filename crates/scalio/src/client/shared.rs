@@ -87,12 +87,11 @@ impl<V: Value> Client<V> {
             followers.into_iter().partition(|one| self.open_get(one.index).attempts <= max);
         over.iter().for_each(|one| self.finish(one.index, Outcome::Unavailable, source, out));
         let Some((first, rest)) = going.split_first() else { return };
-        let since = self.open_get(first.index).attempts;
-        let rest: Vec<_> = rest.iter().map(|one| Follower { since, ..*one }).collect();
-        if !rest.is_empty() {
-            self.shared.followers.insert(first.index, rest);
-        }
         let get = self.open_get(first.index);
+        if !rest.is_empty() {
+            let rest = rest.iter().map(|one| Follower { since: get.attempts, ..*one });
+            self.shared.followers.insert(first.index, rest.collect());
+        }
         self.get_woken(first.index, get, out);
     }
 
