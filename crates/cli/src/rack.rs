@@ -47,6 +47,8 @@ enum Kind {
     Door,
     /// Memory and flash of a key-value store.
     Jbof,
+    /// An NVMe/TCP target without volumes, such as that of a JBOF's flash.
+    Target,
     /// A key-value store.
     Store,
 }
@@ -59,7 +61,8 @@ impl Kind {
             Kind::Storage => 1,
             Kind::Door => 2,
             Kind::Jbof => 3,
-            Kind::Store => 4,
+            Kind::Target => 4,
+            Kind::Store => 5,
         }
     }
 
@@ -70,6 +73,7 @@ impl Kind {
             Kind::Storage => "storage",
             Kind::Door => "door",
             Kind::Jbof => "jbof",
+            Kind::Target => "target",
             Kind::Store => "store",
         }
     }
@@ -103,7 +107,7 @@ impl Role {
         let Some(config) = &self.config else { return Ok(()) };
         let (name, text) = (config.display().to_string(), load::text_of(config)?);
         let (address, metrics) = match self.kind {
-            Kind::Door => {
+            Kind::Door | Kind::Target => {
                 let plan = plan::target::parse(&name, &text).map_err(bad_input)?;
                 (plan.ports[0].address.clone(), plan.metrics)
             }
@@ -222,6 +226,7 @@ fn roles_of(rack: &Rack) -> Vec<Role> {
     roles.extend(storage.map(|(one, address)| Role::new(&one.name, Kind::Storage, address, one.metrics)));
     roles.extend(rack.doors.iter().map(|one| Role::with_config(&one.name, Kind::Door, &one.config)));
     roles.extend(rack.jbofs.iter().map(|one| Role::with_config(&one.name, Kind::Jbof, &one.config)));
+    roles.extend(rack.targets.iter().map(|one| Role::with_config(&one.name, Kind::Target, &one.config)));
     roles.extend(rack.stores.iter().map(|one| Role::with_config(&one.name, Kind::Store, &one.config)));
     roles
 }

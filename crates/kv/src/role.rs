@@ -233,8 +233,7 @@ impl JbofRole {
         }
         let target = config.fabric.as_ref().map(|place| target(place, &jbof, registry)).transpose()?;
         let plan = format!("{:?}", config.jbof);
-        let records = config.records.clone().map(|records| records.of_start("jbof"));
-        let recorder = records.map(|records| Recorder::start(&records, &plan)).transpose()?;
+        let recorder = config.records.as_ref().map(|records| Recorder::start(records, "jbof", &plan)).transpose()?;
         let signals = signals.then(|| alarm::signals(&poll, SIGNALS)).transpose().map_err(&system)?;
         Ok(JbofRole {
             alarm: Alarm::new(registry, TIMER)?,

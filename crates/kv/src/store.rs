@@ -65,7 +65,7 @@ impl Store {
         };
         let recorder = config.records.as_ref().map(|records| {
             let plan = format!("{:?}, {} loops", config.jbof, config.loops);
-            Recorder::start(&records.clone().of_start("door"), &plan)
+            Recorder::start(records, "door", &plan)
         });
         let common = Arc::new(Common::new(&wakers, recorder.transpose()?));
         let mut loops = Vec::new();

@@ -20,11 +20,11 @@ impl Recorder {
         records::Recorder::check(records.folder.as_ref())
     }
 
-    /// Writes records into the folder of `records`, which must not hold records yet.
+    /// Writes records into a folder of this start in the folder of `records`: `target.1` first.
     pub(crate) fn start(records: &Records, plan: &TargetPlan) -> Result<Recorder, StartError> {
         let Records { folder, sample, tail } = records;
         let records = records::Records { folder: folder.into(), sample: (*sample).into(), tail: *tail };
-        records::Recorder::start(&records, &plan.to_toml()).map(Recorder)
+        records::Recorder::start(&records, "target", &plan.to_toml()).map(Recorder)
     }
 
     /// Looks at a completed request; calls `end` only if it needs the time.
@@ -143,7 +143,7 @@ mod tests {
         observe(IoStatus::Done, Facts { transfer: None, ..facts(0, 10, 10, None) });
         observe(IoStatus::ReadError, facts(0, 10, 10, None));
         drop(recorder);
-        let part = std::fs::File::open(place.join("part-00000.parquet")).expect("it was written");
+        let part = std::fs::File::open(place.join("target.1/part-00000.parquet")).expect("it was written");
         let rows = record::read_part("part", &part).expect("it is whole").rows;
         let all: Vec<(u64, Outcome)> = rows.iter().map(|row| (row.request.0, row.outcome)).collect();
         assert_eq!(all, [(0, Outcome::Finished), (1, Outcome::Rejected)]);

@@ -4,6 +4,7 @@
 //! A file of its own, as that of the [live target](crate::target). Doors and stores are configured
 //! by files of theirs, which this one names.
 
+mod flash;
 mod load;
 mod xdp;
 
@@ -14,6 +15,8 @@ use crate::table::table;
 use crate::target::resolve::Resolver;
 use crate::target::{LogFormatName, LogLevelName, Records, RecordsFile};
 use base::{Bytes, Span};
+pub use flash::Flash;
+use flash::FlashFile;
 use load::LoadFile;
 pub use load::{Load, OrderName, StoreLoad};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -64,9 +67,11 @@ pub struct Rack {
     /// NVMe/TCP targets.
     pub doors: Vec<Door>,
     /// JBOFs of key-value stores, in processes of their own.
-    pub jbofs: Vec<Store>,
+    pub jbofs: Vec<Configured>,
+    /// NVMe/TCP targets that have no volume, and start behind the JBOFs.
+    pub targets: Vec<Configured>,
     /// Key-value stores.
-    pub stores: Vec<Store>,
+    pub stores: Vec<Configured>,
     /// What `rackweave run` has hosts ask of volumes.
     pub loads: Vec<Load>,
     /// What it has clients ask of stores.
@@ -134,55 +139,6 @@ pub struct Storage {
     pub scrub: Span,
 }
 
-/// An emulated flash drive on a file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Flash {
-    /// Its file; absolute. [`Rack::read`] leaves none without.
-    pub path: Option<PathBuf>,
-    /// All of its pages.
-    pub size: Bytes,
-    /// The share of its blocks that a replica leaves free when it is full.
-    pub spare: f64,
-    /// Channels that work at the same time.
-    pub channels: u32,
-    /// Pages that are erased together.
-    pub pages_per_block: u32,
-    /// Least time of reading a page; zero for what the file takes.
-    pub read: Span,
-    /// Least time of programming a page.
-    pub program: Span,
-    /// Least time of erasing a block.
-    pub erase: Span,
-}
-
-/// Blocks of each channel that collection needs beyond the spare ones, of each replica: one that is
-/// being filled, and one that takes what a victim still holds.
-const BLOCKS_FOR_COLLECTION: u64 = 2;
-
-impl Flash {
-    /// Pages of one block on every channel.
-    fn stripe(&self) -> u64 {
-        u64::from(self.pages_per_block) * u64::from(self.channels)
-    }
-    /// Blocks of each channel.
-    pub fn blocks(&self) -> u64 {
-        self.size.count() / PAGE.count() / self.stripe().max(1)
-    }
-    /// Blocks of each channel that a replica of so many pages takes.
-    pub fn blocks_for(&self, pages: u64) -> u64 {
-        let filled = pages.div_ceil(self.stripe().max(1)) as f64;
-        (filled / (1.0 - self.spare)).ceil() as u64 + BLOCKS_FOR_COLLECTION
-    }
-    /// The largest replica that so many blocks of each channel hold.
-    fn held_by(&self, blocks: u64) -> Bytes {
-        let mut filled = (blocks.saturating_sub(BLOCKS_FOR_COLLECTION) as f64 * (1.0 - self.spare)).ceil() as u64;
-        while filled > 0 && self.blocks_for(filled * self.stripe()) > blocks {
-            filled -= 1;
-        }
-        PAGE * (filled * self.stripe())
-    }
-}
-
 /// A replicated volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volume {
@@ -207,12 +163,12 @@ pub struct Door {
     pub config: PathBuf,
 }
 
-/// A key-value store, or a JBOF of one.
+/// A role with a file of its own: a JBOF, a target or a key-value store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Store {
+pub struct Configured {
     /// Its name.
     pub name: String,
-    /// The file for `rackweave kv --config`, or `rackweave jbof --config`; absolute.
+    /// The file for `rackweave jbof`, `target` or `kv` and its `--config`; absolute.
     pub config: PathBuf,
 }
 
@@ -310,9 +266,12 @@ table! {
         /// NVMe/TCP targets, by which hosts reach volumes.
         door: Vec<DoorFile> [length 1 to 64],
         /// JBOFs: memory and flash of key-value stores, in processes of their own.
-        jbof: Vec<StoreFile> [length 1 to 64],
+        jbof: Vec<ConfiguredFile> [length 1 to 64],
+        /// NVMe/TCP targets without volumes, such as the ones by which stores read the flash of a
+        /// JBOF. They start behind the JBOFs, which make its file, and before the stores.
+        target: Vec<ConfiguredFile> [length 1 to 64],
         /// Key-value stores for Redis clients.
-        store: Vec<StoreFile> [length 1 to 64],
+        store: Vec<ConfiguredFile> [length 1 to 64],
         /// What hosts ask of volumes and clients of stores when `rackweave run` simulates the rack:
         /// one a door, and one a store.
         load: Vec<LoadFile> [length 1 to 64] where [given volume | store],
@@ -396,33 +355,6 @@ table! {
 }
 
 table! {
-    /// Emulated flash on a file. It erases a block before it programs its pages again.
-    FlashFile => Flash {
-        /// Its file. `NAME.flash` in `folder` when not given.
-        path: String [length from 1],
-        /// All of its pages of 4 KiB: whole blocks on every channel.
-        size: Quantity<Bytes> ["1MiB" to "16TiB"] = Bytes::new(1 << 30),
-        /// The share of its blocks that a replica leaves free when it is full, for garbage
-        /// collection. It takes two blocks of each channel more.
-        spare: f64 [0.01 to 0.9] = 0.2,
-        /// Channels that work at the same time.
-        channels: u32 [1 to 64] = 4,
-        /// Pages that are erased together.
-        pages_per_block: u32 [4 to 65_536] = 256,
-        /// Least time of reading a page. `"0us"`: what the file takes.
-        read: Quantity<Span> [to "1s"] = Span::ZERO,
-        /// Least time of programming a page.
-        program: Quantity<Span> [to "1s"] = Span::ZERO,
-        /// Least time of erasing a block.
-        erase: Quantity<Span> [to "10s"] = Span::ZERO,
-    } as { path: file, size, spare, channels, pages_per_block, read, program, erase } from {
-        let file = path.map(PathBuf::from);
-    } to {
-        let path = file.map(|file| file.to_string_lossy().into_owned());
-    }
-}
-
-table! {
     /// A replicated volume.
     VolumeFile {
         /// Its name, of letters, digits, `-` and `_`. No two volumes have the same.
@@ -456,11 +388,12 @@ table! {
 }
 
 table! {
-    /// A key-value store, or a JBOF.
-    StoreFile => Store {
+    /// A role with a file of its own: a JBOF, a target or a key-value store.
+    ConfiguredFile => Configured {
         /// Its name, of letters, digits, `-` and `_`. No two roles have the same.
         name: String [length from 1] where [needed] => String::new(),
-        /// Its configuration, as `rackweave kv --config` or `rackweave jbof --config` reads it.
+        /// Its configuration, as `rackweave jbof --config`, `rackweave target --config` or
+        /// `rackweave kv --config` reads it.
         config: String [length from 1] where [needed] => String::new(),
     } as { name, config: file } from {
         let file = PathBuf::from(config);
@@ -527,6 +460,11 @@ impl Place {
 }
 
 impl Rack {
+    /// Roles with files of their own beside doors, by their table, in the order of their start.
+    fn configured(&self) -> impl Iterator<Item = (&'static str, &[Configured])> {
+        [("jbof", &self.jbofs[..]), ("target", &self.targets), ("store", &self.stores)].into_iter()
+    }
+
     /// All places: those of the storage servers, of the doors, of the control plane and of the
     /// switch.
     pub fn places(&self) -> Vec<Place> {
@@ -566,7 +504,8 @@ impl Rack {
             server.flash.path = Some(server.flash.path.as_ref().map_or_else(usual, |path| base.join(path)));
         }
         let doors = self.doors.iter_mut().map(|door| &mut door.config);
-        for config in doors.chain(self.jbofs.iter_mut().chain(&mut self.stores).map(|store| &mut store.config)) {
+        let configured = self.jbofs.iter_mut().chain(&mut self.targets).chain(&mut self.stores);
+        for config in doors.chain(configured.map(|role| &mut role.config)) {
             *config = base.join(&*config);
         }
     }
@@ -580,7 +519,7 @@ struct Checks<'a> {
 
 impl Checks<'_> {
     fn rack(&mut self) -> Rack {
-        let RackFile { switch, control, storage, door, jbof, store, .. } = self.file.clone();
+        let RackFile { switch, control, storage, door, jbof, target, store, .. } = self.file.clone();
         let mut rack = Rack {
             folder: self.file.folder().into(),
             log: self.file.log(),
@@ -594,6 +533,7 @@ impl Checks<'_> {
             volumes: Vec::new(),
             doors: door.unwrap_or_default().plain(),
             jbofs: jbof.unwrap_or_default().plain(),
+            targets: target.unwrap_or_default().plain(),
             stores: store.unwrap_or_default().plain(),
             loads: Vec::new(),
             store_loads: Vec::new(),
@@ -613,8 +553,9 @@ impl Checks<'_> {
             let reason = "it is of volumes, and no `[[load]]` has one";
             self.resolver.report("model", Problem::Conflict(reason.into()));
         }
-        if rack.storage.is_empty() && rack.doors.is_empty() && rack.stores.is_empty() && rack.jbofs.is_empty() {
-            let why = "a rack has a `[[storage]]`, a `[[door]]`, a `[[jbof]]` or a `[[store]]` at least";
+        let has_own_files = rack.configured().any(|(_, roles)| !roles.is_empty());
+        if rack.storage.is_empty() && rack.doors.is_empty() && !has_own_files {
+            let why = "a rack has a `[[storage]]`, `[[door]]`, `[[jbof]]`, `[[target]]` or `[[store]]` at least";
             self.resolver.report("", Problem::missing("store", why));
         }
         rack
@@ -623,11 +564,12 @@ impl Checks<'_> {
     fn names(&mut self, rack: &Rack) {
         let storage = rack.storage.iter().enumerate().map(|(at, one)| (format!("storage.{at}.name"), &one.name));
         let doors = rack.doors.iter().enumerate().map(|(at, one)| (format!("door.{at}.name"), &one.name));
-        let stores = rack.stores.iter().enumerate().map(|(at, one)| (format!("store.{at}.name"), &one.name));
-        let jbofs = rack.jbofs.iter().enumerate().map(|(at, one)| (format!("jbof.{at}.name"), &one.name));
+        let configured = rack.configured().flat_map(|(key, roles)| {
+            roles.iter().enumerate().map(move |(at, one)| (format!("{key}.{at}.name"), &one.name))
+        });
         let mut taken: BTreeMap<String, String> =
             TAKEN.iter().map(|name| ((*name).into(), format!("the name of the {name}"))).collect();
-        for (key, name) in storage.chain(doors).chain(jbofs).chain(stores) {
+        for (key, name) in storage.chain(doors).chain(configured) {
             self.name(&key, name, &mut taken);
         }
     }
@@ -727,15 +669,6 @@ impl Checks<'_> {
         self.resolver.expect(key, is_right, format!("a lease of {}", control.lease), &allowed);
         let allowed = format!("at least {most} (`misses` beats)");
         self.resolver.expect("control.patience", control.patience >= most, control.patience, &allowed);
-    }
-
-    fn flash(&mut self, place: usize, flash: &Flash) {
-        let unit = PAGE.count() * u64::from(flash.pages_per_block) * u64::from(flash.channels);
-        let blocks = flash.size.count() / unit;
-        let is_whole = blocks >= 4 && flash.size.count().is_multiple_of(unit);
-        let unit = Bytes::new(unit);
-        let allowed = format!("a multiple of {unit} (`channels` x `pages_per_block` x 4KiB), and 4 of them at least");
-        self.resolver.expect(&format!("storage.{place}.flash.size"), is_whole, flash.size, &allowed);
     }
 
     /// Replicas that are lost elsewhere have to fit too: the control plane does not ask again.

@@ -11,6 +11,7 @@ use base::{RequestId, Span};
 use record::{ParquetWriter, Provenance, Row, Sink, SinkError};
 use sha2::{Digest, Sha256};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +29,7 @@ const PART_AFTER: Duration = Duration::from_secs(60);
 /// Which requests leave a row, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Records {
-    /// The folder, which is made and must be empty. [`Self::of_start`] gives each start its own.
+    /// The folder, which is made. Each start of a role has a folder of its own there.
     pub folder: PathBuf,
     /// The inverse of the share of requests that are kept, at least 1.
     pub sample: u64,
@@ -36,15 +37,20 @@ pub struct Records {
     pub tail: Span,
 }
 
-impl Records {
-    /// The same, in a folder of its own for this start of the role `name`: the first of `NAME.1`,
-    /// `NAME.2` and so on that is not there, or empty.
-    pub fn of_start(self, name: &str) -> Records {
-        let place = |number: u32| self.folder.join(format!("{name}.{number}"));
-        let is_free = |folder: &PathBuf| fs::read_dir(folder).map_or(true, |mut inside| inside.next().is_none());
-        let folder = (1..u32::MAX).map(place).find(is_free).unwrap_or_else(|| place(u32::MAX));
-        Records { folder, ..self }
+/// Makes a folder for this start of the role `name`: the first of `NAME.1`, `NAME.2` and so on that
+/// is not there. Of two roles that start at the same time, each has its own.
+fn claim(folder: &Path, name: &str) -> Result<PathBuf, StartError> {
+    let fail = |error| StartError::file(folder, error);
+    MadeFolder::make(folder).map_err(fail)?.keep();
+    for number in 1..u32::MAX {
+        let place = folder.join(format!("{name}.{number}"));
+        match fs::create_dir(&place) {
+            Ok(()) => return Ok(place),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(StartError::file(&place, error)),
+        }
     }
+    Err(StartError::file(folder, "it has folders of too many starts"))
 }
 
 /// Numbers the requests of a role and hands rows to a thread. It may be cloned for the threads of a
@@ -53,6 +59,7 @@ impl Records {
 pub struct Recorder(Arc<Desk>);
 
 struct Desk {
+    folder: PathBuf,
     sample: u64,
     tail: Span,
     seen: AtomicU64,
@@ -65,24 +72,18 @@ impl Recorder {
     /// Checks that records can go to `folder`, and changes nothing there.
     ///
     /// # Errors
-    /// When the folder cannot be made or written, or is not empty.
+    /// When the folder cannot be made or written.
     pub fn check(folder: &Path) -> Result<(), StartError> {
-        let fail = |error| StartError::file(folder, error);
-        let made = MadeFolder::make(folder).map_err(fail)?;
-        let is_empty = fs::read_dir(folder).map_err(fail)?.next().is_none();
-        drop(made);
-        let reason = "it is not empty, and records of two runs do not mix";
-        if is_empty { Ok(()) } else { Err(StartError::file(folder, reason)) }
+        MadeFolder::make(folder).map(drop).map_err(|error| StartError::file(folder, error))
     }
 
-    /// Writes records of the role of `plan`, a text that says all that it is.
+    /// Writes records of the role `name`, into a folder of this start: `NAME.1` first. `plan` is a
+    /// text that says all that the role is.
     ///
     /// # Errors
     /// Those of [`Self::check`], or when the system has no more threads.
-    pub fn start(records: &Records, plan: &str) -> Result<Recorder, StartError> {
-        let folder = &records.folder;
-        Recorder::check(folder)?;
-        fs::create_dir_all(folder).map_err(|error| StartError::file(folder, error))?;
+    pub fn start(records: &Records, name: &str, plan: &str) -> Result<Recorder, StartError> {
+        let folder = claim(&records.folder, name)?;
         let plan_hash = Sha256::digest(plan.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
         let provenance = Provenance { version: env!("CARGO_PKG_VERSION").into(), plan_hash };
         let parts = FileParts::new(folder.clone());
@@ -92,7 +93,12 @@ impl Recorder {
         let writer = Some(thread.map_err(StartError::system("threads"))?);
         let (sample, tail) = (records.sample.max(1), records.tail);
         let (seen, dropped) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Recorder(Arc::new(Desk { sample, tail, seen, dropped, rows: Some(sender), writer })))
+        Ok(Recorder(Arc::new(Desk { folder, sample, tail, seen, dropped, rows: Some(sender), writer })))
+    }
+
+    /// The folder of this start.
+    pub fn folder(&self) -> &Path {
+        &self.0.folder
     }
 
     /// The next request's number, from 0.
@@ -131,6 +137,8 @@ impl Drop for Desk {
             // A panic of the writer has been reported where it happened.
             let _ = writer.join();
         }
+        // One with rows stays.
+        let _ = fs::remove_dir(&self.folder);
         let dropped = self.dropped.load(Ordering::Relaxed);
         if dropped > 0 {
             tracing::warn!(dropped, "the records lack rows");
@@ -212,7 +220,8 @@ mod tests {
     fn one_of_so_many_is_kept_and_every_slow_one() {
         let folder = tempfile::tempdir().expect("a folder");
         let records = records(&folder.path().join("rows"));
-        let recorder = Recorder::start(&records, "").expect("it starts");
+        let recorder = Recorder::start(&records, "role", "").expect("it starts");
+        let place = recorder.folder().to_owned();
         for _ in 0..100 {
             let number = recorder.number();
             let took = if number.0 == 33 { Span::us(50) } else { Span::us(50) - Span::ps(1) };
@@ -222,35 +231,45 @@ mod tests {
         drop(recorder);
         assert_eq!(other.number(), RequestId(100));
         drop(other);
-        assert_eq!(requests(&records.folder, 0), [0, 10, 20, 30, 33, 40, 50, 60, 70, 80, 90]);
-        let error = Recorder::start(&records, "").err().expect("there are rows").to_string();
-        assert!(error.ends_with("records of two runs do not mix"), "{error}");
+        assert_eq!(requests(&place, 0), [0, 10, 20, 30, 33, 40, 50, 60, 70, 80, 90]);
     }
 
     #[test]
-    fn a_role_that_had_no_requests_can_be_started_in_the_same_folder() {
+    fn each_start_has_a_folder_of_its_own_and_one_without_requests_leaves_none() {
         let folder = tempfile::tempdir().expect("a folder");
         let records = Records { sample: 1, ..records(folder.path()) };
-        let place = |records: &Records| records.clone().of_start("role").folder;
+        let start = || Recorder::start(&records, "role", "").expect("it starts");
         for _ in 0..2 {
-            assert_eq!(place(&records), folder.path().join("role.1"));
-            drop(Recorder::start(&records.clone().of_start("role"), "").expect("it starts"));
+            assert_eq!(start().folder(), folder.path().join("role.1"));
         }
-        let recorder = Recorder::start(&records.clone().of_start("role"), "").expect("it starts");
-        recorder.take(row(recorder.number().0, 1));
-        drop(recorder);
-        assert_eq!(
-            (requests(&folder.path().join("role.1"), 0), place(&records)),
-            (vec![0], folder.path().join("role.2"))
-        );
+        assert!(!folder.path().join("role.1").exists());
+        let (one, other) = (start(), start());
+        assert_eq!(other.folder(), folder.path().join("role.2"), "both have no rows yet");
+        one.take(row(one.number().0, 1));
+        drop((one, other));
+        assert_eq!(requests(&folder.path().join("role.1"), 0), [0]);
+        assert_eq!(start().folder(), folder.path().join("role.2"));
+    }
+
+    #[test]
+    fn roles_that_start_at_the_same_time_share_no_folder() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let records = records(folder.path());
+        let start = || Recorder::start(&records, "role", "").expect("it starts");
+        let all: Vec<Recorder> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..16).map(|_| scope.spawn(start)).collect();
+            threads.into_iter().map(|thread| thread.join().expect("it does not panic")).collect()
+        });
+        let places: std::collections::BTreeSet<&Path> = all.iter().map(Recorder::folder).collect();
+        assert_eq!(places.len(), 16);
     }
 
     #[test]
     fn rows_that_nobody_can_write_are_counted() {
         let folder = tempfile::tempdir().expect("a folder");
         let records = Records { sample: 1, ..records(&folder.path().join("rows")) };
-        let recorder = Recorder::start(&records, "").expect("it starts");
-        fs::remove_dir(&records.folder).expect("nothing is there yet");
+        let recorder = Recorder::start(&records, "role", "").expect("it starts");
+        fs::remove_dir(recorder.folder()).expect("nothing is there yet");
         let mut count = 0;
         while recorder.dropped() == 0 {
             assert!(count < 100 * ROWS_MAX as u64, "the writer takes rows that it cannot write");

@@ -36,9 +36,9 @@ impl Rows {
     /// When their folder cannot be had.
     pub fn begin(rack: &Rack, server: NodeId, name: &str) -> Result<Option<Rows>, StartError> {
         let Some(plan::target::Records { folder, sample, tail }) = &rack.records else { return Ok(None) };
-        let records = Records { folder: folder.into(), sample: (*sample).into(), tail: *tail }.of_start(name);
+        let records = Records { folder: folder.into(), sample: (*sample).into(), tail: *tail };
         let said = format!("{:?}", (&rack.switch, &rack.control, &rack.storage, &rack.volumes));
-        let recorder = Recorder::start(&records, &said)?;
+        let recorder = Recorder::start(&records, name, &said)?;
         Ok(Some(Rows { recorder, server, open: BTreeMap::new() }))
     }
 

@@ -66,7 +66,7 @@ fn numbers(kind: Kind) -> (&'static str, Shown) {
         Kind::Control => ("control", CONTROL),
         Kind::Switch => ("switch", SWITCH),
         Kind::Storage => ("storage", STORAGE),
-        Kind::Door => ("target", DOOR),
+        Kind::Door | Kind::Target => ("target", DOOR),
         Kind::Jbof => ("jbof", JBOF),
         Kind::Store => ("kv", STORE),
     }

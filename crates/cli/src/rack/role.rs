@@ -10,7 +10,7 @@ use std::process::Command;
 use volumes::Start;
 
 /// Runs the role until a signal ends it. It runs in the folder of the rack's file, at which
-/// relative paths in files of doors, JBOFs and stores therefore begin.
+/// relative paths in files of doors, JBOFs, targets and stores therefore begin.
 pub fn role(site: &Site, name: &str, own_session: bool) -> Result<(), Failure> {
     let role = site.role(name)?;
     if own_session {
@@ -19,7 +19,7 @@ pub fn role(site: &Site, name: &str, own_session: bool) -> Result<(), Failure> {
     }
     std::env::set_current_dir(site.base()).map_err(failed_at(site.base()))?;
     match (&role.config, role.kind) {
-        (Some(config), Kind::Door) => Err(becomes("target", config)),
+        (Some(config), Kind::Door | Kind::Target) => Err(becomes("target", config)),
         (Some(config), Kind::Jbof) => Err(becomes("jbof", config)),
         (Some(config), _) => Err(becomes("kv", config)),
         (None, _) => {

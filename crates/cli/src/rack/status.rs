@@ -129,7 +129,7 @@ fn told(kind: Kind, metrics: &BTreeMap<String, f64>) -> String {
     let (prefix, names): (&str, &[&str]) = match kind {
         Kind::Store => ("rackweave_kv_", &["keys", "commands", "hits", "misses"]),
         Kind::Jbof => ("rackweave_jbof_", &["keys", "doors", "requests", "verbs"]),
-        Kind::Door => ("rackweave_target_", &["connections", "commands", "reads", "writes"]),
+        Kind::Door | Kind::Target => ("rackweave_target_", &["connections", "commands", "reads", "writes"]),
         Kind::Storage => ("rackweave_storage_", &["collecting", "reads", "writes", "redirected"]),
         Kind::Switch => ("rackweave_switch_", &[]),
         Kind::Control => ("rackweave_control_", &[]),

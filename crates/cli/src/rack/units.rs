@@ -43,8 +43,11 @@ fn unit(site: &Site, role: &Role) -> String {
         .filter(|other| other.kind.stage() < role.kind.stage())
         .map(|other| format!(" rackweave-{}.service", other.name))
         .collect();
-    let reload =
-        if matches!(role.kind, Kind::Door | Kind::Store) { "ExecReload=/bin/kill -HUP $MAINPID\n" } else { "" };
+    let reload = if matches!(role.kind, Kind::Door | Kind::Target | Kind::Store) {
+        "ExecReload=/bin/kill -HUP $MAINPID\n"
+    } else {
+        ""
+    };
     let file = quoted(&site.file);
     let owner = owner(&site.rack.folder);
     format!(

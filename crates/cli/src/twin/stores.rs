@@ -10,7 +10,7 @@ use crate::load;
 use base::Bytes;
 use kv::{ATTEMPTS_MAX, COMPACT_BELOW, GROUP_UPDATES, GROUPS, LEASE, REPLY_TIMEOUT, RESERVE_ZONES, RETRY, SENDS_MAX};
 use plan::kv::KvPlan;
-use plan::rack::{Rack, Store, StoreLoad};
+use plan::rack::{Configured, Rack, StoreLoad};
 use plan::scalio::{ProtocolName, fixed};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ struct Shape {
 
 /// A store with a load: a door.
 struct Door<'a> {
-    store: &'a Store,
+    store: &'a Configured,
     load: &'a StoreLoad,
     loops: u32,
     /// Whether there is a network between it and its JBOF.
@@ -96,7 +96,7 @@ struct Jbof {
 }
 
 impl Jbof {
-    fn read(jbof: &Store, base: &Path) -> Result<Jbof, Failure> {
+    fn read(jbof: &Configured, base: &Path) -> Result<Jbof, Failure> {
         let plan = plan::jbof::parse(&jbof.config.display().to_string(), &load::text_of(&jbof.config)?);
         let plan = plan.map_err(bad_input)?;
         let shape = Shape {
@@ -129,7 +129,7 @@ impl Shape {
 }
 
 /// The JBOF that a store's file names; `None` where it is inside.
-fn reached<'a>(plan: &KvPlan, store: &Store, jbofs: &'a [Jbof], base: &Path) -> Result<Option<&'a Jbof>, Failure> {
+fn reached<'a>(plan: &KvPlan, store: &Configured, jbofs: &'a [Jbof], base: &Path) -> Result<Option<&'a Jbof>, Failure> {
     let (key, said, found) = match (&plan.jbof_socket, &plan.jbof_address) {
         (Some(path), _) => {
             let socket = base.join(path);

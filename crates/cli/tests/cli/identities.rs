@@ -205,8 +205,7 @@ fn a_check_refuses_what_serving_refuses() {
         .with("absent.toml", &secret("absent"))
         .with("wrong.toml", &secret("wrong"))
         .with("wrong", "hunter2\n")
-        .with("full/row", "")
-        .with("records.toml", "port = [{ address = '127.0.0.1:0' }]\n[records]\nfolder = 'full'\n")
+        .with("records.toml", "port = [{ address = '127.0.0.1:0' }]\n[records]\nfolder = 'state/rows'\n")
         .with("state", "a file");
     let taken = Target::start(&home, "--listen 127.0.0.1:0 --size 1MiB");
     let every = taken.address.replace("127.0.0.1", "0.0.0.0");
@@ -215,7 +214,7 @@ fn a_check_refuses_what_serving_refuses() {
     for (options, reason) in [
         ("--config absent.toml", "absent: dhchap_secret of host"),
         ("--config wrong.toml", "a secret has the form"),
-        ("--config records.toml", "it is not empty"),
+        ("--config records.toml", "state/rows: "),
         ("--listen 127.0.0.1:0 --path nothing", "it is not there; with a `size` it is made"),
         ("--listen 127.0.0.1:0 --state state", "state: "),
         ("--config twice.toml", "is in use"),

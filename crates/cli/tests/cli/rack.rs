@@ -161,6 +161,44 @@ fn a_jbof_is_started_before_its_stores_and_again_under_them() {
 }
 
 #[test]
+fn the_target_of_a_flash_starts_between_its_jbof_and_the_store_that_reads_by_it() {
+    let [jbof, target, store, target_metrics, store_metrics] = free();
+    let role = |kind: &str, name: &str| format!("[[{kind}]]\nname = '{name}'\nconfig = '{name}.toml'\n");
+    let roles = format!("folder = 'state'\n{}{}{}", role("store", "s"), role("target", "t"), role("jbof", "j"));
+    let file = format!("path = 'flash'\nsize = '12MiB'\nzone = '1MiB'\nvalue = '64KiB'\nlisten = '{jbof}'\n");
+    let disk = format!(
+        "metrics = '{target_metrics}'\nport = [{{ address = '{target}' }}]\n[[subsystem]]\n\
+         nqn = 'nqn.2026-11.io.rackweave:flash'\n[[subsystem.namespace]]\nbackend = 'file'\npath = 'flash'\n\
+         read_only = true\nunlocked = true\n"
+    );
+    let door = format!(
+        "jbof_address = '{jbof}'\ninsecure = true\nlisten = '{store}'\nmetrics = '{store_metrics}'\n[jbof_flash]\n\
+         address = '{target}'\nsubsystem = 'nqn.2026-11.io.rackweave:flash'\n"
+    );
+    let rack = Rack::of(&roles).with("j.toml", &file).with("t.toml", &disk).with("s.toml", &door);
+    for round in 0..2 {
+        let out = rack.run("up");
+        let order: Vec<usize> = ["j ", "t ", "s "]
+            .map(|name| out.lines().position(|line| line.trim_start_matches('│').trim_start().starts_with(name)))
+            .into_iter()
+            .map(|at| at.unwrap_or_else(|| panic!("{out}")))
+            .collect();
+        assert!(order.is_sorted(), "{out}");
+        if round == 0 {
+            let value = "x".repeat(4_000);
+            assert_eq!(told(&store, &format!("SET k {value}\r\n")), "+OK\r\n");
+        }
+        assert_eq!(told(&store, "GET k\r\n").len(), "$4000\r\n\r\n".len() + 4_000);
+        let said = rack.run("status");
+        assert!(said.lines().any(|line| line.contains('t') && line.contains("reads 3")), "{said}");
+        rack.run("down");
+    }
+    let units = rack.run("units");
+    let after = |name: &str| units.lines().find(|line| line.starts_with("After=") && line.ends_with(name));
+    assert!(after(" rackweave-j.service rackweave-t.service").is_some(), "{units}");
+}
+
+#[test]
 fn a_store_alone_is_a_rack() {
     let rack = Rack::of("folder = 'state'\n[[store]]\nname = 'store'\nconfig = 'kv.toml'\n")
         .with("kv.toml", &format!("{STORE}listen = '127.0.0.1:0'\n"));

@@ -80,6 +80,7 @@ pub fn rack(folder: &Path, servers: usize, pages: u64) -> Rack {
         storage: (0..servers).map(|server| server_of(folder, server, pages, next())).collect(),
         volumes: vec![VolumePlan { name: "disk".into(), size: Bytes::kib(4) * pages, replicas: vec![0, 1] }],
         jbofs: Vec::new(),
+        targets: Vec::new(),
         stores: Vec::new(),
         loads: Vec::new(),
         store_loads: Vec::new(),
