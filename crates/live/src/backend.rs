@@ -287,10 +287,14 @@ impl Backends {
         (backend.pool.is_none() && backend.drive.is_none()).then_some(&*backend.disk)
     }
 
-    /// Whether a backend can lend what is read: its bytes are in memory, and nothing else uses
-    /// them.
+    /// Whether a backend can lend what is read: its bytes are in memory.
     pub(crate) fn lends(&self, id: BackendId) -> bool {
-        !self.is_shared && self.memory_disk(id).is_some_and(|disk| disk.storage.lend().is_some())
+        self.memory_disk(id).is_some_and(|disk| disk.storage.lend(false).is_some())
+    }
+
+    /// Whether loops of other threads use the backends too.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     /// Reads from the page cache, where a thread would not have to wait either.

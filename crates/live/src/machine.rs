@@ -64,7 +64,7 @@ impl Machine {
     pub(crate) fn wants_input(&self, connection: ConnectionId) -> bool {
         self.target().wants_input(connection)
     }
-    pub(crate) fn end_loans(&mut self, connection: ConnectionId) {
+    pub(crate) fn end_loans(&mut self, connection: ConnectionId) -> usize {
         of_both!(self, machine => machine.end_loans(connection))
     }
     pub(crate) fn transmitted(&mut self, connection: ConnectionId, bytes: usize) {

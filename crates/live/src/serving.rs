@@ -593,7 +593,7 @@ impl Loop {
     /// Sends the output of a connection, closes it if that is due, and lists it to read on.
     fn serve(&mut self, id: ConnectionId) {
         let Some(socket) = socket_of(&mut self.sockets, id) else { return };
-        if socket.push(&mut self.target, &self.backends) == Moved::Ended {
+        if socket.push(self.clock.now(), &mut self.target, &self.backends) == Moved::Ended {
             return self.lose(self.clock.now(), id);
         }
         if let Some(reason) = self.target.should_close(id) {

@@ -4,6 +4,7 @@
 use crate::backend::{Backends, Memory};
 use crate::machine::Machine;
 use crate::stream::Stream;
+use base::Time;
 use mio::net::TcpStream;
 use nvme::target::{Channel, ConnectionId, Piece, Target};
 use std::io::{self, IoSlice, Read, Write};
@@ -110,22 +111,24 @@ impl Socket {
     }
 
     /// Sends the target's output as far as the system accepts it, and ends the loans of the rest.
-    pub(crate) fn push(&mut self, target: &mut Machine, backends: &Backends) -> Moved {
+    pub(crate) fn push(&mut self, now: Time, target: &mut Machine, backends: &Backends) -> Moved {
+        let mut memory = Memory::of(backends, false);
         while self.may_write && target.target().pieces(self.id).next().is_some() {
-            match self.send_from(target.target(), backends) {
+            match self.send_from(target.target(), &mut memory) {
                 Ok(sent) => target.transmitted(self.id, sent),
                 Err(moved) => return moved,
             }
+            if self.may_write {
+                // All of it was sent: no block has a half that is still lent.
+                memory.let_go();
+            }
         }
-        if target.target().lender(self.id).is_some() {
-            target.end_loans(self.id);
-        }
+        memory.end_loans(now, target, self.id);
         Moved::Settled
     }
 
-    fn send_from(&mut self, target: &Target, backends: &Backends) -> Result<usize, Moved> {
+    fn send_from(&mut self, target: &Target, memory: &mut Memory<'_>) -> Result<usize, Moved> {
         let Some(lender) = target.lender(self.id) else { return self.send(target.transmit(self.id)) };
-        let mut memory = Memory::of(backends, false);
         let lent = memory.lent_by(lender);
         // A block that cannot be sent from where it lies ends the slices: reading it then gives the
         // reason.

@@ -15,7 +15,7 @@ use live::{Extent, RemoteDisk, Server, ServerOptions};
 use nvme::initiator::Payload;
 use nvme::reservation::*;
 use nvme::{Access, AccessFlags, Body, Io, ReservationAcquire, ReservationRegister, Status};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use support::{Running, config, free_address, metric, pattern, plan};
 
 const RAM: &str = "[[subsystem]]\nnamespace = [{ size = '16MiB' }]";
@@ -48,11 +48,54 @@ fn the_metrics_and_the_records_are_those_of_both_loops() {
     assert_eq!(number("connections_accepted_total"), 8);
     drop(disks);
     target.stop();
-    let part = std::fs::File::open(rows.join("part-00000.parquet")).expect("it was written");
+    let part = std::fs::File::open(rows.join("target.1/part-00000.parquet")).expect("it was written");
     let rows = record::read_part("part", &part).expect("it is whole").rows;
     assert_eq!(rows.len(), 80);
     let sources: std::collections::BTreeSet<u32> = rows.iter().map(|row| row.source.0).collect();
     assert_eq!((sources.len(), sources.iter().filter(|id| *id % 2 == 0).count()), (4, 2));
+}
+
+/// Reads are sent from where a RAM disk keeps them, and more of them than a socket takes at a time.
+#[test]
+fn a_read_by_one_loop_has_no_half_of_a_write_by_the_other() {
+    const BLOCKS: u32 = 32;
+    const DEPTH: u64 = 120;
+    let target = Running::start(RAM);
+    let deep = |name: &str| nvme::initiator::InitiatorConfig { io_entries: 128, ..config(name) };
+    let [mut reader, mut writer] = ["reader", "writer"].map(|name| target.disk_as(deep(name), 1));
+    let (is_over, versions) = (AtomicBool::new(false), AtomicU64::new(0));
+    let torn = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Acquire) {
+                let version = versions.fetch_add(1, Ordering::Relaxed) as u8;
+                let data = vec![version; BLOCKS as usize * 512];
+                writer.write(Extent { start: 0, blocks: BLOCKS }, data, false).expect("it is taken");
+            }
+        });
+        let _end = Over(&is_over);
+        let mut torn = 0;
+        for _ in 0..200 {
+            for _ in 0..DEPTH {
+                reader.submit_read(1, Extent { start: 0, blocks: BLOCKS }).expect("there is room");
+            }
+            for _ in 0..DEPTH {
+                let data = reader.host().next_completed().expect("an answer").data;
+                torn += u64::from(data.iter().any(|byte| *byte != data[0]));
+            }
+        }
+        torn
+    });
+    assert_eq!(torn, 0, "so many reads have parts of two writes");
+    assert!(versions.into_inner() > 100, "nothing was written meanwhile");
+}
+
+/// Says that something is over when it is dropped, by a panic too.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 #[test]

@@ -131,9 +131,10 @@ impl<W: Write> Recorder<W> {
     }
 
     /// As [`Target::end_loans`].
-    pub fn end_loans(&mut self, connection: ConnectionId) {
-        self.target.end_loans(connection);
+    pub fn end_loans(&mut self, connection: ConnectionId) -> usize {
+        let count = self.target.end_loans(connection);
         self.entry(END_LOANS, self.now, &[&connection.bits().to_le_bytes()]);
+        count
     }
 
     /// As [`Target::transmitted`].

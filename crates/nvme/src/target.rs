@@ -265,10 +265,12 @@ impl Target {
     }
 
     /// The socket accepts no more for now: [`Self::next_io`] requests the bytes of all loans. Call
-    /// it for a connection with a [lender](Self::lender) before the backend does anything else.
-    pub fn end_loans(&mut self, connection: ConnectionId) {
-        if self.lender(connection).is_some() {
-            self.io.end_loans(&mut self.connections, self.clock.now());
+    /// it for a connection with a [lender](Self::lender) before the backend does anything else. Returns
+    /// their number; their requests come next.
+    pub fn end_loans(&mut self, connection: ConnectionId) -> usize {
+        match self.lender(connection) {
+            Some(_) => self.io.end_loans(&mut self.connections, self.clock.now()),
+            None => 0,
         }
     }
 

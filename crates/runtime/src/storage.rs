@@ -7,11 +7,12 @@ use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use rustix::io::{ReadWriteFlags, preadv2};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSliceMut, Seek, SeekFrom};
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Bytes at addresses. Ranges outside are errors of the kind `UnexpectedEof`. Several threads may
 /// use it at a time.
@@ -21,8 +22,8 @@ pub trait Storage: Send + Sync {
     /// Fills `buffer` from `at` on.
     fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()>;
     /// Returns its bytes, to be sent from where they lie; `None` if they are not in memory. Nothing
-    /// changes them meanwhile.
-    fn lend(&self) -> Option<Lender<'_>> {
+    /// changes them meanwhile. With `alone` nobody else reads them either, and the lender writes.
+    fn lend(&self, _alone: bool) -> Option<Lender<'_>> {
         None
     }
     /// As [`Self::read`] without waiting. If it would wait, or fails, it returns false, and
@@ -59,15 +60,16 @@ impl Lender<'_> {
     /// Writes `data` at `at`; `None`: the storage itself has to.
     pub fn write(&mut self, at: u64, data: &[u8]) -> Option<io::Result<()>> {
         match self {
-            Lender::Memory(LentMemory(pieces)) => Some(write_to(pieces, at, data)),
-            Lender::Zeros(_) => None,
+            Lender::Memory(LentMemory::Alone(pieces)) => Some(write_to(pieces, at, data)),
+            Lender::Memory(LentMemory::Shared(_)) | Lender::Zeros(_) => None,
         }
     }
 
     /// Returns `bytes` from `at` on; `None` if they are not contiguous, or beyond the end.
     pub fn bytes(&self, at: u64, bytes: usize) -> Option<&[u8]> {
         match self {
-            Lender::Memory(LentMemory(pieces)) => bytes_of(pieces, at, bytes),
+            Lender::Memory(LentMemory::Alone(pieces)) => bytes_of(pieces, at, bytes),
+            Lender::Memory(LentMemory::Shared(pieces)) => bytes_of(pieces, at, bytes),
             Lender::Zeros(all) => {
                 end_of(at, bytes as u64, *all).ok()?;
                 ZEROS.0.get(..bytes)
@@ -76,8 +78,13 @@ impl Lender<'_> {
     }
 }
 
-/// All bytes of a RAM disk, which nothing changes meanwhile.
-pub struct LentMemory<'a>(MutexGuard<'a, Vec<Piece>>);
+/// All bytes of a RAM disk, which nothing else changes meanwhile.
+pub enum LentMemory<'a> {
+    /// Others read them too.
+    Shared(RwLockReadGuard<'a, Vec<Piece>>),
+    /// Nobody else does, and the lender may change them.
+    Alone(RwLockWriteGuard<'a, Vec<Piece>>),
+}
 
 /// The zeros that an empty disk lends: as many as are lent at a time.
 static ZEROS: Zeros = Zeros([0; 16 << 10]);
@@ -97,13 +104,13 @@ fn end_of(at: u64, bytes: u64, limit: u64) -> io::Result<u64> {
 
 /// Memory of this process. Pages that were never written take no room.
 pub struct Memory {
-    pieces: Mutex<Vec<Piece>>,
+    pieces: RwLock<Vec<Piece>>,
     /// The system provides all of it at the start.
     prefaults: bool,
 }
 
 /// Memory allocated at one time, of which so many bytes are still used.
-struct Piece {
+pub struct Piece {
     memory: MmapMut,
     length: usize,
 }
@@ -150,29 +157,46 @@ impl Memory {
         Memory::sized(bytes, true)
     }
     fn sized(bytes: u64, prefaults: bool) -> io::Result<Memory> {
-        let memory = Memory { pieces: Mutex::default(), prefaults };
+        let memory = Memory { pieces: RwLock::default(), prefaults };
         memory.resize(bytes).map(|()| memory)
     }
-    fn lock(&self) -> MutexGuard<'_, Vec<Piece>> {
-        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shared(&self) -> RwLockReadGuard<'_, Vec<Piece>> {
+        self.pieces.read().unwrap_or_else(PoisonError::into_inner)
     }
-    fn with(&self, at: u64, bytes: usize, work: impl FnMut(usize, &mut [u8])) -> io::Result<()> {
-        with(&mut self.lock(), at, bytes, work)
+    fn alone(&self) -> RwLockWriteGuard<'_, Vec<Piece>> {
+        self.pieces.write().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The place in a piece of `length` bytes from `start` on of what a range has there, and how far
+/// behind the begin of the range that is. `start` moves on to the next piece.
+fn part_of(start: &mut u64, length: usize, range: &Range<u64>) -> Option<(Range<usize>, usize)> {
+    let begin = std::mem::replace(start, *start + length as u64);
+    let part = range.start.max(begin)..range.end.min(*start);
+    let place = |at: u64| (at - begin) as usize;
+    (part.start < part.end).then(|| (place(part.start)..place(part.end), (part.start - range.start) as usize))
+}
+
+fn read_from(pieces: &[Piece], at: u64, buffer: &mut [u8]) -> io::Result<()> {
+    let range = at..end_of(at, buffer.len() as u64, length_of(pieces))?;
+    let mut start = 0;
+    for piece in pieces {
+        if let Some((place, from)) = part_of(&mut start, piece.length, &range) {
+            buffer[from..from + place.len()].copy_from_slice(&piece.memory[place]);
+        }
+    }
+    Ok(())
 }
 
 /// Calls `work` on the bytes of a range, in order: on all of them, or on several parts if the
 /// memory has grown. The offset of a part counts from `at`.
 fn with(pieces: &mut [Piece], at: u64, bytes: usize, mut work: impl FnMut(usize, &mut [u8])) -> io::Result<()> {
-    let end = end_of(at, bytes as u64, length_of(pieces))?;
+    let range = at..end_of(at, bytes as u64, length_of(pieces))?;
     let mut start = 0;
     for piece in pieces {
-        let part = at.max(start)..end.min(start + piece.length as u64);
-        if part.start < part.end {
-            let place = (part.start - start) as usize..(part.end - start) as usize;
-            work((part.start - at) as usize, &mut piece.memory[place]);
+        if let Some((place, from)) = part_of(&mut start, piece.length, &range) {
+            work(from, &mut piece.memory[place]);
         }
-        start += piece.length as u64;
     }
     Ok(())
 }
@@ -185,20 +209,23 @@ fn write_to(pieces: &mut [Piece], at: u64, data: &[u8]) -> io::Result<()> {
 
 impl Storage for Memory {
     fn bytes(&self) -> u64 {
-        length_of(&self.lock())
+        length_of(&self.shared())
     }
     fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.with(at, buffer.len(), |from, there| buffer[from..from + there.len()].copy_from_slice(there))
+        read_from(&self.shared(), at, buffer)
     }
-    fn lend(&self) -> Option<Lender<'_>> {
-        Some(Lender::Memory(LentMemory(self.lock())))
+    fn lend(&self, alone: bool) -> Option<Lender<'_>> {
+        Some(Lender::Memory(match alone {
+            true => LentMemory::Alone(self.alone()),
+            false => LentMemory::Shared(self.shared()),
+        }))
     }
     fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
-        write_to(&mut self.lock(), at, data)
+        write_to(&mut self.alone(), at, data)
     }
     fn zero(&self, at: u64, bytes: u64, _: bool) -> io::Result<()> {
         let length = usize::try_from(bytes).map_err(|_| outside())?;
-        self.with(at, length, |_, there| there.fill(0))
+        with(&mut self.alone(), at, length, |_, there| there.fill(0))
     }
     fn give_back(&self, at: u64, bytes: u64) -> io::Result<()> {
         self.zero(at, bytes, true)
@@ -209,7 +236,7 @@ impl Storage for Memory {
     /// Growing adds a piece: nothing is moved, and untouched pages stay so. Bytes that were cut off
     /// are never seen again.
     fn resize(&self, bytes: u64) -> io::Result<()> {
-        let mut pieces = self.lock();
+        let mut pieces = self.alone();
         if let Some(missing) = bytes.checked_sub(length_of(&pieces)).filter(|missing| *missing > 0) {
             let missing = usize::try_from(missing).map_err(|_| io::ErrorKind::OutOfMemory)?;
             pieces.push(Piece::new(missing, self.prefaults)?);
@@ -249,7 +276,7 @@ impl Storage for Nothing {
         buffer.fill(0);
         Ok(())
     }
-    fn lend(&self) -> Option<Lender<'_>> {
+    fn lend(&self, _: bool) -> Option<Lender<'_>> {
         Some(Lender::Zeros(self.bytes()))
     }
     fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
@@ -795,15 +822,15 @@ mod tests {
         let lendable = [(0, 8), (7, 1), (8, 12), (19, 1)];
         let refused = [(7, 2), (0, 9), (19, 2), (20, 1), (u64::MAX, 1), (0, usize::MAX)];
         for (at, bytes) in lendable {
-            let lent = memory.lend().expect("it is memory");
+            let lent = memory.lend(true).expect("it is memory");
             let there = lent.bytes(at, bytes).expect("it is in one piece");
             assert_eq!((there.len(), u64::from(there[0])), (bytes, at));
         }
         for (at, bytes) in refused {
-            assert!(memory.lend().is_some_and(|lent| lent.bytes(at, bytes).is_none()));
+            assert!(memory.lend(true).is_some_and(|lent| lent.bytes(at, bytes).is_none()));
         }
         let nothing = Nothing::new(1 << 20);
-        let zeros = nothing.lend().expect("it has zeros");
+        let zeros = nothing.lend(true).expect("it has zeros");
         assert!(zeros.bytes((1 << 20) - 16384, 16384).is_some());
         assert!(zeros.bytes((1 << 20) - 4096, 4097).is_none());
         assert!(zeros.bytes(0, 16385).is_none(), "more than it has zeros");

@@ -1,8 +1,8 @@
 //! The storage of a backend, and its locking.
 
 use super::storage::Storage;
-use super::work::{Blocks, Source, carry_out};
-use nvme::target::{BlockRange, IoOperation, IoResult};
+use super::work::{Blocks, Source, carry_out, durable, of_write};
+use nvme::target::{BlockRange, IoOperation, IoResult, IoStatus};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The data of a namespace.
@@ -32,6 +32,13 @@ impl Disk {
         self.carry_out_alone(operation, sources)
     }
 
+    /// Writes bytes of an input while other threads carry out requests.
+    pub(crate) fn write(&self, range: BlockRange, data: &[u8], is_durable: bool) -> IoStatus {
+        let _shared = self.turn.read().unwrap_or_else(PoisonError::into_inner);
+        let written = self.storage.write(self.blocks.bytes(range).0, data);
+        of_write(written.and_then(|()| durable(&*self.storage, is_durable)))
+    }
+
     /// As [`Self::carry_out`], for a single thread.
     pub(crate) fn carry_out_alone(&self, operation: IoOperation, sources: &Sources) -> IoResult {
         let source = |(disk, range): &'_ (Arc<Disk>, BlockRange)| (disk.storage.clone(), *range);
@@ -46,7 +53,6 @@ impl Disk {
 mod tests {
     use super::*;
     use crate::backend::storage::Memory;
-    use nvme::target::IoStatus;
 
     /// Two loops count in one block: each adds to what it has read, unless the other was quicker.
     #[test]

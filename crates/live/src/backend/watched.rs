@@ -48,8 +48,8 @@ impl Storage for Watched {
     fn read_cached(&self, at: u64, buffer: &mut [u8]) -> bool {
         self.storage.read_cached(at, buffer)
     }
-    fn lend(&self) -> Option<Lender<'_>> {
-        self.storage.lend()
+    fn lend(&self, alone: bool) -> Option<Lender<'_>> {
+        self.storage.lend(alone)
     }
     fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
         self.note("write", at, data.len() as u64, self.storage.write(at, data))

@@ -77,15 +77,17 @@ impl Executor {
         borrower.is_some() && request.operation.changes(is_lent)
     }
 
-    /// Has the lender copy what is lent before it does anything else.
-    pub(super) fn end_loans(&mut self, connections: &mut Connections, now: Time) {
-        let Some(Loans { borrower, lender, .. }) = self.loans else { return };
-        let Some(index) = connections.find(borrower) else { return };
+    /// Has the lender copy what is lent before it does anything else. Returns the number of loans.
+    pub(super) fn end_loans(&mut self, connections: &mut Connections, now: Time) -> usize {
+        let Some(Loans { borrower, lender, .. }) = self.loans else { return 0 };
+        let Some(index) = connections.find(borrower) else { return 0 };
         let ended = connections[index].out.end_loans();
-        self.loans_over(ended.len() as u32);
+        let count = ended.len();
+        self.loans_over(count as u32);
         for (payload, range, bytes) in ended.into_iter().rev() {
             self.request_loan(now, (borrower, payload), lender, (range, bytes));
         }
+        count
     }
 
     /// So many loans were ended, refused or sent.
