@@ -11,13 +11,16 @@ pub fn text(report: &Report) -> String {
     for role in &report.roles {
         if let Some(first) = &role.first {
             let (live, twin) = (shortened(&first.live), shortened(&first.twin));
-            text += &format!("{}, input {}: live {live}; replay {twin}\n", role.name, first.input);
+            let at = time(first.at_ns);
+            text += &format!("{}, input {} at {at}: live {live}; replay {twin}\n", role.name, first.input);
         }
         for (name, live, here) in &role.counters {
             text += &format!("{}: at its end {name} was {live}, and is {here} in the replay\n", role.name);
         }
     }
-    text += &format!("\nThe model of links and roles\n{}\n", links(&report.model));
+    if !report.model.links.is_empty() {
+        text += &format!("\nThe model of links and roles\n{}\n", links(&report.model));
+    }
     report.comparison.iter().for_each(|comparison| text += &simulation(comparison, report.sides));
     text
 }
