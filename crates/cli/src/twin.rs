@@ -22,15 +22,15 @@ use volumes::twin::{Fit, Journals, Load, Model, Replayed, Told, TwinError, simul
 /// What the command finds out.
 #[derive(Serialize)]
 struct Report {
-    /// Each journal, replayed.
+    /// Each journal, replayed: those of volumes, then those of stores.
     roles: Vec<Replayed>,
     /// What is compared: live and simulated, or the rack and another one, both simulated.
     sides: [&'static str; 2],
-    /// None where a simulation is impossible.
+    /// Of volumes; none where there are no journals of them, or a simulation is impossible.
     comparison: Option<Comparison>,
     /// Why it is.
     no_simulation: Option<String>,
-    /// What was between the roles; it has a file of its own.
+    /// What was between the roles of volumes; it has a file of its own.
     #[serde(skip)]
     model: Model,
 }
@@ -38,19 +38,12 @@ struct Report {
 /// Replays and simulates a rack, and says how far they are from what it did.
 pub fn twin(arguments: &TwinArguments) -> Result<(), Failure> {
     let rack = read(&arguments.file)?;
-    let other = arguments.with.as_deref().map(|file| changed(&rack, file)).transpose()?;
     let folder = folder_of(&rack, arguments)?;
-    let journals = Journals::open(&rack, &folder).map_err(wrong)?;
-    let told = journals.replay(&rack).map_err(wrong)?;
-    let model = model(&rack, arguments, &told)?;
-    let compared = compared(&rack, other.as_ref(), &journals, &told, (&model, Seed(arguments.seed)));
-    let (comparison, no_simulation) = match compared {
-        Ok(comparison) => (Some(comparison), None),
-        Err(TwinError::Lacking(why)) => (None, Some(why)),
-        Err(error) => return Err(wrong(error)),
-    };
-    let sides = if other.is_some() { ["twin", "changed"] } else { ["live", "twin"] };
-    let report = Report { roles: told.replayed, sides, comparison, no_simulation, model };
+    let mut report = volumes_of(&rack, arguments, &folder)?;
+    report.roles.extend(replayed_stores(&rack, &folder)?);
+    if report.roles.is_empty() {
+        return Err(wrong(TwinError::Empty { folder }));
+    }
     if let Some(out) = &arguments.out {
         fs::create_dir_all(out).map_err(failed_at(out))?;
         write_json(&out.join("model.json"), &report.model)?;
@@ -59,6 +52,34 @@ pub fn twin(arguments: &TwinArguments) -> Result<(), Failure> {
     }
     print(&if arguments.json { json(&report) } else { text::text(&report) })?;
     verdict(&report)
+}
+
+/// The twin of volumes, where there are journals of them.
+fn volumes_of(rack: &Rack, arguments: &TwinArguments, folder: &Path) -> Result<Report, Failure> {
+    let other = arguments.with.as_deref().map(|file| changed(rack, file)).transpose()?;
+    let sides = if other.is_some() { ["twin", "changed"] } else { ["live", "twin"] };
+    let mut report =
+        Report { roles: Vec::new(), sides, comparison: None, no_simulation: None, model: Model::default() };
+    let journals = match Journals::open(rack, folder) {
+        Err(TwinError::Empty { .. }) => return Ok(report),
+        journals => journals.map_err(wrong)?,
+    };
+    let told = journals.replay(rack).map_err(wrong)?;
+    report.model = model(rack, arguments, &told)?;
+    match compared(rack, other.as_ref(), &journals, &told, (&report.model, Seed(arguments.seed))) {
+        Ok(comparison) => report.comparison = Some(comparison),
+        Err(TwinError::Lacking(why)) => report.no_simulation = Some(why),
+        Err(error) => return Err(wrong(error)),
+    }
+    report.roles = told.replayed;
+    Ok(report)
+}
+
+/// The journals of stores and JBOFs, replayed.
+fn replayed_stores(rack: &Rack, folder: &Path) -> Result<Vec<Replayed>, Failure> {
+    let names: Vec<&str> = rack.jbofs.iter().chain(&rack.stores).map(|role| &*role.name).collect();
+    let journals = kv::twin::Journals::open(&names, folder).and_then(|journals| journals.replay());
+    journals.map_err(|error| bad_input(error.to_string()))
 }
 
 /// The rack live and simulated, or that simulation and the one of `other`.
