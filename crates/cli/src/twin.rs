@@ -1,6 +1,7 @@
 //! `rackweave twin`: a live rack's journals again, each role alone, and all in the simulator.
 
 mod compare;
+mod doors;
 mod page;
 mod rows;
 pub mod run;
@@ -15,6 +16,7 @@ use base::Seed;
 use compare::{Comparison, Side};
 use plan::rack::{Rack, Volume};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use volumes::twin::{Fit, Journals, Load, Model, Replayed, Told, TwinError, simulate};
@@ -30,6 +32,8 @@ struct Report {
     comparison: Option<Comparison>,
     /// Why it is.
     no_simulation: Option<String>,
+    /// Each JBOF with its doors, live and simulated.
+    stores: Vec<doors::Site>,
     /// What was between the roles of volumes; it has a file of its own.
     #[serde(skip)]
     model: Model,
@@ -40,13 +44,20 @@ pub fn twin(arguments: &TwinArguments) -> Result<(), Failure> {
     let rack = read(&arguments.file)?;
     let folder = folder_of(&rack, arguments)?;
     let mut report = volumes_of(&rack, arguments, &folder)?;
-    report.roles.extend(replayed_stores(&rack, &folder)?);
+    let (calibration, seed) = (arguments.calibration.as_deref(), Seed(arguments.seed));
+    let stores = doors::twin(&rack, &arguments.file, &folder, (calibration, seed))?;
+    report.roles.extend(stores.roles);
+    report.stores = stores.sites;
     if report.roles.is_empty() {
         return Err(wrong(TwinError::Empty { folder }));
     }
     if let Some(out) = &arguments.out {
         fs::create_dir_all(out).map_err(failed_at(out))?;
         write_json(&out.join("model.json"), &report.model)?;
+        if !report.stores.is_empty() {
+            let models: BTreeMap<_, _> = report.stores.iter().map(|site| (&site.name, &site.model)).collect();
+            write_json(&out.join("stores.json"), &models)?;
+        }
         write_json(&out.join("twin.json"), &report)?;
         page::write_page(out, &arguments.file, &report)?;
     }
@@ -58,14 +69,14 @@ pub fn twin(arguments: &TwinArguments) -> Result<(), Failure> {
 fn volumes_of(rack: &Rack, arguments: &TwinArguments, folder: &Path) -> Result<Report, Failure> {
     let other = arguments.with.as_deref().map(|file| changed(rack, file)).transpose()?;
     let sides = if other.is_some() { ["twin", "changed"] } else { ["live", "twin"] };
-    let mut report =
-        Report { roles: Vec::new(), sides, comparison: None, no_simulation: None, model: Model::default() };
+    let (roles, stores, model) = (Vec::new(), Vec::new(), Model::default());
+    let mut report = Report { roles, sides, comparison: None, no_simulation: None, stores, model };
     let journals = match Journals::open(rack, folder) {
         Err(TwinError::Empty { .. }) => return Ok(report),
         journals => journals.map_err(wrong)?,
     };
     let told = journals.replay(rack).map_err(wrong)?;
-    report.model = model(rack, arguments, &told)?;
+    report.model = model_of(rack, arguments, &told)?;
     match compared(rack, other.as_ref(), &journals, &told, (&report.model, Seed(arguments.seed))) {
         Ok(comparison) => report.comparison = Some(comparison),
         Err(TwinError::Lacking(why)) => report.no_simulation = Some(why),
@@ -73,13 +84,6 @@ fn volumes_of(rack: &Rack, arguments: &TwinArguments, folder: &Path) -> Result<R
     }
     report.roles = told.replayed;
     Ok(report)
-}
-
-/// The journals of stores and JBOFs, replayed.
-fn replayed_stores(rack: &Rack, folder: &Path) -> Result<Vec<Replayed>, Failure> {
-    let names: Vec<&str> = rack.jbofs.iter().chain(&rack.stores).map(|role| &*role.name).collect();
-    let journals = kv::twin::Journals::open(&names, folder).and_then(|journals| journals.replay());
-    journals.map_err(|error| bad_input(error.to_string()))
 }
 
 /// The rack live and simulated, or that simulation and the one of `other`.
@@ -122,7 +126,7 @@ fn folder_of(rack: &Rack, arguments: &TwinArguments) -> Result<PathBuf, Failure>
 }
 
 /// Of another run, of a file, or of this run itself.
-fn model(rack: &Rack, arguments: &TwinArguments, told: &Told) -> Result<Model, Failure> {
+fn model_of(rack: &Rack, arguments: &TwinArguments, told: &Told) -> Result<Model, Failure> {
     if let Some(file) = &arguments.model {
         return read_model(file);
     }
@@ -149,7 +153,8 @@ fn verdict(report: &Report) -> Result<(), Failure> {
         let cut = cut.join(", ");
         eprintln!("warning: no orderly end in journals of {cut}: their roles run still, or were killed");
     }
-    if let Some(why) = &report.no_simulation {
+    let stores = report.stores.iter().filter_map(|site| site.no_simulation.as_ref());
+    for why in report.no_simulation.iter().chain(stores) {
         eprintln!("warning: not simulated: {why}");
     }
     match differing.is_empty() {

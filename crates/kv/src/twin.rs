@@ -1,13 +1,26 @@
 //! The twin of live stores: their programs run again without sockets, files, threads and values.
 //!
 //! Journals say what came in at each program ([`crate::journal`]). [`Journals::replay`] passes it
-//! to the same program again and compares what it decides.
+//! to the same program again and compares what it decides. [`simulate`] lets the programs of a JBOF
+//! and of its doors run together in virtual time, with what the doors were asked. Around them is a
+//! [`Model`] of processors, memory and flash, taken from journals. Both give [`Requests`], whose
+//! spans have one definition.
 
+mod flash;
+mod model;
 mod replay;
+mod requests;
+mod seen;
+mod simulate;
 
+pub use model::{Answers, Model};
+pub use requests::{Answered, Request, Requests};
 pub use runtime::replay::{Difference, Replayed};
+pub use seen::{Seen, Site};
+pub use simulate::{Simulated, simulate};
 
-use crate::journal::{Beginning, Reader};
+use crate::journal::{Beginning, Part, Reader};
+use base::Time;
 use runtime::journal::{JournalError, Kind, paths};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -42,6 +55,15 @@ pub struct Journals {
     files: Vec<(PathBuf, Beginning)>,
 }
 
+/// What all journals say.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// Each journal, replayed, in order of names and starts.
+    pub replayed: Vec<Replayed>,
+    /// What those of each site say together.
+    pub sites: Vec<Seen>,
+}
+
 impl Journals {
     /// Finds the journals of `roles` in `folder`. There may be none.
     ///
@@ -57,7 +79,9 @@ impl Journals {
             }
             files.push((path, beginning));
         }
-        files.sort_by_key(|(_, beginning)| (beginning.name(), beginning.clock_ns));
+        // Loops are seen before the helper that may be in the thread of one.
+        let is_helper = |beginning: &Beginning| beginning.part == Part::Helper;
+        files.sort_by_key(|(_, one)| (is_helper(one), one.name(), one.clock_ns));
         Ok(Journals { files })
     }
 
@@ -66,12 +90,25 @@ impl Journals {
         self.files.is_empty()
     }
 
-    /// Replays all of them, each alone, in order of their names and starts.
+    /// Replays all of them, each alone.
     ///
     /// # Errors
     /// When one cannot be read.
-    pub fn replay(&self) -> Result<Vec<Replayed>, TwinError> {
-        let replay = |(path, _): &(PathBuf, Beginning)| Ok(replay::replay(Reader::open(path)?)?);
-        self.files.iter().map(replay).collect()
+    pub fn replay(&self, sites: &[Site]) -> Result<Told, TwinError> {
+        let since_ns = self.files.iter().map(|(_, beginning)| beginning.clock_ns).min().unwrap_or(0);
+        let mut sites: Vec<Seen> = sites.iter().cloned().map(Seen::new).collect();
+        let mut replayed = Vec::new();
+        for (path, beginning) in &self.files {
+            let mut seen = sites.iter_mut().find(|seen| seen.site.has(beginning));
+            let zero = Time::ps(beginning.clock_ns.saturating_sub(since_ns).saturating_mul(1_000).min(CLOCKS_PS));
+            seen.iter_mut().for_each(|seen| seen.begin(beginning, zero));
+            replayed.push(replay::replay(Reader::open(path)?, seen)?);
+        }
+        sites.iter_mut().for_each(Seen::finish);
+        replayed.sort_by(|one: &Replayed, other| one.name.cmp(&other.name));
+        Ok(Told { replayed, sites })
     }
 }
+
+/// Clocks of one run differ by less: 53 days, a quarter of what a [`Time`] can say.
+const CLOCKS_PS: u64 = u64::MAX / 4;

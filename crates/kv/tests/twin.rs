@@ -3,10 +3,11 @@
 
 mod common;
 
+use base::{Seed, Span};
 use common::away::{RunningJbof, door, role_config, ways};
 use common::{Client, Frame, Running, bulk, config, jbof, ok, with};
 use kv::journal::{ClientEntry, Entry, Part, Put, Reader, ServerEntry, Take, Writer};
-use kv::twin::{Journals, Replayed, TwinError};
+use kv::twin::{Answered, Answers, Journals, Model, Replayed, Seen, Site, TwinError, simulate};
 use kv::{Config, Journal};
 use proptest::test_runner::{Config as Runs, TestRunner};
 use runtime::clock::Clock;
@@ -62,7 +63,7 @@ fn crowd(store: &Running) {
 /// Replays all journals of a folder's roles.
 fn replayed(folder: &Path) -> Vec<Replayed> {
     let journals = Journals::open(&["store", "jbof"], &folder.join("journal")).expect("they are there");
-    journals.replay().expect("they are read")
+    journals.replay(&[]).expect("they are read").replayed
 }
 
 /// All programs ended in order, decided the same, and were these.
@@ -151,7 +152,7 @@ fn changed<I: Put + Take, O: Put + Take>(
 
 /// The journals of a folder, replayed.
 fn told(folder: &Path) -> Result<Vec<Replayed>, TwinError> {
-    Journals::open(&["store"], folder).and_then(|journals| journals.replay())
+    Journals::open(&["store"], folder).and_then(|journals| journals.replay(&[])).map(|told| told.replayed)
 }
 
 #[test]
@@ -309,4 +310,101 @@ fn a_journal_has_no_values_and_its_owner_alone_may_read_it() {
         assert!(holds(&bytes, b"short") && !holds(&bytes, b"secret") && !holds(&bytes, b"digested"), "{path:?}");
         assert_eq!(fs::metadata(&path).expect("it is there").permissions().mode() & 0o777, 0o600);
     }
+}
+
+/// What the journals of a folder's store say together.
+fn seen(folder: &Path) -> Seen {
+    let site = Site { jbof: "store".into(), doors: vec!["store".into()] };
+    let journals = Journals::open(&["store"], &folder.join("journal")).expect("they are there");
+    journals.replay(&[site]).expect("they are read").sites.remove(0)
+}
+
+#[test]
+fn a_live_store_is_simulated_with_what_its_door_was_asked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    lived(folder.path());
+    let seen = seen(folder.path());
+    let model = seen.model();
+    let twin = simulate(&seen, &model, Seed(1)).expect("it can be simulated");
+    let count = |requests: &kv::twin::Requests, of| requests.all().iter().filter(|one| one.answered == of).count();
+    assert_eq!((seen.requests.open(), twin.requests.open()), (0, 0));
+    assert_eq!(twin.requests.all().len(), seen.requests.all().len());
+    assert_eq!(count(&twin.requests, Answered::Helper), count(&seen.requests, Answered::Helper));
+    for requests in [&seen.requests, &twin.requests] {
+        for one in requests.all() {
+            assert!(one.verbs + one.flash <= one.total(), "{one:?}");
+            let parts = one.helper.map(|parts| parts[0] + parts[1] + parts[2]);
+            assert_eq!(parts, (one.answered == Answered::Helper).then_some(one.total()), "{one:?}");
+        }
+    }
+    let again = simulate(&seen, &model, Seed(1)).expect("it can be simulated");
+    assert_eq!(again.requests.all(), twin.requests.all(), "the same seed");
+    let other = simulate(&seen, &model, Seed(2)).expect("it can be simulated");
+    assert_ne!(other.requests.all(), twin.requests.all(), "another one");
+}
+
+#[test]
+fn simulated_operations_take_their_verbs_their_flash_and_their_ways() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Running::start(Config { journal: noted(folder.path(), "store"), ..config(folder.path()) });
+    let mut client = store.client();
+    for _ in 0..2 {
+        for key in 0..50 {
+            let key = format!("k{key}");
+            assert_eq!(client.ask(&[b"SET", key.as_bytes(), b"value"]), ok());
+            (0..2).for_each(|_| assert_eq!(client.ask(&[b"GET", key.as_bytes()]), bulk(b"value")));
+        }
+    }
+    drop((client, store));
+    let seen = seen(folder.path());
+    let later = |us: u64| Answers { at_once: 0, later: 1, later_ns: vec![us * 1_000] };
+    let answers = [
+        ("verbs", 3),
+        ("segment of", 100),
+        ("record of", 200),
+        ("helper:segment of", 50),
+        ("helper:write:page of", 40),
+        ("helper:write:segment of", 30),
+    ];
+    let answers = answers.map(|(name, us)| (name.to_owned(), later(us))).into();
+    let model = Model { answers, ways_ns: [vec![10_000], vec![20_000]], ..Model::default() };
+    let twin = simulate(&seen, &model, Seed(1)).expect("it can be simulated");
+    let (mut flash, mut slots, mut updates) = (0, 0, 0);
+    for one in twin.requests.all() {
+        match one.answered {
+            // A block, a compare-and-swap and a check, the segment, the record.
+            Answered::Flash => {
+                flash += 1;
+                assert_eq!((one.total(), one.verbs, one.flash), (Span::us(309), Span::us(9), Span::us(300)));
+            }
+            Answered::Slot => {
+                slots += 1;
+                assert_eq!((one.total(), one.flash), (Span::us(3), Span::ZERO));
+            }
+            // The page is written meanwhile. A segment that is not there yet is not read.
+            Answered::Helper => {
+                updates += 1;
+                let [forth, helper, back] = one.helper.expect("its helper was seen");
+                let expected = if updates > 50 { &[80][..] } else { &[40, 80] };
+                assert!(expected.iter().any(|us| Span::us(*us) == helper), "{one:?}");
+                assert_eq!((forth, back), (Span::us(10), Span::us(20)));
+            }
+        }
+    }
+    assert_eq!((flash, slots, updates), (100, 100, 100));
+}
+
+#[test]
+fn what_cannot_be_simulated_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    lived(folder.path());
+    lived(folder.path());
+    let twice = simulate(&seen(folder.path()), &Model::default(), Seed(1));
+    assert!(twice.is_err_and(|why| why.contains("the helper of `store` was started more than once")));
+    fs::remove_file(folder.path().join("journal/store.helper.1.journal")).expect("it is there");
+    let loops = simulate(&seen(folder.path()), &Model::default(), Seed(1));
+    assert!(loops.is_err_and(|why| why.contains("`store.loop-0` was started more than once")));
+    fs::remove_file(folder.path().join("journal/store.helper.2.journal")).expect("it is there");
+    let none = simulate(&seen(folder.path()), &Model::default(), Seed(1));
+    assert!(none.is_err_and(|why| why.contains("the helper of `store` has no journal")));
 }

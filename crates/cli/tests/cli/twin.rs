@@ -256,8 +256,15 @@ fn stores_of_processes_decide_the_same_in_their_twin() {
     let decisions = |name| roles.iter().find(|role| role["name"] == name).and_then(|role| role["decisions"].as_u64());
     // A SET is sent and answered; a GET reads its block at least, and is answered.
     assert!(decisions("door.loop-0") >= Some(1_200), "{said}");
-    assert!(rack.0.run("twin rack.toml").contains("Decisions in the replay of each journal"));
-    assert!(!rack.0.text("twin/index.html").is_empty());
+    let sites = report["stores"].as_array().expect("a list");
+    let asked: Vec<_> = sites.iter().map(|site| (&site["name"], &site["comparison"]["requests"])).collect();
+    let each = serde_json::json!([600, 600]);
+    assert_eq!(asked, [(&"alone".into(), &each), (&"jbof".into(), &each)], "{said}");
+    let again = rack.0.run("twin rack.toml");
+    assert!(again.contains("Decisions in the replay of each journal") && again.contains("GETs from flash"), "{again}");
+    assert_eq!(again, rack.0.run("twin rack.toml --calibration journal"));
+    assert!(rack.0.text("twin/index.html").contains("jbof, updates: in the helper"));
+    assert!(rack.0.text("twin/stores.json").contains("helper: request"));
     let path = rack.0.path("journal/door.loop-0.1.journal");
     let bytes = fs::read(&path).expect("it is there");
     fs::write(&path, &bytes[..bytes.len() / 2]).expect("a disk");

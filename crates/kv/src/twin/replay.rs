@@ -1,5 +1,6 @@
 //! A journal again, by the same program: its decisions are compared one by one.
 
+use super::seen::Seen;
 use crate::journal::{ClientEntry, Entry, Part, Put, Reader as Journal, ServerEntry, Take};
 use crate::noted::{client_numbers, server_numbers};
 use crate::reader::Reader;
@@ -11,14 +12,14 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Replays a journal.
+/// Replays a journal. What it says goes to `seen` too.
 ///
 /// # Errors
 /// When it cannot be read, or says what no program was told.
-pub(super) fn replay(journal: Journal) -> Result<Replayed, JournalError> {
+pub(super) fn replay(journal: Journal, seen: Option<&mut Seen>) -> Result<Replayed, JournalError> {
     match journal.beginning().part {
-        Part::Loop(_) => Play::<Again>::of(journal),
-        Part::Helper => Play::<Option<Server<Length>>>::of(journal),
+        Part::Loop(_) => Play::<Again>::of(journal, seen),
+        Part::Helper => Play::<Option<Server<Length>>>::of(journal, seen),
     }
 }
 
@@ -37,6 +38,8 @@ trait Anew: Default {
         out: &mut Vec<Self::Out>,
     ) -> Result<(), &'static str>;
     fn numbers(&self) -> BTreeMap<String, u64>;
+    /// Tells what it is about to take.
+    fn tell(&self, seen: &mut Seen, entry: &Entry<Self::In, Self::Out>);
 }
 
 /// The client of a loop.
@@ -75,6 +78,10 @@ impl Anew for Again {
     fn numbers(&self) -> BTreeMap<String, u64> {
         self.as_ref().map(|reader| client_numbers(&reader.program.counters())).unwrap_or_default()
     }
+
+    fn tell(&self, seen: &mut Seen, entry: &ClientEntry<Length>) {
+        seen.see_loop(entry, self.as_ref().and_then(Reader::next_wakeup));
+    }
 }
 
 /// The helper of a JBOF.
@@ -110,6 +117,10 @@ impl Anew for Option<Server<Length>> {
     fn numbers(&self) -> BTreeMap<String, u64> {
         self.as_ref().map(server_numbers).unwrap_or_default()
     }
+
+    fn tell(&self, seen: &mut Seen, entry: &ServerEntry<Length>) {
+        seen.see_helper(entry);
+    }
 }
 
 struct Play<A: Anew> {
@@ -122,11 +133,12 @@ struct Play<A: Anew> {
 }
 
 impl<A: Anew> Play<A> {
-    fn of(mut journal: Journal) -> Result<Replayed, JournalError> {
+    fn of(mut journal: Journal, mut seen: Option<&mut Seen>) -> Result<Replayed, JournalError> {
         let replayed = Replayed::of(journal.beginning().name());
         let (at, anew) = (Time::ZERO, A::default());
         let mut play = Play { anew, now: at, at, live: Vec::new(), twin: Vec::new(), replayed };
         while let Some(entry) = journal.next()? {
+            seen.iter_mut().for_each(|seen| play.anew.tell(seen, &entry));
             // A program has invariants that a journal can break, and nothing else does here.
             let stepped = catch_unwind(AssertUnwindSafe(|| play.step(entry)));
             let broken = stepped.unwrap_or(Err("it breaks an invariant of the program"));
