@@ -7,8 +7,8 @@ use crate::load;
 use crate::target::{log_as, refused};
 use base::{Bytes, Span};
 use kv::{
-    Config, FabricPlace, FlashPeer, JbofConfig, JbofPlace, JbofRole, JbofRoleConfig, Limits, Peer, PeerAddress,
-    Protocol, Records, Secret, Store, TlsFiles,
+    Config, FabricPlace, FlashPeer, JbofConfig, JbofPlace, JbofRole, JbofRoleConfig, Journal, Limits, Peer,
+    PeerAddress, Protocol, Records, Secret, Store, TlsFiles,
 };
 use nvme::Nqn;
 use nvme::tls::TlsKey;
@@ -21,15 +21,18 @@ use std::path::Path;
 /// Serves what the file names.
 pub fn kv(arguments: &KvArguments) -> Result<(), Failure> {
     let plan = plan_in(&arguments.config)?;
-    let config = config_of(&plan)?;
+    let config = config_of(&plan, journal_of(arguments))?;
     warn_of(plan.protocol);
     if arguments.check {
         return print("the file is right\n");
     }
     log_as(plan.log, plan.log_format);
     let mut store = Store::start(config, true).map_err(refused)?;
-    let file = arguments.config.clone();
-    let again = move || plan_in(&file).and_then(|plan| config_of(&plan)).map_err(|failure| failure.to_string());
+    let (file, journal) = (arguments.config.clone(), journal_of(arguments));
+    let again = move || {
+        let config = plan_in(&file).and_then(|plan| config_of(&plan, journal.clone()));
+        config.map_err(|failure| failure.to_string())
+    };
     store.reload_with(Box::new(again));
     let address = store.address().map_err(|error| Failure::Failed(error.to_string()))?;
     let (host, port) = (address.ip(), address.port());
@@ -40,12 +43,18 @@ pub fn kv(arguments: &KvArguments) -> Result<(), Failure> {
     store.run().map_err(|error| Failure::Failed(error.to_string()))
 }
 
+/// Where the role's programs note what they do.
+fn journal_of(arguments: &KvArguments) -> Option<Journal> {
+    let (folder, role) = arguments.journal.clone().zip(arguments.role.clone())?;
+    Some(Journal { folder, role })
+}
+
 fn plan_in(file: &Path) -> Result<KvPlan, Failure> {
     let text = load::text_of(file)?;
     parse(&file.display().to_string(), &text).map_err(bad_input)
 }
 
-fn config_of(plan: &KvPlan) -> Result<Config, Failure> {
+fn config_of(plan: &KvPlan, journal: Option<Journal>) -> Result<Config, Failure> {
     let password = match &plan.password {
         None => None,
         Some(SecretSource::Text(text)) => Some(text.clone()),
@@ -64,6 +73,7 @@ fn config_of(plan: &KvPlan) -> Result<Config, Failure> {
         jbof: place_of(plan)?,
         loops: plan.loops as usize,
         records: plan.records.as_ref().map(records_of),
+        journal,
         limits: Limits {
             connections: limits.connections as usize,
             arguments: limits.arguments as usize,
@@ -122,7 +132,7 @@ fn target_of(plan: &JbofFlash) -> Result<FlashPeer, Failure> {
 pub fn jbof(arguments: &KvArguments) -> Result<(), Failure> {
     let text = load::text_of(&arguments.config)?;
     let plan = plan::jbof::parse(&arguments.config.display().to_string(), &text).map_err(bad_input)?;
-    let config = jbof_config_of(&plan)?;
+    let config = jbof_config_of(&plan, journal_of(arguments))?;
     warn_of(plan.protocol);
     if arguments.check {
         return print("the file is right\n");
@@ -136,7 +146,7 @@ pub fn jbof(arguments: &KvArguments) -> Result<(), Failure> {
     role.run().map_err(|error| Failure::Failed(error.to_string()))
 }
 
-fn jbof_config_of(plan: &JbofPlan) -> Result<JbofRoleConfig, Failure> {
+fn jbof_config_of(plan: &JbofPlan, journal: Option<Journal>) -> Result<JbofRoleConfig, Failure> {
     let socket = plan.socket.as_ref().map(|path| PeerAddress::Unix(path.into()));
     let tcp = plan.listen.as_ref().map(|address| PeerAddress::Tcp(address.clone()));
     Ok(JbofRoleConfig {
@@ -146,6 +156,7 @@ fn jbof_config_of(plan: &JbofPlan) -> Result<JbofRoleConfig, Failure> {
         metrics: plan.metrics.clone(),
         silence: Span::secs(30),
         records: plan.records.as_ref().map(records_of),
+        journal,
         jbof: flash_of(
             &plan.path,
             [plan.size, plan.zone, plan.value],

@@ -1,6 +1,7 @@
 //! `rackweave twin`: a live rack's journals again, each role alone, and all in the simulator.
 
 mod compare;
+mod doors;
 mod page;
 mod rows;
 pub mod run;
@@ -15,6 +16,7 @@ use base::Seed;
 use compare::{Comparison, Side};
 use plan::rack::{Rack, Volume};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use volumes::twin::{Fit, Journals, Load, Model, Replayed, Told, TwinError, simulate};
@@ -22,15 +24,17 @@ use volumes::twin::{Fit, Journals, Load, Model, Replayed, Told, TwinError, simul
 /// What the command finds out.
 #[derive(Serialize)]
 struct Report {
-    /// Each journal, replayed.
+    /// Each journal, replayed: those of volumes, then those of stores.
     roles: Vec<Replayed>,
     /// What is compared: live and simulated, or the rack and another one, both simulated.
     sides: [&'static str; 2],
-    /// None where a simulation is impossible.
+    /// Of volumes; none where there are no journals of them, or a simulation is impossible.
     comparison: Option<Comparison>,
     /// Why it is.
     no_simulation: Option<String>,
-    /// What was between the roles; it has a file of its own.
+    /// Each JBOF with its doors, live and simulated.
+    stores: Vec<doors::Site>,
+    /// What was between the roles of volumes; it has a file of its own.
     #[serde(skip)]
     model: Model,
 }
@@ -38,27 +42,48 @@ struct Report {
 /// Replays and simulates a rack, and says how far they are from what it did.
 pub fn twin(arguments: &TwinArguments) -> Result<(), Failure> {
     let rack = read(&arguments.file)?;
-    let other = arguments.with.as_deref().map(|file| changed(&rack, file)).transpose()?;
     let folder = folder_of(&rack, arguments)?;
-    let journals = Journals::open(&rack, &folder).map_err(wrong)?;
-    let told = journals.replay(&rack).map_err(wrong)?;
-    let model = model(&rack, arguments, &told)?;
-    let compared = compared(&rack, other.as_ref(), &journals, &told, (&model, Seed(arguments.seed)));
-    let (comparison, no_simulation) = match compared {
-        Ok(comparison) => (Some(comparison), None),
-        Err(TwinError::Lacking(why)) => (None, Some(why)),
-        Err(error) => return Err(wrong(error)),
-    };
-    let sides = if other.is_some() { ["twin", "changed"] } else { ["live", "twin"] };
-    let report = Report { roles: told.replayed, sides, comparison, no_simulation, model };
+    let mut report = volumes_of(&rack, arguments, &folder)?;
+    let (calibration, seed) = (arguments.calibration.as_deref(), Seed(arguments.seed));
+    let stores = doors::twin(&rack, &arguments.file, &folder, (calibration, seed))?;
+    report.roles.extend(stores.roles);
+    report.stores = stores.sites;
+    if report.roles.is_empty() {
+        return Err(wrong(TwinError::Empty { folder }));
+    }
     if let Some(out) = &arguments.out {
         fs::create_dir_all(out).map_err(failed_at(out))?;
         write_json(&out.join("model.json"), &report.model)?;
+        if !report.stores.is_empty() {
+            let models: BTreeMap<_, _> = report.stores.iter().map(|site| (&site.name, &site.model)).collect();
+            write_json(&out.join("stores.json"), &models)?;
+        }
         write_json(&out.join("twin.json"), &report)?;
         page::write_page(out, &arguments.file, &report)?;
     }
     print(&if arguments.json { json(&report) } else { text::text(&report) })?;
     verdict(&report)
+}
+
+/// The twin of volumes, where there are journals of them.
+fn volumes_of(rack: &Rack, arguments: &TwinArguments, folder: &Path) -> Result<Report, Failure> {
+    let other = arguments.with.as_deref().map(|file| changed(rack, file)).transpose()?;
+    let sides = if other.is_some() { ["twin", "changed"] } else { ["live", "twin"] };
+    let (roles, stores, model) = (Vec::new(), Vec::new(), Model::default());
+    let mut report = Report { roles, sides, comparison: None, no_simulation: None, stores, model };
+    let journals = match Journals::open(rack, folder) {
+        Err(TwinError::Empty { .. }) => return Ok(report),
+        journals => journals.map_err(wrong)?,
+    };
+    let told = journals.replay(rack).map_err(wrong)?;
+    report.model = model_of(rack, arguments, &told)?;
+    match compared(rack, other.as_ref(), &journals, &told, (&report.model, Seed(arguments.seed))) {
+        Ok(comparison) => report.comparison = Some(comparison),
+        Err(TwinError::Lacking(why)) => report.no_simulation = Some(why),
+        Err(error) => return Err(wrong(error)),
+    }
+    report.roles = told.replayed;
+    Ok(report)
 }
 
 /// The rack live and simulated, or that simulation and the one of `other`.
@@ -101,7 +126,7 @@ fn folder_of(rack: &Rack, arguments: &TwinArguments) -> Result<PathBuf, Failure>
 }
 
 /// Of another run, of a file, or of this run itself.
-fn model(rack: &Rack, arguments: &TwinArguments, told: &Told) -> Result<Model, Failure> {
+fn model_of(rack: &Rack, arguments: &TwinArguments, told: &Told) -> Result<Model, Failure> {
     if let Some(file) = &arguments.model {
         return read_model(file);
     }
@@ -128,7 +153,8 @@ fn verdict(report: &Report) -> Result<(), Failure> {
         let cut = cut.join(", ");
         eprintln!("warning: no orderly end in journals of {cut}: their roles run still, or were killed");
     }
-    if let Some(why) = &report.no_simulation {
+    let stores = report.stores.iter().filter_map(|site| site.no_simulation.as_ref());
+    for why in report.no_simulation.iter().chain(stores) {
         eprintln!("warning: not simulated: {why}");
     }
     match differing.is_empty() {

@@ -28,6 +28,17 @@ pub struct Config {
     pub limits: Limits,
     /// Which operations leave a row, and where.
     pub records: Option<Records>,
+    /// Where its programs note what they do.
+    pub journal: Option<Journal>,
+}
+
+/// Where programs of a role note what comes in and what they decide, for its twin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Journal {
+    /// The folder.
+    pub folder: PathBuf,
+    /// The name of the role in the rack's file.
+    pub role: String,
 }
 
 /// Where memory, flash and helper of a store are.
@@ -147,6 +158,8 @@ pub struct JbofRoleConfig {
     pub jbof: JbofConfig,
     /// Which requests of doors leave a row, and where.
     pub records: Option<Records>,
+    /// Where its helper notes what it does.
+    pub journal: Option<Journal>,
 }
 
 /// An endpoint of libfabric.

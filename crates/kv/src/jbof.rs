@@ -1,9 +1,11 @@
 //! A JBOF: registered memory, flash in a file, and the helper. Verbs and reads of flash are carried
 //! out as they come; the helper is asked about updates alone.
 
-use crate::config::JbofConfig;
+use crate::config::{JbofConfig, Journal};
 use crate::flash::{Ended, Flash, Job};
 use crate::frames::{Tally, Welcome};
+use crate::journal::{Part, Writer};
+use crate::noted::NotedHelper;
 use crate::superblock::{Found, SUPERBLOCK_BYTES, Shape, decode, encode};
 use crate::transport::{Arrival, Transport};
 use base::{Program, Span, Time};
@@ -42,7 +44,7 @@ pub struct Jbof {
     memory: RegisteredMemory<Mapped>,
     memory_file: OwnedFd,
     flash: Flash,
-    helper: Server<Bytes>,
+    helper: NotedHelper,
     arrived: VecDeque<Arrival>,
     ended: Vec<Ended>,
     out: Vec<ServerOut<Bytes>>,
@@ -114,7 +116,7 @@ impl Jbof {
             Mapped::create("rackweave-jbof", words).map_err(StartError::system("registered memory"))?;
         let memory = RegisteredMemory::of(memory);
         let mut out = Vec::new();
-        let helper = Server::recover(server_config(config, start_second), &mut out);
+        let helper = NotedHelper::new(Server::recover(server_config(config, start_second), &mut out));
         let (arrived, ended) = (VecDeque::new(), Vec::new());
         let mut jbof =
             Jbof { config: config.clone(), start_second, memory, memory_file, flash, helper, arrived, ended, out };
@@ -170,7 +172,7 @@ impl Jbof {
                         let verbs = verbs(block, self.config.slots, &operation);
                         let input =
                             ServerIn::Memory { request, answer: answer(self.config.protocol, &self.execute(&verbs)) };
-                        self.helper.on(now, input, &mut self.out);
+                        self.helper.tell(now, input, &mut self.out);
                     }
                     ServerOut::Flash { request, operation } => self.flash.submit(Job::Helper { request, operation }),
                     ServerOut::Reply(reply) => self.arrived.push_back(Arrival::Reply(reply)),
@@ -180,11 +182,21 @@ impl Jbof {
     }
 }
 
-/// Waits until the helper has read its log.
-pub fn recovered(mut jbof: Jbof, clock: Clock, config: &JbofConfig) -> Result<Jbof, StartError> {
+/// Waits until the helper has read its log. Its journal begins then, if it has one.
+pub fn recovered(
+    mut jbof: Jbof,
+    clock: Clock,
+    config: &JbofConfig,
+    journal: Option<&Journal>,
+) -> Result<Jbof, StartError> {
     loop {
         match jbof.helper.recovered() {
-            Some(true) => return Ok(jbof),
+            Some(true) => {
+                let journal = journal.map(|place| Writer::begin(place, Part::Helper, clock)).transpose()?;
+                let has_begun = jbof.helper.begin(server_config(config, jbof.start_second), journal);
+                assert!(has_begun, "a server of the same configuration knows what this one needs");
+                return Ok(jbof);
+            }
             Some(false) => {
                 return Err(StartError::file(&config.path, "the device fails: the store cannot be recovered"));
             }
@@ -211,7 +223,7 @@ impl Transport for Jbof {
     }
 
     fn send(&mut self, now: Time, _: u32, request: Request<Bytes>) {
-        self.helper.on(now, ServerIn::Request(request), &mut self.out);
+        self.helper.tell(now, ServerIn::Request(request), &mut self.out);
         self.carry(now);
     }
 
@@ -226,16 +238,22 @@ impl Transport for Jbof {
             match ended {
                 Ended::Read { request, bytes } => self.arrived.push_back(Arrival::Read { request, bytes }),
                 Ended::Helper { request, answer } => {
-                    self.helper.on(now, ServerIn::Flash { request, answer }, &mut self.out);
+                    self.helper.tell(now, ServerIn::Flash { request, answer }, &mut self.out);
                     self.carry(now);
                 }
             }
         }
         self.ended = ended;
-        if self.helper.next_wakeup().is_some_and(|due| due <= now) {
-            self.helper.on_wakeup(now, &mut self.out);
-            self.carry(now);
-        }
+        self.helper.wake(now, &mut self.out);
+        self.carry(now);
+    }
+
+    fn flush(&mut self) {
+        self.helper.rest();
+    }
+
+    fn end(&mut self) {
+        self.helper.finish();
     }
 
     fn due(&self, _: Time) -> Option<Time> {

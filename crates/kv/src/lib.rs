@@ -16,6 +16,8 @@
 //! | `far` | memory of a JBOF that a door accesses by libfabric; `order` keeps verbs in order |
 //! | `disk` | flash of a JBOF that a door reads by NVMe/TCP; `pieces` has reads as commands |
 //! | `rows` | rows of the records, which [`Records`] asks for |
+//! | [`journal`] | what came in at a program, and what it decided; `noted` keeps it |
+//! | [`twin`] | the programs of journals again |
 //! | [`frames`] | what these say to each other, as bytes; `channel` seals them |
 
 mod alarm;
@@ -31,8 +33,10 @@ mod far;
 mod flash;
 pub mod frames;
 mod jbof;
+pub mod journal;
 mod metrics;
 mod near;
+mod noted;
 mod order;
 pub mod output;
 mod pieces;
@@ -48,9 +52,11 @@ mod socket;
 mod store;
 mod superblock;
 mod transport;
+pub mod twin;
 
 pub use config::{
-    Config, FabricPlace, FlashPeer, JbofConfig, JbofPlace, JbofRoleConfig, Limits, Peer, PeerAddress, Secret, TlsFiles,
+    Config, FabricPlace, FlashPeer, JbofConfig, JbofPlace, JbofRoleConfig, Journal, Limits, Peer, PeerAddress, Secret,
+    TlsFiles,
 };
 pub use jbof::{COMPACT_BELOW, GROUP_UPDATES, GROUPS, RESERVE_ZONES};
 pub use reader::{ATTEMPTS_MAX, LEASE, REPLY_TIMEOUT, RETRY, SENDS_MAX};

@@ -4,7 +4,7 @@
 //! those of a turn at once, and so do the replies.
 
 use crate::alarm::{self, Alarm};
-use crate::config::JbofConfig;
+use crate::config::{JbofConfig, Journal};
 use crate::direct::Direct;
 use crate::frames::{Tally, Welcome};
 use crate::jbof::{Jbof, recovered};
@@ -59,12 +59,17 @@ impl NearJbof {
     ///
     /// # Errors
     /// When something cannot be opened, or the file is no store as the configuration says.
-    pub fn start(config: &JbofConfig, clock: Clock, wakers: &[Arc<Waker>]) -> Result<NearJbof, StartError> {
+    pub fn start(
+        config: &JbofConfig,
+        clock: Clock,
+        wakers: &[Arc<Waker>],
+        journal: Option<&Journal>,
+    ) -> Result<NearJbof, StartError> {
         let system = StartError::system("the event queue");
         let poll = Poll::new().map_err(&system)?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER).map_err(&system)?);
         let alarm = Alarm::new(poll.registry(), TIMER)?;
-        let jbof = recovered(Jbof::start(config, this_second(), waker.clone())?, clock, config)?;
+        let jbof = recovered(Jbof::start(config, this_second(), waker.clone())?, clock, config, journal)?;
         let tray = |waker: &Arc<Waker>| Tray { replies: Mutex::default(), waker: waker.clone() };
         let desk = Arc::new(Desk {
             requests: Mutex::default(),
@@ -118,7 +123,9 @@ impl NearJbof {
                 self.jbof.send(now, 0, request);
             }
             self.reply();
+            self.jbof.flush();
         }
+        self.jbof.end();
         Ok(())
     }
 

@@ -2,8 +2,7 @@
 
 use crate::frames::Welcome;
 use base::{Program, Span, Time};
-use bytes::Bytes;
-use scalio::{Client, ClientConfig};
+use scalio::{Client, ClientConfig, Value};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A filler that takes longer loses its slot. Within one process none does but by a stalled device.
@@ -18,18 +17,18 @@ pub const REPLY_TIMEOUT: Span = Span::secs(60);
 pub const SENDS_MAX: u32 = 2;
 
 /// A client of a JBOF, and what it has to know.
-pub struct Reader {
+pub struct Reader<V> {
     /// The program.
-    pub program: Client<Bytes>,
+    pub program: Client<V>,
     /// How far the JBOF's time is ahead of the loop's, in picoseconds.
     ahead: i64,
     /// The JBOF's time that was used last.
     last: Time,
 }
 
-impl Reader {
+impl<V: Value> Reader<V> {
     /// One that begins now.
-    pub fn new(now: Time, welcome: &Welcome) -> Reader {
+    pub fn new(now: Time, welcome: &Welcome) -> Reader<V> {
         let mut program = Client::new(client_config(welcome));
         program.learn_epoch(0, welcome.epoch);
         let mut reader = Reader { program, ahead: 0, last: Time::ZERO };
@@ -44,8 +43,13 @@ impl Reader {
 
     /// The JBOF's time, which never goes back.
     pub fn there(&mut self, now: Time) -> Time {
-        self.last = self.last.max(Time::ps(now.as_ps().saturating_add_signed(self.ahead)));
+        self.last = self.at(now);
         self.last
+    }
+
+    /// The same, without the client hearing of it.
+    pub fn at(&self, now: Time) -> Time {
+        self.last.max(Time::ps(now.as_ps().saturating_add_signed(self.ahead)))
     }
 
     /// When the program wants to be woken, by the time of the loop.

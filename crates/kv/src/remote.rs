@@ -616,6 +616,7 @@ mod tests {
             metrics: None,
             silence: Span::secs(30),
             records: None,
+            journal: None,
             jbof,
         };
         let (begin, clock) = (Instant::now(), Clock::start());

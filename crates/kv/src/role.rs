@@ -225,7 +225,7 @@ impl JbofRole {
         let http = config.metrics.as_deref().map(|address| metrics(address, registry)).transpose()?;
         let jbof = Jbof::start(&config.jbof, this_second(), waker.clone())?;
         let taken = Instant::now();
-        let jbof = recovered(jbof, clock, &config.jbof)?;
+        let jbof = recovered(jbof, clock, &config.jbof, config.journal.as_ref())?;
         if config.listen.iter().any(|address| matches!(address, PeerAddress::Unix(_))) {
             // Doors of an earlier process have heard of its end by then.
             let quiet = Duration::from_nanos(QUIET.as_ps() / 1_000);
@@ -297,6 +297,7 @@ impl JbofRole {
             }
             self.turn();
         }
+        self.jbof.end();
         for address in &self.config.listen {
             if let PeerAddress::Unix(path) = address {
                 // Another process would replace it as well.
@@ -380,6 +381,7 @@ impl JbofRole {
         }
         self.route(self.clock.now());
         self.settle(now);
+        self.jbof.flush();
         if now.saturating_since(self.swept) >= SWEEP {
             self.swept = now;
             if std::mem::take(&mut self.accepts_again) {

@@ -8,14 +8,16 @@ use crate::config::Config;
 use crate::connection::{Connection, Life};
 use crate::flash;
 use crate::frames::Welcome;
+use crate::journal::{Part as JournalPart, Writer};
 use crate::metrics::{Counts, Snapshot};
+use crate::noted::NotedReader;
 use crate::protocol::Reply;
-use crate::reader::{Reader, this_second};
+use crate::reader::this_second;
 use crate::rows::Asked;
 use crate::session::{Ask, Rules, Want};
 use crate::socket::Acceptor;
 use crate::transport::{Arrival, Transport};
-use base::{Program, Span, Time};
+use base::{Span, Time};
 use bytes::Bytes;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -27,8 +29,7 @@ use runtime::lock::lock;
 use runtime::records::Recorder;
 use runtime::stopper::Stopper;
 use scalio::{
-    ClientCounters, ClientIn, ClientOut, FlashAnswer, FlashOperation, Operation, Outcome, Refusal, RequestId, Source,
-    answer, verbs,
+    ClientIn, ClientOut, FlashAnswer, FlashOperation, Operation, Outcome, Refusal, RequestId, Source, answer, verbs,
 };
 use signal_hook_mio::v1_0::Signals;
 use slab::Slab;
@@ -127,8 +128,8 @@ pub struct Loop {
     front: Option<Front>,
     alarm: Alarm,
     jbof: Box<dyn Transport>,
-    /// [`None`] while the JBOF is away.
-    reader: Option<Reader>,
+    /// Its client of the JBOF.
+    reader: NotedReader,
     out: Vec<ClientOut<Bytes>>,
     /// Reads of flash on their way.
     reads: BTreeMap<RequestId, FlashOperation<Bytes>>,
@@ -176,6 +177,10 @@ impl Loop {
     ) -> Result<Loop, StartError> {
         let Seat { number, common, poll, waker, clock, acceptor } = seat;
         check_limits(config, &welcome).map_err(StartError::plan)?;
+        let place = config.journal.as_ref();
+        let journal = place.map(|place| Writer::begin(place, JournalPart::Loop(number), clock)).transpose()?;
+        let mut reader = NotedReader::new(journal);
+        reader.meet(clock.now(), &welcome);
         Ok(Loop {
             number,
             common,
@@ -188,7 +193,7 @@ impl Loop {
             config: config.clone(),
             front,
             jbof,
-            reader: Some(Reader::new(clock.now(), &welcome)),
+            reader,
             welcome,
             out: Vec::new(),
             reads: BTreeMap::new(),
@@ -278,6 +283,8 @@ impl Loop {
             }
             self.turn();
         }
+        self.reader.finish();
+        self.jbof.end();
         Ok(())
     }
 
@@ -287,7 +294,7 @@ impl Loop {
             return Ok(Some(Duration::ZERO));
         }
         let now = self.clock.now();
-        let reader = self.reader.as_ref().and_then(Reader::next_wakeup);
+        let reader = self.reader.next_wakeup();
         let fine = [reader, self.jbof.due(now)].into_iter().flatten().min();
         self.alarm.set(now, fine)?;
         let http = front.and_then(|front| front.http.as_ref()).and_then(Http::next_wakeup);
@@ -330,7 +337,7 @@ impl Loop {
             (DOOR, _) => front.has_waiting = true,
             (METRICS, Some(http)) => http.accept(clock.now(), poll.registry()),
             (token, Some(http)) => {
-                let own = || part(&**jbof, reader.as_ref(), *counts);
+                let own = || part(&**jbof, reader, *counts);
                 http.on_event(token, || snapshot(&**jbof, common, *number, own()).text());
             }
             (_, None) => {}
@@ -347,10 +354,7 @@ impl Loop {
             self.take_handed(now);
         }
         self.jbof.turn(now);
-        if let Some(reader) = &mut self.reader {
-            let there = reader.there(now);
-            reader.program.on_wakeup(there, &mut self.out);
-        }
+        self.reader.wake(now, &mut self.out);
         self.settle(now);
         for _ in 0..self.listed.len() {
             let Some(client) = self.listed.pop_front() else { break };
@@ -361,6 +365,7 @@ impl Loop {
             }
         }
         self.jbof.flush();
+        self.reader.rest();
         let is_due = now.saturating_since(self.swept) >= SWEEP;
         if is_due {
             self.swept = now;
@@ -371,7 +376,7 @@ impl Loop {
             front.http.iter_mut().for_each(|http| http.on_wakeup(now));
         }
         if self.common.is_shared() {
-            self.common.publish(self.number, part(&*self.jbof, self.reader.as_ref(), self.counts));
+            self.common.publish(self.number, part(&*self.jbof, &self.reader, self.counts));
         }
     }
 
@@ -473,12 +478,8 @@ impl Loop {
                 Want::Describe(key) => ClientIn::Describe { ticket, key },
                 Want::Names(block) => ClientIn::Names { ticket, block },
             };
-            match &mut self.reader {
-                Some(reader) => {
-                    let there = reader.there(now);
-                    reader.program.on(there, input, &mut self.out);
-                }
-                None => self.done(ticket, Outcome::Refused(Refusal::Recovering), None),
+            if !self.reader.tell(now, input, &mut self.out) {
+                self.done(ticket, Outcome::Refused(Refusal::Recovering), None);
             }
         }
         self.asks = asks;
@@ -518,7 +519,7 @@ impl Loop {
             Late::Slow(wanted) => lock(&common.slow).answer(*wanted),
             Late::Keys => Reply::Number(jbof.tally().keys as i64),
             Late::Info => {
-                let own = part(&**jbof, reader.as_ref(), *counts);
+                let own = part(&**jbof, reader, *counts);
                 Reply::text(snapshot(&**jbof, common, *number, own).info())
             }
         };
@@ -555,7 +556,7 @@ impl Loop {
                 }
                 Arrival::Time(there) => {
                     let now = self.clock.now();
-                    self.reader.iter_mut().for_each(|reader| reader.learn(now, there));
+                    self.reader.learn(now, there);
                     continue;
                 }
                 Arrival::Verbs { request, results } => {
@@ -564,10 +565,7 @@ impl Loop {
                 Arrival::Reply(reply) => ClientIn::Reply(reply),
                 Arrival::Read { request, bytes } => self.read(request, bytes),
             };
-            if let Some(reader) = &mut self.reader {
-                let there = reader.there(now);
-                reader.program.on(there, input, &mut self.out);
-            }
+            self.reader.tell(now, input, &mut self.out);
         }
     }
 
@@ -578,13 +576,13 @@ impl Loop {
             tracing::error!(reason, "the JBOF is not the one that was there");
         }
         self.rules = rules_of(&self.config, &welcome);
-        self.reader = Some(Reader::new(self.clock.now(), &welcome));
+        self.reader.meet(self.clock.now(), &welcome);
         self.welcome = welcome;
     }
 
     /// Ends all that waits for a JBOF which will not answer.
     fn lose(&mut self) {
-        self.reader = None;
+        self.reader.lose();
         self.out.clear();
         self.reads.clear();
         let all: Vec<(u64, bool)> =
@@ -666,9 +664,8 @@ impl Loop {
 }
 
 /// What one loop has counted.
-fn part(jbof: &dyn Transport, reader: Option<&Reader>, counts: Counts) -> Part {
-    let client = reader.map_or_else(ClientCounters::default, |reader| reader.program.counters());
-    Part { counts, client, is_there: reader.is_some(), flash: jbof.flash() }
+fn part(jbof: &dyn Transport, reader: &NotedReader, counts: Counts) -> Part {
+    Part { counts, client: reader.counters(), is_there: reader.is_there(), flash: jbof.flash() }
 }
 
 /// What all loops have counted; `own` is that of the loop `number`.

@@ -4,7 +4,7 @@
 //! thread of its own ([`crate::near`]), or is in another process.
 
 use crate::common::Common;
-use crate::config::{Config, JbofConfig, JbofPlace, Peer};
+use crate::config::{Config, JbofConfig, JbofPlace, Journal, Peer};
 use crate::frames::Welcome;
 use crate::jbof::{Jbof, recovered};
 use crate::near::NearJbof;
@@ -60,7 +60,9 @@ impl Store {
         let acceptor = Acceptor::new(config.tls.as_ref())?;
         let mut front = Some(Front::open(&polls[0], &config, signals)?);
         let jbof = match &config.jbof {
-            JbofPlace::Inside(inside) if config.loops > 1 => Some(NearJbof::start(inside, clock, &wakers)?),
+            JbofPlace::Inside(inside) if config.loops > 1 => {
+                Some(NearJbof::start(inside, clock, &wakers, config.journal.as_ref())?)
+            }
             _ => None,
         };
         let recorder = config.records.as_ref().map(|records| {
@@ -72,7 +74,9 @@ impl Store {
         for (number, (poll, waker)) in polls.into_iter().zip(wakers).enumerate() {
             let way = match (&jbof, &config.jbof) {
                 (Some(near), _) => near.door(number)?,
-                (None, JbofPlace::Inside(inside)) => inside_of(inside, clock, waker.clone())?,
+                (None, JbofPlace::Inside(inside)) => {
+                    inside_of(inside, config.journal.as_ref(), (clock, waker.clone()))?
+                }
                 (None, JbofPlace::Away(peer)) => reached(peer, poll.registry(), (waker.clone(), clock))?,
             };
             let seat = Seat { number, common: common.clone(), poll, waker, clock, acceptor: acceptor.clone() };
@@ -159,8 +163,12 @@ fn events() -> io::Result<(Poll, Arc<Waker>)> {
 }
 
 /// A JBOF in this process, when it has read its log.
-fn inside_of(config: &JbofConfig, clock: Clock, waker: Arc<Waker>) -> Result<Way, StartError> {
-    let jbof = recovered(Jbof::start(config, this_second(), waker)?, clock, config)?;
+fn inside_of(
+    config: &JbofConfig,
+    journal: Option<&Journal>,
+    (clock, waker): (Clock, Arc<Waker>),
+) -> Result<Way, StartError> {
+    let jbof = recovered(Jbof::start(config, this_second(), waker)?, clock, config, journal)?;
     let welcome = jbof.welcome(ClientId(0), clock.now());
     Ok((Box::new(jbof), welcome))
 }

@@ -23,6 +23,8 @@ pub trait Transport: Send {
     fn turn(&mut self, now: Time);
     /// Sends what was posted, read and sent, as far as it waits.
     fn flush(&mut self) {}
+    /// The loop ends in order.
+    fn end(&mut self) {}
     /// Something has happened at its socket.
     fn on_event(&mut self) {}
     /// When it wants its next turn at the latest.

@@ -244,8 +244,8 @@ table! {
         secret_file: String [length from 1],
         /// Receive packets at other addresses than loopback ones without a `secret_file`.
         insecure: bool = false,
-        /// A folder of journals: switch, control plane, storage servers and doors note what comes
-        /// in and what they do about it, without data, for `rackweave twin`.
+        /// A folder of journals: all roles note what comes in and what they do about it, without
+        /// data, for `rackweave twin`. Those of stores and JBOFs have keys and no values.
         journal: String [length from 1],
         /// Have storage servers keep a row a request, in the columns of the simulator: each start
         /// of one in `NAME.N` in the folder. Doors, JBOFs and stores have `records` in their own

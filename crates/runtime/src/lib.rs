@@ -8,6 +8,7 @@
 //! | keep data | [`storage`]: memory, nothing, files |
 //! | end | [`stopper`] |
 //! | write records | [`records`], [`parts`] |
+//! | note what comes in and what is done about it | [`journal`]; compared by [`replay`] |
 //! | serve metrics and health | [`http`] |
 //! | read secrets, and encrypt with them | [`secret`], [`cipher`] |
 //! | say why it does not work | [`error`] |
@@ -19,11 +20,13 @@ pub mod draft;
 pub mod error;
 pub mod http;
 pub mod in_use;
+pub mod journal;
 pub mod listen;
 pub mod lock;
 pub mod metrics;
 pub mod parts;
 pub mod records;
+pub mod replay;
 pub mod secret;
 pub mod stopper;
 pub mod storage;

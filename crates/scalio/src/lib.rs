@@ -49,7 +49,7 @@ pub use segment::{
     RECORD_HEADER_BYTES, RECORD_VALUE_BYTES_MAX, Record, RecordPlace, SECTOR_BYTES, SECTORS_MAX, SEGMENT_ITEMS_MAX,
     Segment, SegmentPointer, Sequence, listed_bytes, page_sectors, record_bytes,
 };
-pub use server::{LONG_PAGE_SECTORS_MAX, Server, ServerConfig, ServerCounters, ServerIn, ServerOut};
+pub use server::{Kept, KeptZone, LONG_PAGE_SECTORS_MAX, Server, ServerConfig, ServerCounters, ServerIn, ServerOut};
 pub use slot::{LEASE_MAX, LEASE_UNIT, SlotState, SlotWord, Version};
 pub use value::{Length, Token, VALUE_BYTES_MAX, Value, check_value};
 pub use verbs::{Done, RegisteredMemory, Verb, answer, memory_words, verbs};

@@ -11,11 +11,13 @@ mod asked;
 mod commit;
 mod compact;
 mod group;
+mod kept;
 mod log;
 mod recovery;
 mod replies;
 
 pub use group::LONG_PAGE_SECTORS_MAX;
+pub use kept::{Kept, KeptZone};
 
 use crate::{
     ClientId, Expiry, Extent, FlashAnswer, FlashOperation, Item, LimitError, MemoryAnswer, MemoryOperation, Protocol,
@@ -401,13 +403,13 @@ impl<V: Value> Program for Server<V> {
             ServerIn::Request(request) => self.request(now, request, out),
             ServerIn::Memory { request, answer } => match self.asked.answered(request) {
                 Some(Purpose::Group { group, part }) => self.group_memory(now, group, part, answer, out),
-                Some(Purpose::Closed) => self.block_closed(now, out),
+                Some(Purpose::Closed) => self.block_closed(out),
                 Some(Purpose::Compaction | Purpose::Recovery(_) | Purpose::Nothing) | None => {}
             },
             ServerIn::Flash { request, answer } => match self.asked.answered(request) {
                 Some(Purpose::Group { group, part }) => self.group_flash(now, group, part, answer, out),
                 Some(Purpose::Compaction) => self.compaction_flash(now, answer, out),
-                Some(Purpose::Recovery(ask)) => self.recovery_flash(now, ask, answer, out),
+                Some(Purpose::Recovery(ask)) => self.recovery_flash(ask, answer, out),
                 Some(Purpose::Closed | Purpose::Nothing) | None => {}
             },
         }

@@ -15,9 +15,10 @@ mod simulate;
 
 pub use model::{Fit, Host, Kind, Link, Model, SLEEPS};
 pub use planned::{first_lives, planned_load};
-pub use replay::{Difference, Replayed, replay};
+pub use replay::replay;
 pub use requests::{Parts, Request, Requests, Served};
 pub use run::{Journals, Life, Told, TwinError};
+pub use runtime::replay::{Difference, Replayed};
 pub use simulate::{Load, PageAsk, Simulated, simulate};
 
 use crate::configs;

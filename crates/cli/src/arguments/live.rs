@@ -27,6 +27,12 @@ pub struct KvArguments {
     /// Say whether the file is right, and leave no trace
     #[arg(long)]
     pub check: bool,
+    /// Note what its programs are told and decide in this folder, for `rackweave twin`
+    #[arg(long, value_name = "FOLDER", requires = "role")]
+    pub journal: Option<PathBuf>,
+    /// The name of the role in the rack's file, which its journals get
+    #[arg(long, value_name = "NAME", requires = "journal")]
+    pub role: Option<String>,
 }
 
 /// One disk, without a file. What is not given is as in an empty file.

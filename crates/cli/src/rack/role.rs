@@ -19,9 +19,9 @@ pub fn role(site: &Site, name: &str, own_session: bool) -> Result<(), Failure> {
     }
     std::env::set_current_dir(site.base()).map_err(failed_at(site.base()))?;
     match (&role.config, role.kind) {
-        (Some(config), Kind::Door | Kind::Target) => Err(becomes("target", config)),
-        (Some(config), Kind::Jbof) => Err(becomes("jbof", config)),
-        (Some(config), _) => Err(becomes("kv", config)),
+        (Some(config), Kind::Door | Kind::Target) => Err(becomes("target", config, None)),
+        (Some(config), Kind::Jbof) => Err(becomes("jbof", config, site.rack.journal.as_deref().zip(Some(name)))),
+        (Some(config), _) => Err(becomes("kv", config, site.rack.journal.as_deref().zip(Some(name)))),
         (None, _) => {
             log_as(site.rack.log, site.rack.log_format);
             run_role(&site.rack, role.kind, name)
@@ -29,13 +29,19 @@ pub fn role(site: &Site, name: &str, own_session: bool) -> Result<(), Failure> {
     }
 }
 
-/// Replaces this process by a command of the same program. Returns why it could not.
-fn becomes(command: &str, config: &Path) -> Failure {
+/// Replaces this process by a command of the same program, with the folder of its journals and its
+/// name in them. Returns why it could not.
+fn becomes(command: &str, config: &Path, journal: Option<(&Path, &str)>) -> Failure {
     let program = match std::env::current_exe() {
         Ok(program) => program,
         Err(error) => return Failure::Failed(format!("the program itself: {error}")),
     };
-    let error = Command::new(&program).arg(command).arg("--config").arg(config).exec();
+    let mut becoming = Command::new(&program);
+    becoming.arg(command).arg("--config").arg(config);
+    if let Some((folder, role)) = journal {
+        becoming.arg("--journal").arg(folder).args(["--role", role]);
+    }
+    let error = becoming.exec();
     failed_at(&program)(error)
 }
 

@@ -60,7 +60,7 @@ pub struct Comparison {
 /// The times of one span.
 #[derive(Serialize)]
 pub struct Times {
-    /// `reads` or `writes`.
+    /// `reads`, `writes`, or what stores are asked.
     pub operation: &'static str,
     /// `total`, or a part of it.
     pub span: &'static str,
@@ -193,7 +193,8 @@ pub fn is_decision(name: &str) -> bool {
 }
 
 impl Times {
-    fn of(operation: &'static str, span: &'static str, sorted: &[Vec<u64>; 2]) -> Times {
+    /// Of two sides, which both have some, rising.
+    pub fn of(operation: &'static str, span: &'static str, sorted: &[Vec<u64>; 2]) -> Times {
         let at = |share: f64| [0, 1].map(|side: usize| percentile(&sorted[side], share));
         let percentiles = PERCENTILES.iter().map(|(name, share)| (*name, at(*share))).collect();
         let drawn = sorted.each_ref().map(|sorted| drawn(sorted));

@@ -1,6 +1,7 @@
 //! The report as a page: both distributions of each span.
 
 use super::compare::{PERCENTILES, Times};
+use super::doors::Site;
 use super::{Report, text};
 use crate::failure::Failure;
 use campaign::page::write_pages;
@@ -20,17 +21,29 @@ pub fn write_page(root: &Path, file: &Path, report: &Report) -> Result<(), Failu
         .comparison
         .iter()
         .flat_map(|comparison| comparison.times.iter().map(|times| compared(times, report.sides)))
+        .chain(report.stores.iter().flat_map(of_store))
         .collect();
     let sum = |of: fn(&Replayed) -> u64| report.roles.iter().map(of).sum::<u64>();
     let (decisions, differences) = (sum(|role| role.decisions), sum(|role| role.differences));
     let readme = format!(
         "The roles of a live rack, each replayed alone, and all of them simulated with the requests that the doors \
          were asked. Of {decisions} decisions, those after {differences} inputs differ in the replay. `twin.json` has \
-         all numbers, `model.json` what was between the roles.\n"
+         all numbers, `model.json` what was between the roles of volumes, and `stores.json` what was around the \
+         programs of stores.\n"
     );
     let section = Section { experiment: file.display().to_string(), readme, figures, ..Section::default() };
     let input = PageInput { title: "A live rack and its twin".into(), sections: vec![section], ..PageInput::default() };
     write_pages(root, &input, None)
+}
+
+/// The figures of a JBOF with its doors.
+fn of_store(site: &Site) -> impl Iterator<Item = Figure> {
+    let times = site.comparison.iter().flat_map(|comparison| &comparison.times);
+    times.map(|times| {
+        let mut figure = compared(times, ["live", "twin"]);
+        figure.definition.title = format!("{}, {}", site.name, figure.definition.title);
+        figure
+    })
 }
 
 /// The figure of two sides.

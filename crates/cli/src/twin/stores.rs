@@ -5,7 +5,7 @@
 //! of simulated hardware. A door of the JBOF's machine has no network to it, and memory and flash
 //! at their own speed.
 
-use crate::failure::{Failure, bad_input};
+use crate::failure::{Failure, bad_input, failed_at};
 use crate::load;
 use base::Bytes;
 use kv::{ATTEMPTS_MAX, COMPACT_BELOW, GROUP_UPDATES, GROUPS, LEASE, REPLY_TIMEOUT, RESERVE_ZONES, RETRY, SENDS_MAX};
@@ -84,6 +84,24 @@ pub fn sites(rack: &Rack, base: &Path) -> Result<Vec<Site>, Failure> {
         Ok(Site { name, text })
     };
     doors.into_iter().map(site).collect()
+}
+
+/// Each JBOF of a rack with the stores that reach it, for their twin.
+///
+/// # Errors
+/// When a file of a store or a JBOF is wrong, or they do not fit together.
+pub fn twin_sites(rack: &Rack, file: &Path) -> Result<Vec<kv::twin::Site>, Failure> {
+    let whole = std::path::absolute(file).map_err(failed_at(file))?;
+    let base = whole.parent().unwrap_or(Path::new("/"));
+    let jbofs = rack.jbofs.iter().map(|jbof| Jbof::read(jbof, base)).collect::<Result<Vec<_>, _>>()?;
+    let mut doors: BTreeMap<String, Vec<String>> = jbofs.iter().map(|jbof| (jbof.name.clone(), Vec::new())).collect();
+    for store in &rack.stores {
+        let plan = plan::kv::parse(&store.config.display().to_string(), &load::text_of(&store.config)?);
+        let jbof = reached(&plan.map_err(bad_input)?, store, &jbofs, base)?;
+        let jbof = jbof.map_or(&store.name, |jbof| &jbof.name);
+        doors.entry(jbof.clone()).or_default().push(store.name.clone());
+    }
+    Ok(doors.into_iter().map(|(jbof, doors)| kv::twin::Site { jbof, doors }).collect())
 }
 
 /// A JBOF of the rack.

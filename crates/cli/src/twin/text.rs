@@ -1,7 +1,8 @@
 //! The report for people.
 
 use super::Report;
-use super::compare::{Comparison, PERCENTILES, Times};
+use super::compare::{Comparison, Counter, PERCENTILES, Times};
+use super::doors::Site;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 use volumes::twin::{Model, Replayed, SLEEPS};
@@ -11,15 +12,33 @@ pub fn text(report: &Report) -> String {
     for role in &report.roles {
         if let Some(first) = &role.first {
             let (live, twin) = (shortened(&first.live), shortened(&first.twin));
-            text += &format!("{}, input {}: live {live}; replay {twin}\n", role.name, first.input);
+            let at = time(first.at_ns);
+            text += &format!("{}, input {} at {at}: live {live}; replay {twin}\n", role.name, first.input);
         }
         for (name, live, here) in &role.counters {
             text += &format!("{}: at its end {name} was {live}, and is {here} in the replay\n", role.name);
         }
     }
-    text += &format!("\nThe model of links and roles\n{}\n", links(&report.model));
+    if !report.model.links.is_empty() {
+        text += &format!("\nThe model of links and roles\n{}\n", links(&report.model));
+    }
     report.comparison.iter().for_each(|comparison| text += &simulation(comparison, report.sides));
+    report.stores.iter().for_each(|site| text += &store(site));
     text
+}
+
+fn store(site: &Site) -> String {
+    let Some(comparison) = &site.comparison else { return String::new() };
+    let (sides, name, [live, twin]) = (["live", "twin"], &site.name, comparison.requests);
+    let mut text = format!(
+        "\nTimes of {name} and its doors: {live} operations live, {twin} in the twin\n{}\n",
+        times(&comparison.times, sides)
+    );
+    let [live, twin] = comparison.open;
+    if live + twin > 0 {
+        text += &format!("without an end: {live} live, {twin} in the twin\n");
+    }
+    text + &format!("\nCounters of decisions\n{}\n", counters(&comparison.counters, sides))
 }
 
 fn simulation(comparison: &Comparison, sides: [&str; 2]) -> String {
@@ -32,7 +51,7 @@ fn simulation(comparison: &Comparison, sides: [&str; 2]) -> String {
     if *open > 0 {
         text += &format!("{open} requests had no end in the simulation ({other})\n");
     }
-    text += &format!("\nCounters of decisions\n{}\n", counters(comparison, sides));
+    text += &format!("\nCounters of decisions\n{}\n", counters(&comparison.counters, sides));
     if *all > 0 {
         let share = *same as f64 / *all as f64 * 100.0;
         let [both, only_live, only_twin] = redirected;
@@ -120,9 +139,9 @@ fn times(times: &[Times], [_, twin]: [&str; 2]) -> String {
     shown(rows, 2)
 }
 
-fn counters(comparison: &Comparison, [one, other]: [&str; 2]) -> String {
+fn counters(all: &[Counter], [one, other]: [&str; 2]) -> String {
     let mut rows = table(&["role", "counter", one, other]);
-    for its in &comparison.counters {
+    for its in all {
         rows.add_row([its.role.clone(), its.name.clone(), its.live.to_string(), its.twin.to_string()]);
     }
     shown(rows, 2)

@@ -208,3 +208,72 @@ fn loads_and_files_of_stores_that_do_not_fit_are_refused_with_their_place() {
     fs::write(home.path("kv.toml"), "path = 'f'\ninsecure = true\nblocks = 16777216\nslots = 64\n").expect("a disk");
     says("", &["kv.toml", "16777216 blocks", "200000000 slots at most"]);
 }
+
+/// A rack of two stores: one with its JBOF inside, and a door of a JBOF of its own.
+fn started_stores() -> (Rack, [String; 2]) {
+    let [one, other] = free();
+    let sizes = "size = '96MiB'\nzone = '8MiB'\nblocks = 4096\nslots = 4\nvalue = '512KiB'\nflush = false\n";
+    let rack = "folder = 'state'\njournal = 'journal'\n[[jbof]]\nname = 'jbof'\nconfig = 'jbof.toml'\n\
+        [[store]]\nname = 'alone'\nconfig = 'kv.toml'\n[[store]]\nname = 'door'\nconfig = 'door.toml'\n";
+    let rack = Rack::of(rack)
+        .with("kv.toml", &format!("listen = '{one}'\nloops = 2\npath = 'f'\ninsecure = true\n{sizes}"))
+        .with("jbof.toml", &format!("path = 'g'\nsocket = 'j.sock'\n{sizes}"))
+        .with("door.toml", &format!("listen = '{other}'\njbof_socket = 'j.sock'\ninsecure = true\n"));
+    (rack, [one, other])
+}
+
+/// Stores keys and reads them, as any client of Redis does.
+fn ask_store(address: &str) {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(address).expect("it listens");
+    let (mut said, mut expected) = (String::new(), String::new());
+    for key in 0..200 {
+        said += &format!("SET key{key} value{key}\r\nGET key{key}\r\nGET key{key}\r\n");
+        let value = format!("value{key}");
+        let bulk = format!("${}\r\n{value}\r\n", value.len());
+        expected += &format!("+OK\r\n{bulk}{bulk}");
+    }
+    stream.write_all(said.as_bytes()).expect("it is read");
+    let mut told = vec![0; expected.len()];
+    stream.read_exact(&mut told).expect("it answers");
+    assert_eq!(String::from_utf8_lossy(&told), expected);
+}
+
+#[test]
+fn stores_of_processes_decide_the_same_in_their_twin() {
+    let (rack, addresses) = started_stores();
+    rack.run("up");
+    addresses.iter().for_each(|address| ask_store(address));
+    rack.run("down");
+    let said = rack.0.run("twin rack.toml --out twin --json");
+    let report: Value = serde_json::from_str(&said).expect("an object");
+    let roles = report["roles"].as_array().expect("a list");
+    let names: Vec<_> = roles.iter().map(|role| role["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["alone.helper", "alone.loop-0", "alone.loop-1", "door.loop-0", "jbof.helper"]);
+    for role in roles {
+        assert_eq!((role["differences"].as_u64(), role["is_whole"].as_bool()), (Some(0), Some(true)), "{role}");
+    }
+    let decisions = |name| roles.iter().find(|role| role["name"] == name).and_then(|role| role["decisions"].as_u64());
+    // A SET is sent and answered; a GET reads its block at least, and is answered.
+    assert!(decisions("door.loop-0") >= Some(1_200), "{said}");
+    let sites = report["stores"].as_array().expect("a list");
+    let asked: Vec<_> = sites.iter().map(|site| (&site["name"], &site["comparison"]["requests"])).collect();
+    let each = serde_json::json!([600, 600]);
+    assert_eq!(asked, [(&"alone".into(), &each), (&"jbof".into(), &each)], "{said}");
+    let again = rack.0.run("twin rack.toml");
+    assert!(again.contains("Decisions in the replay of each journal") && again.contains("GETs from flash"), "{again}");
+    assert_eq!(again, rack.0.run("twin rack.toml --calibration journal"));
+    assert!(rack.0.text("twin/index.html").contains("jbof, updates: in the helper"));
+    assert!(rack.0.text("twin/stores.json").contains("helper: request"));
+    let path = rack.0.path("journal/door.loop-0.1.journal");
+    let bytes = fs::read(&path).expect("it is there");
+    fs::write(&path, &bytes[..bytes.len() / 2]).expect("a disk");
+    let cut = rack.0.say("twin rack.toml");
+    assert!(cut.code == Some(0) && cut.err.contains("no orderly end in journals of door.loop-0"), "{cut:?}");
+    let file = rack.0.text("rack.toml");
+    fs::write(rack.0.path("rack.toml"), file.replace("name = 'alone'", "name = 'other'")).expect("a disk");
+    rack.0.say("twin rack.toml").refused(2, &["the rack has no store and no JBOF `alone`"]);
+    fs::remove_dir_all(rack.0.path("journal")).expect("it is there");
+    fs::create_dir(rack.0.path("journal")).expect("a disk");
+    rack.0.say("twin rack.toml").refused(2, &["there are no journals"]);
+}

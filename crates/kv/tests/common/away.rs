@@ -56,6 +56,7 @@ pub fn role_config(folder: &Path, jbof: JbofConfig, secret: Option<&str>) -> Jbo
         silence: Span::secs(30),
         jbof,
         records: None,
+        journal: None,
     }
 }
 

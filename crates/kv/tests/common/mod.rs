@@ -27,6 +27,7 @@ pub fn config(folder: &Path) -> Config {
         loops: 1,
         limits: Limits::default(),
         records: None,
+        journal: None,
     }
 }
 

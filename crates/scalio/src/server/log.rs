@@ -1,5 +1,6 @@
 //! The log of one device: zones that are filled in order and won back whole.
 
+use super::KeptZone;
 use crate::{Extent, SECTOR_BYTES, ZoneKind};
 use std::collections::BTreeSet;
 
@@ -109,6 +110,49 @@ impl Log {
             segments: 0,
             segment_bytes: 0,
         }
+    }
+
+    /// The zones as they are, and the open ones with their first unused sectors.
+    pub fn kept(&self) -> (Vec<KeptZone>, [Option<(u32, u32)>; 2]) {
+        let zone = |zone: &Zone| KeptZone {
+            is_free: zone.state == ZoneState::Free,
+            is_kept: zone.state == ZoneState::Kept,
+            live: zone.live,
+            records: zone.records,
+        };
+        (self.zones.iter().map(zone).collect(), self.open)
+    }
+
+    /// Begins with zones and with segments of use that an earlier log had; `None` where they are
+    /// none of its own.
+    pub fn resume(
+        &mut self,
+        zones: &[KeptZone],
+        open: [Option<(u32, u32)>; 2],
+        segments: impl Iterator<Item = Extent>,
+    ) -> Option<()> {
+        let is_own = |(zone, next): &(u32, u32)| (*zone as usize) < zones.len() && *next <= self.zone_sectors;
+        if zones.len() != self.zones.len() || !open.iter().flatten().all(is_own) {
+            return None;
+        }
+        for (own, kept) in self.zones.iter_mut().zip(zones) {
+            let state = match (kept.is_free, kept.is_kept) {
+                (true, _) => ZoneState::Free,
+                (false, true) => ZoneState::Kept,
+                (false, false) => ZoneState::Closed,
+            };
+            *own = Zone { state, live: kept.live, records: kept.records, writing: 0 };
+        }
+        open.iter().flatten().for_each(|(zone, _)| self.zones[*zone as usize].state = ZoneState::Open);
+        self.free =
+            (0..).zip(&self.zones).filter(|(_, zone)| zone.state == ZoneState::Free).map(|(at, _)| at).collect();
+        self.live = zones.iter().map(|zone| zone.live).try_fold(0, u64::checked_add)?;
+        self.open = open;
+        for extent in segments {
+            self.segments += 1;
+            self.segment_bytes += u64::from(extent.sectors) * u64::from(SECTOR_BYTES);
+        }
+        Some(())
     }
 
     /// All of a zone.

@@ -22,7 +22,6 @@ use crate::{
     BlockHeader, Content, Extent, FlashAnswer, FlashOperation, Item, Length, MemoryOperation, Page, RecordPlace,
     Segment, SegmentPointer, Sequence, Value, ZoneKind, record_bytes,
 };
-use base::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -162,7 +161,7 @@ impl<V: Value> Server<V> {
             server.ask_memory(Purpose::Closed, block, MemoryOperation::Close, out);
         }
         let recovery = Recovery::new(server.pointers.len());
-        server.go_on(Time::ZERO, recovery, out);
+        server.go_on(recovery, out);
         server
     }
 
@@ -176,14 +175,14 @@ impl<V: Value> Server<V> {
         is_own.then_some((block / self.config.devices) as usize)
     }
 
-    pub(super) fn block_closed(&mut self, now: Time, out: &mut Vec<ServerOut<V>>) {
+    pub(super) fn block_closed(&mut self, out: &mut Vec<ServerOut<V>>) {
         let Some(mut recovery) = self.recovery.take() else { return };
         recovery.open -= 1;
-        self.go_on(now, recovery, out);
+        self.go_on(recovery, out);
     }
 
     /// Asks what is to be asked. When all has been answered, the next step begins.
-    fn go_on(&mut self, now: Time, mut recovery: Recovery, out: &mut Vec<ServerOut<V>>) {
+    fn go_on(&mut self, mut recovery: Recovery, out: &mut Vec<ServerOut<V>>) {
         loop {
             while recovery.open < ASKS
                 && let Some(ask) = recovery.asks.pop_front()
@@ -197,8 +196,8 @@ impl<V: Value> Server<V> {
                 return;
             }
             if recovery.step == Step::Flush {
-                self.reset_blocks(out);
-                return self.advance(now, out);
+                // Nothing waits yet that work could begin with.
+                return self.reset_blocks(out);
             }
             self.next_step(&mut recovery);
         }
@@ -236,7 +235,7 @@ impl<V: Value> Server<V> {
         }
     }
 
-    pub(super) fn recovery_flash(&mut self, now: Time, ask: Ask, answer: FlashAnswer<V>, out: &mut Vec<ServerOut<V>>) {
+    pub(super) fn recovery_flash(&mut self, ask: Ask, answer: FlashAnswer<V>, out: &mut Vec<ServerOut<V>>) {
         let Some(mut recovery) = self.recovery.take() else { return };
         recovery.open -= 1;
         match (ask, answer) {
@@ -255,7 +254,7 @@ impl<V: Value> Server<V> {
             (Ask::Mark { .. } | Ask::Flush, FlashAnswer::Done) => {}
             _ => (recovery.step, recovery.asks) = (Step::Failed, VecDeque::new()),
         }
-        self.go_on(now, recovery, out);
+        self.go_on(recovery, out);
     }
 
     fn note(&mut self, recovery: &mut Recovery, sector: u64, content: &Content<Length>) {

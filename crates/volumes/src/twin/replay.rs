@@ -6,53 +6,7 @@ use super::{Anew, TwinError};
 use crate::journal::{Entry, Reader};
 use base::{NodeId, Time};
 use plan::rack::Rack;
-use serde::Serialize;
-use std::collections::BTreeMap;
-
-/// The first decision that differs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Difference {
-    /// The input's place in the journal.
-    pub input: u64,
-    /// What the role did then.
-    pub live: String,
-    /// What it does now.
-    pub twin: String,
-}
-
-/// What came of a replay.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Replayed {
-    /// The role.
-    pub name: String,
-    /// Packets, wake-ups and requests that came in.
-    pub inputs: u64,
-    /// Packets sent and requests ended.
-    pub decisions: u64,
-    /// Inputs after which something else was done. After the first, more are no surprise.
-    pub differences: u64,
-    /// The first of them.
-    pub first: Option<Difference>,
-    /// Whether the journal breaks off within an entry.
-    pub is_cut: bool,
-    /// The role's counters at its end, where it ended in order and they differ: live, and here.
-    pub counters: Vec<(String, u64, u64)>,
-    /// Its counters at the end of the replay.
-    #[serde(skip)]
-    pub numbers: BTreeMap<String, u64>,
-    /// Whether it ended in order.
-    pub is_whole: bool,
-    /// When its last input came, by the clock of the rack.
-    #[serde(skip)]
-    pub end: Time,
-}
-
-impl Replayed {
-    /// Whether the role decided otherwise than live.
-    pub fn differs(&self) -> bool {
-        self.differences > 0 || !self.counters.is_empty()
-    }
-}
+use runtime::replay::Replayed;
 
 /// Replays a journal. What is seen goes to `requests` and to `fit` too.
 ///
@@ -72,7 +26,8 @@ pub fn replay(
         anew: Anew::new(rack, &beginning).map_err(TwinError::Start)?,
         live: Vec::new(),
         asked: None,
-        replayed: Replayed { name: beginning.name, ..Replayed::default() },
+        at: Time::ZERO,
+        replayed: Replayed::of(beginning.name),
     };
     requests.begin(node, &beginning.state);
     fit.begin();
@@ -108,6 +63,8 @@ struct Play {
     live: Vec<Entry>,
     /// When requests came that the role has not begun with. It begins with all that wait at once.
     asked: Option<Time>,
+    /// When the last input came, by the role's clock.
+    at: Time,
     replayed: Replayed,
 }
 
@@ -122,6 +79,7 @@ impl Play {
             self.compare();
         }
         self.replayed.inputs += 1;
+        self.at = time_of(&entry).unwrap_or(self.at);
         match entry {
             Entry::Packet { at, packet } => self.anew.take(at, packet),
             Entry::Wakeup { at } => self.anew.wake(at),
@@ -142,13 +100,8 @@ impl Play {
         };
         self.settle();
         self.compare();
-        self.replayed.is_whole = true;
         let here = self.anew.counters();
-        let differ = numbers.into_iter().filter_map(|(name, live)| {
-            let here = here.get(&name).copied().unwrap_or_default();
-            (here != live).then_some((name, live, here))
-        });
-        self.replayed.counters = differ.collect();
+        self.replayed.ended(numbers, &here);
     }
 
     /// Lets the role begin with what it was asked.
@@ -158,27 +111,12 @@ impl Play {
         }
     }
 
-    /// A role that was killed may have done more than its journal says.
     fn end(&mut self) {
         self.settle();
-        let twin = &mut self.anew.done.0;
-        if !self.replayed.is_whole && twin.starts_with(&self.live) {
-            twin.truncate(self.live.len());
-        }
-        self.compare();
+        self.replayed.compare_last(self.at, &mut self.live, &mut self.anew.done.0);
     }
 
     fn compare(&mut self) {
-        let twin = &mut self.anew.done.0;
-        self.replayed.decisions += self.live.len() as u64;
-        if *twin != self.live {
-            self.replayed.differences += 1;
-            let place = twin.iter().zip(&self.live).take_while(|(twin, live)| twin == live).count();
-            let told = |entries: &[Entry]| entries.get(place).map_or("nothing".into(), |entry| format!("{entry:?}"));
-            let (input, live, twin) = (self.replayed.inputs, told(&self.live), told(twin));
-            self.replayed.first.get_or_insert(Difference { input, live, twin });
-        }
-        twin.clear();
-        self.live.clear();
+        self.replayed.compare(self.at, &mut self.live, &mut self.anew.done.0);
     }
 }

@@ -1,13 +1,15 @@
 //! The journals of a run.
 
 use super::model::Fit;
-use super::replay::{Replayed, replay};
+use super::replay::replay;
 use super::requests::Requests;
 use crate::configs::{self, name_of};
 use crate::journal::{Beginning, JournalError, Reader};
 use base::{NodeId, Span, Time};
 use plan::rack::Rack;
 use runtime::error::StartError;
+use runtime::journal::{self, Kind};
+use runtime::replay::Replayed;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -92,11 +94,8 @@ impl Journals {
     /// When it has none, or one that is not of this rack.
     pub fn open(rack: &Rack, folder: &Path) -> Result<Journals, TwinError> {
         let wrong = |reason| TwinError::Folder { folder: folder.into(), reason };
-        let entries: Vec<_> = std::fs::read_dir(folder).map_err(wrong)?.collect::<Result<_, _>>().map_err(wrong)?;
-        let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
-        paths.retain(|path| path.extension().is_some_and(|extension| extension == "journal"));
         let mut files = Vec::new();
-        for path in paths {
+        for path in journal::paths(folder, Kind::Volumes).map_err(wrong)? {
             let beginning = Reader::open(&path)?.beginning().clone();
             let is_node = beginning.node <= configs::switch_node(rack).0;
             if beginning.rack != configs::version(rack) || !is_node {

@@ -1,0 +1,225 @@
+//! What the journals of a JBOF and its doors say together.
+
+use super::flash::Contents;
+use super::model::{Fit, Model};
+use super::requests::Requests;
+use crate::frames::Welcome;
+use crate::journal::{Beginning, ClientEntry, Entry, Part, ServerEntry};
+use base::{Span, Time};
+use scalio::{ClientIn, ClientOut, FlashOperation, Kept, Length, RequestId, ServerConfig, ServerOut};
+use std::collections::BTreeMap;
+
+/// Slots that are simulated at most: as many as an experiment may have.
+const SLOTS_MAX: u64 = 200_000_000;
+
+/// A JBOF and its doors, by the names of their roles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// The role with the helper: a JBOF, or the store that has it inside.
+    pub jbof: String,
+    /// The stores that reach it, it among them if it has one inside.
+    pub doors: Vec<String>,
+}
+
+impl Site {
+    /// Whether the program is one of its own.
+    pub(super) fn has(&self, beginning: &Beginning) -> bool {
+        match beginning.part {
+            Part::Helper => self.jbof == beginning.role,
+            Part::Loop(_) => self.doors.contains(&beginning.role),
+        }
+    }
+}
+
+/// A loop of a door.
+#[derive(Clone, Debug)]
+pub(super) struct LoopSeen {
+    pub name: String,
+    pub welcome: Option<Welcome>,
+    /// What it was asked, when.
+    pub asked: Vec<(Time, ClientIn<Length>)>,
+    open: u64,
+    /// The most operations that it had open at a time.
+    pub open_max: u64,
+    was_away: bool,
+}
+
+/// The helper, when it began.
+#[derive(Clone, Debug)]
+pub(super) struct HelperSeen {
+    pub config: ServerConfig,
+    pub kept: Kept,
+    /// Its time zero by the clock of the rack.
+    pub zero: Time,
+}
+
+/// What the journals of a [`Site`] say.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Whose they are.
+    pub site: Site,
+    /// The operations of its doors, live.
+    pub requests: Requests,
+    pub(super) fit: Fit,
+    pub(super) contents: Contents,
+    pub(super) loops: Vec<LoopSeen>,
+    pub(super) helpers: Vec<HelperSeen>,
+    /// Whether its programs have one clock.
+    has_one_clock: bool,
+    boot: Option<String>,
+    /// The time zero of the journal that is seen now.
+    zero: Time,
+    asked: BTreeMap<RequestId, FlashOperation<Length>>,
+}
+
+impl Seen {
+    pub(super) fn new(site: Site) -> Seen {
+        Seen {
+            site,
+            requests: Requests::default(),
+            fit: Fit::default(),
+            contents: Contents::default(),
+            loops: Vec::new(),
+            helpers: Vec::new(),
+            has_one_clock: true,
+            boot: None,
+            zero: Time::ZERO,
+            asked: BTreeMap::new(),
+        }
+    }
+
+    /// A journal begins, whose time zero is `zero` by the clock of the rack.
+    pub(super) fn begin(&mut self, beginning: &Beginning, zero: Time) {
+        self.fit.begin();
+        self.asked.clear();
+        self.zero = zero;
+        self.has_one_clock &= self.boot.get_or_insert_with(|| beginning.boot.clone()) == &beginning.boot;
+        if let Part::Loop(_) = beginning.part {
+            let (name, welcome, asked) = (beginning.name(), None, Vec::new());
+            self.loops.push(LoopSeen { name, welcome, asked, open: 0, open_max: 0, was_away: false });
+        }
+    }
+
+    /// Whether there is a journal of one of its programs.
+    pub fn has_journals(&self) -> bool {
+        self.boot.is_some()
+    }
+
+    /// All journals were seen.
+    pub(super) fn finish(&mut self) {
+        self.requests.finish();
+    }
+
+    /// The time of an entry by the clock of the rack.
+    fn seen_at<I, O>(&self, entry: &Entry<I, O>) -> Option<Time> {
+        entry.at().map(|at| at + (self.zero - Time::ZERO))
+    }
+
+    pub(super) fn see_loop(&mut self, entry: &ClientEntry<Length>, due: Option<Time>) {
+        let at = self.seen_at(entry);
+        let number = self.loops.len() - 1;
+        self.requests.see_loop(number, at, entry);
+        if let (Entry::Woke { at }, Some(due)) = (entry, due) {
+            self.fit.due(*at, due);
+        }
+        self.fit.see_loop(at, entry);
+        match entry {
+            Entry::Decided(ClientOut::Flash { request, operation, .. }) => {
+                self.asked.insert(*request, operation.clone());
+            }
+            Entry::Input { input: input @ ClientIn::Flash { request, .. }, .. } => {
+                let operation = self.asked.remove(request);
+                self.contents.saw_client(operation.as_ref(), input);
+            }
+            _ => {}
+        }
+        self.loops[number].see(at, entry);
+    }
+
+    pub(super) fn see_helper(&mut self, entry: &ServerEntry<Length>) {
+        let at = self.seen_at(entry);
+        self.requests.see_helper(at, entry);
+        let is_inside = self.site.doors == [self.site.jbof.as_str()] && self.loops_of_jbof() == 1;
+        self.fit.see_helper((at, is_inside), entry);
+        match entry {
+            Entry::Began { config, kept, .. } => {
+                self.helpers.push(HelperSeen { config: *config, kept: kept.clone(), zero: self.zero });
+            }
+            Entry::Decided(ServerOut::Flash { request, operation }) => {
+                self.asked.insert(*request, operation.clone());
+            }
+            Entry::Input { input: input @ scalio::ServerIn::Flash { request, .. }, .. } => {
+                let operation = self.asked.remove(request);
+                self.contents.saw_helper(operation.as_ref(), input);
+            }
+            _ => {}
+        }
+    }
+
+    /// Loops of the role with the helper. Those of a store are seen before its helper.
+    fn loops_of_jbof(&self) -> usize {
+        self.loops.iter().filter(|one| one.name.starts_with(&format!("{}.loop-", self.site.jbof))).count()
+    }
+
+    /// The model of what was between its programs.
+    pub fn model(&self) -> Model {
+        self.fit.clone().model(self.requests.ways())
+    }
+
+    /// Why it cannot be simulated.
+    pub(super) fn lacks(&self) -> Option<String> {
+        let jbof = &self.site.jbof;
+        let [helper] = &self.helpers[..] else {
+            let why = if self.helpers.is_empty() { "has no journal" } else { "was started more than once" };
+            return Some(format!("the helper of `{jbof}` {why}"));
+        };
+        let mut names: Vec<&str> = self.loops.iter().map(|one| &*one.name).collect();
+        names.sort_unstable();
+        if let Some(twice) = names.windows(2).find(|two| two[0] == two[1]) {
+            return Some(format!("`{}` was started more than once", twice[0]));
+        }
+        if let Some(away) = self.loops.iter().find(|one| one.was_away) {
+            return Some(format!("the JBOF of `{}` was away meanwhile", away.name));
+        }
+        let fits = |one: &LoopSeen| one.welcome.is_some_and(|welcome| welcome.blocks == helper.config.blocks);
+        if let Some(odd) = self.loops.iter().find(|one| !fits(one)) {
+            return Some(format!("`{}` had another JBOF than `{jbof}`", odd.name));
+        }
+        if !self.has_one_clock {
+            return Some(format!(
+                "the journals of `{jbof}` and its doors are of several machines, whose clocks differ"
+            ));
+        }
+        let slots = self.loops.iter().filter_map(|one| one.welcome).map(|welcome| u64::from(welcome.slots)).max();
+        match slots {
+            None => Some(format!("no door of `{jbof}` has a journal")),
+            Some(slots) if slots.saturating_mul(helper.config.blocks.into()) > SLOTS_MAX => {
+                Some(format!("`{jbof}` has more than {SLOTS_MAX} slots"))
+            }
+            Some(_) => None,
+        }
+    }
+}
+
+impl LoopSeen {
+    fn see(&mut self, at: Option<Time>, entry: &ClientEntry<Length>) {
+        match entry {
+            Entry::Met { welcome, .. } => {
+                self.was_away |= self.welcome.is_some_and(|known| known.epoch != welcome.epoch);
+                self.welcome = Some(*welcome);
+            }
+            // A loop that begins meets its JBOF twice.
+            Entry::Lost { .. } => self.was_away |= !self.asked.is_empty(),
+            Entry::Input { input: input @ (ClientIn::Issue { .. } | ClientIn::Describe { .. }), .. } => {
+                self.asked.extend(at.map(|at| (at, input.clone())));
+                self.open += 1;
+                self.open_max = self.open_max.max(self.open);
+            }
+            Entry::Decided(ClientOut::Done { .. }) => self.open = self.open.saturating_sub(1),
+            _ => {}
+        }
+    }
+}
+
+/// How long after the last thing that happened live a simulation goes on.
+pub(super) const GRACE: Span = Span::secs(10);
