@@ -217,7 +217,8 @@ PROOFS = (
         larger=({"Ports": 3, "Active": 2, "Chunk": 32, "LookAhead": 3},),
         guards=(
             Guard("a demand", CHANNELS, "competes_o[ch] = count_q[ch] != 0", "competes_o[ch] = 1'b1", (4, 7), CALM),
-            Guard("the source of a request", SOURCE, "valid_i[t] && source_i[t] == own_i", "valid_i[t]", (6, 8), CALM),
+            Guard("the source of a request", SOURCE, "best_i[t] && source_i[t] == own_i", "best_i[t]", (6, 8), CALM),
+            Guard("the best of a source", TARGET, "best_o = 1'b0", "best_o = 1'b1", (9, 14), {"Calm": 2, "Ports": 3}),
             Guard("the link's state", CHECK, "disabled_i[own_i] || disabled_i[peer]", "1'b0", (7, 10), CALM),
             Guard("busy sources", QUEUE, "competes[ch] && source_free_i[ch%Ports]", "competes[ch]", (8, 12), {"Calm": 2, "Ports": 3}),
             Guard("busy targets", SCHEDULER, "valid && target_free[t]", "valid", (8, 12), {"Calm": 3, "Ports": 3}),
@@ -226,7 +227,8 @@ PROOFS = (
             Guard("a read that was not sent on", CHANNELS, "(ch < Sources || started_q[ch])", "1'b1", (8, 16),
                   {"Calm": 1, "Active": 2}),
             Guard("the end of an iteration", CHANNELS, "leaves[ch] = settles_i && (", "leaves[ch] = (", (5, 10), CALM),
-            Guard("what is left", CHANNELS, "arrival[ch] || (mark_i[ch] && !mark_last_i)", "arrival[ch]", (9, 17), CALM),
+            Guard("what is left", CHANNELS, "place[ch][slot] || leaves[ch] || (slot == 0 && mark_i[ch])",
+                  "place[ch][slot] || leaves[ch]", (9, 17), CALM),
         ),
     ),
     Proof(
