@@ -40,6 +40,7 @@ ALL = (
         Guard("a copy is whole", MIRROR, "if (ends && !message.stranger", "if (starts && !message.stranger"),
         Guard("the top of the lead", MIRROR, " && lead != LeadMax && lead != -LeadMax", " && lead != -LeadMax"),
         Guard("strangers", MIRROR, "starts ? is_first && !message.stranger", "starts ? is_first"),
+        Guard("what is for nobody", MIRROR, " || (kind != KindGrant && header.source == header.target)", ""),
         Guard("the end of what has broken off", MIRROR, "if (dead_q[i] && !head_valid[i])", "if (dead_q[i] && !head_valid[i] && 1'b0)"),
         Guard("the owner of a standstill", MIRROR, "(stalls && message_q[i].open && message_q[i].keep)", "stalls"),
         Guard("the standstill", MIRROR, " || (stalls && message_q[i].open && message_q[i].keep)", " || (stalls && 1'b0)"),
