@@ -166,7 +166,9 @@ module edm_channels
     for (int unsigned s = 0; s < Sources; s++) begin
       for (int unsigned slot = 0; slot < Active; slot++) begin
         if (leaves[s] && slot + 1 < Active) behind_d[s][slot] = behind_q[s][(slot+1)%Active];
-        if (read_started_i[s] && behind_d[s][slot] != 0) behind_d[s][slot] = behind_d[s][slot] - 1'b1;
+        if (read_started_i[s] && behind_d[s][slot] != 0) begin
+          behind_d[s][slot] = behind_d[s][slot] - 1'b1;
+        end
         if (place[s][slot]) behind_d[s][slot] = reads_q[s] - CountW'(read_started_i[s]);
       end
     end
@@ -188,19 +190,25 @@ module edm_channels
     end
   end
 
-  // A comparison for each place, and no index: an index shifts the whole word.
+  // A comparison for each place, and no index: an index shifts the whole word. The last place takes
+  // arrivals alone: what is not there moves up as anything.
   always_ff @(posedge clk_i) begin
     for (int unsigned ch = 0; ch < Channels; ch++) begin
-      if (arrival[ch] || leaves[ch] || mark_i[ch]) begin
+      if (mark_i[ch]) bytes_q[ch][0] <= left_i;
+      if (arrival[ch] || leaves[ch]) begin
         for (int unsigned slot = 0; slot < Active; slot++) begin
           if (place[ch][slot] || leaves[ch]) begin
-            time_q[ch][slot] <= place[ch][slot] || slot + 1 == Active ? time_i : time_q[ch][(slot+1)%Active];
-            id_q[ch][slot] <= place[ch][slot] || slot + 1 == Active ? arrived_id[ch] : id_q[ch][(slot+1)%Active];
-            extra_q[ch][slot] <= place[ch][slot] || slot + 1 == Active ? arrived_extra[ch] : extra_q[ch][(slot+1)%Active];
-          end
-          if (place[ch][slot] || leaves[ch] || (slot == 0 && mark_i[ch])) begin
-            bytes_q[ch][slot] <= place[ch][slot] || (slot != 0 && slot + 1 == Active) ? arrived_bytes[ch] :
-                leaves[ch] && slot + 1 < Active ? bytes_q[ch][(slot+1)%Active] : left_i;
+            if (place[ch][slot] || slot + 1 == Active) begin
+              bytes_q[ch][slot] <= arrived_bytes[ch];
+              time_q[ch][slot] <= time_i;
+              id_q[ch][slot] <= arrived_id[ch];
+              extra_q[ch][slot] <= arrived_extra[ch];
+            end else begin
+              bytes_q[ch][slot] <= bytes_q[ch][(slot+1)%Active];
+              time_q[ch][slot] <= time_q[ch][(slot+1)%Active];
+              id_q[ch][slot] <= id_q[ch][(slot+1)%Active];
+              extra_q[ch][slot] <= extra_q[ch][(slot+1)%Active];
+            end
           end
         end
       end

@@ -227,8 +227,7 @@ PROOFS = (
             Guard("a read that was not sent on", CHANNELS, "(ch < Sources || started_q[ch])", "1'b1", (8, 16),
                   {"Calm": 1, "Active": 2}),
             Guard("the end of an iteration", CHANNELS, "leaves[ch] = settles_i && (", "leaves[ch] = (", (5, 10), CALM),
-            Guard("what is left", CHANNELS, "place[ch][slot] || leaves[ch] || (slot == 0 && mark_i[ch])",
-                  "place[ch][slot] || leaves[ch]", (9, 17), CALM),
+            Guard("what is left", CHANNELS, "if (mark_i[ch]) bytes_q", "if (mark_i[ch] && 1'b0) bytes_q", (9, 17), CALM),
         ),
     ),
     Proof(
