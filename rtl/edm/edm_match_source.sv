@@ -24,17 +24,19 @@ module edm_match_source
 );
   /* verilator inline_module */
 
-  // At most one target is the best, and one the lowest: no choice, only an OR.
+  // At most one target is the best, and one the lowest: each bit of its number is an OR.
+  logic [Ports-1:0] best, lowest;
+  logic [PortW-1:0][Ports-1:0] has_bit;
   always_comb begin
-    accepted_o = 1'b0;
-    target_o = '0;
-    order_o = '0;
     for (int unsigned t = 0; t < Ports; t++) begin
-      if (best_i[t] && source_i[t] == own_i) begin
-        accepted_o = 1'b1;
-        target_o |= PortW'(t);
-      end
-      if (lowest_i[t] && source_i[t] == own_i) order_o |= PortW'(t);
+      best[t] = best_i[t] && source_i[t] == own_i;
+      lowest[t] = lowest_i[t] && source_i[t] == own_i;
+      for (int unsigned b = 0; b < PortW; b++) has_bit[b][t] = t[b];
+    end
+    accepted_o = |best;
+    for (int unsigned b = 0; b < PortW; b++) begin
+      target_o[b] = |(best & has_bit[b]);
+      order_o[b] = |(lowest & has_bit[b]);
     end
   end
 

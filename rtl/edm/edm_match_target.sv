@@ -45,16 +45,20 @@ module edm_match_target
 );
   /* verilator inline_module */
 
+  // Those that ask the same source, with a better request, and of a lower number.
+  logic [Ports-1:0] better, lower;
   always_comb begin
-    best_o = asks_i[own_i];
-    lowest_o = asks_i[own_i];
+    better = '0;
+    lower = '0;
     for (int unsigned t = 0; t < Ports; t++) begin
       if (asks_i[t] && asked_i[t] == asked_i[own_i]) begin
-        if ({key_i[t], PortW'(t)} < {key_i[own_i], own_i}) best_o = 1'b0;
-        if (PortW'(t) < own_i) lowest_o = 1'b0;
+        better[t] = {key_i[t], PortW'(t)} < {key_i[own_i], own_i};
+        lower[t] = PortW'(t) < own_i;
       end
     end
   end
+  assign best_o = asks_i[own_i] && better == '0;
+  assign lowest_o = asks_i[own_i] && lower == '0;
 
   always_comb begin
     first_o = !started_i;

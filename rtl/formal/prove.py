@@ -218,7 +218,7 @@ PROOFS = (
         guards=(
             Guard("a demand", CHANNELS, "competes_o[ch] = count_q[ch] != 0", "competes_o[ch] = 1'b1", (4, 7), CALM),
             Guard("the source of a request", SOURCE, "best_i[t] && source_i[t] == own_i", "best_i[t]", (6, 8), CALM),
-            Guard("the best of a source", TARGET, "best_o = 1'b0", "best_o = 1'b1", (8, 18), {"Calm": 1, "Ports": 3}),
+            Guard("the best of a source", TARGET, " && better == '0", "", (8, 18), {"Calm": 1, "Ports": 3}),
             Guard("the link's state", CHECK, "disabled_i[own_i] || disabled_i[peer]", "1'b0", (7, 10), CALM),
             Guard("busy sources", QUEUE, "competes[ch] && source_free_i[ch%Ports]", "competes[ch]", (8, 12), {"Calm": 2, "Ports": 3}),
             Guard("busy targets", SCHEDULER, "valid && target_free[t]", "valid", (8, 12), {"Calm": 3, "Ports": 3}),
