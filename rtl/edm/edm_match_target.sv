@@ -1,23 +1,32 @@
-// One port as a target in an iteration: what its request is granted, if the source accepts it, and
-// what the mark tells the queues. Latency: none, combinational.
+// One port as a target in an iteration: whether its request is the best of its source, what it is
+// granted then, and what the mark tells the queues. Latency: none, combinational.
+//
+// A source accepts the request with the least key. So each target compares its own with all others,
+// side by side: no tree of comparators for each source.
 module edm_match_target
   import edm_pkg::*;
 #(
     parameter int unsigned Ports = 8,
     parameter int unsigned Chunk = ChunkBytes,
+    parameter int unsigned KeyW = 64,
     localparam int unsigned PortW = $clog2(Ports)
 ) (
     input logic [PortW-1:0] own_i,
 
-    // Accept. The request, and whom each source has accepted.
-    input  logic                          valid_i,
+    // Accept. Whether each target asks, which source, and the key of its request: rank, age, port.
+    // Of equal keys that of the lower target is the least. Whether ours is the best of its source,
+    // and whether no lower target asks that source.
+    input  logic [Ports-1:0]              asks_i,
+    input  logic [Ports-1:0][PortW-1:0]   asked_i,
+    input  logic [Ports-1:0][KeyW-1:0]    key_i,
+    output logic                          best_o,
+    output logic                          lowest_o,
+
+    // What our request is granted.
     input  class_e                        class_i,
-    input  logic [PortW-1:0]              source_i,
     input  logic [DemandW-1:0]            bytes_i,
     input  logic [BatchW-1:0]             extra_i,
     input  logic                          started_i,
-    input  logic [Ports-1:0][PortW-1:0]   accepted_i,
-    output logic                          valid_o,
     output logic [SizeW-1:0]              bytes_o,
     output logic                          first_o,
     output logic                          last_o,
@@ -36,8 +45,22 @@ module edm_match_target
 );
   /* verilator inline_module */
 
+  // Those that ask the same source, with a better request, and of a lower number.
+  logic [Ports-1:0] better, lower;
   always_comb begin
-    valid_o = valid_i && accepted_i[source_i] == own_i;
+    better = '0;
+    lower = '0;
+    for (int unsigned t = 0; t < Ports; t++) begin
+      if (asks_i[t] && asked_i[t] == asked_i[own_i]) begin
+        better[t] = {key_i[t], PortW'(t)} < {key_i[own_i], own_i};
+        lower[t] = PortW'(t) < own_i;
+      end
+    end
+  end
+  assign best_o = asks_i[own_i] && better == '0;
+  assign lowest_o = asks_i[own_i] && lower == '0;
+
+  always_comb begin
     first_o = !started_i;
     last_o = bytes_i <= DemandW'(Chunk);
     bytes_o = last_o ? SizeW'(bytes_i) : SizeW'(Chunk);

@@ -50,8 +50,9 @@ module edm_mirror
     output logic [1:0] used_o,
     output logic [1:0] given_up_o,
 
-    // Second copies, and messages of peers that do not exist; both are dropped. Blocks that found no
-    // room, and the rest of their messages.
+    // Second copies, and messages of peers that do not exist or from a node to itself, with which a
+    // silent port ends a message; both are dropped. Blocks that found no room, and the rest of their
+    // messages.
     output logic [31:0] copy_count_o,
     output logic [31:0] stranger_count_o,
     output logic [31:0] lost_count_o
@@ -174,7 +175,8 @@ module edm_mirror
       peer = header.source;
       if (kind == KindGrant) peer = head[i].payload[16:8];
       if (starts) begin
-        message.stranger = 32'(peer) >= Nodes;
+        message.stranger =
+            32'(peer) >= Nodes || (kind != KindGrant && header.source == header.target);
         message.peer = PeerW'(peer);
         message.counted = CountedRequest;
         if (kind == KindGrant) begin

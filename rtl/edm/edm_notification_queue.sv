@@ -59,12 +59,13 @@ module edm_notification_queue
     output logic               started_o,
     output logic               oldest_o,    // nothing that competes is before it
 
-    // What the iteration has granted to this target, and whether it was forgotten since.
+    // What the iteration has granted to this target, what is left of it then, and whether it was
+    // forgotten since.
     input logic             mark_i,
     input logic             mark_forgotten_i,
     input class_e           mark_class_i,
     input logic [PortW-1:0] mark_source_i,
-    input logic [SizeW-1:0] mark_bytes_i,
+    input logic [DemandW-1:0] mark_left_i,
     input logic             mark_last_i,
     input logic             mark_oldest_i,
 
@@ -88,14 +89,14 @@ module edm_notification_queue
 
   logic [PassesW-1:0] passes_q, passes_d;
 
-  // The oldest demand of each channel; zero where there is none.
+  // The oldest demand of each channel; anything where there is none.
   logic [Channels-1:0] full, competes, started;
   logic [Channels-1:0][DemandW-1:0] head_bytes;
   logic [Channels-1:0][TimeW-1:0] head_time;
   logic [Channels-1:0][IdW-1:0] head_id;
   logic [Channels-1:0][BatchW-1:0] head_extra;
 
-  // The channel that is granted, and what remains of its demand.
+  // The channel that is granted.
   logic [ChannelW-1:0] marked;
   logic [Channels-1:0] mark;
   assign marked = ChannelW'(mark_source_i) +
@@ -134,7 +135,7 @@ module edm_notification_queue
       .started_o  (started),
       .mark_i     (mark),
       .mark_last_i,
-      .left_i     (head_bytes[marked] - DemandW'(mark_bytes_i)),
+      .left_i     (mark_left_i),
       .broken_o
   );
   assign write_full_o = full[Ports-1:0];
@@ -163,7 +164,9 @@ module edm_notification_queue
       .rank_i (rank),
       .stamp_i(stamp),
       .valid_o(found),
-      .index_o(best)
+      .index_o(best),
+      .rank_o,
+      .stamp_o
   );
 
   // First come, first served: after a full queue's worth of grants past the oldest demand, that one
@@ -172,6 +175,10 @@ module edm_notification_queue
   if (Fcfs) begin : gen_oldest
     logic any;
     logic [ChannelW-1:0] oldest;
+    /* verilator lint_off UNUSEDSIGNAL */  // the oldest alone counts
+    logic [RankW-1:0] oldest_rank;
+    logic [StampW-1:0] oldest_stamp;
+    /* verilator lint_on UNUSEDSIGNAL */
     edm_pick #(
         .Count (Channels),
         .RankW (RankW),
@@ -181,11 +188,15 @@ module edm_notification_queue
         .rank_i (rank),
         .stamp_i(stamp),
         .valid_o(any),
-        .index_o(oldest)
+        .index_o(oldest),
+        .rank_o (oldest_rank),
+        .stamp_o(oldest_stamp)
     );
+    assign bytes_o = head_bytes[best];
     assign oldest_o = any && oldest == best;
     assign may_request = oldest_o || passes_q < PassesW'(PassesMax);
   end else begin : gen_any
+    assign bytes_o = rank_o;
     assign oldest_o = 1'b1;
     assign may_request = 1'b1;
   end
@@ -193,10 +204,7 @@ module edm_notification_queue
   assign valid_o = found && may_request;
   assign class_o = best >= ChannelW'(Ports) ? ClassResponse : ClassWrite;
   assign source_o = PortW'(best >= ChannelW'(Ports) ? best - ChannelW'(Ports) : best);
-  assign rank_o = rank[best];
-  assign stamp_o = stamp[best];
   assign id_o = head_id[best];
-  assign bytes_o = head_bytes[best];
   assign extra_o = head_extra[best];
   assign started_o = started[best];
 

@@ -52,7 +52,9 @@ module edm_port_timer
   endfunction
 
   function automatic timer_t minus(input timer_t a, input timer_t b);
-    return a > b ? a - b : '0;
+    logic [TimerW:0] difference;
+    difference = {1'b0, a} - {1'b0, b};
+    return difference[TimerW] ? '0 : difference[TimerW-1:0];
   endfunction
 
   logic [WindowW-1:0] uplink, booked;
@@ -63,37 +65,32 @@ module edm_port_timer
     booked_o = begin_i && !mark_i ? booked : '0;
     counted_o = source_i != 0 ? counted_i + uplink : counted_i;
     if (!begin_i || mark_i) counted_o = '0;
-    free_o = minus(minus(source_i, timer_t'(counted_i) * timer_t'(BlockCycles)), timer_t'(1));
+    free_o = minus(source_i, timer_t'(counted_i) * timer_t'(BlockCycles) + timer_t'(1));
   end
 
   always_comb begin : as_target
-    timer_t own_grant, free, from_target;
+    timer_t own_grant, free;
     logic own_before;
     own_grant = '0;
     own_before = 1'b0;
     free = '0;
-    from_target = '0;
     until_o = '0;
     target_o = minus(target_i, timer_t'(1));
-    if (mark_i) begin
-      if (source_granted_i) begin
-        own_grant = timer_t'(grant_blocks_i[source_target_i]) * timer_t'(BlockCycles);
-        own_before = order_i[own_i] < order_i[target_source_i];
-      end
-      if (target_granted_i) begin
-        free = free_i[target_source_i];
-        from_target = plus(target_o, own_before ? own_grant : '0);
-        until_o = plus(free > from_target ? free : from_target,
-                       timer_t'(target_blocks_i) * timer_t'(BlockCycles));
-        target_o = plus(until_o, own_before ? '0 : own_grant);
-      end else begin
-        target_o = plus(target_o, own_grant);
-      end
+    if (mark_i && source_granted_i) begin
+      own_grant = timer_t'(grant_blocks_i[source_target_i]) * timer_t'(BlockCycles);
+      own_before = !target_granted_i || order_i[own_i] < order_i[target_source_i];
+      if (own_before) target_o = plus(target_o, own_grant);
+    end
+    if (mark_i && target_granted_i) begin
+      free = free_i[target_source_i];
+      until_o = plus(free > target_o ? free : target_o,
+                     timer_t'(target_blocks_i) * timer_t'(BlockCycles));
+      target_o = plus(until_o, own_before ? '0 : own_grant);
     end
   end
 
   always_comb begin : as_source
-    source_o = minus(source_i, timer_t'(1));
+    source_o = '0;
     if (source_i != 0) begin
       source_o = minus(plus(source_i, timer_t'(uplink) * timer_t'(BlockCycles)), timer_t'(1));
     end

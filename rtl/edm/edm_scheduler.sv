@@ -197,6 +197,10 @@ module edm_scheduler
       for (int unsigned p = 0; p < Ports; p++) read_started[p] = started[p][t];
     end
 
+    // If this grant is not the last one, it is a whole chunk.
+    logic [DemandW-1:0] left;
+    assign left = request_q[t].bytes - DemandW'(Chunk);
+
     logic valid;
     edm_notification_queue #(
         .Ports (Ports),
@@ -235,7 +239,7 @@ module edm_scheduler
         .mark_forgotten_i (forgotten[t]),
         .mark_class_i     (granted_q[t].class_id),
         .mark_source_i    (granted_q[t].source),
-        .mark_bytes_i     (granted_q[t].bytes),
+        .mark_left_i      (left),
         .mark_last_i      (granted_q[t].last),
         .mark_oldest_i    (granted_q[t].oldest),
         .broken_o         (broken[t])
@@ -245,16 +249,19 @@ module edm_scheduler
 
   // --- Accept: every source takes the best of its requests. ---
 
+  // The key of a request, the least first: its rank, then how long ago its demand came. That was
+  // before now, so keys are in one order even where stamps wrap.
+  localparam int unsigned KeyW = RankW + StampW;
+
   logic [Ports-1:0] accepted;
   logic [Ports-1:0][PortW-1:0] accepted_target, order;
   logic [Ports-1:0] accepted_q, accepted_d;
   logic [Ports-1:0][PortW-1:0] accepted_target_q, accepted_target_d;
   logic [Ports-1:0][PortW-1:0] order_q, order_d;
 
-  logic [Ports-1:0] request_valid;
+  logic [Ports-1:0] request_valid, best, lowest;
   logic [Ports-1:0][PortW-1:0] request_source;
-  logic [Ports-1:0][RankW-1:0] request_rank;
-  logic [Ports-1:0][StampW-1:0] request_stamp;
+  logic [Ports-1:0][KeyW-1:0] key;
   // What the targets are granted, and whom the sources have.
   grant_t [Ports-1:0] made, chosen;
   granted_t [Ports-1:0] next_granted;
@@ -262,8 +269,11 @@ module edm_scheduler
     for (int unsigned t = 0; t < Ports; t++) begin
       request_valid[t] = request_q[t].valid;
       request_source[t] = request_q[t].source;
-      request_rank[t] = request_q[t].rank;
-      request_stamp[t] = request_q[t].stamp;
+      key[t] = {
+        request_q[t].rank,
+        request_q[t].stamp[StampW-1:PortW] - time_q,
+        request_q[t].stamp[PortW-1:0]
+      };
       made[t].class_id = granted_q[t].class_id;
       made[t].target = NodeW'(t);
       made[t].id = granted_q[t].id;
@@ -275,15 +285,12 @@ module edm_scheduler
 
   for (genvar p = 0; p < Ports; p++) begin : gen_match
     edm_match_source #(
-        .Ports (Ports),
-        .RankW (RankW),
-        .StampW(StampW)
+        .Ports(Ports)
     ) u_source (
         .own_i     (PortW'(p)),
-        .valid_i   (request_valid),
         .source_i  (request_source),
-        .rank_i    (request_rank),
-        .stamp_i   (request_stamp),
+        .best_i    (best),
+        .lowest_i  (lowest),
         .accepted_o(accepted[p]),
         .target_o  (accepted_target[p]),
         .order_o   (order[p]),
@@ -294,17 +301,19 @@ module edm_scheduler
 
     edm_match_target #(
         .Ports(Ports),
-        .Chunk(Chunk)
+        .Chunk(Chunk),
+        .KeyW (KeyW)
     ) u_target (
         .own_i         (PortW'(p)),
-        .valid_i       (request_q[p].valid),
+        .asks_i        (request_valid),
+        .asked_i       (request_source),
+        .key_i         (key),
+        .best_o        (best[p]),
+        .lowest_o      (lowest[p]),
         .class_i       (request_q[p].class_id),
-        .source_i      (request_q[p].source),
         .bytes_i       (request_q[p].bytes),
         .extra_i       (request_q[p].extra),
         .started_i     (request_q[p].started),
-        .accepted_i    (accepted_target),
-        .valid_o       (next_granted[p].valid),
         .bytes_o       (next_granted[p].bytes),
         .first_o       (next_granted[p].first),
         .last_o        (next_granted[p].last),
@@ -318,6 +327,7 @@ module edm_scheduler
         .forgotten_o   (forgotten[p]),
         .read_started_o(started[p])
     );
+    assign next_granted[p].valid = best[p];
     assign next_granted[p].class_id = request_q[p].class_id;
     assign next_granted[p].source = request_q[p].source;
     assign next_granted[p].id = request_q[p].id;

@@ -341,16 +341,13 @@ module formal_scheduler
       assign started = dut.gen_queue[t].u_queue.u_channels.started_q[ch];
       assign withdrawn = dut.gen_queue[t].u_queue.u_channels.withdrawn_q[ch];
       assign alive = !dut.disabled_q[t] && !dut.disabled_q[Source];
-      for (genvar i = 0; i < Active; i++) begin : gen_slot
-        logic [31:0] slot;
-        assign slot = (32'(dut.gen_queue[t].u_queue.u_channels.head_q[ch]) + i) % Active;
-        assign bytes[i] = dut.gen_queue[t].u_queue.u_channels.bytes_q[ch][slot];
-        assign id[i] = dut.gen_queue[t].u_queue.u_channels.id_q[ch][slot];
-      end
+      // The oldest is in the first place.
+      assign bytes = dut.gen_queue[t].u_queue.u_channels.bytes_q[ch];
+      assign id = dut.gen_queue[t].u_queue.u_channels.id_q[ch];
 
       always_ff @(posedge clk_i) begin
         if (rst_ni) begin
-          assert (32'(count) <= Active && 32'(dut.gen_queue[t].u_queue.u_channels.head_q[ch]) < Active);
+          assert (32'(count) <= Active);
           assert (count == 0 || (alive && t != Source));
           assert (count != 0 || (!started && !withdrawn));
           assert (!withdrawn || (phase != Request && (Class == ClassWrite || started)));
@@ -369,7 +366,7 @@ module formal_scheduler
           end
           if (phase == Mark && dut.granted_q[t].valid && dut.granted_q[t].class_id == Class &&
               32'(dut.granted_q[t].source) == Source && alive) begin
-            assert (count != 0 && dut.granted_q[t].id == id[0]);
+            assert (count != 0 && dut.granted_q[t].id == id[0] && dut.request_q[t].bytes == bytes[0]);
             assert (dut.granted_q[t].first == !started);
             assert (dut.granted_q[t].last == (bytes[0] <= DemandW'(Chunk)));
             assert (dut.granted_q[t].bytes == (dut.granted_q[t].last ? SizeW'(bytes[0]) : SizeW'(Chunk)));

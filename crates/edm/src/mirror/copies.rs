@@ -12,8 +12,12 @@ impl Mirror {
         self.accept(interface, grant.target, if is_write { Kind::WriteGrant } else { Kind::ResponseGrant })
     }
 
-    /// The same for a memory message.
+    /// The same for a memory message. One from a node to itself is for nobody, and no copy: a silent
+    /// port ends its message with it (`pcs::multiplex`), on one network alone.
     pub fn accept_message(&mut self, interface: usize, message: &Message) -> bool {
+        if message.source == message.target {
+            return false;
+        }
         let kind = match message.body {
             Body::ReadRequest { .. } | Body::ReadModifyWrite { .. } => Kind::Request,
             Body::WriteRequest { .. } => Kind::Write,
@@ -29,7 +33,7 @@ mod tests {
     use crate::message::MessageId;
     use base::NodeId;
 
-    const NODE: NodeId = NodeId(0);
+    const NODE: NodeId = NodeId(3);
 
     fn grant(target: u32, id: u8) -> Grant {
         Grant { target: NodeId(target), id: MessageId(id), bytes: 64 }
@@ -64,6 +68,15 @@ mod tests {
         assert!(!mirror.accept_message(0, &message(1, write)));
         assert!(!mirror.accept_message(1, &message(1, response)));
         assert!(mirror.accept_message(1, &message(2, read)), "another peer");
+    }
+
+    #[test]
+    fn a_message_from_a_node_to_itself_is_no_copy() {
+        let mut mirror = Mirror::new(4);
+        let response = Body::ReadResponse { bytes: 0, last: true };
+        assert!(!mirror.accept_message(0, &message(NODE.0, response)));
+        let answer = Message { target: NodeId(0), ..message(NODE.0, response) };
+        assert!(mirror.accept_message(1, &answer), "the node's own answer is the first");
     }
 
     #[test]
