@@ -157,6 +157,9 @@ fn verdict(report: &Report) -> Result<(), Failure> {
     for why in report.no_simulation.iter().chain(stores) {
         eprintln!("warning: not simulated: {why}");
     }
+    for site in report.stores.iter().filter(|site| site.walks > 0) {
+        eprintln!("warning: not simulated: {} steps of SCAN at the doors of `{}`", site.walks, site.name);
+    }
     match differing.is_empty() {
         true => Ok(()),
         false => Err(Failure::Failed(format!("decisions differ in the replay of {}", differing.join(", ")))),

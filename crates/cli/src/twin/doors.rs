@@ -37,6 +37,8 @@ pub struct Site {
     pub comparison: Option<Comparison>,
     /// Why it is.
     pub no_simulation: Option<String>,
+    /// Steps of walks (SCAN), which are not simulated.
+    pub walks: u64,
     /// What was around its programs; it has a file of its own.
     #[serde(skip)]
     pub model: Model,
@@ -96,7 +98,7 @@ fn site(seen: &Seen, replayed: &[Replayed], model: Model, seed: Seed) -> Site {
         Ok(twin) => (Some(compared(seen, replayed, &twin)), None),
         Err(why) => (None, Some(why)),
     };
-    Site { name: seen.site.jbof.clone(), comparison, no_simulation, model }
+    Site { name: seen.site.jbof.clone(), comparison, no_simulation, walks: seen.walks(), model }
 }
 
 fn compared(seen: &Seen, replayed: &[Replayed], twin: &Simulated) -> Comparison {

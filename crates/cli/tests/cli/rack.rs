@@ -106,7 +106,7 @@ fn kill(pid: u32) {
 }
 
 /// What a store answers to a line.
-fn told(address: &str, line: &str) -> String {
+pub fn told(address: &str, line: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
     stream.write_all(line.as_bytes()).expect("it reads");
     stream.shutdown(std::net::Shutdown::Write).expect("it is open");

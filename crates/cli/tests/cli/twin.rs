@@ -244,6 +244,7 @@ fn stores_of_processes_decide_the_same_in_their_twin() {
     let (rack, addresses) = started_stores();
     rack.run("up");
     addresses.iter().for_each(|address| ask_store(address));
+    crate::rack::told(&addresses[0], "SCAN 0 COUNT 1\r\n");
     rack.run("down");
     let said = rack.0.run("twin rack.toml --out twin --json");
     let report: Value = serde_json::from_str(&said).expect("an object");
@@ -260,6 +261,9 @@ fn stores_of_processes_decide_the_same_in_their_twin() {
     let asked: Vec<_> = sites.iter().map(|site| (&site["name"], &site["comparison"]["requests"])).collect();
     let each = serde_json::json!([600, 600]);
     assert_eq!(asked, [(&"alone".into(), &each), (&"jbof".into(), &each)], "{said}");
+    let whole = rack.0.say("twin rack.toml");
+    assert!(whole.err.contains("not simulated: 1 steps of SCAN at the doors of `alone`"), "{whole:?}");
+    assert!(!whole.err.contains("`jbof`"), "{whole:?}");
     let again = rack.0.run("twin rack.toml");
     assert!(again.contains("Decisions in the replay of each journal") && again.contains("GETs from flash"), "{again}");
     assert_eq!(again, rack.0.run("twin rack.toml --calibration journal"));

@@ -38,6 +38,8 @@ pub(super) struct LoopSeen {
     pub welcome: Option<Welcome>,
     /// What it was asked, when.
     pub asked: Vec<(Time, ClientIn<Length>)>,
+    /// Walks, which are not simulated.
+    walks: u64,
     open: u64,
     /// The most operations that it had open at a time.
     pub open_max: u64,
@@ -96,7 +98,7 @@ impl Seen {
         self.has_one_clock &= self.boot.get_or_insert_with(|| beginning.boot.clone()) == &beginning.boot;
         if let Part::Loop(_) = beginning.part {
             let (name, welcome, asked) = (beginning.name(), None, Vec::new());
-            self.loops.push(LoopSeen { name, welcome, asked, open: 0, open_max: 0, was_away: false });
+            self.loops.push(LoopSeen { name, welcome, asked, walks: 0, open: 0, open_max: 0, was_away: false });
         }
     }
 
@@ -166,6 +168,11 @@ impl Seen {
         self.fit.clone().model(self.requests.ways())
     }
 
+    /// Blocks of the index that its doors asked for names of. They are not simulated.
+    pub fn walks(&self) -> u64 {
+        self.loops.iter().map(|one| one.walks).sum()
+    }
+
     /// Why it cannot be simulated.
     pub(super) fn lacks(&self) -> Option<String> {
         let jbof = &self.site.jbof;
@@ -214,6 +221,10 @@ impl LoopSeen {
                 self.asked.extend(at.map(|at| (at, input.clone())));
                 self.open += 1;
                 self.open_max = self.open_max.max(self.open);
+            }
+            Entry::Input { input: ClientIn::Names { .. }, .. } => {
+                self.walks += 1;
+                self.open += 1;
             }
             Entry::Decided(ClientOut::Done { .. }) => self.open = self.open.saturating_sub(1),
             _ => {}
