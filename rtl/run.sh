@@ -55,7 +55,7 @@ PATH=$PWD/../target/rtl/bin:$PATH formal/prove.py "$steps"
 # cycles a second.
 if [ "$steps" = all ]; then
   RTL_PROFILE=write RTL_UNITS=system2 RTL_CYCLES=1000000 cargo test --locked --quiet --manifest-path harness/Cargo.toml \
-    --test system two_nodes
+    "${features[@]}" --test system two_nodes
   export RTL_PROFILE=read
 fi
 cargo test --locked --quiet --manifest-path harness/Cargo.toml "${features[@]}" -- --nocapture

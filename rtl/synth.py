@@ -437,7 +437,7 @@ def by_ports_on_ecp5(arguments, results):
         total = whole(found)
         results.row("luts", "whole", ports, total, {"luts": "LUTs", "registers": "flip-flops"})
         if not isinstance(total, str):
-            least = min(clocks.values()) if clocks else ""
+            least = min(clocks.values()) if len(clocks) == len(WRAPPED) else ""
             results.lines.append(line(str(ports), "**whole**", "", f"**{total['luts']:,}**", f"**{total['registers']:,}**", f"**{least}**" if least else ""))
 
 

@@ -25,6 +25,10 @@ fn main() {
     let root = verilator_root();
     let large = if cfg!(feature = "large") { LARGE } else { &[] };
     let mut archive = cc::Build::new();
+    let has_profile = |unit: &Unit| !Profile::Read.of(&out.join(unit.name).with_extension("objects")).1.is_empty();
+    // Other features are another folder: what was written there is not found here.
+    let is_missing = Profile::wanted() == Profile::Read && !UNITS.iter().any(has_profile);
+    assert!(!is_missing, "RTL_PROFILE=read, and no unit has a profile: write one with the same features");
     let wanted = env::var("RTL_UNITS").ok();
     let is_wanted = |unit: &&Unit| wanted.as_ref().is_none_or(|names| names.split(',').any(|name| name == unit.name));
     let (units, others): (Vec<&Unit>, Vec<&Unit>) = UNITS.iter().chain(large).partition(is_wanted);

@@ -12,7 +12,7 @@ impl Mirror {
         self.accept(interface, grant.target, if is_write { Kind::WriteGrant } else { Kind::ResponseGrant })
     }
 
-    /// The same for a memory message. One from a node to itself is for nobody, and no copy: a silent
+    /// The same for a memory message. One from a node to itself is for nobody and no copy: a silent
     /// port ends its message with it (`pcs::multiplex`), on one network alone.
     pub fn accept_message(&mut self, interface: usize, message: &Message) -> bool {
         if message.source == message.target {
