@@ -35,7 +35,7 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long what is read of shared memory is believed after a look at the JBOF's socket.
 const BELIEF: Span = Span::ms(100);
@@ -61,6 +61,8 @@ pub const FILES: usize = 2;
 pub struct Link {
     /// What the JBOF is like.
     pub welcome: Welcome,
+    /// When its welcome came: the rest of connecting takes a while.
+    welcomed: Instant,
     channel: Channel,
     codec: Codec,
     found: Found,
@@ -172,6 +174,7 @@ impl Link {
             ToDoor::Refused(reason) => return Err(wrong(reason)),
             _ => return Err(wrong("it does not begin with a welcome")),
         };
+        let welcomed = Instant::now();
         let found = match &peer.fabric {
             Some(provider) if access == Access::Far => match next(&mut stream, &mut codec, &mut input, &mut files)? {
                 ToDoor::Place(place) => Found::Far(Box::new(Far::open(provider, place, &welcome)?)),
@@ -180,7 +183,7 @@ impl Link {
             _ => files_of(&welcome, files)?,
         };
         codec.allow(frame_bytes_max(welcome.value_bytes_max));
-        Ok(Link { welcome, channel: Channel::new(stream.line()?, input), codec, found, disk: None })
+        Ok(Link { welcome, welcomed, channel: Channel::new(stream.line()?, input), codec, found, disk: None })
     }
 
     /// Connects to the target of the flash too, if there is one.
@@ -312,7 +315,7 @@ impl Remote {
     }
 
     fn take_over(&mut self, link: Link) -> io::Result<()> {
-        let Link { welcome, mut channel, codec, found, disk } = link;
+        let Link { welcome, welcomed, mut channel, codec, found, disk } = link;
         channel.line.register(&self.registry, self.token)?;
         let reach = match found {
             Found::Nothing => Reach::Asked,
@@ -329,7 +332,8 @@ impl Remote {
         let shelf = shelf.transpose()?;
         let now = self.clock.now();
         self.arrived.clear();
-        self.arrived.push_back(Arrival::Met(welcome));
+        let since = now.saturating_since(Time::ZERO + Span::ns(welcomed.elapsed().as_nanos() as u64));
+        self.arrived.push_back(Arrival::Met(welcome, Time::ZERO + since));
         self.up = Some(Up { channel, codec, reach, shelf, seen: now, asked: now, answered: now });
         Ok(())
     }
@@ -592,7 +596,6 @@ mod tests {
     use mio::Poll;
     use scalio::Done;
     use std::thread;
-    use std::time::Instant;
 
     #[test]
     fn memory_of_a_jbof_that_has_ended_is_not_believed_for_long() {
@@ -628,8 +631,10 @@ mod tests {
         let link = Link::open(&peer).expect("it answers");
         let poll = Poll::new().expect("there are events");
         let waker = Arc::new(Waker::new(poll.registry(), Token(0)).expect("there are events"));
+        thread::sleep(Duration::from_millis(50));
         let mut remote = Remote::new(peer, link, poll.registry(), Token(1), (waker, clock)).expect("there are threads");
-        assert!(matches!(remote.next(), Some(Arrival::Met(_))));
+        let Some(Arrival::Met(_, at)) = remote.next() else { panic!("it is there") };
+        assert!(clock.now().saturating_since(at) >= Span::ms(50), "the JBOF's time was told before that");
         remote.turn(clock.now());
         assert!(remote.due(clock.now()) > Some(clock.now()), "a door with nothing to do would never sleep");
         let mut ask = || {

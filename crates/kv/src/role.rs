@@ -602,7 +602,7 @@ impl JbofRole {
                     }
                     found.say(&ToDoor::Reply(reply));
                 }
-                Arrival::Verbs { .. } | Arrival::Met(_) | Arrival::Lost | Arrival::Time(_) => {}
+                Arrival::Verbs { .. } | Arrival::Met(..) | Arrival::Lost | Arrival::Time(_) => {}
             }
         }
     }

@@ -546,8 +546,8 @@ impl Loop {
                 continue;
             };
             let input = match arrival {
-                Arrival::Met(welcome) => {
-                    self.meet(welcome);
+                Arrival::Met(welcome, at) => {
+                    self.meet(welcome, at);
                     continue;
                 }
                 Arrival::Lost => {
@@ -569,14 +569,16 @@ impl Loop {
         }
     }
 
-    /// A JBOF is there: what it knows of clients begins now.
-    fn meet(&mut self, welcome: Welcome) {
+    /// A JBOF is there, which said its time at `at`: what it knows of clients begins now.
+    fn meet(&mut self, mut welcome: Welcome, at: Time) {
+        let now = self.clock.now();
+        welcome.now += now.saturating_since(at);
         self.lose();
         if let Err(reason) = check_limits(&self.config, &welcome) {
             tracing::error!(reason, "the JBOF is not the one that was there");
         }
         self.rules = rules_of(&self.config, &welcome);
-        self.reader.meet(self.clock.now(), &welcome);
+        self.reader.meet(now, &welcome);
         self.welcome = welcome;
     }
 

@@ -40,8 +40,7 @@ pub struct Records {
 /// Makes a folder for this start of the role `name`: the first of `NAME.1`, `NAME.2` and so on that
 /// is not there. Of two roles that start at the same time, each has its own.
 fn claim(folder: &Path, name: &str) -> Result<PathBuf, StartError> {
-    let fail = |error| StartError::file(folder, error);
-    MadeFolder::make(folder).map_err(fail)?.keep();
+    fs::create_dir_all(folder).map_err(|error| StartError::file(folder, error))?;
     for number in 1..u32::MAX {
         let place = folder.join(format!("{name}.{number}"));
         match fs::create_dir(&place) {
