@@ -571,13 +571,14 @@ impl Loop {
 
     /// A JBOF is there, which said its time at `at`: what it knows of clients begins now.
     fn meet(&mut self, mut welcome: Welcome, at: Time) {
-        let now = self.clock.now();
-        welcome.now += now.saturating_since(at);
         self.lose();
         if let Err(reason) = check_limits(&self.config, &welcome) {
             tracing::error!(reason, "the JBOF is not the one that was there");
         }
         self.rules = rules_of(&self.config, &welcome);
+        // Its journal goes by the time: the loss of the one before was earlier.
+        let now = self.clock.now();
+        welcome.now += now.saturating_since(at);
         self.reader.meet(now, &welcome);
         self.welcome = welcome;
     }

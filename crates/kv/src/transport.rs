@@ -67,7 +67,8 @@ pub enum Arrival {
     },
     /// Of the helper.
     Reply(Reply<Bytes>),
-    /// A JBOF, which knows nothing of what was asked before, and the loop's time when it said its own.
+    /// A JBOF, which knows nothing of what was asked before, and the loop's time when it said its
+    /// own.
     Met(Welcome, Time),
     /// The JBOF is away: nothing that was asked has an answer.
     Lost,

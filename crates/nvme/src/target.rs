@@ -265,8 +265,8 @@ impl Target {
     }
 
     /// The socket accepts no more for now: [`Self::next_io`] requests the bytes of all loans. Call
-    /// it for a connection with a [lender](Self::lender) before the backend does anything else. Returns
-    /// their number; their requests come next.
+    /// it for a connection with a [lender](Self::lender) before the backend does anything else.
+    /// Returns their number; their requests come next.
     pub fn end_loans(&mut self, connection: ConnectionId) -> usize {
         match self.lender(connection) {
             Some(_) => self.io.end_loans(&mut self.connections, self.clock.now()),
