@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// An emulated flash drive on a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flash {
-    /// Its file; absolute. [`Rack::read`] leaves none without.
+    /// Its file; absolute. [`super::Rack::read`] leaves none without.
     pub path: Option<PathBuf>,
     /// All of its pages.
     pub size: Bytes,
