@@ -64,9 +64,6 @@ PLACED = [
     ("edm_scheduler", {"Ports": 4}),
     ("edm_scheduler", {"Ports": 8}),
 ]
-# Up to so many ports, the parts of a scheduler are placed; those of more are counted.
-PLACED_PORTS = 64
-
 READ = """read_slang -j 1 --unroll-limit 4000000 --empty-blackboxes --keep-hierarchy --top {top} {parameters} {files}
 chformal -remove
 hierarchy -check -top {top}
@@ -91,6 +88,11 @@ opt_clean
 tee -q -o stat stat
 {ends}tee -q -o ltp ltp -noff
 """
+WIRES = """read_rtlil {top}.il
+hierarchy -top {top}
+opt_clean
+tee -q -o stat stat
+"""
 # Without the multiplexers of a slice: with them ABC trades twice the LUTs for a level less.
 ECP5 = """read_rtlil {top}.il
 hierarchy -top {top}
@@ -101,6 +103,21 @@ tee -q -o stat stat
 WRAPPER = """rename {top} inside
 read_verilog -sv wrapper.v
 hierarchy -top {top}
+"""
+# A chain of registers takes the place of pins: a module has more of them than the largest package.
+CHAIN = """read_verilog -sv chain.v
+synth_ecp5 -nowidelut -noflatten -top chain -json chain.json
+tee -q -o stat stat
+design -reset
+read_json {top}.json
+rename {top} inside
+design -stash inside
+read_json chain.json
+delete inside
+design -copy-from inside inside
+hierarchy -top chain
+flatten
+write_json {top}.json
 """
 
 
@@ -116,6 +133,8 @@ class Unit:
     demand_bits: int = 32
     # Whether there are registers at all its ports, and it has the number of a port in the middle.
     wrapped: bool = False
+    # Whether it is placed with four pins: clock, reset, and a chain of registers in and out.
+    chained: bool = False
 
     def __str__(self):
         bits = (f"DemandW={self.demand_bits}",) if self.demand_bits != 32 else ()
@@ -137,21 +156,24 @@ def unit(top, parameters, without=(), demand_bits=32):
     return Unit(top, tuple(sorted(parameters.items())), tuple(without), demand_bits)
 
 
-def sources(top, demand_bits):
-    """The files of a module and of what it names, the package first."""
-    waiting, texts = ["edm_pkg", top], {}
+def sources(one):
+    """The files of a module and of what it names, the package first; of what is counted apart, the ports alone."""
+    waiting, texts = ["edm_pkg", one.top], {}
     while waiting:
         name = waiting.pop()
         path = FOLDER / f"{name}.sv"
         if path.name in texts or not path.exists():
             continue
-        texts[path.name] = path.read_text(encoding="utf-8")
-        waiting += re.findall(r"\bedm_\w+", texts[path.name])
+        text = path.read_text(encoding="utf-8")
+        # The reader would lower each instance anew.
+        ports, end, _ = text.partition("\n);\n") if name in one.without else (text, "", "")
+        texts[path.name] = ports + end + ("endmodule\n" if end else "")
+        waiting += re.findall(r"\bedm_\w+", re.sub("//.*", "", texts[path.name]))
     texts = dict(sorted(texts.items(), key=lambda item: (item[0] != "edm_pkg.sv", item[0])))
     width = "DemandW = 32;"
     if texts["edm_pkg.sv"].count(width) != 1:
         sys.exit(f"synth.py: edm_pkg.sv has not {width!r} once")
-    texts["edm_pkg.sv"] = texts["edm_pkg.sv"].replace(width, f"DemandW = {demand_bits};")
+    texts["edm_pkg.sv"] = texts["edm_pkg.sv"].replace(width, f"DemandW = {one.demand_bits};")
     return texts
 
 
@@ -177,11 +199,9 @@ def yosys(program, script, folder, until):
 
 def lowered(arguments, one, folder, until):
     """Writes the RTLIL of a unit into a folder."""
-    texts = sources(one.top, one.demand_bits)
+    texts = sources(one)
     for name, text in texts.items():
-        # Of what is counted apart, the ports alone: the reader would lower each instance anew.
-        ports, end, _ = text.partition("\n);\n") if name.removesuffix(".sv") in one.without else (text, "", "")
-        (folder / name).write_text(ports + end + ("endmodule\n" if end else ""), encoding="utf-8")
+        (folder / name).write_text(text, encoding="utf-8")
     given = " ".join(f"-G {name}={value}" for name, value in one.parameters)
     yosys(arguments.reader, READ.format(top=one.top, parameters=given, files=" ".join(texts)), folder, until)
     if not (folder / f"{one.top}.il").exists():
@@ -190,6 +210,7 @@ def lowered(arguments, one, folder, until):
 
 def generic(arguments, one, folder, until):
     """Cells, registers, bits of memory, depth."""
+    lowered(arguments, one, folder, until)
     ends = "".join(f"delete t:{name}*\n" for name in one.without)
     yosys(arguments.mapper, GENERIC.format(top=one.top, ends=ends), folder, until)
     stat = (folder / "stat").read_text()
@@ -202,15 +223,20 @@ def generic(arguments, one, folder, until):
     return {"cells": sum(cells.values()), "registers": registers, "memory": int(memory.group(1)), "depth": int(depth.group(1))}
 
 
+def ports_of(one, folder):
+    """The ports of a module: width, input or output, name."""
+    _, _, text = (folder / f"{one.top}.il").read_text(encoding="utf-8").partition(f"\nmodule \\{one.top}\n")
+    found = re.findall(r"^  wire (?:width (\d+) )?(input|output) \d+ \\(\w+)$", text.partition("\nend\n")[0], re.M)
+    return [(int(width or 1), way, name) for width, way, name in found]
+
+
 def wrapper(one, folder):
     """The Verilog of a module without registers, with registers at its ports."""
-    _, _, text = (folder / f"{one.top}.il").read_text(encoding="utf-8").partition(f"\nmodule \\{one.top}\n")
-    ports = re.findall(r"^  wire (?:width (\d+) )?(input|output) \d+ \\(\w+)$", text.partition("\nend\n")[0], re.M)
     given, held, moves, connected = ["input clk_i"], [], [], []
-    for width, way, name in ports:
-        bits = f"[{int(width or 1) - 1}:0] {name}"
+    for width, way, name in ports_of(one, folder):
+        bits = f"[{width - 1}:0] {name}"
         if name == "own_i":
-            connected.append(f".own_i({int(width)}'d{dict(one.parameters)['Ports'] // 2})")
+            connected.append(f".own_i({width}'d{dict(one.parameters)['Ports'] // 2})")
             continue
         connected.append(f".{name}({name}_q)")
         if way == "input":
@@ -225,25 +251,68 @@ def wrapper(one, folder):
                       "always @(posedge clk_i) begin", *moves, "end", "endmodule", ""])
 
 
+def chain(one, folder):
+    """The Verilog of a module with four pins: a chain of registers feeds it, a tree of parities takes what it says."""
+    ports = [port for port in ports_of(one, folder) if port[2] not in ("clk_i", "rst_ni")]
+    way_in, way_out = (sum(width for width, way, _ in ports if way == wanted) for wanted in ("input", "output"))
+    at, connected = {"input": 0, "output": 0}, [".clk_i(clk_i)", ".rst_ni(rst_ni)"]
+    for width, way, name in ports:
+        connected.append(f".{name}({'given' if way == 'input' else 'said'}[{at[way] + width - 1}:{at[way]}])")
+        at[way] += width
+    text = ["module chain (input clk_i, input rst_ni, input given_i, output said_o);",
+            f"reg [{way_in - 1}:0] given; wire [{way_out - 1}:0] said; reg [{way_out - 1}:0] said_0;",
+            "always @(posedge clk_i) begin given <= {given, given_i}; said_0 <= said; end",
+            f"inside u_inside ({', '.join(connected)});"]
+    left, level = way_out, 0
+    while left > 1:
+        wide, left, level = left, -(-left // 4), level + 1
+        moves = " ".join(f"said_{level}[{i}] <= ^said_{level - 1}[{min(4 * i + 3, wide - 1)}:{4 * i}];" for i in range(left))
+        text += [f"reg [{left - 1}:0] said_{level};", f"always @(posedge clk_i) begin {moves} end"]
+    pins = ", ".join(f"{way} [{width - 1}:0] {name}" for width, way, name in ports)
+    return "\n".join([*text, f"assign said_o = said_{level};", "endmodule",
+                      f"(* blackbox *) module inside (input clk_i, input rst_ni, {pins}); endmodule", ""])
+
+
+def cells_in(folder):
+    """LUTs and flip-flops that Yosys has counted."""
+    # A carry has two LUTs, a memory of 16 words four and two more for its writes.
+    cells = {kind: int(count) for kind, count in re.findall(r"^ +(LUT4|CCU2C|TRELLIS_DPR16X4|TRELLIS_FF) +(\d+)$", (folder / "stat").read_text(), re.M)}
+    luts = sum(cells.get(kind, 0) * each for kind, each in (("LUT4", 1), ("CCU2C", 2), ("TRELLIS_DPR16X4", 6)))
+    return {"luts": luts, "registers": cells.get("TRELLIS_FF", 0)}
+
+
 def mapped(arguments, one, folder, until):
-    """LUTs and flip-flops as Yosys maps them; those of a wrapper are not the module's."""
+    """LUTs and flip-flops as Yosys maps them; those of a wrapper are not the module's. The netlist is kept."""
+    lowered(arguments, one, folder, until)
     if one.wrapped:
         (folder / "wrapper.v").write_text(wrapper(one, folder), encoding="utf-8")
     script = ECP5.format(top=one.top, wrapper=WRAPPER.format(top=one.top) if one.wrapped else "")
     yosys(arguments.mapper, script, folder, until)
-    # A carry has two LUTs, a memory of 16 words four and two more for its writes.
-    cells = {kind: int(count) for kind, count in re.findall(r"^ +(LUT4|CCU2C|TRELLIS_DPR16X4|TRELLIS_FF) +(\d+)$", (folder / "stat").read_text(), re.M)}
-    luts = sum(cells.get(kind, 0) * each for kind, each in (("LUT4", 1), ("CCU2C", 2), ("TRELLIS_DPR16X4", 6)))
-    return {"luts": luts, "registers": 0 if one.wrapped else cells.get("TRELLIS_FF", 0)}
+    found = cells_in(folder)
+    KEPT.mkdir(parents=True, exist_ok=True)
+    for kind in ("json", "il"):
+        shutil.move(folder / f"{one.top}.{kind}", kept(arguments, "mapped", one).with_suffix(f".netlist.{kind}"))
+    return {**found, "registers": 0 if one.wrapped else found["registers"]}
 
 
 def placed(arguments, one, folder, until):
     """LUTs, flip-flops, blocks of RAM, and the clock in MHz after routing."""
-    luts = mapped(arguments, one, folder, until)["luts"]
-    if luts > LUTS:
-        raise NoRoom(f"no room: {luts:,} LUTs of {LUTS:,}")
-    command = [arguments.placer, "--85k", "--package", "CABGA756", "--json", f"{one.top}.json", "--out-of-context",
-               "--seed", "1", "--freq", "100", "--timing-allow-fail", "--report", "report.json"]
+    inside = dataclasses.replace(one, chained=False)
+    counted = attempt(arguments, "mapped", inside)
+    if isinstance(counted, str):
+        raise NotDone(counted)
+    if counted["luts"] > LUTS:
+        raise NoRoom(f"no room: {counted['luts']:,} LUTs of {LUTS:,}")
+    for kind in ("json", "il"):
+        shutil.copy(kept(arguments, "mapped", inside).with_suffix(f".netlist.{kind}"), folder / f"{one.top}.{kind}")
+    extra, pins = {"luts": 0, "registers": 0}, ["--out-of-context"]
+    if one.chained:
+        (folder / "chain.v").write_text(chain(one, folder), encoding="utf-8")
+        yosys(arguments.mapper, CHAIN.format(top=one.top), folder, until)
+        extra, pins = cells_in(folder), ["--lpf-allow-unconstrained", "--router", "router2"]
+    # Without a timeout for a cell: its default is a square that overflows for 46,341 cells and more.
+    command = [arguments.placer, "--85k", "--package", "CABGA756", "--json", f"{one.top}.json", *pins, "--seed", "1", "--freq", "100",
+               "--timing-allow-fail", "--report", "report.json", "--placer-heap-cell-placement-timeout", "0"]
     run(command, folder, until)
     report = json.loads((folder / "report.json").read_text())
     used = {name: value["used"] for name, value in report["utilization"].items()}
@@ -252,28 +321,33 @@ def placed(arguments, one, folder, until):
         raise NotDone("nextpnr found no clock")
     # nextpnr times no path of a module without registers.
     mhz = round(min(clocks), 1) if clocks else None
-    return {"luts": used["TRELLIS_COMB"], "registers": used["TRELLIS_FF"], "blocks": used["DP16KD"], "mhz": mhz}
+    luts, registers = used["TRELLIS_COMB"] - extra["luts"], used["TRELLIS_FF"] - extra["registers"]
+    return {"luts": luts, "registers": registers, "blocks": used["DP16KD"], "mhz": mhz}
 
 
-FLOWS = {"generic": (generic, GENERIC), "mapped": (mapped, ECP5 + WRAPPER), "ecp5": (placed, ECP5 + WRAPPER)}
+FLOWS = {"generic": (generic, GENERIC), "mapped": (mapped, ECP5 + WRAPPER), "ecp5": (placed, ECP5 + WRAPPER + CHAIN)}
+
+
+def kept(arguments, flow, one):
+    """The file of the numbers of a unit."""
+    versions = arguments.versions if flow == "ecp5" else arguments.versions[:2]
+    text = json.dumps([flow, dataclasses.astuple(one), READ, FLOWS[flow][1], versions, sources(one)])
+    return KEPT / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
 
 
 def attempt(arguments, flow, one):
     """The numbers of a unit, or why there are none; both are said at once."""
-    make, script = FLOWS[flow]
-    text = json.dumps([flow, dataclasses.astuple(one), READ, script, arguments.versions, sources(one.top, one.demand_bits)])
-    kept = KEPT / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
-    if kept.exists():
-        arguments.days.add(datetime.date.fromtimestamp(kept.stat().st_mtime))
-        return json.loads(kept.read_text(encoding="utf-8"))
+    path = kept(arguments, flow, one)
+    if path.exists():
+        arguments.days.add(datetime.date.fromtimestamp(path.stat().st_mtime))
+        return json.loads(path.read_text(encoding="utf-8"))
     if arguments.kept:
         return NOT_COUNTED
     begin = time.monotonic()
     try:
         with tempfile.TemporaryDirectory() as temporary:
             folder = pathlib.Path(temporary)
-            lowered(arguments, one, folder, begin + arguments.limit)
-            found = make(arguments, one, folder, begin + arguments.limit)
+            found = FLOWS[flow][0](arguments, one, folder, begin + arguments.limit)
     except NoRoom as reason:
         found = str(reason)
     except NotDone as reason:
@@ -281,7 +355,7 @@ def attempt(arguments, flow, one):
         return str(reason)
     print(f"{flow} {one}: {found} ({time.monotonic() - begin:.0f} s)", flush=True)
     KEPT.mkdir(parents=True, exist_ok=True)
-    kept.write_text(json.dumps(found), encoding="utf-8")
+    path.write_text(json.dumps(found), encoding="utf-8")
     arguments.days.add(datetime.date.today())
     return found
 
@@ -300,7 +374,8 @@ def children(ports, active=3, fcfs=False, bits=32):
         ("choice of a source", unit("edm_match_target", {"Ports": ports, "KeyW": rank + stamp}, (), bits), ports),
         ("grant of a source", unit("edm_match_source", {"Ports": ports}, (), bits), ports),
         ("timer of a port", unit("edm_port_timer", {"Ports": ports}, (), bits), ports),
-        ("the rest", unit("edm_scheduler", given, ["edm_notification_queue", *PORT_MODULES], bits), 1),
+        ("registers of a port", unit("edm_scheduler_port", given, ["edm_notification_queue", *PORT_MODULES], bits), ports),
+        ("the rest", unit("edm_scheduler", given, ["edm_scheduler_ports"], bits), 1),
     ]
 
 
@@ -311,6 +386,18 @@ def whole(found):
         return f"not done: {', '.join(missing)}"
     keys = ("cells", "registers", "memory", "luts")
     return {key: sum(counted[key] * number for _, counted, number in found) for key in keys if key in found[0][1]}
+
+
+def without_gates(arguments, ports):
+    """The wires between the ports of a scheduler are no part of it: they have no gate."""
+    one = unit("edm_scheduler_ports", {"Ports": ports}, ["edm_scheduler_port"])
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        lowered(arguments, one, folder, time.monotonic() + arguments.limit)
+        yosys(arguments.mapper, WIRES.format(top=one.top), folder, time.monotonic() + arguments.limit)
+        cells = re.findall(r"^ +(\S+) +(\d+)$", (folder / "stat").read_text(), re.M)
+    if {kind for kind, _ in cells if "edm_scheduler_port" not in kind}:
+        sys.exit(f"synth.py: {one} has gates of its own: {cells}")
 
 
 def scheduler(arguments, **what):
@@ -399,7 +486,7 @@ def without_room(found):
         return found
     # Counted before it is placed; it has no clock.
     luts = int(too_large.group(1).replace(",", ""))
-    return f"no room: {luts:,} LUTs, {luts / LUTS:.1f} times the largest"
+    return f"no room: {luts / LUTS:.1f} times the largest"
 
 
 def on_ecp5(arguments, results):
@@ -407,8 +494,9 @@ def on_ecp5(arguments, results):
     keys = {"luts": "LUTs", "registers": "flip-flops", "blocks": "blocks of RAM", "mhz": "MHz"}
     results.lines += ["", line("on an ECP5", *keys.values()), "| --- | ---: | ---: | ---: | ---: |"]
     for top, given in PLACED:
-        found = without_room(attempt(arguments, "ecp5", unit(top, given)))
-        counted = attempt(arguments, "mapped", unit(top, given)) if found in (NOT_COUNTED, NOT_IN_TIME) else found
+        one = unit(top, given)
+        found = without_room(attempt(arguments, "ecp5", dataclasses.replace(one, chained=top == "edm_scheduler")))
+        counted = attempt(arguments, "mapped", one) if isinstance(found, str) else found
         if found is not counted and not isinstance(counted, str):
             results.lines.append(line(named(top, given), counted["luts"], counted["registers"], "", found.replace(NOT_COUNTED, "not placed")))
             found = {**counted, "blocks": None, "mhz": None}
@@ -429,7 +517,7 @@ def by_ports_on_ecp5(arguments, results):
             one = dataclasses.replace(one, wrapped=is_wrapped)
             counted = attempt(arguments, "mapped", one)
             found.append((name, counted, number))
-            clock = attempt(arguments, "ecp5", one) if is_wrapped and ports <= PLACED_PORTS else "not placed" if is_wrapped else ""
+            clock = without_room(attempt(arguments, "ecp5", one)) if is_wrapped else ""
             if not isinstance(clock, str):
                 clocks[name] = clock = clock["mhz"]
                 results.row("clock", name, ports, {"mhz": clock}, {"mhz": None})
@@ -459,7 +547,8 @@ def data(made, results):
 
 def version(program):
     said = subprocess.run([program, "-V"], check=True, capture_output=True, text=True)
-    return re.search(r"(Yosys |nextpnr-)[\d.]+", said.stdout + said.stderr).group()
+    found = re.search(r"(Yosys |nextpnr-|Version )([\d.]+)", said.stdout + said.stderr)
+    return found.group().replace("Version ", "nextpnr-")
 
 
 def main():
@@ -482,6 +571,8 @@ def main():
     arguments.days = set()
     arguments.versions = [version(program) for program in programs]
     results = Results()
+    if not arguments.kept:
+        without_gates(arguments, 4)
     for table in (of_parts, by_ports, by_parameter, by_ports_on_ecp5, on_ecp5):
         table(arguments, results)
     if not arguments.days:

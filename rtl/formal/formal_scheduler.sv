@@ -274,52 +274,97 @@ module formal_scheduler
   assign phase = dut.phase_q;
   localparam logic [1:0] Request = 2'd0, Accept = 2'd1, Mark = 2'd2;
 
+  // What each port holds.
+  typedef struct packed {
+    logic valid;
+    class_e class_id;
+    logic [PortW-1:0] source;
+    logic [(Fcfs ? 1 : DemandW)-1:0] rank;
+    logic [4+PortW-1:0] stamp;
+    logic [IdW-1:0] id;
+    logic [DemandW-1:0] bytes;
+    logic [BatchW-1:0] extra;
+    logic started;
+    logic oldest;
+  } request_t;
+  typedef struct packed {
+    logic valid;
+    class_e class_id;
+    logic [PortW-1:0] source;
+    logic [IdW-1:0] id;
+    logic [SizeW-1:0] bytes;
+    logic first;
+    logic last;
+    logic oldest;
+    logic [BlocksW-1:0] blocks;
+    logic [2:0] grant_blocks;
+  } granted_t;
+  request_t [Ports-1:0] request_q;
+  granted_t [Ports-1:0] granted_q;
+  logic [Ports-1:0] accepted_q, held_valid;
+  logic [Ports-1:0][PortW-1:0] accepted_target_q;
+  demand_t [Ports-1:0] held;
+  rest_t [Ports-1:0] source_q, target_q;
+  logic [Ports-1:0][5:0] booked_q, counted_q;
+  for (genvar p = 0; p < Ports; p++) begin : gen_held
+    assign request_q[p] = dut.u_ports.gen_port[p].u_port.request_q;
+    assign granted_q[p] = dut.u_ports.gen_port[p].u_port.granted_q;
+    assign accepted_q[p] = dut.u_ports.gen_port[p].u_port.accepted_q;
+    assign accepted_target_q[p] = dut.u_ports.gen_port[p].u_port.accepted_target_q;
+    assign held_valid[p] = dut.u_ports.gen_port[p].u_port.demand_valid_q;
+    assign held[p] = dut.u_ports.gen_port[p].u_port.demand_q;
+    assign source_q[p] = dut.u_ports.gen_port[p].u_port.source_q;
+    assign target_q[p] = dut.u_ports.gen_port[p].u_port.target_q;
+    assign booked_q[p] = dut.u_ports.gen_port[p].u_port.booked_q;
+    assign counted_q[p] = dut.u_ports.gen_port[p].u_port.counted_q;
+  end
+
   // What the timers hold, without what has been booked since the iteration began.
   rest_t [Ports-1:0] source_timer, target_timer;
   always_comb begin
     for (int unsigned p = 0; p < Ports; p++) begin
-      source_timer[p] = rest_t'(dut.u_timers.source_q[p]);
-      source_timer[p] = source_timer[p] <= rest_t'(dut.u_timers.counted_q[p]) ? '0 :
-          source_timer[p] - rest_t'(dut.u_timers.counted_q[p]) - 1'b1;
-      target_timer[p] = dut.u_timers.target_q[p] == 0 ? '0 :
-          rest_t'(dut.u_timers.target_q[p]) - 1'b1;
+      source_timer[p] = rest_t'(source_q[p]);
+      source_timer[p] = source_timer[p] <= rest_t'(counted_q[p]) ? '0 :
+          source_timer[p] - rest_t'(counted_q[p]) - 1'b1;
+      target_timer[p] = target_q[p] == 0 ? '0 :
+          rest_t'(target_q[p]) - 1'b1;
     end
   end
 
   always_ff @(posedge clk_i) begin
     // No timer has reached its top: a port that has booked so much is no port of these proofs.
     for (int unsigned p = 0; p < Ports; p++) begin
-      assume (!(&dut.u_timers.source_q[p][TimerW-1-:2]) && !(&dut.u_timers.target_q[p][TimerW-1-:2]));
+      assume (!(&source_q[p][TimerW-1-:2]) && !(&target_q[p][TimerW-1-:2]));
     end
     if (rst_ni) begin
       assert (phase <= Mark);
       assert (phase == Request || grant_valid == 0);
       for (int unsigned p = 0; p < Ports; p++) begin
         assert (source_rest_d[p] <= source_timer[p] && target_rest_d[p] <= target_timer[p]);
-        assert (32'(dut.u_timers.counted_q[p]) <= (phase == Request ? 0 : phase == Accept ? 15 : 30));
-        assert (32'(dut.u_timers.booked_q[p]) <= (phase == Request ? 0 : phase == Accept ? 15 : 30));
-        if (phase == Accept && dut.request_q[p].valid) begin
-          assert (32'(dut.request_q[p].source) < Ports);
+        assert (32'(counted_q[p]) <= (phase == Request ? 0 : phase == Accept ? 15 : 30));
+        assert (32'(booked_q[p]) <= (phase == Request ? 0 : phase == Accept ? 15 : 30));
+        if (phase == Accept && request_q[p].valid) begin
+          assert (32'(request_q[p].source) < Ports);
           assert (32'(target_rest_q[p]) <= LookAhead + 2);
-          assert (32'(source_rest_q[dut.request_q[p].source]) <= LookAhead + 2);
-          assert (!down_q[p][2] && !down_q[dut.request_q[p].source][2]);
-          assert (32'(dut.u_timers.target_q[p]) <= LookAhead + 2);
+          assert (32'(source_rest_q[request_q[p].source]) <= LookAhead + 2);
+          assert (!down_q[p][2] && !down_q[request_q[p].source][2]);
+          assert (32'(target_q[p]) <= LookAhead + 2);
         end
-        if (phase == Mark && dut.granted_q[p].valid) begin
+        if (phase == Mark && granted_q[p].valid) begin
           assert (32'(target_rest_q[p]) <= LookAhead + 1);
-          assert (32'(source_rest_q[dut.granted_q[p].source]) <= LookAhead + 1);
-          assert (!down_q[p][3] && !down_q[dut.granted_q[p].source][3]);
-          assert (32'(dut.u_timers.target_q[p]) <= LookAhead + 1);
-          assert (32'(dut.granted_q[p].source) < Ports && dut.granted_q[p].source != PortW'(p));
-          assert (dut.granted_q[p].bytes != 0 && 32'(dut.granted_q[p].bytes) <= Chunk);
-          assert (dut.granted_q[p].blocks >=
-                  chunk_blocks(dut.granted_q[p].class_id, dut.granted_q[p].bytes, '0));
-          assert (dut.accepted_q[dut.granted_q[p].source]);
-          assert (dut.accepted_target_q[dut.granted_q[p].source] == PortW'(p));
+          assert (32'(source_rest_q[granted_q[p].source]) <= LookAhead + 1);
+          assert (!down_q[p][3] && !down_q[granted_q[p].source][3]);
+          assert (32'(target_q[p]) <= LookAhead + 1);
+          assert (32'(granted_q[p].source) < Ports && granted_q[p].source != PortW'(p));
+          assert (granted_q[p].bytes != 0 && 32'(granted_q[p].bytes) <= Chunk);
+          assert (granted_q[p].blocks >=
+                  chunk_blocks(granted_q[p].class_id, granted_q[p].bytes, '0));
+          assert (accepted_q[granted_q[p].source]);
+          assert (accepted_target_q[granted_q[p].source] == PortW'(p));
         end
-        if (phase == Mark && dut.accepted_q[p]) begin
-          assert (dut.granted_q[dut.accepted_target_q[p]].valid);
-          assert (dut.granted_q[dut.accepted_target_q[p]].source == PortW'(p));
+        if (phase == Mark && accepted_q[p]) begin
+          assert (granted_q[accepted_target_q[p]].valid);
+          assert (granted_q[accepted_target_q[p]].source == PortW'(p));
         end
         // A dead port has said so, and has nothing in its queues.
         assert (!down_q[p][0] || dut.disabled_q[p] || dut.down_q[p]);
@@ -337,13 +382,13 @@ module formal_scheduler
       logic [Active-1:0][DemandW-1:0] bytes;
       logic [Active-1:0][IdW-1:0] id;
       logic started, withdrawn, alive;
-      assign count = dut.gen_queue[t].u_queue.u_channels.count_q[ch];
-      assign started = dut.gen_queue[t].u_queue.u_channels.started_q[ch];
-      assign withdrawn = dut.gen_queue[t].u_queue.u_channels.withdrawn_q[ch];
+      assign count = dut.u_ports.gen_port[t].u_port.u_queue.u_channels.count_q[ch];
+      assign started = dut.u_ports.gen_port[t].u_port.u_queue.u_channels.started_q[ch];
+      assign withdrawn = dut.u_ports.gen_port[t].u_port.u_queue.u_channels.withdrawn_q[ch];
       assign alive = !dut.disabled_q[t] && !dut.disabled_q[Source];
       // The oldest is in the first place.
-      assign bytes = dut.gen_queue[t].u_queue.u_channels.bytes_q[ch];
-      assign id = dut.gen_queue[t].u_queue.u_channels.id_q[ch];
+      assign bytes = dut.u_ports.gen_port[t].u_port.u_queue.u_channels.bytes_q[ch];
+      assign id = dut.u_ports.gen_port[t].u_port.u_queue.u_channels.id_q[ch];
 
       always_ff @(posedge clk_i) begin
         if (rst_ni) begin
@@ -355,21 +400,21 @@ module formal_scheduler
             assert (32'(count) <= i || bytes[i] != 0);
           end
           // What is requested and granted is still there.
-          if (phase == Accept && dut.request_q[t].valid && dut.request_q[t].class_id == Class &&
-              32'(dut.request_q[t].source) == Source && alive) begin
+          if (phase == Accept && request_q[t].valid && request_q[t].class_id == Class &&
+              32'(request_q[t].source) == Source && alive) begin
             assert (count != 0 && t != Source);
-            assert (dut.request_q[t].bytes == bytes[0] && dut.request_q[t].id == id[0]);
-            assert (dut.request_q[t].started == started);
+            assert (request_q[t].bytes == bytes[0] && request_q[t].id == id[0]);
+            assert (request_q[t].started == started);
           end
-          if (phase == Accept && dut.request_q[t].valid && 32'(dut.request_q[t].source) == Source) begin
-            assert (t != Source && dut.request_q[t].bytes != 0);
+          if (phase == Accept && request_q[t].valid && 32'(request_q[t].source) == Source) begin
+            assert (t != Source && request_q[t].bytes != 0);
           end
-          if (phase == Mark && dut.granted_q[t].valid && dut.granted_q[t].class_id == Class &&
-              32'(dut.granted_q[t].source) == Source && alive) begin
-            assert (count != 0 && dut.granted_q[t].id == id[0] && dut.request_q[t].bytes == bytes[0]);
-            assert (dut.granted_q[t].first == !started);
-            assert (dut.granted_q[t].last == (bytes[0] <= DemandW'(Chunk)));
-            assert (dut.granted_q[t].bytes == (dut.granted_q[t].last ? SizeW'(bytes[0]) : SizeW'(Chunk)));
+          if (phase == Mark && granted_q[t].valid && granted_q[t].class_id == Class &&
+              32'(granted_q[t].source) == Source && alive) begin
+            assert (count != 0 && granted_q[t].id == id[0] && request_q[t].bytes == bytes[0]);
+            assert (granted_q[t].first == !started);
+            assert (granted_q[t].last == (bytes[0] <= DemandW'(Chunk)));
+            assert (granted_q[t].bytes == (granted_q[t].last ? SizeW'(bytes[0]) : SizeW'(Chunk)));
           end
           if (!dead_q && t == 32'(watch_target_i) && Source == 32'(watch_source_i) &&
               Class == watch_class_i) begin
@@ -387,13 +432,13 @@ module formal_scheduler
   always_ff @(posedge clk_i) begin
     if (rst_ni) begin
       assert (withdraws_q == (dut.withdraws[watch_source_i] &&
-              dut.demand_q[watch_source_i].peer == NodeW'(watch_target_i) &&
-              id_of_write(dut.demand_q[watch_source_i].id) == (watch_class_i == ClassWrite)));
-      assert (!withdraws_q || withdrawn_id_q == dut.demand_q[watch_source_i].id);
-      assert (came_q[0] == (dut.demand_valid_q[asker] && !dut.withdraws[asker] &&
-              dut.demand_q[asker].class_id == watch_class_i && dut.demand_q[asker].peer ==
+              held[watch_source_i].peer == NodeW'(watch_target_i) &&
+              id_of_write(held[watch_source_i].id) == (watch_class_i == ClassWrite)));
+      assert (!withdraws_q || withdrawn_id_q == held[watch_source_i].id);
+      assert (came_q[0] == (held_valid[asker] && !dut.withdraws[asker] &&
+              held[asker].class_id == watch_class_i && held[asker].peer ==
               NodeW'(watch_class_i == ClassResponse ? watch_source_i : watch_target_i)));
-      assert (!came_q[0] || demand_q[0] == dut.demand_q[asker]);
+      assert (!came_q[0] || demand_q[0] == held[asker]);
       if (!dead_q) assert (!dut.disabled_q[watch_source_i] && !dut.disabled_q[watch_target_i]);
       if (!dead_q) assert (!dut.down_q[watch_source_i] && !dut.down_q[watch_target_i]);
     end

@@ -181,7 +181,7 @@ def refute(arguments, solver, proof, guard):
     print(f"formal: {proof.name} without {guard.name}: {failed} fails, as it should, by {solver} ({took:.0f} s)", flush=True)
 
 
-SCHEDULER, QUEUE, CHANNELS = "edm_scheduler", "edm_notification_queue", "edm_channels"
+SCHEDULER, PORT, QUEUE, CHANNELS = "edm_scheduler", "edm_scheduler_port", "edm_notification_queue", "edm_channels"
 CHECK, SOURCE, TARGET = "edm_demand_check", "edm_match_source", "edm_match_target"
 TABLE, TRANSMIT, RECEIVE = "edm_state_table", "edm_host_transmit", "edm_host_receive"
 MULTIPLEXER, DEMULTIPLEXER = "edm_multiplexer", "edm_demultiplexer"
@@ -212,7 +212,7 @@ PROOFS = (
     ),
     Proof(
         "scheduler",
-        ("edm_pick", "edm_port_timer", "edm_port_timers", CHANNELS, QUEUE, CHECK, SOURCE, TARGET, SCHEDULER), 5, 2,
+        ("edm_pick", "edm_port_timer", CHANNELS, QUEUE, CHECK, SOURCE, TARGET, PORT, "edm_scheduler_ports", SCHEDULER), 5, 2,
         {"Ports": 2, "Active": 1, "Chunk": 32}, widths=NARROW,
         larger=({"Ports": 3, "Active": 2, "Chunk": 32, "LookAhead": 3},),
         guards=(
@@ -221,7 +221,7 @@ PROOFS = (
             Guard("the best of a source", TARGET, " && better == '0", "", (8, 18), {"Calm": 1, "Ports": 3}),
             Guard("the link's state", CHECK, "disabled_i[own_i] || disabled_i[peer]", "1'b0", (7, 10), CALM),
             Guard("busy sources", QUEUE, "competes[ch] && source_free_i[ch%Ports]", "competes[ch]", (8, 12), {"Calm": 2, "Ports": 3}),
-            Guard("busy targets", SCHEDULER, "valid && target_free[t]", "valid", (8, 12), {"Calm": 3, "Ports": 3}),
+            Guard("busy targets", PORT, "valid && target_free;", "valid;", (8, 12), {"Calm": 3, "Ports": 3}),
             Guard("the id of a withdrawal", CHANNELS, "id_o[ch] == demand_i[ch%Sources].id", "1'b1", (8, 16),
                   {"Calm": 1, "Active": 2}),
             Guard("a read that was not sent on", CHANNELS, "(ch < Sources || started_q[ch])", "1'b1", (8, 16),
