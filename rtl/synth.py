@@ -33,6 +33,8 @@ KEPT = HERE.parent / "target" / "rtl" / "synth"
 PORT_MODULES = ("edm_demand_check", "edm_match_source", "edm_match_target", "edm_port_timer")
 # Those without registers: on an ECP5 they get some at their ports.
 WRAPPED = ("edm_pick", *PORT_MODULES)
+# What is a tree of nodes, whose levels differ in the width of an index.
+TREE, NODE = "edm_pick", "edm_better"
 STAMP_BITS = 32
 # A scheduler of other sizes than those of the package: the widths of a priority, in bits.
 PRIORITY_BITS = (12, 16, 24, 32)
@@ -400,8 +402,29 @@ def without_gates(arguments, ports):
         sys.exit(f"synth.py: {one} has gates of its own: {cells}")
 
 
+def levels(one):
+    """The nodes of a tree: a unit and how many of it, for each level."""
+    given = dict(one.parameters)
+    left, found = given.pop("Count"), []
+    while left > 1:
+        found.append((unit(NODE, {"IndexW": len(found), **given}), left // 2))
+        left -= left // 2
+    return found
+
+
+def counted_once(arguments, flow, one):
+    """The numbers of a part: of a tree the sums over its nodes, and as depth that of a way through all levels."""
+    if one.top != TREE:
+        return attempt(arguments, flow, one)
+    found = [(attempt(arguments, flow, node), number) for node, number in levels(one)]
+    reasons = [counted for counted, _ in found if isinstance(counted, str)]
+    if reasons:
+        return reasons[0]
+    return {key: sum(counted[key] * (1 if key == "depth" else number) for counted, number in found) for key in found[0][0]}
+
+
 def scheduler(arguments, **what):
-    return [(name, attempt(arguments, "generic", one), number) for name, one, number in children(**what)]
+    return [(name, counted_once(arguments, "generic", one), number) for name, one, number in children(**what)]
 
 
 def line(*fields):
@@ -515,7 +538,7 @@ def by_ports_on_ecp5(arguments, results):
         for name, one, number in children(ports):
             is_wrapped = one.top in WRAPPED
             one = dataclasses.replace(one, wrapped=is_wrapped)
-            counted = attempt(arguments, "mapped", one)
+            counted = counted_once(arguments, "mapped", one)
             found.append((name, counted, number))
             clock = without_room(attempt(arguments, "ecp5", one)) if is_wrapped else ""
             if not isinstance(clock, str):

@@ -212,11 +212,23 @@ module edm_dual_host
       .unexpected_count_o
   );
 
+  // By how many blocks each line is ahead of what the core has been told.
+  logic [1:0][LeadW-1:0] ahead_q, ahead_d;
+  always_comb begin
+    for (int unsigned i = 0; i < 2; i++) begin
+      ahead_d[i] = ahead_q[i] + LeadW'(leaves[i]) - LeadW'(message_left);
+    end
+  end
+
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       lead_q <= '0;
+      ahead_q <= '0;
     end else begin
       lead_q <= lead_d;
+      ahead_q <= ahead_d;
+      // No line has had less than the core knows of.
+      assert (!ahead_d[0][LeadW-1] && !ahead_d[1][LeadW-1]);
       // What a host sends is in sequence.
       assert (sends[0] == 1'b0 || offers_refused[0] == 0);
       assert (sends[1] == 1'b0 || offers_refused[1] == 0);

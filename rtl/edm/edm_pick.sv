@@ -5,8 +5,8 @@
 // takes any number of insertions a cycle, the list one. Latency: none, combinational.
 //
 // The key is a rank, then a stamp. Stamps wrap: the older of two is the one behind by less than
-// half their range. Ranks and stamps are compared side by side: one after the other takes a tenth
-// fewer LUTs, and makes the longest path half as long again.
+// half their range. The nodes of the tree are modules (`edm_better`), and there is no other gate here:
+// `rtl/synth.py` counts a node of each level once.
 module edm_pick #(
     parameter int unsigned Count = 8,
     parameter int unsigned RankW = 32,
@@ -28,35 +28,51 @@ module edm_pick #(
     $error("Count is %0d: at least 2", Count);
   end
 
-  always_comb begin : tree
-    logic [Count-1:0] valid;
-    logic [Count-1:0][RankW-1:0] rank;
-    logic [Count-1:0][StampW-1:0] stamp;
-    logic [Count-1:0][IndexW-1:0] index;
-    logic [StampW-1:0] behind;
-    valid = valid_i;
-    rank = rank_i;
-    stamp = stamp_i;
-    behind = '0;
-    for (int unsigned i = 0; i < Count; i++) index[i] = IndexW'(i);
-    for (int unsigned step = 1; step < Count; step *= 2) begin
-      for (int unsigned i = 0; i + step < Count; i += 2 * step) begin
-        if (valid[i+step]) begin
-          behind = stamp[i+step] - stamp[i];
-          if (!valid[i] || rank[i+step] < rank[i] ||
-              (rank[i+step] == rank[i] && behind[StampW-1])) begin
-            valid[i] = 1'b1;
-            rank[i] = rank[i+step];
-            stamp[i] = stamp[i+step];
-            index[i] = index[i+step];
-          end
-        end
+  // Level 0 has the candidates; a place of level l has the best of 2^l of them.
+  for (genvar l = 0; l <= IndexW; l++) begin : gen_level
+    localparam int unsigned Places = (Count + (1 << l) - 1) >> l;
+    localparam int unsigned Width = l == 0 ? 1 : l;
+    logic [Places-1:0] valid;
+    logic [Places-1:0][Width-1:0] index;
+    logic [Places-1:0][RankW-1:0] rank;
+    logic [Places-1:0][StampW-1:0] stamp;
+
+    if (l == 0) begin : gen_candidates
+      assign valid = valid_i;
+      assign index = '0;
+      assign rank = rank_i;
+      assign stamp = stamp_i;
+    end else begin : gen_nodes
+      localparam int unsigned Before = (Count + (1 << (l - 1)) - 1) >> (l - 1);
+      for (genvar i = 0; i < Before / 2; i++) begin : gen_node
+        edm_better #(
+            .IndexW(l - 1),
+            .RankW (RankW),
+            .StampW(StampW)
+        ) u_better (
+            .valid_i(gen_level[l-1].valid[2*i+:2]),
+            .index_i(gen_level[l-1].index[2*i+:2]),
+            .rank_i (gen_level[l-1].rank[2*i+:2]),
+            .stamp_i(gen_level[l-1].stamp[2*i+:2]),
+            .valid_o(valid[i]),
+            .index_o(index[i]),
+            .rank_o (rank[i]),
+            .stamp_o(stamp[i])
+        );
+      end
+      // One is left over.
+      if (Before % 2 == 1) begin : gen_last
+        assign valid[Places-1] = gen_level[l-1].valid[Before-1];
+        assign index[Places-1] = Width'(gen_level[l-1].index[Before-1]);
+        assign rank[Places-1] = gen_level[l-1].rank[Before-1];
+        assign stamp[Places-1] = gen_level[l-1].stamp[Before-1];
       end
     end
-    valid_o = valid[0];
-    index_o = index[0];
-    rank_o = rank[0];
-    stamp_o = stamp[0];
   end
+
+  assign valid_o = gen_level[IndexW].valid[0];
+  assign index_o = gen_level[IndexW].index[0];
+  assign rank_o = gen_level[IndexW].rank[0];
+  assign stamp_o = gen_level[IndexW].stamp[0];
 
 endmodule

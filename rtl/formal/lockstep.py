@@ -66,11 +66,13 @@ ALL = (
         Guard("a message at a time", EGRESS, "forward_wants = lane_q == LaneForward && asks[source_q];", "forward_wants = asks[source_q];"),
         Guard("the turns of sources", EGRESS, "source_d = forward_goes ? source : source_q", "source_d = forward_goes && lane_d != LaneFree ? source : '0"),
         Guard("the cut", EGRESS, "message_cut_o = forward_wants && forward_i[source].cut", "message_cut_o = forward_wants && forward_i[source].cut && 1'b0"),
+        Guard("what a dead port takes of a message", PORT, "message_ready_o = message_ready || silent", "message_ready_o = message_ready"),
         Guard("the first grant of an answer", EGRESS, "grant_i.class_id == ClassResponse && grant_i.first", "grant_i.class_id == ClassResponse"),
     )),
-    Tests("dual", ("dual2", "system2"), (
+    Tests("dual", ("dual2", "dual2_fair", "system2"), (
         Guard("the end of a message by a port", PORT, "ends = silent && message_open", "ends = silent && message_open && 1'b0"),
         Guard("a block on both lines", DUAL, "behind == 0 ? leaves == '1", "behind == 0 ? leaves != '0"),
+        Guard("a block to both ports or none", DUAL, "message_valid && message_ready)", "message_valid)"),
         Guard("an abandoned port", DUAL, ".abandoned_i    (!used_o[i])", ".abandoned_i    (1'b0)"),
     )),
 )

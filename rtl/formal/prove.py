@@ -212,7 +212,7 @@ PROOFS = (
     ),
     Proof(
         "scheduler",
-        ("edm_pick", "edm_port_timer", CHANNELS, QUEUE, CHECK, SOURCE, TARGET, PORT, "edm_scheduler_ports", SCHEDULER), 5, 2,
+        ("edm_better", "edm_pick", "edm_port_timer", CHANNELS, QUEUE, CHECK, SOURCE, TARGET, PORT, "edm_scheduler_ports", SCHEDULER), 5, 2,
         {"Ports": 2, "Active": 1, "Chunk": 32}, widths=NARROW,
         larger=({"Ports": 3, "Active": 2, "Chunk": 32, "LookAhead": 3},),
         guards=(

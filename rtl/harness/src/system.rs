@@ -41,20 +41,22 @@ pub enum Variant {
     Three,
     /// As `Two`, with two networks and two ports a node; memory goes before frames.
     Dual,
+    /// As `Dual`; memory and frames share a line fairly.
+    DualFair,
 }
 
 impl Variant {
     /// How many nodes it has.
     pub fn nodes(self) -> usize {
         match self {
-            Variant::Two | Variant::Dual => 2,
+            Variant::Two | Variant::Dual | Variant::DualFair => 2,
             Variant::Three => 3,
         }
     }
 
     /// How many networks it has.
     pub fn networks(self) -> usize {
-        if self == Variant::Dual { 2 } else { 1 }
+        if matches!(self, Variant::Dual | Variant::DualFair) { 2 } else { 1 }
     }
 
     fn functions(self) -> Functions {
@@ -70,6 +72,15 @@ impl Variant {
             }
             Variant::Dual => {
                 crate::unit_functions!(crate::units::DUAL_PORTS, dual2_new, dual2_free, dual2_eval, dual2_port)
+            }
+            Variant::DualFair => {
+                crate::unit_functions!(
+                    crate::units::DUAL_PORTS,
+                    dual2_fair_new,
+                    dual2_fair_free,
+                    dual2_fair_eval,
+                    dual2_fair_port
+                )
             }
             Variant::Three => {
                 crate::unit_functions!(

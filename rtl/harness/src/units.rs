@@ -201,6 +201,13 @@ pub const UNITS: &[Unit] = &[
     },
     Unit { name: "dual2", top: "edm_dual_system", parameters: &[("Nodes", "2")], ports: DUAL_PORTS, options: &[] },
     Unit {
+        name: "dual2_fair",
+        top: "edm_dual_system",
+        parameters: &[("Nodes", "2"), ("Policy", "2'd0")],
+        ports: DUAL_PORTS,
+        options: &[],
+    },
+    Unit {
         name: "switch3",
         top: "edm_switch_seen",
         parameters: &[

@@ -35,6 +35,11 @@ enum Asks {
     },
     /// Adds one to the counter: twice would show.
     Count,
+    /// Writes to a place and reads it, and both again with other data: each read has what was written
+    /// before it, and nothing that is written after it.
+    Turns {
+        bytes: u32,
+    },
     /// Sends a frame on one network.
     Frame {
         network: usize,
@@ -70,6 +75,7 @@ struct Plan {
     at: u16,
     /// By how many cycles its lines are longer, both ways.
     delay: usize,
+    variant: Variant,
 }
 
 fn asks((kind, from, length, network): (u8, u64, u32, usize)) -> Asks {
@@ -100,6 +106,7 @@ fn plan() -> impl Strategy<Value = Plan> {
         fails,
         at,
         delay,
+        variant: Variant::Dual,
     })
 }
 
@@ -157,7 +164,8 @@ impl Rack {
     fn new(plan: Plan) -> Rack {
         let longer = || [Longer::new(plan.delay), Longer::new(plan.delay)];
         let longer = (0..NODES).map(|_| longer()).collect();
-        let mut rack = Rack { system: System::new(Variant::Dual), plan, longer, abandoned: [None; NODES], now: 0 };
+        let system = System::new(plan.variant);
+        let mut rack = Rack { system, plan, longer, abandoned: [None; NODES], now: 0 };
         // Both scramblers begin with what the line has before the first cycle.
         rack.cycle();
         let constant = constant();
@@ -282,11 +290,28 @@ impl Outcome {
                 self.counts[other] += 1;
                 (Access::Modify(Modify::FetchAndAdd { addend: 1 }), COUNTER, ANSWERS + place)
             }
+            Asks::Turns { bytes } => return self.turns(system, node, bytes),
             Asks::Frame { network, bytes } => return self.frame(system, node, network, bytes),
         };
+        self.submit(system, node, access, there, here);
+    }
+
+    fn submit(&mut self, system: &mut System, node: usize, access: Access, there: u64, here: u64) {
         self.requests += 1;
         let tag = self.requests as u16;
-        system.submit(node, Request { target: other as u32, access, there, here, tag });
+        system.submit(node, Request { target: 1 - node as u32, access, there, here, tag });
+    }
+
+    fn turns(&mut self, system: &mut System, node: usize, bytes: u32) {
+        let there = WRITES + self.places * PLACE_BYTES % (ANSWERS - WRITES);
+        let constant = constant();
+        for from in [1, 600] {
+            self.submit(system, node, Access::Write { bytes }, there, from);
+            self.places += 1;
+            let here = ANSWERS + self.places * PLACE_BYTES % (ANSWERS - WRITES);
+            self.submit(system, node, Access::Read { bytes }, there, here);
+            self.bytes.push((node, here, constant[from as usize..(from + u64::from(bytes)) as usize].to_vec()));
+        }
     }
 
     fn frame(&mut self, system: &mut System, node: usize, network: usize, bytes: usize) {
@@ -393,12 +418,39 @@ fn a_read_and_a_write_survive_a_failure_in_each_cycle_of_theirs() {
             let asks = [Asks::Read { from: 3, bytes: 200 }, Asks::Write { from: 5, bytes: 200 }, Asks::Count];
             let frames = [READER, MEMORY].map(|node| (0, node, Asks::Frame { network, bytes: 600 }));
             let steps = asks.map(|asks| (0, READER, asks)).into_iter().chain(frames).collect();
-            let plan = Plan { steps, network, fails: fails[at as usize % 4], at, delay: 0 };
+            let plan =
+                Plan { steps, network, fails: fails[at as usize % 4], at, delay: 0, variant: Variant::Dual };
             let seen = play(plan).unwrap_or_else(|error| panic!("network {network} in cycle {at}: {error}"));
             given_up += seen.given_up;
         }
     }
     assert!(given_up > 0, "networks are given up");
+}
+
+/// Frames on one network, writes and what comes then, so many cycles later.
+fn beside_frames(variant: Variant, then: [Asks; 2]) {
+    for at in 0..24 {
+        for network in [0, 1] {
+            let frames = [1_400; 2].map(|bytes| (0, READER, Asks::Frame { network, bytes }));
+            let writes = [512; 4].map(|bytes| (0, READER, Asks::Write { from: 7, bytes }));
+            let steps = frames.into_iter().chain(writes).chain(then.map(|asks| (at, READER, asks))).collect();
+            let plan = Plan { steps, network, fails: Fails::Nothing, at: 0, delay: 0, variant };
+            play(plan).unwrap_or_else(|error| panic!("network {network}, {at} cycles: {error}"));
+        }
+    }
+}
+
+#[test]
+fn frames_on_one_network_change_no_order_of_a_pair() {
+    beside_frames(Variant::Dual, [Asks::Turns { bytes: 300 }, Asks::Turns { bytes: 64 }]);
+}
+
+/// With fair sharing, frames hold up the port of one network until its queue is full: then the other
+/// one takes no block either. A write waits until both lines have had the read before it, which
+/// `edm_dual_host` asserts.
+#[test]
+fn a_port_whose_queue_is_full_holds_up_the_other_one() {
+    beside_frames(Variant::DualFair, [Asks::Read { from: 3, bytes: 300 }, Asks::Write { from: 5, bytes: 64 }]);
 }
 
 #[test]

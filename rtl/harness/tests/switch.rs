@@ -199,6 +199,20 @@ fn a_request_that_is_dropped_makes_no_demand_and_later_ones_of_its_pair_pass() {
     assert_eq!(with.passed - without.passed, response_blocks(BYTES), "the last read is answered");
 }
 
+/// Frames have half of the line of port 1, and two hosts write to it until its queue is full. Then its
+/// link is disabled: in that cycle it takes again what is offered, and drops it.
+#[test]
+fn a_port_that_is_disabled_with_a_full_queue_holds_up_nobody() {
+    let writes = [0, 2].map(|port| (0, port, Doing::Write { target: 1, bytes: 4_000, batch: 1 }));
+    let frames = (0, 1, Doing::FrameToHost { bytes: 4_000 });
+    let faults = [1; 4].map(|gap| (gap, 1, Doing::Flip { bits: 1 }));
+    for wait in 200..240 {
+        let steps = [writes.as_slice(), &[frames, (wait, 1, Doing::Flip { bits: 1 })], &faults].concat();
+        let seen = play(Variant::Three, &(steps, vec![vec![0]; 3]), true).unwrap_or_else(|error| panic!("{wait}: {error}"));
+        assert_eq!(seen.down, 1, "the link is disabled: {seen:?}");
+    }
+}
+
 /// Cycles from an /N/ until its chunk is on the line, but for its end.
 const PAUSES_AFTER: u8 = 30;
 
