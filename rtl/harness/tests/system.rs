@@ -122,7 +122,7 @@ impl Play {
         let nodes = variant.nodes();
         let mut system = System::new(variant);
         let (policy, chunk) = match variant {
-            Variant::Two => (Policy::Fair, 256),
+            Variant::Two | Variant::DualFair => (Policy::Fair, 256),
             Variant::Dual => (Policy::Strict, 256),
             Variant::Three => (Policy::Strict, 64),
         };
