@@ -123,21 +123,6 @@ hierarchy -top chain
 flatten
 write_json {top}.json
 """
-# A tree of nodes that are mapped already: between registers, and the nodes put in.
-JOINED = """{read}read_rtlil {top}.il
-{copied}blackbox {names}
-{types}setparam -unset IndexW -unset RankW -unset StampW -unset InW t:{node}_*
-delete ={node}
-rename {top} inside
-read_verilog -sv wrapper.v
-hierarchy -top {top}
-synth_ecp5 -nowidelut -top {top} -json {top}.json
-design -reset
-read_json {top}.json
-{deleted}{copied}hierarchy -top {top}
-flatten
-write_json {top}.json
-"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -314,19 +299,6 @@ def mapped(arguments, one, folder, until):
     return {**found, "registers": 0 if one.wrapped else found["registers"]}
 
 
-def joined(arguments, one, folder, until):
-    """Writes the netlist of a tree, from those of its nodes as they were counted."""
-    nodes = [netlist(arguments, node, "json") for node, _ in levels(one)]
-    lowered(arguments, dataclasses.replace(one, without=(NODE,)), folder, until)
-    (folder / "wrapper.v").write_text(wrapper(one, folder), encoding="utf-8")
-    names = [f"{NODE}_{level}" for level in range(len(nodes))]
-    read = "".join(f"read_json {path}\nrename {NODE} {name}\ndesign -stash {name}\n" for path, name in zip(nodes, names))
-    types = "".join(f"chtype -set {name} t:{NODE} r:IndexW={level} %i\n" for level, name in enumerate(names))
-    deleted = "".join(f"delete ={name}\n" for name in names)
-    copied = "".join(f"design -copy-from {name} -as {name} {name}\n" for name in names)
-    yosys(arguments.mapper, JOINED.format(top=one.top, read=read, types=types, node=NODE, names=" ".join(names), deleted=deleted, copied=copied), folder, until)
-
-
 def placed(arguments, one, folder, until):
     """LUTs, flip-flops, blocks of RAM, and the clock in MHz after routing."""
     inside = dataclasses.replace(one, chained=False)
@@ -335,11 +307,11 @@ def placed(arguments, one, folder, until):
         raise NotDone(counted)
     if counted["luts"] > LUTS:
         raise NoRoom(f"no room: {counted['luts']:,} LUTs of {LUTS:,}")
-    if one.top == TREE:
-        joined(arguments, one, folder, until)
-    else:
-        for kind in ("json", "il"):
-            shutil.copy(netlist(arguments, inside, kind), folder / f"{one.top}.{kind}")
+    # A tree is placed as it is mapped in one piece.
+    if one.top == TREE and isinstance(attempt(arguments, "mapped", inside), str):
+        raise NotDone(NOT_COUNTED)
+    for kind in ("json", "il"):
+        shutil.copy(netlist(arguments, inside, kind), folder / f"{one.top}.{kind}")
     extra, pins = {"luts": 0, "registers": 0}, ["--out-of-context"]
     if one.chained:
         (folder / "chain.v").write_text(chain(one, folder), encoding="utf-8")
@@ -360,7 +332,7 @@ def placed(arguments, one, folder, until):
     return {"luts": luts, "registers": registers, "blocks": used["DP16KD"], "mhz": mhz}
 
 
-FLOWS = {"generic": (generic, GENERIC), "mapped": (mapped, ECP5 + WRAPPER), "ecp5": (placed, ECP5 + WRAPPER + CHAIN + JOINED)}
+FLOWS = {"generic": (generic, GENERIC), "mapped": (mapped, ECP5 + WRAPPER), "ecp5": (placed, ECP5 + WRAPPER + CHAIN)}
 
 
 def kept(arguments, flow, one):

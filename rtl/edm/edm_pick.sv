@@ -44,22 +44,22 @@ module edm_pick #(
       assign stamp = stamp_i;
     end else begin : gen_nodes
       localparam int unsigned Before = (Count + (1 << (l - 1)) - 1) >> (l - 1);
-      for (genvar i = 0; i < Before / 2; i++) begin : gen_node
-        edm_better #(
-            .IndexW(l - 1),
-            .RankW (RankW),
-            .StampW(StampW)
-        ) u_better (
-            .valid_i(gen_level[l-1].valid[2*i+:2]),
-            .index_i(gen_level[l-1].index[2*i+:2]),
-            .rank_i (gen_level[l-1].rank[2*i+:2]),
-            .stamp_i(gen_level[l-1].stamp[2*i+:2]),
-            .valid_o(valid[i]),
-            .index_o(index[i]),
-            .rank_o (rank[i]),
-            .stamp_o(stamp[i])
-        );
-      end
+      localparam int unsigned Nodes = Before / 2;
+      edm_better #(
+          .Nodes (Nodes),
+          .IndexW(l - 1),
+          .RankW (RankW),
+          .StampW(StampW)
+      ) u_better (
+          .valid_i(gen_level[l-1].valid[2*Nodes-1:0]),
+          .index_i(gen_level[l-1].index[2*Nodes-1:0]),
+          .rank_i (gen_level[l-1].rank[2*Nodes-1:0]),
+          .stamp_i(gen_level[l-1].stamp[2*Nodes-1:0]),
+          .valid_o(valid[Nodes-1:0]),
+          .index_o(index[Nodes-1:0]),
+          .rank_o (rank[Nodes-1:0]),
+          .stamp_o(stamp[Nodes-1:0])
+      );
       // One is left over.
       if (Before % 2 == 1) begin : gen_last
         assign valid[Places-1] = gen_level[l-1].valid[Before-1];
