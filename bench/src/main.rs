@@ -7,6 +7,7 @@ mod edm;
 mod flash;
 mod harness;
 mod kernel;
+mod loops;
 mod memory;
 mod results;
 mod san;
@@ -47,6 +48,7 @@ const MODULES: &[(&str, Measure)] = &[
     ("edm", |only| Ok(measured(edm::benchmarks(), only))),
     ("flash", |only| Ok(measured(flash::benchmarks(), only))),
     ("kernel", |only| Ok(measured(kernel::benchmarks(), only))),
+    ("loops", loops::figures),
     ("results", |only| Ok(measured(results::benchmarks(), only))),
     // Their speed is measured with EDM's.
     ("rivals", |_| Ok(Figures::new())),

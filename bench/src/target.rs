@@ -41,7 +41,7 @@ const BYTES: usize = 4096;
 /// Blocks of such a request, of 512 B.
 const BLOCKS: u16 = 8;
 /// Number of prepared requests, with distinct ids and addresses: more than are ever outstanding.
-const PREPARED: u16 = 4096;
+pub const PREPARED: u16 = 4096;
 /// Bytes of a CapsuleCmd; bytes of the header of data, and of a CapsuleResp (TCP Transport 1.0,
 /// 3.6.2).
 const COMMAND: usize = 72;
@@ -79,24 +79,30 @@ const IDLE_HOSTS: usize = 32;
 
 /// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub enum Kind {
+    /// Of 4 KiB.
     Read,
+    /// Of 4 KiB.
     Write,
 }
 
 impl Kind {
-    const ALL: [Kind; 2] = [Kind::Read, Kind::Write];
+    /// Both.
+    pub const ALL: [Kind; 2] = [Kind::Read, Kind::Write];
 
-    fn name(self) -> &'static str {
+    /// As in the keys of figures.
+    pub fn name(self) -> &'static str {
         match self {
             Kind::Read => "read",
             Kind::Write => "write",
         }
     }
-    fn request_bytes(self) -> usize {
+    /// Bytes of a request.
+    pub fn request_bytes(self) -> usize {
         if self == Kind::Write { COMMAND + BYTES } else { COMMAND }
     }
-    fn answer_bytes(self) -> usize {
+    /// Bytes of an answer.
+    pub fn answer_bytes(self) -> usize {
         if self == Kind::Read { HEADER + BYTES + HEADER } else { HEADER }
     }
 }
@@ -132,7 +138,8 @@ impl Turns {
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+/// Returns the median.
+pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
 }
@@ -285,7 +292,7 @@ pub fn memory_child() {
 }
 
 /// Builds consecutive requests with random addresses.
-fn requests(kind: Kind) -> Vec<u8> {
+pub fn requests(kind: Kind) -> Vec<u8> {
     let mut stream: Stream = Seed(1).stream("bench/target");
     let framing = Framing { digests: Digests { header: false, data: false }, alignment: 0 };
     let data = vec![0x5a; BYTES];
@@ -357,7 +364,7 @@ fn median_us(mut spans_ns: Vec<u32>) -> f64 {
 
 /// Returns the CPU time of this process without the calling thread: the server's is the only other
 /// active one.
-fn server_cpu() -> Duration {
+pub fn server_cpu() -> Duration {
     let clock = |id| {
         let spent = clock_gettime(id);
         Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
@@ -366,13 +373,14 @@ fn server_cpu() -> Duration {
 }
 
 /// The live target in a thread.
-struct Target {
+pub struct Target {
     address: String,
     stopper: Stopper,
 }
 
 impl Target {
-    fn start(settings: &str, backend: &str) -> anyhow::Result<Target> {
+    /// Starts one with a namespace of 64 MiB.
+    pub fn start(settings: &str, backend: &str) -> anyhow::Result<Target> {
         let text = format!(
             "{settings}\nport = [{{ address = '127.0.0.1:0' }}]\n[[subsystem]]\nnqn = '{NQN}'\nnamespace = [{{ backend = '{backend}', size = '64MiB' }}]"
         );
@@ -384,7 +392,7 @@ impl Target {
     }
 
     /// Returns a connected host, and the connection of its I/O queue for exclusive use.
-    fn connect(&self) -> anyhow::Result<(Host, TcpStream)> {
+    pub fn connect(&self) -> anyhow::Result<(Host, TcpStream)> {
         let mut host = Host::connect(&self.address, config()?)?;
         let stream = host.detach(1).context("it has an I/O queue")??;
         Ok((host, stream))

@@ -35,10 +35,13 @@ impl Direct {
     }
 
     /// Reads sectors. What the system has in memory arrives at once.
-    pub fn read(&self, request: RequestId, extent: Extent, arrived: &mut VecDeque<Arrival>) {
+    pub fn read(&mut self, request: RequestId, extent: Extent, arrived: &mut VecDeque<Arrival>) {
         match self.flash.read_cached(extent) {
             Some(bytes) => arrived.push_back(Arrival::Read { request, bytes: Some(bytes) }),
-            None => self.flash.submit(Job::Read { request, extent }),
+            None => {
+                self.flash.submit(Job::Read { request, extent });
+                self.flash.flush();
+            }
         }
     }
 

@@ -1,6 +1,8 @@
-//! The flash in a file, read and written by threads.
+//! The flash in a file, read and written by threads. Writes of a turn that lie side by side are one
+//! for the system: a group commit has some eighty, and a file takes one at a time.
 
 use crate::superblock::SUPERBLOCK_BYTES;
+use crate::writes::joined;
 use bytes::Bytes;
 use mio::Waker;
 use runtime::lock::lock;
@@ -58,9 +60,36 @@ pub enum Ended {
     },
 }
 
+/// What a thread does at once.
+#[derive(Debug)]
+enum Task {
+    One(Job),
+    /// Writes in the order of their sectors, without a gap.
+    Row {
+        extent: Extent,
+        writes: Vec<(RequestId, Content<Bytes>)>,
+    },
+}
+
+/// Joins the writes that lie side by side. None of the jobs waits for another, so their order does
+/// not matter.
+fn tasks(jobs: impl Iterator<Item = Job>) -> Vec<Task> {
+    let (mut tasks, mut writes) = (Vec::new(), Vec::new());
+    for job in jobs {
+        match job {
+            Job::Helper { request, operation: FlashOperation::Write { extent, content } } => {
+                writes.push((extent, (request, content)));
+            }
+            other => tasks.push(Task::One(other)),
+        }
+    }
+    tasks.extend(joined(writes).into_iter().map(|(extent, writes)| Task::Row { extent, writes }));
+    tasks
+}
+
 #[derive(Default)]
 struct Queue {
-    jobs: VecDeque<Job>,
+    tasks: VecDeque<Task>,
     is_closed: bool,
 }
 
@@ -73,10 +102,18 @@ struct Shared {
     waker: Arc<Waker>,
 }
 
-/// The device. Jobs that wait when it is dropped are done first.
+impl From<(RequestId, FlashAnswer<Bytes>)> for Ended {
+    fn from((request, answer): (RequestId, FlashAnswer<Bytes>)) -> Ended {
+        Ended::Helper { request, answer }
+    }
+}
+
+/// The device. Jobs that were handed to the threads when it is dropped are done first.
 pub struct Flash {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
+    /// Jobs of this turn.
+    fresh: Vec<Job>,
 }
 
 fn behind(row: Extent, sectors: u32) -> Extent {
@@ -126,7 +163,7 @@ impl Flash {
             let builder = thread::Builder::new().name(format!("flash-{number}"));
             workers.push(builder.spawn(move || shared.work())?);
         }
-        Ok(Flash { shared, workers })
+        Ok(Flash { shared, workers, fresh: Vec::new() })
     }
 
     /// The seal of what is written.
@@ -142,10 +179,24 @@ impl Flash {
         self.shared.file.for_reading()
     }
 
-    /// Has a thread do it.
-    pub fn submit(&self, job: Job) {
-        lock(&self.shared.queue).jobs.push_back(job);
-        self.shared.changed.notify_one();
+    /// Takes a job for the next [`Self::flush`].
+    pub fn submit(&mut self, job: Job) {
+        self.fresh.push(job);
+    }
+
+    /// Has threads do what was submitted.
+    pub fn flush(&mut self) {
+        if self.fresh.is_empty() {
+            return;
+        }
+        let tasks = tasks(self.fresh.drain(..));
+        let is_one = tasks.len() == 1;
+        lock(&self.shared.queue).tasks.extend(tasks);
+        if is_one {
+            self.shared.changed.notify_one();
+        } else {
+            self.shared.changed.notify_all();
+        }
     }
 
     /// Reads from the page cache, if it is there: waking a thread costs several times as much.
@@ -174,31 +225,35 @@ impl Drop for Flash {
 
 impl Shared {
     fn work(&self) {
-        while let Some((job, flushes)) = self.next() {
-            let ended = match job {
-                Job::Helper { request, operation } => {
+        while let Some((task, flushes)) = self.next() {
+            match task {
+                Task::One(Job::Helper { request, operation }) => {
                     let answer = self.carry_out(operation);
-                    let also = flushes.into_iter().map(|request| Ended::Helper { request, answer: answer.clone() });
-                    self.end(also);
-                    Ended::Helper { request, answer }
+                    self.end(flushes.into_iter().chain([request]).map(|request| (request, answer.clone())));
                 }
-                Job::Read { request, extent } => Ended::Read { request, bytes: self.read(extent).ok() },
-            };
-            self.end([ended]);
+                Task::One(Job::Read { request, extent }) => {
+                    self.end([Ended::Read { request, bytes: self.read(extent).ok() }]);
+                }
+                Task::Row { extent, writes } => {
+                    let written = self.write(extent, writes.iter().map(|(_, content)| content));
+                    let answer = done(Some(extent), written);
+                    self.end(writes.into_iter().map(|(request, _)| (request, answer.clone())));
+                }
+            }
         }
     }
 
-    /// The next job; with a flush all that wait, since one does for all.
-    fn next(&self) -> Option<(Job, Vec<RequestId>)> {
+    /// The next task; with a flush all that wait, since one does for all.
+    fn next(&self) -> Option<(Task, Vec<RequestId>)> {
         let mut queue = lock(&self.queue);
         loop {
-            if let Some(job) = queue.jobs.pop_front() {
+            if let Some(task) = queue.tasks.pop_front() {
                 let mut others = Vec::new();
-                if flush_of(&job).is_some() {
-                    others = queue.jobs.iter().filter_map(flush_of).collect();
-                    queue.jobs.retain(|job| flush_of(job).is_none());
+                if flush_of(&task).is_some() {
+                    others = queue.tasks.iter().filter_map(flush_of).collect();
+                    queue.tasks.retain(|task| flush_of(task).is_none());
                 }
-                return Some((job, others));
+                return Some((task, others));
             }
             if queue.is_closed {
                 return None;
@@ -207,48 +262,53 @@ impl Shared {
         }
     }
 
-    fn end(&self, ended: impl IntoIterator<Item = Ended>) {
+    fn end<T: Into<Ended>>(&self, ended: impl IntoIterator<Item = T>) {
         let mut all = lock(&self.ended);
         let was_empty = all.is_empty();
-        all.extend(ended);
+        all.extend(ended.into_iter().map(Into::into));
         if was_empty && !all.is_empty() {
             // It fails only when the loop is gone, and nobody waits for the result.
             let _ = self.waker.wake();
         }
     }
 
+    /// Writes contents that lie side by side at once.
+    fn write<'a>(&self, extent: Extent, contents: impl Iterator<Item = &'a Content<Bytes>>) -> io::Result<()> {
+        let mut row = Vec::new();
+        for content in contents {
+            let mut bytes = encode_content(content, self.seal);
+            match row.is_empty() {
+                true => row = bytes,
+                false => row.append(&mut bytes),
+            }
+        }
+        self.file.write(place(extent).0, &row)
+    }
+
     fn carry_out(&self, operation: FlashOperation<Bytes>) -> FlashAnswer<Bytes> {
-        let done = match &operation {
+        let extent = operation.extent();
+        let of_read = |read: io::Result<FlashAnswer<Bytes>>| read.unwrap_or_else(|error| failed(extent, &error));
+        let no_extent = || io::Error::from(io::ErrorKind::InvalidInput);
+        match &operation {
             FlashOperation::ReadSegment { .. }
             | FlashOperation::ReadRecord { .. }
             | FlashOperation::ReadHead { .. } => {
-                let read = operation.extent().map(|extent| self.read(extent));
-                return match read {
-                    Some(Ok(bytes)) => decode(&operation, bytes.into(), self.seal),
-                    _ => failed(&operation, io::ErrorKind::UnexpectedEof.into()),
-                };
+                let read = extent.ok_or_else(no_extent).and_then(|extent| self.read(extent));
+                of_read(read.map(|bytes| decode(&operation, bytes.into(), self.seal)))
             }
             FlashOperation::ReadKind { sector } => {
                 let first = self.read(Extent { sector: *sector, sectors: 1 });
-                let kind = |bytes: Vec<u8>| FlashAnswer::Kind(zone_kind(&bytes, self.seal));
-                return first.map_or_else(|error| failed(&operation, error), kind);
+                of_read(first.map(|bytes| FlashAnswer::Kind(zone_kind(&bytes, self.seal))))
             }
-            FlashOperation::Scan { extent } => {
-                return self.scan(*extent).map_or_else(|error| failed(&operation, error), FlashAnswer::Scanned);
+            FlashOperation::Scan { extent } => of_read(self.scan(*extent).map(FlashAnswer::Scanned)),
+            FlashOperation::List { extent } => of_read(self.scan(*extent).map(FlashAnswer::Listed)),
+            FlashOperation::Write { extent: at, content } => done(extent, self.write(*at, [content].into_iter())),
+            FlashOperation::Flush => done(extent, self.file.sync()),
+            FlashOperation::Trim { extent: at } => {
+                let (first, bytes) = place(*at);
+                done(extent, self.file.zero(first, bytes as u64, true))
             }
-            FlashOperation::List { extent } => {
-                return self.scan(*extent).map_or_else(|error| failed(&operation, error), FlashAnswer::Listed);
-            }
-            FlashOperation::Write { extent, content } => {
-                self.file.write(place(*extent).0, &encode_content(content, self.seal))
-            }
-            FlashOperation::Flush => self.file.sync(),
-            FlashOperation::Trim { extent } => {
-                let (at, bytes) = place(*extent);
-                self.file.zero(at, bytes as u64, true)
-            }
-        };
-        done.map_or_else(|error| failed(&operation, error), |()| FlashAnswer::Done)
+        }
     }
 
     /// Reads a row of sectors piece by piece: it may be longer than memory has room for.
@@ -288,14 +348,90 @@ impl Shared {
     }
 }
 
-fn flush_of(job: &Job) -> Option<RequestId> {
-    match job {
-        Job::Helper { request, operation: FlashOperation::Flush } => Some(*request),
+fn flush_of(task: &Task) -> Option<RequestId> {
+    match task {
+        Task::One(Job::Helper { request, operation: FlashOperation::Flush }) => Some(*request),
         _ => None,
     }
 }
 
-fn failed(operation: &FlashOperation<Bytes>, error: io::Error) -> FlashAnswer<Bytes> {
-    tracing::error!(%error, extent = ?operation.extent(), "the flash failed");
+fn done(extent: Option<Extent>, outcome: io::Result<()>) -> FlashAnswer<Bytes> {
+    outcome.map_or_else(|error| failed(extent, &error), |()| FlashAnswer::Done)
+}
+
+fn failed(extent: Option<Extent>, error: &io::Error) -> FlashAnswer<Bytes> {
+    tracing::error!(%error, ?extent, "the flash failed");
     FlashAnswer::Failed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mio::{Poll, Token};
+    use proptest::prelude::*;
+    use scalio::{Segment, Sequence};
+    use std::time::Duration;
+
+    fn segment(block: u32) -> Content<Bytes> {
+        let (sequence, settled) = (Sequence::default(), Sequence::default());
+        Content::Segment(Arc::new(Segment { block, epoch: 1, sequence, settled, items: Vec::new() }))
+    }
+
+    /// A write whose request and block are its first sector.
+    fn write(sector: u64, sectors: u32) -> Job {
+        let operation = FlashOperation::Write { extent: Extent { sector, sectors }, content: segment(sector as u32) };
+        Job::Helper { request: RequestId(sector), operation }
+    }
+
+    #[test]
+    fn what_is_no_write_stays_as_it_is() {
+        let flush = Job::Helper { request: RequestId(1), operation: FlashOperation::Flush };
+        let read = Job::Read { request: RequestId(2), extent: Extent { sector: 1, sectors: 1 } };
+        let tasks = tasks([write(0, 1), flush, write(1, 1), read].into_iter());
+        assert!(matches!(tasks[..], [Task::One(_), Task::One(Job::Read { .. }), Task::Row { .. }]), "{tasks:?}");
+    }
+
+    const SECTORS: u64 = 64;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        /// Whatever the turns: each write is answered once, lies at its place, and nothing else was
+        /// written.
+        #[test]
+        fn each_write_of_a_row_is_answered_and_lies_at_its_place(
+            turns in proptest::collection::vec(proptest::collection::hash_set(0..SECTORS, 0..20), 1..4),
+        ) {
+            let folder = tempfile::tempdir().expect("a folder");
+            let bytes = SUPERBLOCK_BYTES + SECTORS * u64::from(SECTOR_BYTES);
+            let file = DiskFile::open(&folder.path().join("flash"), Some(bytes), false, false).expect("a file");
+            let mut poll = Poll::new().expect("there are events");
+            let waker = Arc::new(Waker::new(poll.registry(), Token(0)).expect("there are events"));
+            let mut flash = Flash::start(file, Seal(7), waker).expect("there are threads");
+            for turn in &turns {
+                turn.iter().for_each(|sector| flash.submit(write(*sector, 1)));
+                flash.flush();
+                let (mut ended, mut events) = (Vec::new(), mio::Events::with_capacity(1));
+                while ended.len() < turn.len() {
+                    poll.poll(&mut events, Some(Duration::from_secs(20))).expect("there are events");
+                    prop_assert!(!events.is_empty(), "{} of {} answers", ended.len(), turn.len());
+                    flash.take(&mut ended);
+                }
+                let mut answered: Vec<u64> = ended.iter().map(|ended| match ended {
+                    Ended::Helper { request, answer: FlashAnswer::Done } => request.0,
+                    other => panic!("{other:?}"),
+                }).collect();
+                answered.sort_unstable();
+                let mut asked: Vec<u64> = turn.iter().copied().collect();
+                asked.sort_unstable();
+                prop_assert_eq!(answered, asked);
+            }
+            for sector in 0..SECTORS {
+                let there = flash.shared.read(Extent { sector, sectors: 1 }).expect("it can be read");
+                let is_written = turns.iter().any(|turn| turn.contains(&sector));
+                let expected = encode_content(&segment(sector as u32), Seal(7));
+                prop_assert!(there == if is_written { expected } else { vec![0; there.len()] }, "sector {sector}");
+            }
+        }
+    }
 }

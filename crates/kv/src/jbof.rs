@@ -121,6 +121,7 @@ impl Jbof {
         let mut jbof =
             Jbof { config: config.clone(), start_second, memory, memory_file, flash, helper, arrived, ended, out };
         jbof.carry(Time::ZERO);
+        jbof.flash.flush();
         Ok(jbof)
     }
 
@@ -203,6 +204,7 @@ pub fn recovered(
             None => {
                 std::thread::sleep(Duration::from_millis(1));
                 jbof.turn(clock.now());
+                jbof.flash.flush();
             }
         }
     }
@@ -249,6 +251,7 @@ impl Transport for Jbof {
     }
 
     fn flush(&mut self) {
+        self.flash.flush();
         self.helper.rest();
     }
 

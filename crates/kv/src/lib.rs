@@ -53,6 +53,7 @@ mod store;
 mod superblock;
 mod transport;
 pub mod twin;
+mod writes;
 
 pub use config::{
     Config, FabricPlace, FlashPeer, JbofConfig, JbofPlace, JbofRoleConfig, Journal, Limits, Peer, PeerAddress, Secret,

@@ -488,7 +488,7 @@ impl Transport for Remote {
 
     fn read(&mut self, request: RequestId, _: u32, extent: Extent) {
         let Some(up) = &mut self.up else { return };
-        match (&up.reach, &mut up.shelf) {
+        match (&mut up.reach, &mut up.shelf) {
             (Reach::Shared(shared), _) => shared.read(request, extent, &mut self.arrived),
             (_, Some(shelf)) => {
                 if !shelf.read(request, extent) {

@@ -13,7 +13,9 @@ use proptest::test_runner::{Config as Runs, TestRunner};
 use runtime::clock::Clock;
 use scalio::{ClientOut, Length, MemoryOperation, Outcome, ServerOut};
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 /// A place for the journals of a role.
@@ -358,14 +360,8 @@ fn simulated_operations_take_their_verbs_their_flash_and_their_ways() {
     drop((client, store));
     let seen = seen(folder.path());
     let later = |us: u64| Answers { at_once: 0, later: 1, later_ns: vec![us * 1_000] };
-    let answers = [
-        ("verbs", 3),
-        ("segment of", 100),
-        ("record of", 200),
-        ("helper:segment of", 50),
-        ("helper:write:page of", 40),
-        ("helper:write:segment of", 30),
-    ];
+    let answers =
+        [("verbs", 3), ("segment of", 100), ("record of", 200), ("helper:segment of", 50), ("helper:write of", 40)];
     let answers = answers.map(|(name, us)| (name.to_owned(), later(us))).into();
     let model = Model { answers, ways_ns: [vec![10_000], vec![20_000]], ..Model::default() };
     let twin = simulate(&seen, &model, Seed(1)).expect("it can be simulated");
@@ -385,13 +381,50 @@ fn simulated_operations_take_their_verbs_their_flash_and_their_ways() {
             Answered::Helper => {
                 updates += 1;
                 let [forth, helper, back] = one.helper.expect("its helper was seen");
-                let expected = if updates > 50 { &[80][..] } else { &[40, 80] };
+                let expected = if updates > 50 { &[90][..] } else { &[40, 90] };
                 assert!(expected.iter().any(|us| Span::us(*us) == helper), "{one:?}");
                 assert_eq!((forth, back), (Span::us(10), Span::us(20)));
             }
         }
     }
     assert_eq!((flash, slots, updates), (100, 100, 100));
+}
+
+/// A write takes 10 us or 1 ms by chance. Were those of a row drawn one by one, not one of a group of
+/// eight would be fast.
+#[test]
+fn writes_of_a_row_end_together() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Running::start(Config { journal: noted(folder.path(), "store"), ..config(folder.path()) });
+    let mut client = store.client();
+    for round in 0..4 {
+        let set = |key| format!("*3\r\n$3\r\nSET\r\n$5\r\nk{round}-{key}\r\n$5\r\nvalue\r\n");
+        let all: String = (10..74).map(set).collect();
+        client.stream.write_all(all.as_bytes()).expect("it is read");
+        (0..64).for_each(|_| assert_eq!(client.reply(), Some(ok())));
+    }
+    drop((client, store));
+    let seen = seen(folder.path());
+    let fitted = seen.model();
+    let rows = fitted.answers.iter().filter(|(question, _)| question.starts_with("helper:write of"));
+    let rows: u64 = rows.map(|(_, answers)| answers.at_once + answers.later).sum();
+    // Each round writes some fifty segments, in five groups or so.
+    assert!((4..=100).contains(&rows), "{rows} rows");
+    let writes = Answers { at_once: 0, later: 2, later_ns: vec![10_000, 1_000_000] };
+    let model = Model { answers: [("helper:write of".to_owned(), writes)].into(), ..Model::default() };
+    let mut groups = [0; 2];
+    for seed in 1..9 {
+        let twin = simulate(&seen, &model, Seed(seed)).expect("it can be simulated");
+        let mut together: BTreeMap<_, [usize; 2]> = BTreeMap::new();
+        for one in twin.requests.all() {
+            let [_, helper, _] = one.helper.expect("its helper was seen");
+            together.entry(one.ended).or_default()[usize::from(helper > Span::us(100))] += 1;
+        }
+        for (place, all) in groups.iter_mut().enumerate() {
+            *all += together.values().filter(|counts| counts[place] >= 8).count();
+        }
+    }
+    assert!(groups.iter().all(|count| *count > 0), "fast and slow groups: {groups:?}");
 }
 
 #[test]

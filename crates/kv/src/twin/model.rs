@@ -2,9 +2,10 @@
 //! them, and how long answers take.
 
 use crate::journal::Entry;
+use crate::writes::joined;
 use base::{Span, Stream, Time};
 use scalio::{
-    ClientIn, ClientOut, Content, FlashAnswer, FlashOperation, Length, MemoryAnswer, Operation, RequestId, ServerIn,
+    ClientIn, ClientOut, Extent, FlashAnswer, FlashOperation, Length, MemoryAnswer, Operation, RequestId, ServerIn,
     ServerOut,
 };
 use serde::{Deserialize, Serialize};
@@ -135,8 +136,7 @@ pub(super) fn question_of_flash(who: &str, operation: &FlashOperation<Length>) -
         FlashOperation::ReadSegment { .. } => "segment",
         FlashOperation::ReadRecord { .. } => "record",
         FlashOperation::ReadHead { .. } => "name",
-        FlashOperation::Write { content: Content::Segment(_), .. } => "write:segment",
-        FlashOperation::Write { content: Content::Page(_), .. } => "write:page",
+        FlashOperation::Write { .. } => "write",
         FlashOperation::Flush => "flush",
         FlashOperation::ReadKind { .. } => "kind",
         FlashOperation::Scan { .. } | FlashOperation::List { .. } => "list",
@@ -148,6 +148,11 @@ pub(super) fn question_of_flash(who: &str, operation: &FlashOperation<Length>) -
 /// Who asks flash, in front of a question of the helper.
 pub(super) const HELPER: &str = "helper:";
 
+/// What a row of the helper's writes is.
+pub(super) fn question_of_row(row: Extent) -> String {
+    sized(&format!("{HELPER}write"), row.sectors)
+}
+
 /// What a program does now, within one journal.
 #[derive(Clone, Debug, Default)]
 struct Doing {
@@ -158,6 +163,9 @@ struct Doing {
     turn: u64,
     at: Time,
     asked: BTreeMap<RequestId, (String, Time, u64)>,
+    /// Writes of this turn, and when the first was decided. They go to flash when it ends.
+    writes: Vec<(Extent, RequestId)>,
+    wrote: Time,
 }
 
 /// Takes a [`Model`] from what is seen in journals of one JBOF and its doors.
@@ -232,12 +240,35 @@ impl Fit {
                     _ => {}
                 }
             }
+            Entry::Decided(ServerOut::Flash { request, operation: FlashOperation::Write { extent, .. } }) => {
+                if self.doing.writes.is_empty() {
+                    self.doing.wrote = self.doing.at;
+                }
+                self.doing.writes.push((*extent, *request));
+            }
             Entry::Decided(ServerOut::Flash { request, operation }) => {
                 self.asks(Some((*request, question_of_flash(HELPER, operation))));
             }
             Entry::Decided(ServerOut::Reply(_)) => self.doing.ends = true,
-            Entry::Rested { .. } if !is_inside => self.next(None),
+            Entry::Rested { .. } => {
+                self.wrote(is_inside);
+                if !is_inside {
+                    self.next(None);
+                }
+            }
             _ => {}
+        }
+    }
+
+    /// The turn of a helper has ended. All writes of a row are answered together: one of them tells
+    /// what that took. Inputs of a helper that is inside take no time of their own in a simulation,
+    /// so what the loop did from the decision on is part of it.
+    fn wrote(&mut self, is_inside: bool) {
+        let Doing { at, turn, wrote, .. } = self.doing;
+        let since = if is_inside { wrote } else { at };
+        for (row, requests) in joined(std::mem::take(&mut self.doing.writes)) {
+            let asked = requests.first().map(|request| (*request, (question_of_row(row), since, turn)));
+            self.doing.asked.extend(asked);
         }
     }
 

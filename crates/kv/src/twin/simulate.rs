@@ -5,16 +5,17 @@
 //! where a live program waited for one, that is part of how long it took.
 
 use super::flash::Contents;
-use super::model::{HELPER, Model, WOKE, kind_of_input, kind_of_request, question, question_of_flash};
+use super::model::{HELPER, Model, WOKE, kind_of_input, kind_of_request, question, question_of_flash, question_of_row};
 use super::requests::Requests;
 use super::seen::{GRACE, HelperSeen, Seen};
 use crate::journal::Entry;
 use crate::noted::{client_numbers, server_numbers};
 use crate::reader::Reader;
+use crate::writes::joined;
 use base::{Program, Seed, Span, Stream, Time};
 use kernel::EventQueue;
 use scalio::{
-    ClientIn, ClientOut, FlashOperation, Index, Length, MemoryOperation, RequestId, Server, ServerIn, ServerOut,
+    ClientIn, ClientOut, Extent, FlashOperation, Index, Length, MemoryOperation, RequestId, Server, ServerIn, ServerOut,
 };
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
@@ -76,6 +77,8 @@ struct Simulation<'a> {
     contents: Contents,
     server: Server<Length>,
     work: VecDeque<ServerIn<Length>>,
+    /// Writes that go to flash when the helper has dealt with an input.
+    writes: Vec<(Extent, ServerIn<Length>)>,
     is_working: bool,
     requests: Requests,
     stream: Stream,
@@ -137,6 +140,7 @@ impl<'a> Simulation<'a> {
             contents: seen.contents.clone(),
             server,
             work: VecDeque::new(),
+            writes: Vec::new(),
             is_working: false,
             requests: Requests::default(),
             stream: seed.stream(&format!("helper/{}", seen.site.jbof)),
@@ -349,7 +353,16 @@ impl<'a> Simulation<'a> {
             }
         }
         let took = kind.map_or(Span::ZERO, |kind| self.model.takes(kind, ends, &mut self.stream));
+        self.write(now + took);
         self.queue.push(now + took, Event::Works);
+    }
+
+    /// Has flash write. What lies side by side is answered together.
+    fn write(&mut self, now: Time) {
+        for (row, inputs) in joined(std::mem::take(&mut self.writes)) {
+            let way = self.model.answer(&question_of_row(row), &mut self.stream).unwrap_or(Span::ZERO);
+            inputs.into_iter().for_each(|input| self.send(now + way, Letter::Helper(input)));
+        }
     }
 
     /// Carries out what the helper has decided. Its own memory answers at once.
@@ -372,9 +385,12 @@ impl<'a> Simulation<'a> {
     }
 
     fn flash(&mut self, now: Time, request: RequestId, operation: &FlashOperation<Length>) {
+        let input = ServerIn::Flash { request, answer: self.contents.carry_out(operation) };
+        if let FlashOperation::Write { extent, .. } = operation {
+            return self.writes.push((*extent, input));
+        }
         let question = question_of_flash(HELPER, operation);
         let way = self.model.answer(&question, &mut self.stream).unwrap_or(Span::ZERO);
-        let answer = self.contents.carry_out(operation);
-        self.send(now + way, Letter::Helper(ServerIn::Flash { request, answer }));
+        self.send(now + way, Letter::Helper(input));
     }
 }

@@ -1,0 +1,304 @@
+//! What a second loop gives a target and a store: two loops against one.
+//!
+//! The client is one thread for all connections, and copies nothing, so that it is no bottleneck. It
+//! sends prepared requests out of a file in memory (`sendfile`), and has the kernel drop the answers
+//! (MSG_TRUNC). It knows the length of every answer, and reads the first one of each connection.
+//!
+//! `cpu_ratio` is the servers' CPU time for a message with two loops over that with one, and
+//! `rate_ratio` the same of messages per second. Both are medians over turns. `client_cpu` is the
+//! part of a processor that the client has had. Where there are only two, loops have the rest.
+
+use crate::harness::Figures;
+use crate::target::{Kind, PREPARED, Target, median, requests, server_cpu};
+use anyhow::{Context, ensure};
+use kv::{Config, JbofConfig, JbofPlace, Store};
+use live::Host;
+use mio::net::TcpStream as Socket;
+use mio::{Events, Interest, Poll, Token};
+use rustix::fs::{MemfdFlags, memfd_create, sendfile};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+use rustix::time::{ClockId, clock_gettime};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Connections of the client; the loops have as many each.
+const CONNECTIONS: usize = 8;
+/// Requests of a connection that are outstanding at a time, and all of a turn.
+const DEPTH: usize = 32;
+const MESSAGES: usize = 200_000;
+/// Requests of a connection that go out together: a loop that is not busy would otherwise wake up for
+/// each, and a busy one finds several.
+const BATCH: usize = 16;
+/// Turns of either number of loops.
+const ROUNDS: usize = 7;
+/// Bytes that one call drops.
+const AT_ONCE: usize = 1 << 20;
+/// How long nothing may come before a turn is given up.
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// What a client sends and how long each answer is.
+struct Load {
+    /// Requests of equal length, one after the other, and a file in memory of them.
+    requests: Vec<u8>,
+    file: File,
+    request: usize,
+    /// Bytes of an answer, and those with which it begins.
+    answer: usize,
+    begins: Vec<u8>,
+}
+
+/// A server for a turn, and its connections.
+struct Served {
+    streams: Vec<TcpStream>,
+    /// Keeps it alive.
+    server: Box<dyn std::any::Any>,
+}
+
+/// The result of a turn.
+#[derive(Clone, Copy)]
+struct Turn {
+    per_second: f64,
+    cpu_ns: f64,
+    client: f64,
+}
+
+/// Measures and returns the figures whose keys start with `only`.
+pub fn figures(only: &str) -> anyhow::Result<Figures> {
+    let mut figures = Figures::new();
+    for backend in ["null", "ram"] {
+        for kind in Kind::ALL {
+            let name = format!("loops.target_{backend}_{}", kind.name());
+            measure(&name, only, &mut figures, &Load::of_target(kind)?, |loops| target(backend, loops))?;
+        }
+    }
+    for bytes in [30, 4096] {
+        for is_get in [true, false] {
+            let name = format!("loops.store_{}_{bytes}", if is_get { "get" } else { "set" });
+            let (load, fill) = (Load::of_store(is_get, bytes)?, Load::of_store(false, bytes)?);
+            measure(&name, only, &mut figures, &load, |loops| store(loops, &fill))?;
+        }
+    }
+    figures.iter().for_each(|(key, value)| println!("{key:<44} {value:>12.2}"));
+    Ok(figures)
+}
+
+/// Adds the figures of one load, in turns of both numbers of loops.
+fn measure(
+    name: &str,
+    only: &str,
+    figures: &mut Figures,
+    load: &Load,
+    start: impl Fn(usize) -> anyhow::Result<Served>,
+) -> anyhow::Result<()> {
+    if !name.starts_with(only) && !only.starts_with(name) {
+        return Ok(());
+    }
+    let mut turns = Vec::new();
+    for _ in 0..ROUNDS {
+        turns.push([turn(start(1)?, load)?, turn(start(2)?, load)?]);
+    }
+    let mut insert = |what: &str, of: &dyn Fn(&[Turn; 2]) -> f64| {
+        let value = median(turns.iter().map(of).collect());
+        figures.insert(format!("{name}.{what}"), value);
+    };
+    insert("cpu_ratio", &|[one, two]| two.cpu_ns / one.cpu_ns);
+    insert("rate_ratio", &|[one, two]| two.per_second / one.per_second);
+    insert("cpu_ns.one", &|[one, _]| one.cpu_ns);
+    insert("cpu_ns.two", &|[_, two]| two.cpu_ns);
+    insert("per_second.one", &|[one, _]| one.per_second);
+    insert("per_second.two", &|[_, two]| two.per_second);
+    insert("client_cpu.one", &|[one, _]| one.client);
+    insert("client_cpu.two", &|[_, two]| two.client);
+    Ok(())
+}
+
+impl Load {
+    fn new(requests: Vec<u8>, begins: Vec<u8>, answer: usize) -> anyhow::Result<Load> {
+        let mut file = File::from(memfd_create("requests", MemfdFlags::CLOEXEC)?);
+        file.write_all(&requests)?;
+        let request = requests.len() / usize::from(PREPARED);
+        Ok(Load { requests, file, request, answer, begins })
+    }
+
+    fn of_target(kind: Kind) -> anyhow::Result<Load> {
+        // Type and flags of C2HData, which has all data, and of CapsuleResp (TCP Transport 1.0, 3.6).
+        let begins = if kind == Kind::Read { vec![0x07, 0x04] } else { vec![0x05, 0x00] };
+        Load::new(requests(kind), begins, kind.answer_bytes())
+    }
+
+    /// GETs or SETs, each of another key.
+    fn of_store(is_get: bool, bytes: usize) -> anyhow::Result<Load> {
+        let (value, mut requests) = ("x".repeat(bytes), String::new());
+        for key in 0..PREPARED {
+            let key = format!("$5\r\nk{key:04}\r\n");
+            requests += &match is_get {
+                true => format!("*2\r\n$3\r\nGET\r\n{key}"),
+                false => format!("*3\r\n$3\r\nSET\r\n{key}${bytes}\r\n{value}\r\n"),
+            };
+        }
+        let answer = if is_get { format!("${bytes}\r\n{value}\r\n") } else { "+OK\r\n".to_owned() };
+        let length = answer.len();
+        Load::new(requests.into_bytes(), answer.into_bytes(), length)
+    }
+}
+
+fn target(backend: &str, loops: usize) -> anyhow::Result<Served> {
+    let target = Target::start(&format!("loops = {loops}\nbusy_poll = '0us'"), backend)?;
+    let connected: Vec<(Host, TcpStream)> =
+        (0..CONNECTIONS).map(|_| target.connect()).collect::<anyhow::Result<_>>()?;
+    let (hosts, streams): (Vec<Host>, Vec<TcpStream>) = connected.into_iter().unzip();
+    Ok(Served { streams, server: Box::new((hosts, target)) })
+}
+
+/// A store in threads, which ends and takes its file with it.
+struct RunningStore {
+    stopper: kv::Stopper,
+    thread: Option<thread::JoinHandle<()>>,
+    path: PathBuf,
+}
+
+impl Drop for RunningStore {
+    fn drop(&mut self) {
+        self.stopper.stop();
+        // A panic of it has been reported.
+        self.thread.take().map(thread::JoinHandle::join).map(drop);
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// A store that has the values of `fill`.
+fn store(loops: usize, fill: &Load) -> anyhow::Result<Served> {
+    let path = PathBuf::from(format!("target/bench-loops-{}.flash", std::process::id()));
+    let (zones, zone_sectors, blocks, slots, value_bytes_max) = (64, 32 << 10, 8_192, 8, 64 << 10);
+    let protocol = kv::Protocol::Linearizable;
+    let jbof =
+        JbofConfig { path: path.clone(), zones, zone_sectors, blocks, slots, value_bytes_max, flush: false, protocol };
+    let config = Config { listen: "127.0.0.1:0".into(), jbof: JbofPlace::Inside(jbof), loops, ..Config::default() };
+    let mut store = Store::start(config, false).map_err(|error| anyhow::anyhow!("{error}"))?;
+    let (address, stopper) = (store.address()?, store.stopper());
+    let run = move || store.run().expect("its events come");
+    let running = RunningStore { stopper, thread: Some(thread::spawn(run)), path };
+    let connect = |_| TcpStream::connect(address);
+    let mut streams = (0..CONNECTIONS).map(connect).collect::<io::Result<Vec<_>>>()?;
+    streams.iter().try_for_each(|stream| stream.set_nodelay(true))?;
+    for request in fill.requests.chunks(fill.request * DEPTH) {
+        streams[0].write_all(request)?;
+        streams[0].read_exact(&mut vec![0; request.len() / fill.request * fill.answer])?;
+    }
+    Ok(Served { streams, server: Box::new(running) })
+}
+
+/// A connection and what it still has to send and to get.
+struct Connection {
+    socket: Socket,
+    /// Where in the requests the next byte is, and how many bytes may go.
+    place: usize,
+    due: usize,
+    /// Requests that were allowed, and bytes of answers that came.
+    asked: usize,
+    came: usize,
+}
+
+impl Connection {
+    /// Allows more requests for the answers that are complete.
+    fn allow(&mut self, load: &Load, messages: usize) {
+        let allowed = (self.came / load.answer / BATCH * BATCH + DEPTH).min(messages);
+        self.due += (allowed - self.asked) * load.request;
+        self.asked = allowed;
+    }
+
+    /// Sends what is due until the socket takes no more.
+    fn send(&mut self, load: &Load) -> io::Result<()> {
+        while self.due > 0 {
+            let (end, mut place) = (load.requests.len().min(self.place + self.due), self.place as u64);
+            match sendfile(&self.socket, &load.file, Some(&mut place), end - self.place) {
+                Ok(count) => {
+                    self.due -= count;
+                    self.place = (self.place + count) % load.requests.len();
+                }
+                Err(Errno::WOULDBLOCK) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops what has come.
+    fn take(&mut self, room: &mut [u8]) -> io::Result<()> {
+        loop {
+            match recv(&self.socket, &mut *room, RecvFlags::TRUNC) {
+                Ok((_, 0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok((_, count)) => {
+                    self.came += count;
+                    if count < room.len() {
+                        return Ok(());
+                    }
+                }
+                Err(Errno::WOULDBLOCK) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// Runs one turn, after a first request of each connection.
+fn turn(served: Served, load: &Load) -> anyhow::Result<Turn> {
+    let mut poll = Poll::new()?;
+    let mut connections = Vec::new();
+    for (number, mut stream) in served.streams.into_iter().enumerate() {
+        stream.write_all(&load.requests[..load.request])?;
+        let mut first = vec![0; load.answer];
+        stream.read_exact(&mut first)?;
+        ensure!(first.starts_with(&load.begins), "the first answer is another: {:?}", &first[..first.len().min(16)]);
+        stream.set_nonblocking(true)?;
+        let mut socket = Socket::from_std(stream);
+        poll.registry().register(&mut socket, Token(number), Interest::READABLE | Interest::WRITABLE)?;
+        connections.push(Connection { socket, place: load.request, due: 0, asked: 0, came: 0 });
+    }
+    let each = MESSAGES / connections.len();
+    let (cpu, client, began) = (server_cpu(), thread_cpu(), Instant::now());
+    play(&mut poll, &mut connections, load, each)?;
+    let took = began.elapsed().as_secs_f64();
+    let messages = (each * connections.len()) as f64;
+    let turn = Turn {
+        per_second: messages / took,
+        cpu_ns: server_cpu().saturating_sub(cpu).as_secs_f64() * 1e9 / messages,
+        client: (thread_cpu() - client).as_secs_f64() / took,
+    };
+    drop(connections);
+    drop(served.server);
+    Ok(turn)
+}
+
+fn play(poll: &mut Poll, connections: &mut [Connection], load: &Load, each: usize) -> anyhow::Result<()> {
+    let mut events = Events::with_capacity(64);
+    let mut room = vec![0; AT_ONCE];
+    for connection in &mut *connections {
+        connection.allow(load, each);
+        connection.send(load)?;
+    }
+    while connections.iter().any(|connection| connection.came < each * load.answer) {
+        poll.poll(&mut events, Some(SILENCE))?;
+        ensure!(!events.is_empty(), "no answer came for {SILENCE:?}");
+        for event in &events {
+            let connection = connections.get_mut(event.token().0).context("it is registered")?;
+            connection.take(&mut room)?;
+            connection.allow(load, each);
+            connection.send(load)?;
+        }
+    }
+    let answers = each * load.answer;
+    ensure!(connections.iter().all(|connection| connection.came == answers), "answers of another length came");
+    Ok(())
+}
+
+/// Returns the CPU time of this thread.
+fn thread_cpu() -> Duration {
+    let spent = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
+}
