@@ -1,8 +1,9 @@
 //! What a second loop gives a target and a store: two loops against one.
 //!
-//! The client is one thread for all connections, and copies nothing, so that it is no bottleneck. It
-//! sends prepared requests out of a file in memory (`sendfile`), and has the kernel drop the answers
-//! (MSG_TRUNC). It knows the length of every answer, and reads the first one of each connection.
+//! The client is one thread for all connections, and copies nothing, so that it is no bottleneck.
+//! It sends prepared requests out of a file in memory (`sendfile`), and has the kernel drop the
+//! answers (MSG_TRUNC). It knows the length of every answer, and reads the first of each
+//! connection.
 //!
 //! `cpu_ratio` is the servers' CPU time for a message with two loops over that with one, and
 //! `rate_ratio` the same of messages per second. Both are medians over turns. `client_cpu` is the
@@ -31,8 +32,8 @@ const CONNECTIONS: usize = 8;
 /// Requests of a connection that are outstanding at a time, and all of a turn.
 const DEPTH: usize = 32;
 const MESSAGES: usize = 200_000;
-/// Requests of a connection that go out together: a loop that is not busy would otherwise wake up for
-/// each, and a busy one finds several.
+/// Requests of a connection that go out together: a loop that is not busy would otherwise wake up
+/// for each, and a busy one finds several.
 const BATCH: usize = 16;
 /// Turns of either number of loops.
 const ROUNDS: usize = 7;
@@ -126,7 +127,8 @@ impl Load {
     }
 
     fn of_target(kind: Kind) -> anyhow::Result<Load> {
-        // Type and flags of C2HData, which has all data, and of CapsuleResp (TCP Transport 1.0, 3.6).
+        // Type and flags of C2HData, which has all data, and of CapsuleResp (TCP Transport 1.0,
+        // 3.6).
         let begins = if kind == Kind::Read { vec![0x07, 0x04] } else { vec![0x05, 0x00] };
         Load::new(requests(kind), begins, kind.answer_bytes())
     }
@@ -166,7 +168,9 @@ impl Drop for RunningStore {
     fn drop(&mut self) {
         self.stopper.stop();
         // A panic of it has been reported.
-        self.thread.take().map(thread::JoinHandle::join).map(drop);
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
         let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -390,8 +390,8 @@ fn simulated_operations_take_their_verbs_their_flash_and_their_ways() {
     assert_eq!((flash, slots, updates), (100, 100, 100));
 }
 
-/// A write takes 10 us or 1 ms by chance. Were those of a row drawn one by one, not one of a group of
-/// eight would be fast.
+/// A write takes 10 us or 1 ms by chance. Were those of a row drawn one by one, not one of a group
+/// of eight would be fast.
 #[test]
 fn writes_of_a_row_end_together() {
     let folder = tempfile::tempdir().expect("a folder");
