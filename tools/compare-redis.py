@@ -10,6 +10,8 @@ instead, by a client of two threads: CPU seconds of door, JBOF and target for a 
 `--sizes` and `--ways` choose some of them.
 With `--ycsb` it runs YCSB's workloads A to D and F (tools/ycsb, needs Go) in place of redis-benchmark,
 and with `--large` values of 2 and 32 MiB, whose rates it tells in GB/s.
+With `--memory MIB` records take four times the memory that a server may have, page cache and all (a
+control group, as root), and memcached with extstore joins: YCSB's workload B, 95 % reads.
 Needs redis-server and redis-benchmark, and the program that RACKWEAVE names, or
 target/release/rackweave. `--requests N` for each measurement, `--rounds N`.
 """
@@ -45,10 +47,10 @@ def free_port():
 class Served:
     """A server for the length of a `with`."""
 
-    def __init__(self, name, command, port, folder):
+    def __init__(self, name, command, port, folder, join=None):
         self.name, self.port = name, port
         self.log = open(pathlib.Path(folder) / f"{name}.log", "wb")
-        self.process = subprocess.Popen(command, cwd=folder, stdout=self.log, stderr=self.log)
+        self.process = subprocess.Popen(command, cwd=folder, stdout=self.log, stderr=self.log, preexec_fn=join)
 
     def __enter__(self):
         until = time.monotonic() + 30
@@ -86,7 +88,6 @@ class Served:
         lines = [line for line in out.splitlines() if line.startswith('"')]
         row = next(csv.DictReader(lines))
         return float(row["rps"]), float(row["p99_latency_ms"]), (self.cpu() - before) / requests * 1e6
-
 
     def ycsb(self, program, requests):
         """Operations a second of each workload, by its letter."""
@@ -178,6 +179,78 @@ def compare_ycsb(ours, theirs, folder, options):
         print(f"| {letter} | {mine:,.0f} to {redis:,.0f} ({mine / redis:.2f}) |")
 
 
+class Limited:
+    """A control group whose processes have so many bytes of memory, what the system keeps of their files among them."""
+
+    def __init__(self, name, limit):
+        root = pathlib.Path("/sys/fs/cgroup")
+        old = root / "memory/memory.limit_in_bytes"
+        self.folder = (root / "memory" if old.exists() else root) / f"rackweave-{os.getpid()}-{name}"
+        try:
+            self.folder.mkdir()
+            (self.folder / (old.name if old.exists() else "memory.max")).write_text(str(limit))
+        except OSError as error:
+            sys.exit(f"no control group with a limit of memory: {error}")
+
+    def join(self):
+        (self.folder / "cgroup.procs").write_text(str(os.getpid()))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.folder.rmdir()
+
+
+def limited_servers(folder, limit, records):
+    """Name, command, port and protocol of each server. What is for its own data is three quarters of the memory."""
+    own = limit * 3 // 4
+    ours, redis, memcached = (free_port() for _ in range(3))
+    # About 15 keys a block are best. No slot holds such values.
+    text = f'listen = "127.0.0.1:{ours}"\npath = "store.flash"\nblocks = {max(records // 15, 1024)}\nslots = 0\n'
+    (pathlib.Path(folder) / "kv.toml").write_text(text + 'size = "4GiB"\nflush = false\ninsecure = true\n')
+    yield "rackweave", [PROGRAM, "kv", "--config", "kv.toml"], ours, "redis"
+    yield "redis", ["redis-server", "--port", str(redis), "--save", "", "--appendonly", "no", "--maxmemory", str(own),
+                    "--maxmemory-policy", "allkeys-lru"], redis, "redis"
+    yield "memcached", ["memcached", "-u", "root", "-l", "127.0.0.1", "-p", str(memcached), "-m", str(own >> 20),
+                        "-o", "ext_path=extstore.flash:4g,ext_item_size=64"], memcached, "memcached"
+
+
+def compare_limited(folder, options):
+    """YCSB's workload B on each in turn, with records of four times the memory."""
+    program = pathlib.Path(folder) / "ycsb"
+    subprocess.run(["go", "build", "-o", program, "."], check=True, cwd=ROOT / "tools/ycsb")
+    limit = options.memory << 20
+    print("| value | server | operations/s | P99 of reads | reads that found nothing | CPU of the server |")
+    print("| --- | --- | ---: | ---: | ---: | ---: |")
+    for size in (100, 4096):
+        records = 4 * limit // size
+        # A field is in a JSON object of 13 B more, in base 64.
+        call = [program, "-fields", "1", "-field-bytes", str((size - 13) * 3 // 4), "-records", str(records), "-misses"]
+        for name, command, port, database in limited_servers(folder, limit, records):
+            with Limited(name, limit) as group, Served(name, command, port, folder, group.join) as server:
+                own = [*call, "-database", database, "-address", f"127.0.0.1:{port}"]
+                rounds = limited(server, own, options)
+            (pathlib.Path(folder) / "store.flash").unlink(missing_ok=True)
+            rate, missed, late, cpu = median(rounds)
+            print(f"| {size} B | {name} | {rate:,.0f} | {late / 1000:.2f} ms | {missed / 0.95 / options.requests:.1%} "
+                  f"| {cpu:.1f} s a million |", flush=True)
+
+
+def limited(server, command, options):
+    """Operations a second, reads that missed, P99 of reads and CPU seconds a million of each round."""
+    subprocess.run([*command, "-workloads", "", "-threads", "64"], check=True, capture_output=True)
+    rounds = []
+    for _ in range(options.rounds + 1):
+        before = server.cpu()
+        out = subprocess.run([*command, "-workloads", "B", "-load=false", "-operations", str(options.requests)],
+                             check=True, capture_output=True, text=True).stdout
+        line = re.search(r"^B: .* s, (\d+) a second, .* (\d+) missed, P99 of reads (\d+) us", out, re.M)
+        rounds.append((*map(float, line.groups()), (server.cpu() - before) / options.requests * 1e6))
+    # The first one has the load's cache.
+    return rounds[1:]
+
+
 def compare_large(ours, theirs, options):
     """Long values on both in turn, under so many keys that they take LARGE_KEYS_BYTES."""
     print("| request | GB/s, ours to Redis's | CPU of the server for a GB |")
@@ -203,13 +276,18 @@ def main():
     parser.add_argument("--jbof", action="store_true", help="compare places of the JBOF")
     parser.add_argument("--ycsb", action="store_true", help="YCSB's workloads in place of redis-benchmark")
     parser.add_argument("--large", action="store_true", help="values of 2 and 32 MiB")
+    parser.add_argument("--memory", type=int, help="MiB that a server may have, for four times as many of records")
     parser.add_argument("--sizes", type=int, nargs="+", default=[30, 100, 4096], help="bytes of values, with --jbof")
     parser.add_argument("--ways", nargs="+", help="places of the JBOF, such as tcp nvme")
     options = parser.parse_args()
-    missing = [name for name in ("redis-server", "redis-benchmark") if not shutil.which(name)]
+    needed = ("redis-server", "redis-benchmark", *(("memcached",) if options.memory else ()))
+    missing = [name for name in needed if not shutil.which(name)]
     if missing:
-        sys.exit(f"{' and '.join(missing)} missing: as root, apt-get install redis-server redis-tools")
+        sys.exit(f"{' and '.join(missing)} missing: as root, apt-get install redis-server redis-tools memcached")
     version = re.search(r"v=(\S+)", subprocess.run(["redis-server", "-v"], capture_output=True, text=True).stdout)
+    if options.memory:
+        with tempfile.TemporaryDirectory() as folder:
+            return compare_limited(folder, options)
     if options.jbof:
         with tempfile.TemporaryDirectory() as folder:
             return compare_jbofs(folder, options)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/go-redis/redis/v9"
 	"github.com/pingcap/go-ycsb/pkg/ycsb"
 )
 
@@ -23,21 +24,27 @@ func TestAReadCountsOnlyWithAllItsFields(t *testing.T) {
 	both := map[string][]byte{"a": nil, "b": nil}
 	broken := errors.New("broken")
 	for _, c := range []struct {
-		db   known
-		want error
+		db      known
+		mayMiss bool
+		want    error
+		missed  int64
 	}{
-		{known{found: both}, nil},
-		{known{found: map[string][]byte{"a": nil}}, errMissing},
-		{known{found: map[string][]byte{}}, errMissing},
-		{known{err: broken}, broken},
+		{known{found: both}, false, nil, 0},
+		{known{found: map[string][]byte{"a": nil}}, false, errMissing, 0},
+		{known{found: map[string][]byte{}}, false, errMissing, 0},
+		{known{err: redis.Nil}, false, errMissing, 0},
+		{known{err: redis.Nil}, true, nil, 1},
+		{known{err: broken}, false, broken, 0},
+		{known{err: broken}, true, broken, 0},
 	} {
-		judge := &judged{DB: c.db}
+		judge := newJudged(c.db, c.mayMiss)
 		_, err := judge.Read(context.Background(), "table", "key", []string{"a", "b"})
 		failed := int64(0)
 		if c.want != nil {
 			failed = 1
 		}
-		if !errors.Is(err, c.want) || judge.done.Load() != 1 || judge.failed.Load() != failed || !errors.Is(judge.first(), c.want) {
+		if !errors.Is(err, c.want) || judge.done.Load() != 1 || judge.failed.Load() != failed || !errors.Is(judge.first(), c.want) ||
+			judge.missed.Load() != c.missed || judge.reads.TotalCount() != 1 {
 			t.Errorf("%v: %v, %d of %d failed", c.db, err, judge.failed.Load(), judge.done.Load())
 		}
 	}

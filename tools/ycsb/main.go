@@ -1,6 +1,6 @@
 // YCSB against a server that speaks Redis: its core workloads A, B, C, D and F by the Redis binding
 // of go-ycsb, which is not changed, with values that are checked. Workload E scans, and the binding
-// does not.
+// does not. Memcached has a binding here, to compare with.
 package main
 
 import (
@@ -37,18 +37,25 @@ var workloads = []workload{
 }
 
 type options struct {
-	address, datatype            string
+	database, address, datatype  string
 	records, operations, threads int
+	fields, fieldBytes           int
+	mayMiss, load                bool
 }
 
 func main() {
 	var o options
 	names := flag.String("workloads", "ABCDF", "letters of workloads, in their order")
 	flag.StringVar(&o.address, "address", "127.0.0.1:6379", "host and port of the server")
-	flag.StringVar(&o.datatype, "datatype", "string", "what the binding makes of a record: string or hash")
-	flag.IntVar(&o.records, "records", 1000, "records of 1,000 B that are loaded")
+	flag.StringVar(&o.database, "database", "redis", "what the server speaks: redis or memcached")
+	flag.StringVar(&o.datatype, "datatype", "string", "what the binding of Redis makes of a record: string or hash")
+	flag.IntVar(&o.records, "records", 1000, "records that are loaded")
+	flag.IntVar(&o.fields, "fields", 10, "fields of a record")
+	flag.IntVar(&o.fieldBytes, "field-bytes", 100, "bytes of a field; a string has four thirds of them")
+	flag.BoolVar(&o.mayMiss, "misses", false, "count reads that find nothing, of a cache that forgets")
 	flag.IntVar(&o.operations, "operations", 1000, "operations of each workload")
 	flag.IntVar(&o.threads, "threads", 8, "connections at once")
+	flag.BoolVar(&o.load, "load", true, "store all records first")
 	flag.Parse()
 	if err := run(o, *names); err != nil {
 		fmt.Fprintln(os.Stderr, "ycsb:", err)
@@ -63,8 +70,10 @@ func run(o options, names string) error {
 			return fmt.Errorf("no workload %q: there are A, B, C, D and F", letter)
 		}
 	}
-	if err := o.play(workload{name: "load", distribution: "uniform", inserts: 1}, false); err != nil {
-		return err
+	if o.load {
+		if err := o.play(workload{name: "load", distribution: "uniform", inserts: 1}, false); err != nil {
+			return err
+		}
 	}
 	for _, w := range workloads {
 		if !strings.Contains(names, w.name) {
@@ -85,17 +94,22 @@ func (o options) play(w workload, transactions bool) error {
 	if err != nil {
 		return err
 	}
-	db, err := ycsb.GetDBCreator("redis").Create(p)
+	creator := ycsb.GetDBCreator(o.database)
+	if creator == nil {
+		return fmt.Errorf("no database %q: there are redis and memcached", o.database)
+	}
+	db, err := creator.Create(p)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	judge := &judged{DB: db}
+	judge := newJudged(db, o.mayMiss)
 	start := time.Now()
 	client.NewClient(p, core, client.DbWrapper{DB: judge}).Run(context.Background())
 	took := time.Since(start).Seconds()
 	done := judge.done.Load()
-	fmt.Printf("%s: %d operations in %.2f s, %.0f a second, %d failed\n", w.name, done, took, float64(done)/took, judge.failed.Load())
+	fmt.Printf("%s: %d operations in %.2f s, %.0f a second, %d failed, %d missed, P99 of reads %d us\n",
+		w.name, done, took, float64(done)/took, judge.failed.Load(), judge.missed.Load(), judge.reads.ValueAtQuantile(99))
 	if failed := judge.failed.Load(); failed > 0 {
 		return fmt.Errorf("workload %s: %d of %d operations failed, the first one: %w", w.name, failed, done, judge.first())
 	}
@@ -123,6 +137,9 @@ func (o options) properties(w workload, transactions bool) *properties.Propertie
 		prop.InsertProportion:          share(w.inserts),
 		prop.ScanProportion:            "0",
 		prop.ReadModifyWriteProportion: share(w.readModifyWrites),
+		prop.FieldCount:                strconv.Itoa(o.fields),
+		prop.FieldLength:               strconv.Itoa(o.fieldBytes),
+		"memcached.addr":               o.address,
 		"redis.addr":                   o.address,
 		"redis.datatype":               o.datatype,
 	} {

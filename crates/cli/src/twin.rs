@@ -34,6 +34,9 @@ struct Report {
     no_simulation: Option<String>,
     /// Each JBOF with its doors, live and simulated.
     stores: Vec<doors::Site>,
+    /// How far off times of one machine may be to those of another, in nanoseconds; 0 on one
+    /// machine, and where it is not known.
+    clocks_within_ns: u64,
     /// What was between the roles of volumes; it has a file of its own.
     #[serde(skip)]
     model: Model,
@@ -48,6 +51,7 @@ pub fn twin(arguments: &TwinArguments) -> Result<(), Failure> {
     let stores = doors::twin(&rack, &arguments.file, &folder, (calibration, seed))?;
     report.roles.extend(stores.roles);
     report.stores = stores.sites;
+    report.clocks_within_ns = report.clocks_within_ns.max(stores.clocks_within_ns);
     if report.roles.is_empty() {
         return Err(wrong(TwinError::Empty { folder }));
     }
@@ -70,7 +74,7 @@ fn volumes_of(rack: &Rack, arguments: &TwinArguments, folder: &Path) -> Result<R
     let other = arguments.with.as_deref().map(|file| changed(rack, file)).transpose()?;
     let sides = if other.is_some() { ["twin", "changed"] } else { ["live", "twin"] };
     let (roles, stores, model) = (Vec::new(), Vec::new(), Model::default());
-    let mut report = Report { roles, sides, comparison: None, no_simulation: None, stores, model };
+    let mut report = Report { roles, sides, comparison: None, no_simulation: None, stores, clocks_within_ns: 0, model };
     let journals = match Journals::open(rack, folder) {
         Err(TwinError::Empty { .. }) => return Ok(report),
         journals => journals.map_err(wrong)?,
@@ -83,6 +87,7 @@ fn volumes_of(rack: &Rack, arguments: &TwinArguments, folder: &Path) -> Result<R
         Err(error) => return Err(wrong(error)),
     }
     report.roles = told.replayed;
+    report.clocks_within_ns = doors::within_ns(journals.within());
     Ok(report)
 }
 
@@ -152,6 +157,10 @@ fn verdict(report: &Report) -> Result<(), Failure> {
     if !cut.is_empty() {
         let cut = cut.join(", ");
         eprintln!("warning: no orderly end in journals of {cut}: their roles run still, or were killed");
+    }
+    if report.clocks_within_ns > 0 {
+        let within = text::time(report.clocks_within_ns);
+        eprintln!("note: the journals are of several machines, whose clocks are known within {within}");
     }
     let stores = report.stores.iter().filter_map(|site| site.no_simulation.as_ref());
     for why in report.no_simulation.iter().chain(stores) {

@@ -7,6 +7,7 @@
 //! spans have one definition.
 
 mod flash;
+mod messages;
 mod model;
 mod replay;
 mod requests;
@@ -20,7 +21,8 @@ pub use seen::{Seen, Site};
 pub use simulate::{Simulated, simulate};
 
 use crate::journal::{Beginning, Part, Reader};
-use base::Time;
+use base::Span;
+use runtime::clocks::Machines;
 use runtime::journal::{JournalError, Kind, paths};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -62,6 +64,8 @@ pub struct Told {
     pub replayed: Vec<Replayed>,
     /// What those of each site say together.
     pub sites: Vec<Seen>,
+    /// How far off times of one machine may be to those of another; `None` where it is not known.
+    pub within: Option<Span>,
 }
 
 impl Journals {
@@ -95,20 +99,20 @@ impl Journals {
     /// # Errors
     /// When one cannot be read.
     pub fn replay(&self, sites: &[Site]) -> Result<Told, TwinError> {
-        let since_ns = self.files.iter().map(|(_, beginning)| beginning.clock_ns).min().unwrap_or(0);
+        let mut machines = Machines::of(self.files.iter().map(|(_, one)| (&*one.boot, one.clock_ns)));
+        if machines.count() > 1 {
+            machines.learn(&messages::messages(&self.files, sites, &machines)?);
+        }
         let mut sites: Vec<Seen> = sites.iter().cloned().map(Seen::new).collect();
         let mut replayed = Vec::new();
         for (path, beginning) in &self.files {
             let mut seen = sites.iter_mut().find(|seen| seen.site.has(beginning));
-            let zero = Time::ps(beginning.clock_ns.saturating_sub(since_ns).saturating_mul(1_000).min(CLOCKS_PS));
-            seen.iter_mut().for_each(|seen| seen.begin(beginning, zero));
+            let axis = machines.axis(&beginning.boot, beginning.clock_ns);
+            seen.iter_mut().for_each(|seen| seen.begin(beginning, axis, machines.within().is_some()));
             replayed.push(replay::replay(Reader::open(path)?, seen)?);
         }
         sites.iter_mut().for_each(Seen::finish);
         replayed.sort_by(|one: &Replayed, other| one.name.cmp(&other.name));
-        Ok(Told { replayed, sites })
+        Ok(Told { replayed, sites, within: machines.within() })
     }
 }
-
-/// Clocks of one run differ by less: 53 days, a quarter of what a [`Time`] can say.
-const CLOCKS_PS: u64 = u64::MAX / 4;

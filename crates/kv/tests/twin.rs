@@ -6,7 +6,7 @@ mod common;
 use base::{Seed, Span};
 use common::away::{RunningJbof, door, role_config, ways};
 use common::{Client, Frame, Running, bulk, config, jbof, ok, with};
-use kv::journal::{ClientEntry, Entry, Part, Put, Reader, ServerEntry, Take, Writer};
+use kv::journal::{Beginning, ClientEntry, Entry, Part, Put, Reader, ServerEntry, Take, Writer};
 use kv::twin::{Answered, Answers, Journals, Model, Replayed, Seen, Site, TwinError, simulate};
 use kv::{Config, Journal};
 use proptest::test_runner::{Config as Runs, TestRunner};
@@ -390,8 +390,56 @@ fn simulated_operations_take_their_verbs_their_flash_and_their_ways() {
     assert_eq!((flash, slots, updates), (100, 100, 100));
 }
 
-/// A write takes 10 us or 1 ms by chance. Were those of a row drawn one by one, not one of a group
-/// of eight would be fast.
+/// Makes a journal one of another machine, whose clock is three hours ahead.
+fn move_away(journal: &Path) {
+    const AHEAD_NS: u64 = 3 * 3_600_000_000_000;
+    let bytes = fs::read(journal).expect("it is there");
+    let (front, rest) = bytes.split_at(12);
+    let length = u32::from_le_bytes(front[8..].try_into().expect("four bytes")) as usize;
+    let (document, entries) = rest.split_at(length);
+    let mut beginning: Beginning = serde_json::from_slice(document).expect("a document");
+    (beginning.boot, beginning.clock_ns) = ("another".into(), beginning.clock_ns + AHEAD_NS);
+    let document = serde_json::to_vec(&beginning).expect("numbers and names make a text");
+    let length = (document.len() as u32).to_le_bytes();
+    fs::write(journal, [&front[..8], &length, &document, entries].concat()).expect("a disk");
+}
+
+#[test]
+fn a_door_on_another_machine_is_simulated_by_one_clock() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let way = ways().into_iter().next().expect("there is one");
+    let mut role = role_config(folder.path(), jbof(folder.path()), None);
+    role.journal = noted(folder.path(), "jbof");
+    let role = RunningJbof::start(role);
+    let door = Config { journal: noted(folder.path(), "store"), ..door(folder.path(), way, role.address, None) };
+    crowd(&Running::start(door));
+    role.end();
+    let told = || {
+        let site = Site { jbof: "jbof".into(), doors: vec!["store".into()] };
+        let journals = Journals::open(&["store", "jbof"], &folder.path().join("journal")).expect("they are there");
+        journals.replay(&[site]).expect("they are read")
+    };
+    let here = told();
+    assert_eq!(here.within, Some(Span::ZERO), "one machine");
+    move_away(&folder.path().join("journal/store.loop-0.1.journal"));
+    let apart = told();
+    let within = apart.within.expect("updates and answers tell");
+    assert!(within > Span::ZERO && within < Span::ms(50), "{within:?}");
+    let (here, there) = (here.sites[0].requests.all(), apart.sites[0].requests.all());
+    assert_eq!(here.len(), there.len());
+    for (one, other) in here.iter().zip(there) {
+        // The rate of the other clock is known to a millionth or so.
+        assert!(one.total().as_ps().abs_diff(other.total().as_ps()) < 1_000_000, "{one:?} {other:?}");
+        let off = |part: usize| Some(one.helper?[part].as_ps().abs_diff(other.helper?[part].as_ps()));
+        assert!([0, 2].into_iter().filter_map(off).all(|off| off <= within.as_ps() + 1_000_000), "{one:?} {other:?}");
+    }
+    let seen = &apart.sites[0];
+    let twin = simulate(seen, &seen.model(), Seed(1)).expect("it can be simulated");
+    assert_eq!(twin.requests.all().len(), there.len());
+}
+
+/// A write takes 10 ms or 0.3 s by chance, which is long beside a round of SETs. Were those of a row
+/// drawn one by one, not one of a group of eight would be fast.
 #[test]
 fn writes_of_a_row_end_together() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -410,7 +458,7 @@ fn writes_of_a_row_end_together() {
     let rows: u64 = rows.map(|(_, answers)| answers.at_once + answers.later).sum();
     // Each round writes some fifty segments, in five groups or so.
     assert!((4..=100).contains(&rows), "{rows} rows");
-    let writes = Answers { at_once: 0, later: 2, later_ns: vec![10_000, 1_000_000] };
+    let writes = Answers { at_once: 0, later: 2, later_ns: vec![10_000_000, 300_000_000] };
     let model = Model { answers: [("helper:write of".to_owned(), writes)].into(), ..Model::default() };
     let mut groups = [0; 2];
     for seed in 1..9 {
@@ -418,7 +466,7 @@ fn writes_of_a_row_end_together() {
         let mut together: BTreeMap<_, [usize; 2]> = BTreeMap::new();
         for one in twin.requests.all() {
             let [_, helper, _] = one.helper.expect("its helper was seen");
-            together.entry(one.ended).or_default()[usize::from(helper > Span::us(100))] += 1;
+            together.entry(one.ended).or_default()[usize::from(helper > Span::ms(100))] += 1;
         }
         for (place, all) in groups.iter_mut().enumerate() {
             *all += together.values().filter(|counts| counts[place] >= 8).count();

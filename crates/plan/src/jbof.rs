@@ -85,7 +85,7 @@ table! {
         /// Size of the flash: at least 12 zones. Compaction needs a sixth to a third of it.
         size: Quantity<Bytes> = Bytes::new(1 << 30),
         /// Size of a zone, the unit in which space is won back.
-        zone: Quantity<Bytes> ["64KiB" to "8GiB"] = Bytes::new(16 << 20),
+        zone: Quantity<Bytes> ["112KiB" to "8GiB"] = Bytes::new(16 << 20),
         /// Blocks of the index, each for up to 945 keys; about 15 are best.
         blocks: u32 [1 to 16_777_216] = 65_536,
         /// Slots of a block. Each takes 112 bytes of memory and caches a value of up to 64 bytes.

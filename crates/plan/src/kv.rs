@@ -170,7 +170,7 @@ table! {
         /// Size of the flash: at least 12 zones. A sixth to a third of it is needed for compaction.
         size: Quantity<Bytes> where [without jbof_socket | jbof_address] = Bytes::new(1 << 30),
         /// Size of a zone, the unit in which space is won back.
-        zone: Quantity<Bytes> ["64KiB" to "8GiB"] where [without jbof_socket | jbof_address] = Bytes::new(16 << 20),
+        zone: Quantity<Bytes> ["112KiB" to "8GiB"] where [without jbof_socket | jbof_address] = Bytes::new(16 << 20),
         /// Blocks of the index. A block lists up to 945 keys, and about 15 are best.
         blocks: u32 [1 to 16_777_216] where [without jbof_socket | jbof_address] = 65_536,
         /// Slots of a block, each of which caches a value of up to 64 bytes. A slot takes 112 bytes
@@ -463,6 +463,11 @@ mod tests {
         let with = |line: &str| refused(&format!("path = 'flash'\ninsecure = true\n{line}\n"));
         assert!(with("value = '16MiB'").contains("a ninth of `zone`"));
         assert!(with("size = '100MiB'").contains("zones of 16MiB"));
+        // The smallest zone has room for a value: 112 KiB / 9 - 12 KiB.
+        assert!(with("zone = '108KiB'").contains("112KiB"));
+        let smallest = "zone = '112KiB'\nsize = '1344KiB'\nvalue =";
+        parse("", &format!("path = 'flash'\ninsecure = true\n{smallest} '455B'\n")).expect("it fits");
+        assert!(with(&format!("{smallest} '456B'")).contains("a ninth of `zone`"));
         assert!(with("value = '513MiB'\nzone = '8GiB'\nsize = '96GiB'").contains("512MiB"));
         assert!(with("limits.reply = '1000KiB'").contains("at least `value`"));
         assert!(with("limits.memory = '95MiB'").contains("twice `request`"));

@@ -15,6 +15,7 @@
 
 pub mod cipher;
 pub mod clock;
+pub mod clocks;
 pub mod datagrams;
 pub mod draft;
 pub mod error;

@@ -11,6 +11,7 @@ use proptest::test_runner::{Config, TestRunner};
 use std::cell::Cell;
 use std::fs;
 use std::path::Path;
+use volumes::journal::Beginning;
 use volumes::twin::{
     Fit, Host, Journals, Kind, Life, Link, Load, Model, PageAsk, Request, Requests, Simulated, TwinError, first_lives,
     planned_load, simulate,
@@ -179,6 +180,43 @@ fn a_live_rack_is_simulated_with_what_its_doors_were_asked() {
     let changed = Rack { volumes: Vec::new(), ..rack };
     let other = Journals::open(&changed, &folder.path().join("journal"));
     assert!(matches!(other, Err(TwinError::Foreign { .. })), "another version of the rack's file");
+}
+
+/// A server on another machine, whose clock is three hours ahead, has the times of the first.
+#[test]
+fn a_server_on_another_machine_is_simulated_by_one_clock() {
+    const AHEAD_NS: u64 = 3 * 3_600_000_000_000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let rack = lived(folder.path());
+    let journal = folder.path().join("journal");
+    let spans = |journals: &Journals| -> Vec<_> {
+        let told = journals.replay(&rack).expect("they are read");
+        told.requests.all().iter().map(|request| request.spans().expect("it was seen everywhere")).collect()
+    };
+    let open = || Journals::open(&rack, &journal).expect("they are there");
+    let (here, none) = (spans(&open()), open().within());
+    assert_eq!(none, Some(Span::ZERO), "one machine");
+    let path = journal.join("s1.1.journal");
+    let bytes = fs::read(&path).expect("it is there");
+    let (front, rest) = bytes.split_at(12);
+    let (document, entries) = rest.split_at(u32::from_le_bytes(front[8..].try_into().expect("four bytes")) as usize);
+    let mut beginning: Beginning = serde_json::from_slice(document).expect("a document");
+    (beginning.boot, beginning.clock_ns) = ("another".into(), beginning.clock_ns + AHEAD_NS);
+    let document = serde_json::to_vec(&beginning).expect("numbers and names make a text");
+    let length = (document.len() as u32).to_le_bytes();
+    fs::write(&path, [&front[..8], &length, &document, entries].concat()).expect("a disk");
+    let within = open().within().expect("packets there and back tell");
+    assert!(within > Span::ZERO && within < Span::ms(50), "{within:?}");
+    for (one, other) in here.iter().zip(spans(&open())) {
+        // The rate of the other clock is known to a millionth or so.
+        let is_near = |one: Span, other: Span| one.as_ps().abs_diff(other.as_ps()) <= within.as_ps() + 1_000_000;
+        let are_near = is_near(one.out, other.out) && is_near(one.server, other.server) && is_near(one.back, other.back);
+        assert!(are_near, "{one:?} {other:?} within {within:?}");
+    }
+    let told = open().replay(&rack).expect("they are read");
+    let lives = open().lives(&rack, &told).expect("each lived once");
+    let twin = simulate(&rack, &lives, &Load::of(&told.requests), &told.fit.model(), Seed(1)).expect("it runs");
+    assert_eq!(twin.open, 0);
 }
 
 /// Decisions that differ in the replay of a journal with these bytes; none where it is an error.

@@ -64,6 +64,13 @@ pub struct Stores {
     pub roles: Vec<Replayed>,
     /// Each JBOF of which there are journals.
     pub sites: Vec<Site>,
+    /// How far off times of one machine may be to those of another, in nanoseconds.
+    pub clocks_within_ns: u64,
+}
+
+/// Nanoseconds; 0 where it is not known.
+pub fn within_ns(within: Option<Span>) -> u64 {
+    within.map_or(0, |within| within.as_ps() / 1_000)
 }
 
 /// Replays and simulates the stores of a rack, with the model of the run itself or of the journals
@@ -82,7 +89,7 @@ pub fn twin(
     let model = |place: usize| fitted.as_ref().unwrap_or(&told).sites[place].model();
     let seen = told.sites.iter().enumerate().filter(|(_, seen)| seen.has_journals());
     let sites = seen.map(|(place, seen)| site(seen, &told.replayed, model(place), seed)).collect();
-    Ok(Stores { sites, roles: told.replayed })
+    Ok(Stores { sites, clocks_within_ns: within_ns(told.within), roles: told.replayed })
 }
 
 fn told(rack: &Rack, file: &Path, folder: &Path) -> Result<Told, Failure> {

@@ -30,6 +30,9 @@ pub fn text(report: &Report) -> String {
 fn store(site: &Site) -> String {
     let Some(comparison) = &site.comparison else { return String::new() };
     let (sides, name, [live, twin]) = (["live", "twin"], &site.name, comparison.requests);
+    if live == 0 && twin == 0 {
+        return format!("\n{name} and its doors had no operations\n");
+    }
     let mut text = format!(
         "\nTimes of {name} and its doors: {live} operations live, {twin} in the twin\n{}\n",
         times(&comparison.times, sides)

@@ -45,10 +45,13 @@ pub struct Model {
 
 /// One of these times by chance.
 fn drawn(times: &[u64], stream: &mut Stream) -> Span {
-    match times.len() {
-        0 => Span::ZERO,
-        count => Span::ns(times[stream.below(count as u64) as usize]),
-    }
+    at(times, stream.unit())
+}
+
+/// The time at this part of their distribution, from 0 to 1.
+fn at(times: &[u64], part: f64) -> Span {
+    let place = (part * times.len() as f64) as usize;
+    times.get(place.min(times.len().saturating_sub(1))).map_or(Span::ZERO, |time| Span::ns(*time))
 }
 
 impl Model {
@@ -59,14 +62,19 @@ impl Model {
         known.map_or(Span::ZERO, |times| drawn(times, stream))
     }
 
-    /// How long the answer to a question takes; `None`: it is there at once. What was never seen of
-    /// this size takes as long as what is next to it in size.
+    /// How long the answer to a question takes; `None`: it is there at once.
     pub(super) fn answer(&self, question: &str, stream: &mut Stream) -> Option<Span> {
+        self.answer_of(question, stream.unit())
+    }
+
+    /// The same, of the answer that is slower than this part of all, from 0 to 1. What was never
+    /// seen of this size takes as long as what is next to it in size.
+    pub(super) fn answer_of(&self, question: &str, part: f64) -> Option<Span> {
         let front = question.split(' ').next().unwrap_or_default();
         let alike = || self.answers.iter().rev().find(|(name, _)| name.split(' ').next() == Some(front));
         let answers = self.answers.get(question).or_else(|| alike().map(|(_, answers)| answers))?;
-        let is_later = stream.below((answers.at_once + answers.later).max(1)) >= answers.at_once;
-        is_later.then(|| drawn(&answers.later_ns, stream))
+        let at_once = answers.at_once as f64 / (answers.at_once + answers.later).max(1) as f64;
+        (part >= at_once).then(|| at(&answers.later_ns, (part - at_once) / (1.0 - at_once)))
     }
 
     /// The way from a door to the helper (0), or back (1).

@@ -6,6 +6,7 @@ use super::requests::Requests;
 use crate::frames::Welcome;
 use crate::journal::{Beginning, ClientEntry, Entry, Part, ServerEntry};
 use base::{Span, Time};
+use runtime::clocks::Axis;
 use scalio::{ClientIn, ClientOut, FlashOperation, Kept, Length, RequestId, ServerConfig, ServerOut};
 use std::collections::BTreeMap;
 
@@ -66,11 +67,11 @@ pub struct Seen {
     pub(super) contents: Contents,
     pub(super) loops: Vec<LoopSeen>,
     pub(super) helpers: Vec<HelperSeen>,
-    /// Whether its programs have one clock.
+    /// Whether its programs have one clock, or how theirs are apart is known.
     has_one_clock: bool,
     boot: Option<String>,
-    /// The time zero of the journal that is seen now.
-    zero: Time,
+    /// The times of the journal that is seen now.
+    axis: Axis,
     asked: BTreeMap<RequestId, FlashOperation<Length>>,
 }
 
@@ -85,17 +86,19 @@ impl Seen {
             helpers: Vec::new(),
             has_one_clock: true,
             boot: None,
-            zero: Time::ZERO,
+            axis: Axis::SAME,
             asked: BTreeMap::new(),
         }
     }
 
-    /// A journal begins, whose time zero is `zero` by the clock of the rack.
-    pub(super) fn begin(&mut self, beginning: &Beginning, zero: Time) {
+    /// A journal begins, whose times are these by the clock of the rack. `are_known` says whether
+    /// the clocks of all machines are.
+    pub(super) fn begin(&mut self, beginning: &Beginning, axis: Axis, are_known: bool) {
         self.fit.begin();
         self.asked.clear();
-        self.zero = zero;
-        self.has_one_clock &= self.boot.get_or_insert_with(|| beginning.boot.clone()) == &beginning.boot;
+        self.axis = axis;
+        let is_of_first = self.boot.get_or_insert_with(|| beginning.boot.clone()) == &beginning.boot;
+        self.has_one_clock &= is_of_first || are_known;
         if let Part::Loop(_) = beginning.part {
             let (name, welcome, asked) = (beginning.name(), None, Vec::new());
             self.loops.push(LoopSeen { name, welcome, asked, walks: 0, open: 0, open_max: 0, was_away: false });
@@ -114,7 +117,7 @@ impl Seen {
 
     /// The time of an entry by the clock of the rack.
     fn seen_at<I, O>(&self, entry: &Entry<I, O>) -> Option<Time> {
-        entry.at().map(|at| at + (self.zero - Time::ZERO))
+        entry.at().map(|at| self.axis.at(at))
     }
 
     pub(super) fn see_loop(&mut self, entry: &ClientEntry<Length>, due: Option<Time>) {
@@ -145,7 +148,7 @@ impl Seen {
         self.fit.see_helper((at, is_inside), entry);
         match entry {
             Entry::Began { config, kept, .. } => {
-                self.helpers.push(HelperSeen { config: *config, kept: kept.clone(), zero: self.zero });
+                self.helpers.push(HelperSeen { config: *config, kept: kept.clone(), zero: self.axis.zero() });
             }
             Entry::Decided(ServerOut::Flash { request, operation }) => {
                 self.asked.insert(*request, operation.clone());
@@ -194,7 +197,8 @@ impl Seen {
         }
         if !self.has_one_clock {
             return Some(format!(
-                "the journals of `{jbof}` and its doors are of several machines, whose clocks differ"
+                "the journals of `{jbof}` and its doors are of several machines, and no updates and answers of a store \
+                 tell how their clocks differ"
             ));
         }
         let slots = self.loops.iter().filter_map(|one| one.welcome).map(|welcome| u64::from(welcome.slots)).max();

@@ -357,10 +357,16 @@ impl<'a> Simulation<'a> {
         self.queue.push(now + took, Event::Works);
     }
 
-    /// Has flash write. What lies side by side is answered together.
+    /// Has flash write. What lies side by side is answered together. Rows that are handed over
+    /// together wait for the same processors and the same disk, so they share their luck: drawn one
+    /// by one, the last of two would be too late.
     fn write(&mut self, now: Time) {
+        if self.writes.is_empty() {
+            return;
+        }
+        let luck = self.stream.unit();
         for (row, inputs) in joined(std::mem::take(&mut self.writes)) {
-            let way = self.model.answer(&question_of_row(row), &mut self.stream).unwrap_or(Span::ZERO);
+            let way = self.model.answer_of(&question_of_row(row), luck).unwrap_or(Span::ZERO);
             inputs.into_iter().for_each(|input| self.send(now + way, Letter::Helper(input)));
         }
     }

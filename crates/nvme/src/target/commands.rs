@@ -384,19 +384,14 @@ impl Target {
             Ok(ReservationEvent::Waits) => self.io.flights[slot].phase = Phase::Waiting,
             Ok(ReservationEvent::Done(effects)) => {
                 self.on_effects(at, id, &effects);
-                match self.group.is_alone() {
-                    true => self.finish(slot, Status::SUCCESS, 0),
-                    false => self.spread(slot, at, effects),
-                }
+                self.spread(slot, at, effects);
             }
             Ok(ReservationEvent::Persist { backend, state, effects }) => {
                 self.on_effects(at, id, &effects);
                 let controller =
                     self.io.flights[slot].connection.and_then(|index| self.connections[index].controller());
                 self.io.request(slot, backend, controller.unwrap_or(0), IoOperation::PersistReservations { state });
-                if !self.group.is_alone() {
-                    self.spread(slot, at, effects);
-                }
+                self.spread(slot, at, effects);
             }
             Err(status) => self.finish(slot, status.without_retry(), 0),
         }

@@ -102,7 +102,7 @@ pub(super) struct Drain {
     pub(super) commands: Vec<IoTag>,
 }
 
-/// What a machine knows of its group. Alone, it knows nothing and is never asked.
+/// What a machine knows of its group. Alone, it knows nothing of others and is never asked.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) own: Member,
@@ -123,10 +123,6 @@ impl Group {
     pub(super) fn alone() -> Group {
         let (letters, elsewhere, askers, drains) = Default::default();
         Group { own: Member::FIRST, size: 1, letters, away: 0, elsewhere, askers, drains }
-    }
-
-    pub(super) fn is_alone(&self) -> bool {
-        self.size == 1
     }
 
     pub(super) fn is_first(&self) -> bool {

@@ -198,6 +198,16 @@ impl Model {
     }
 }
 
+/// A packet that was sent.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    /// When the sender had done what caused it.
+    at: Time,
+    /// When the sender began with that. It was not sent before.
+    since: Time,
+    print: u64,
+}
+
 /// A packet that came.
 #[derive(Clone, Copy, Debug)]
 struct Came {
@@ -211,7 +221,7 @@ struct Came {
 #[derive(Clone, Debug)]
 pub struct Fit {
     kinds: Vec<Kind>,
-    sent: BTreeMap<(NodeId, NodeId), Vec<(Time, u64)>>,
+    sent: BTreeMap<(NodeId, NodeId), Vec<Sent>>,
     came: BTreeMap<(NodeId, NodeId), Vec<Came>>,
     hosts: BTreeMap<Kind, Host>,
     switch: NodeId,
@@ -315,7 +325,7 @@ impl Fit {
         for (to, print) in self.doing.sent.drain(..) {
             let sent = self.sent.entry((node, to)).or_default();
             if sent.len() < SEEN_MAX {
-                sent.push((end, print));
+                sent.push(Sent { at: end, since, print });
             }
         }
     }
@@ -328,6 +338,17 @@ impl Fit {
             let host = self.hosts.entry(self.kinds[node.index()]).or_default();
             note(&mut host.late_ns, (at - due).as_ps() / 1_000);
         }
+    }
+
+    /// Each packet that came to where it was sent: by whom, since when, and to whom, when.
+    pub(crate) fn packets(&self) -> Vec<[(NodeId, Time); 2]> {
+        let mut packets = Vec::new();
+        for (ends, came) in &self.came {
+            let mut pairs = Vec::new();
+            pair(self.sent.get(ends).map_or(&[][..], Vec::as_slice), came, &mut pairs);
+            packets.extend(pairs.iter().map(|pair| [(ends.0, pair.sent.since), (ends.1, pair.came.at)]));
+        }
+        packets
     }
 
     /// The model of what was seen.
@@ -363,19 +384,19 @@ impl Fit {
 
 /// A packet that was sent, and came.
 struct Pair {
-    sent: Time,
+    sent: Sent,
     came: Came,
 }
 
 impl Pair {
     fn time(&self) -> Span {
-        self.came.at.saturating_since(self.sent)
+        self.came.at.saturating_since(self.sent.at)
     }
 
     /// What it tells of its receiver: how long that took to wake up.
     fn tell(&self, least: Span, host: &mut Host) {
-        if let Some(since) = self.came.slept_since.filter(|since| *since <= self.sent) {
-            let slept = (self.sent + least).saturating_since(since);
+        if let Some(since) = self.came.slept_since.filter(|since| *since <= self.sent.at) {
+            let slept = (self.sent.at + least).saturating_since(since);
             note(&mut host.wake_ns[class_of(slept)], self.time().saturating_sub(least).as_ps() / 1_000);
         }
     }
@@ -388,14 +409,14 @@ fn note(times: &mut Vec<u64>, time: u64) {
 }
 
 /// Pairs what was sent with what came, in order; how many did not come.
-fn pair(sent: &[(Time, u64)], came: &[Came], pairs: &mut Vec<Pair>) -> u64 {
+fn pair(sent: &[Sent], came: &[Came], pairs: &mut Vec<Pair>) -> u64 {
     /// Packets that may be lost one after another.
     const AHEAD: usize = 64;
     let (mut next, mut lost) = (0, 0);
     for came in came {
         let ahead = &sent[next.min(sent.len())..(next + AHEAD).min(sent.len())];
-        if let Some(skipped) = ahead.iter().position(|(_, print)| *print == came.print) {
-            pairs.push(Pair { sent: ahead[skipped].0, came: *came });
+        if let Some(skipped) = ahead.iter().position(|sent| sent.print == came.print) {
+            pairs.push(Pair { sent: ahead[skipped], came: *came });
             (next, lost) = (next + skipped + 1, lost + skipped as u64);
         }
     }

@@ -6,6 +6,7 @@ use super::{Anew, TwinError};
 use crate::journal::{Entry, Reader};
 use base::{NodeId, Time};
 use plan::rack::Rack;
+use runtime::clocks::Axis;
 use runtime::replay::Replayed;
 
 /// Replays a journal. What is seen goes to `requests` and to `fit` too.
@@ -15,13 +16,12 @@ use runtime::replay::Replayed;
 pub fn replay(
     rack: &Rack,
     mut journal: Reader,
-    since_ns: u64,
+    axis: Axis,
     requests: &mut Requests,
     fit: &mut Fit,
 ) -> Result<Replayed, TwinError> {
     let beginning = journal.beginning().clone();
     let node = NodeId(beginning.node);
-    let offset = Time::ps(beginning.clock_ns.saturating_sub(since_ns).saturating_mul(1_000));
     let mut play = Play {
         anew: Anew::new(rack, &beginning).map_err(TwinError::Start)?,
         live: Vec::new(),
@@ -34,7 +34,7 @@ pub fn replay(
     let mut at = Time::ZERO;
     while let Some(entry) = journal.next()? {
         at = time_of(&entry).unwrap_or(at);
-        let seen = at + (offset - Time::ZERO);
+        let seen = axis.at(at);
         play.replayed.end = seen;
         requests.see(seen, node, &entry);
         if let Entry::Wakeup { at } = entry {
@@ -47,6 +47,21 @@ pub fn replay(
     let Play { anew, mut replayed, .. } = play;
     (replayed.is_cut, replayed.numbers) = (journal.is_cut(), anew.counters());
     Ok(replayed)
+}
+
+/// Has a model see all of a journal, without a role.
+///
+/// # Errors
+/// When the journal cannot be read.
+pub fn look(mut journal: Reader, axis: Axis, fit: &mut Fit) -> Result<(), TwinError> {
+    let node = NodeId(journal.beginning().node);
+    fit.begin();
+    let mut at = Time::ZERO;
+    while let Some(entry) = journal.next()? {
+        at = time_of(&entry).unwrap_or(at);
+        fit.see(axis.at(at), node, &entry);
+    }
+    Ok(())
 }
 
 /// When an input came.

@@ -1,15 +1,17 @@
 //! The journals of a run.
 
 use super::model::Fit;
-use super::replay::replay;
+use super::replay::{look, replay};
 use super::requests::Requests;
 use crate::configs::{self, name_of};
 use crate::journal::{Beginning, JournalError, Reader};
 use base::{NodeId, Span, Time};
 use plan::rack::Rack;
+use runtime::clocks::{Axis, Machines, Messages};
 use runtime::error::StartError;
 use runtime::journal::{self, Kind};
 use runtime::replay::Replayed;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -50,14 +52,14 @@ pub enum TwinError {
     Lacking(String),
 }
 
-/// Clocks of one run differ by less: 53 days, a quarter of what a [`Time`] can say.
+/// Journals of one machine and run are less apart: 53 days, a quarter of what a [`Time`] can say.
 const CLOCKS_NS: u64 = u64::MAX / 4_000;
 
 /// The journals of all roles of a rack, in a folder.
 #[derive(Clone, Debug)]
 pub struct Journals {
     files: Vec<(PathBuf, Beginning)>,
-    since_ns: u64,
+    machines: Machines,
 }
 
 /// What all journals say.
@@ -104,17 +106,24 @@ impl Journals {
             files.push((path, beginning));
         }
         files.sort_by_key(|(_, beginning)| (beginning.node, beginning.clock_ns));
-        let since_ns = files.iter().map(|(_, beginning)| beginning.clock_ns).min();
-        let since_ns = since_ns.ok_or_else(|| TwinError::Empty { folder: folder.into() })?;
-        if let Some((path, _)) = files.iter().find(|(_, one)| one.clock_ns - since_ns > CLOCKS_NS) {
+        if files.is_empty() {
+            return Err(TwinError::Empty { folder: folder.into() });
+        }
+        let mut machines = Machines::of(files.iter().map(|(_, one)| (&*one.boot, one.clock_ns)));
+        let is_far = |one: &Beginning| machines.own(&one.boot, one.clock_ns).1 > CLOCKS_NS;
+        if let Some((path, _)) = files.iter().find(|(_, one)| is_far(one)) {
             return Err(TwinError::Foreign { path: path.clone() });
         }
-        Ok(Journals { files, since_ns })
+        if machines.count() > 1 {
+            machines.learn(&messages(rack, &files, &machines)?);
+        }
+        Ok(Journals { files, machines })
     }
 
-    /// Whether all were written on one machine without a restart of it: their clocks agree.
-    pub fn share_a_clock(&self) -> bool {
-        self.files.iter().all(|(_, beginning)| beginning.boot == self.files[0].1.boot)
+    /// How far off times of one machine may be to those of another: zero where all journals are of
+    /// one, and `None` where no packets tell.
+    pub fn within(&self) -> Option<Span> {
+        self.machines.within()
     }
 
     /// Replays all of them.
@@ -124,7 +133,9 @@ impl Journals {
     pub fn replay(&self, rack: &Rack) -> Result<Told, TwinError> {
         let (mut requests, mut fit) = (Requests::default(), Fit::new(rack));
         let replay = |(path, _): &(PathBuf, Beginning)| {
-            replay(rack, Reader::open(path)?, self.since_ns, &mut requests, &mut fit)
+            let journal = Reader::open(path)?;
+            let axis = self.machines.axis(&journal.beginning().boot, journal.beginning().clock_ns);
+            replay(rack, journal, axis, &mut requests, &mut fit)
         };
         let replayed: Vec<Replayed> = self.files.iter().map(replay).collect::<Result<_, _>>()?;
         requests.finish();
@@ -137,8 +148,9 @@ impl Journals {
     /// # Errors
     /// When a role has none, or their clocks differ.
     pub fn lives(&self, rack: &Rack, told: &Told) -> Result<Vec<Life>, TwinError> {
-        if !self.share_a_clock() {
-            return Err(TwinError::Lacking("the journals are of several machines, whose clocks differ".into()));
+        if self.within().is_none() {
+            let why = "the journals are of several machines, and no packets there and back tell how their clocks differ";
+            return Err(TwinError::Lacking(why.into()));
         }
         let has_none = |node: &u32| self.files.iter().all(|(_, beginning)| beginning.node != *node);
         if let Some(node) = (0..=configs::switch_node(rack).0).find(has_none) {
@@ -146,11 +158,31 @@ impl Journals {
         }
         let life = |(place, replayed): (usize, &Replayed)| {
             let beginning = self.files[place].1.clone();
-            let since = Span::ns(1) * (beginning.clock_ns - self.since_ns);
+            let start = self.machines.axis(&beginning.boot, beginning.clock_ns).zero();
             let next = self.files.get(place + 1);
             let ends = !replayed.is_whole || next.is_some_and(|(_, next)| next.node == beginning.node);
-            Life { beginning, start: Time::ZERO + since, end: replayed.end, ends }
+            Life { beginning, start, end: replayed.end, ends }
         };
         Ok(told.replayed.iter().enumerate().map(life).collect())
     }
+}
+
+/// The packets between the machines of these journals. A node whose machine was started again has
+/// two clocks, and its packets do not tell.
+fn messages(rack: &Rack, files: &[(PathBuf, Beginning)], machines: &Machines) -> Result<Messages, TwinError> {
+    let mut fit = Fit::new(rack);
+    let mut of_node: BTreeMap<NodeId, Option<usize>> = BTreeMap::new();
+    for (path, beginning) in files {
+        let (machine, own_ns) = machines.own(&beginning.boot, beginning.clock_ns);
+        let known = of_node.entry(NodeId(beginning.node)).or_insert(Some(machine));
+        *known = known.filter(|known| *known == machine);
+        look(Reader::open(path)?, Axis::from(Time::ZERO + Span::ns(own_ns)), &mut fit)?;
+    }
+    let mut messages = Messages::default();
+    for [(from, sent), (to, came)] in fit.packets() {
+        if let (Some(Some(from)), Some(Some(to))) = (of_node.get(&from), of_node.get(&to)) {
+            messages.saw((*from, sent.as_ps() / 1_000), (*to, came.as_ps() / 1_000));
+        }
+    }
+    Ok(messages)
 }
