@@ -171,9 +171,8 @@ struct Doing {
     turn: u64,
     at: Time,
     asked: BTreeMap<RequestId, (String, Time, u64)>,
-    /// Writes of this turn, and when the first was decided. They go to flash when it ends.
+    /// Writes of this turn. They go to flash when it ends.
     writes: Vec<(Extent, RequestId)>,
-    wrote: Time,
 }
 
 /// Takes a [`Model`] from what is seen in journals of one JBOF and its doors.
@@ -249,9 +248,6 @@ impl Fit {
                 }
             }
             Entry::Decided(ServerOut::Flash { request, operation: FlashOperation::Write { extent, .. } }) => {
-                if self.doing.writes.is_empty() {
-                    self.doing.wrote = self.doing.at;
-                }
                 self.doing.writes.push((*extent, *request));
             }
             Entry::Decided(ServerOut::Flash { request, operation }) => {
@@ -259,7 +255,7 @@ impl Fit {
             }
             Entry::Decided(ServerOut::Reply(_)) => self.doing.ends = true,
             Entry::Rested { .. } => {
-                self.wrote(is_inside);
+                self.wrote();
                 if !is_inside {
                     self.next(None);
                 }
@@ -269,13 +265,11 @@ impl Fit {
     }
 
     /// The turn of a helper has ended. All writes of a row are answered together: one of them tells
-    /// what that took. Inputs of a helper that is inside take no time of their own in a simulation,
-    /// so what the loop did from the decision on is part of it.
-    fn wrote(&mut self, is_inside: bool) {
-        let Doing { at, turn, wrote, .. } = self.doing;
-        let since = if is_inside { wrote } else { at };
+    /// what that took.
+    fn wrote(&mut self) {
+        let Doing { at, turn, .. } = self.doing;
         for (row, requests) in joined(std::mem::take(&mut self.doing.writes)) {
-            let asked = requests.first().map(|request| (*request, (question_of_row(row), since, turn)));
+            let asked = requests.first().map(|request| (*request, (question_of_row(row), at, turn)));
             self.doing.asked.extend(asked);
         }
     }
