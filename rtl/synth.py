@@ -50,6 +50,7 @@ PARTS = [
     ("edm_host_transmit", {}),
     ("edm_host_receive", {}),
     ("edm_state_table", {}),
+    ("edm_read_ranges", {}),
     ("edm_memory", {}),
     ("edm_ingress", {"Ports": 4}),
     ("edm_egress", {"Ports": 4}),
@@ -307,6 +308,8 @@ def mapped(arguments, one, folder, until):
 def placed(arguments, one, folder, until):
     """LUTs, flip-flops, blocks of RAM, and the clock in MHz after routing."""
     inside = dataclasses.replace(one, chained=False)
+    # What is placed is mapped, whatever else is wanted.
+    arguments = argparse.Namespace(**{**vars(arguments), "only": None})
     counted = counted_once(arguments, "mapped", inside)
     if isinstance(counted, str):
         raise NotDone(counted)
