@@ -30,7 +30,7 @@ class Tests:
 
 
 MIRROR, DUAL, PORT, INGRESS, EGRESS = "edm_mirror", "edm_dual_host", "edm_port", "edm_ingress", "edm_egress"
-TRANSMIT, RANGES = "edm_host_transmit", "edm_read_ranges"
+TRANSMIT = "edm_host_transmit"
 ALL = (
     Tests("mirror", ("mirror",), (
         Guard("the rest of a torn message", MIRROR, "!dies[i] && !(torn_q[i] && is_rest)", "!dies[i]"),
@@ -79,9 +79,6 @@ ALL = (
     Tests("order", ("system2", "system3"), (
         Guard("the wait for a long read", TRANSMIT, "front.kind != AccessRead && touches_i", "front.kind != AccessRead && touches_i && 1'b0"),
         Guard("the wait of a modification", TRANSMIT, "front.kind != AccessRead && touches_i", "front_write && touches_i"),
-        Guard("the end of what is read", RANGES, "from_i - range.from < AddressW'(range.bytes)", "from_i == range.from"),
-        Guard("the end of what is written", RANGES, "range.from - from_i < AddressW'(bytes_i)", "range.from - from_i < AddressW'(bytes_i) && 1'b0"),
-        Guard("the bytes of a read", RANGES, "from_i - range.from < AddressW'(range.bytes)", "from_i - range.from < AddressW'(range.bytes) || 1'b1"),
     )),
 )
 
