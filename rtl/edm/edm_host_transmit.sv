@@ -5,8 +5,9 @@
 //   chunk     3   state table; data buffer; make the block
 // A request is an RREQ, an RMWREQ, or the /N/ of a write. It waits at the front of the queue until
 // its pair has a free place of X. A read also waits until the pair's writes have left, so that the
-// two take effect in order. An /N/, which overtakes messages at the port, waits until the requests
-// before it are on the line. Requests and chunks take turns, message by message.
+// two take effect in order. A write or an RMWREQ waits until the pair's long reads of the same bytes
+// are answered. An /N/, which overtakes messages at the port, waits until the requests before it are
+// on the line. Requests and chunks take turns, message by message.
 //
 // A grant for what is not there, or for more than is left of it, is answered with an /N/ of zero
 // bytes: the switch has a demand that is longer than its message. One such /N/ waits at a time. It
@@ -46,6 +47,9 @@ module edm_host_transmit
     input  logic             may_read_i,
     input  logic             may_write_i,
     input  logic             writes_open_i,
+    output logic [AddressW-1:0] may_from_o,   // what the request changes, if it does
+    output logic [DemandW-1:0]  may_bytes_o,
+    input  logic             touches_i,       // bytes of an open read
     output logic             put_read_o,
     output logic             put_write_o,
     output logic [IdW-1:0]   put_id_o,
@@ -106,7 +110,7 @@ module edm_host_transmit
 
   logic front_valid, front_take;
   access_t front;
-  logic front_write, front_good, front_goes;
+  logic front_write, front_good, front_goes, front_waits;
   logic [ReadIdW-1:0] next_read_q[Nodes];
   logic [ReadIdW-1:0] next_write_q[Nodes];
   logic [$clog2(Nodes)-1:0] peer;
@@ -145,9 +149,14 @@ module edm_host_transmit
     endcase
   end
 
+  // A modification changes the word that holds the address.
+  assign may_from_o = front_write ? front.there : {front.there[AddressW-1:3], 3'd0};
+  assign may_bytes_o = front_write ? front.bytes : DemandW'(8);
+
   // A message that is half out has gone already.
+  assign front_waits = front.kind != AccessRead && touches_i;
   assign front_goes = front_valid && front_good && (lane_q == LaneRequest ||
-      (front_write ? may_write_i : may_read_i && !writes_open_i));
+      ((front_write ? may_write_i : may_read_i && !writes_open_i) && !front_waits));
   assign request_id = lane_q == LaneRequest ? request_id_q : may_read_id_o;
 
   // The bytes of the request, of which the first is in /MS/.

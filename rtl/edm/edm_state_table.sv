@@ -22,13 +22,13 @@ module edm_state_table
     input logic clk_i,
     input logic rst_ni,
 
-    // Whether a message of this node may open with this id, and whether any is open.
+    // Whether a message of this node may open with this id, and in which places one is open.
     /* verilator lint_off UNUSEDSIGNAL */  // some users have no need of all bits
     input  logic [NodeW-1:0] may_node_i,
     input  logic [IdW-1:0]   may_id_i,
     /* verilator lint_on UNUSEDSIGNAL */
     output logic             may_o,
-    output logic             open_o,
+    output logic [Slots-1:0] open_o,
 
     // Open a message.
     input logic             put_i,
@@ -81,7 +81,7 @@ module edm_state_table
   logic [PlaceW-1:0] found, ended;
 
   assign slots = open_q[{may_node_i[$clog2(Nodes)-1:0], SlotW'(0)}+:Slots];
-  assign open_o = |slots;
+  assign open_o = slots;
 
   assign may_o = 32'($countones(slots)) < Active && !slots[may_id_i[SlotW-1:0]];
 

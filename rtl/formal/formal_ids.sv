@@ -27,6 +27,7 @@ module formal_ids
     input logic control_ready_i,
     input logic message_ready_i,
     input logic message_left_i,
+    input logic touches_i,
     input logic down_i,
     input logic answer_found_i,
     input state_t answer_state_i,
@@ -43,8 +44,9 @@ module formal_ids
 
   logic [NodeW-1:0] may_node, end_node;
   logic [IdW-1:0] may_read_id, may_write_id, put_id, end_id;
-  logic may_read, may_write, writes_open, put_read, put_write, write_found, write_change, write_end;
+  logic may_read, may_write, put_read, put_write, write_found, write_change, write_end;
   logic read_found, message_valid;
+  logic [Slots-1:0] writes_open;
   state_t put_state, write_state, change_state, read_state;
 
   edm_host_transmit #(
@@ -68,7 +70,10 @@ module formal_ids
       .may_write_id_o  (may_write_id),
       .may_read_i      (may_read),
       .may_write_i     (may_write),
-      .writes_open_i   (writes_open),
+      .writes_open_i   (writes_open != '0),
+      .may_from_o      (),
+      .may_bytes_o     (),
+      .touches_i,
       .put_read_o      (put_read),
       .put_write_o     (put_write),
       .put_id_o        (put_id),

@@ -30,6 +30,7 @@ class Tests:
 
 
 MIRROR, DUAL, PORT, INGRESS, EGRESS = "edm_mirror", "edm_dual_host", "edm_port", "edm_ingress", "edm_egress"
+TRANSMIT = "edm_host_transmit"
 ALL = (
     Tests("mirror", ("mirror",), (
         Guard("the rest of a torn message", MIRROR, "!dies[i] && !(torn_q[i] && is_rest)", "!dies[i]"),
@@ -74,6 +75,10 @@ ALL = (
         Guard("a block on both lines", DUAL, "behind == 0 ? leaves == '1", "behind == 0 ? leaves != '0"),
         Guard("a block to both ports or none", DUAL, "message_valid && message_ready)", "message_valid)"),
         Guard("an abandoned port", DUAL, ".abandoned_i    (!used_o[i])", ".abandoned_i    (1'b0)"),
+    )),
+    Tests("order", ("system2", "system3"), (
+        Guard("the wait for a long read", TRANSMIT, "front.kind != AccessRead && touches_i", "front.kind != AccessRead && touches_i && 1'b0"),
+        Guard("the wait of a modification", TRANSMIT, "front.kind != AccessRead && touches_i", "front_write && touches_i"),
     )),
 )
 

@@ -416,6 +416,9 @@ impl Host {
         }
     }
 
+    /// Whether limits and order let a request go. The host in gates lets a write wait for a long
+    /// read of the same bytes, too. Here only words have data, and the memory node reads them in
+    /// the order of arrival.
     fn may_go(&self, peer: &Peer, slot: u32) -> bool {
         let Peer { reads_active: reads, writes_active: writes, .. } = *peer;
         let (limit, counts_other) = (self.config.active_per_pair, u8::from(self.config.active_together));

@@ -418,8 +418,7 @@ fn a_read_and_a_write_survive_a_failure_in_each_cycle_of_theirs() {
             let asks = [Asks::Read { from: 3, bytes: 200 }, Asks::Write { from: 5, bytes: 200 }, Asks::Count];
             let frames = [READER, MEMORY].map(|node| (0, node, Asks::Frame { network, bytes: 600 }));
             let steps = asks.map(|asks| (0, READER, asks)).into_iter().chain(frames).collect();
-            let plan =
-                Plan { steps, network, fails: fails[at as usize % 4], at, delay: 0, variant: Variant::Dual };
+            let plan = Plan { steps, network, fails: fails[at as usize % 4], at, delay: 0, variant: Variant::Dual };
             let seen = play(plan).unwrap_or_else(|error| panic!("network {network} in cycle {at}: {error}"));
             given_up += seen.given_up;
         }
@@ -443,6 +442,12 @@ fn beside_frames(variant: Variant, then: [Asks; 2]) {
 #[test]
 fn frames_on_one_network_change_no_order_of_a_pair() {
     beside_frames(Variant::Dual, [Asks::Turns { bytes: 300 }, Asks::Turns { bytes: 64 }]);
+}
+
+/// Nor with fair sharing: a write waits for the long reads of its bytes, whenever those are answered.
+#[test]
+fn frames_that_share_one_network_fairly_change_no_order_of_a_pair() {
+    beside_frames(Variant::DualFair, [Asks::Turns { bytes: 300 }, Asks::Turns { bytes: 64 }]);
 }
 
 /// With fair sharing, frames hold up the port of one network until its queue is full: then the other
