@@ -438,8 +438,8 @@ fn a_door_on_another_machine_is_simulated_by_one_clock() {
     assert_eq!(twin.requests.all().len(), there.len());
 }
 
-/// A write takes 10 ms or 0.3 s by chance, which is long beside a round of SETs. Were those of a row
-/// drawn one by one, not one of a group of eight would be fast.
+/// A write takes 10 ms or 0.3 s by chance, which is long beside a round of SETs. Were those of a
+/// row drawn one by one, not one of a group of eight would be fast.
 #[test]
 fn writes_of_a_row_end_together() {
     let folder = tempfile::tempdir().expect("a folder");

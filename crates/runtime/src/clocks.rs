@@ -218,7 +218,7 @@ impl Machines {
         (place, clock_ns.saturating_sub(self.known.get(place).map_or(0, |machine| machine.base_ns)))
     }
 
-    /// Learns how their clocks run beside each other. Where messages do not tell, they stay unknown.
+    /// Learns how their clocks run beside each other. Those of which no messages tell stay unknown.
     pub fn learn(&mut self, messages: &Messages) {
         let clocks = messages.clocks(self.known.len()).unwrap_or_default();
         self.known.iter_mut().zip(clocks).for_each(|(machine, clock)| machine.clock = Some(clock));

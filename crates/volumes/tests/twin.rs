@@ -210,7 +210,8 @@ fn a_server_on_another_machine_is_simulated_by_one_clock() {
     for (one, other) in here.iter().zip(spans(&open())) {
         // The rate of the other clock is known to a millionth or so.
         let is_near = |one: Span, other: Span| one.as_ps().abs_diff(other.as_ps()) <= within.as_ps() + 1_000_000;
-        let are_near = is_near(one.out, other.out) && is_near(one.server, other.server) && is_near(one.back, other.back);
+        let are_near =
+            is_near(one.out, other.out) && is_near(one.server, other.server) && is_near(one.back, other.back);
         assert!(are_near, "{one:?} {other:?} within {within:?}");
     }
     let told = open().replay(&rack).expect("they are read");

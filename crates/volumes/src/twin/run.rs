@@ -149,7 +149,8 @@ impl Journals {
     /// When a role has none, or their clocks differ.
     pub fn lives(&self, rack: &Rack, told: &Told) -> Result<Vec<Life>, TwinError> {
         if self.within().is_none() {
-            let why = "the journals are of several machines, and no packets there and back tell how their clocks differ";
+            let why =
+                "the journals are of several machines, and no packets there and back tell how their clocks differ";
             return Err(TwinError::Lacking(why.into()));
         }
         let has_none = |node: &u32| self.files.iter().all(|(_, beginning)| beginning.node != *node);
