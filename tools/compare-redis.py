@@ -7,7 +7,7 @@ Redis keeps all values in memory; `rackweave kv` reads them from its file, throu
 With `--jbof`, stores whose JBOF is in the door, in a thread of it for two loops, shared with it,
 over TCP, over TCP with its memory by libfabric, and both with its flash by NVMe/TCP are compared
 instead, by a client of two threads: CPU seconds of door, JBOF and target for a million requests.
-`--sizes` and `--ways` choose some of them.
+`--sizes` and `--ways` choose some of them; `--sizes` also chooses 100 B or 4 KiB of `--memory`.
 With `--ycsb` it runs YCSB's workloads A to D and F (tools/ycsb, needs Go) in place of redis-benchmark,
 and with `--large` values of 2 and 32 MiB, whose rates it tells in GB/s.
 With `--memory MIB` records take four times the memory that a server may have, page cache and all (a
@@ -203,8 +203,9 @@ class Limited:
 
 
 def limited_servers(folder, limit, records):
-    """Name, command, port and protocol of each server. What is for its own data is three quarters of the memory."""
-    own = limit * 3 // 4
+    """Name, command, port and protocol of each server."""
+    # What is for its own data. Memcached has buffers of its flash besides: with three quarters it was killed.
+    own, items = limit * 3 // 4, limit // 2
     ours, redis, memcached = (free_port() for _ in range(3))
     # About 15 keys a block are best. No slot holds such values.
     text = f'listen = "127.0.0.1:{ours}"\npath = "store.flash"\nblocks = {max(records // 15, 1024)}\nslots = 0\n'
@@ -212,7 +213,7 @@ def limited_servers(folder, limit, records):
     yield "rackweave", [PROGRAM, "kv", "--config", "kv.toml"], ours, "redis"
     yield "redis", ["redis-server", "--port", str(redis), "--save", "", "--appendonly", "no", "--maxmemory", str(own),
                     "--maxmemory-policy", "allkeys-lru"], redis, "redis"
-    yield "memcached", ["memcached", "-u", "root", "-l", "127.0.0.1", "-p", str(memcached), "-m", str(own >> 20),
+    yield "memcached", ["memcached", "-u", "root", "-l", "127.0.0.1", "-p", str(memcached), "-m", str(items >> 20),
                         "-o", "ext_path=extstore.flash:4g,ext_item_size=64"], memcached, "memcached"
 
 
@@ -223,7 +224,7 @@ def compare_limited(folder, options):
     limit = options.memory << 20
     print("| value | server | operations/s | P99 of reads | reads that found nothing | CPU of the server |")
     print("| --- | --- | ---: | ---: | ---: | ---: |")
-    for size in (100, 4096):
+    for size in (size for size in (100, 4096) if size in options.sizes):
         records = 4 * limit // size
         # A field is in a JSON object of 13 B more, in base 64.
         call = [program, "-fields", "1", "-field-bytes", str((size - 13) * 3 // 4), "-records", str(records), "-misses"]
@@ -239,12 +240,12 @@ def compare_limited(folder, options):
 
 def limited(server, command, options):
     """Operations a second, reads that missed, P99 of reads and CPU seconds a million of each round."""
-    subprocess.run([*command, "-workloads", "", "-threads", "64"], check=True, capture_output=True)
+    subprocess.run([*command, "-workloads", "", "-threads", "64"], check=True, stdout=subprocess.DEVNULL)
     rounds = []
     for _ in range(options.rounds + 1):
         before = server.cpu()
         out = subprocess.run([*command, "-workloads", "B", "-load=false", "-operations", str(options.requests)],
-                             check=True, capture_output=True, text=True).stdout
+                             check=True, stdout=subprocess.PIPE, text=True).stdout
         line = re.search(r"^B: .* s, (\d+) a second, .* (\d+) missed, P99 of reads (\d+) us", out, re.M)
         rounds.append((*map(float, line.groups()), (server.cpu() - before) / options.requests * 1e6))
     # The first one has the load's cache.
@@ -276,8 +277,8 @@ def main():
     parser.add_argument("--jbof", action="store_true", help="compare places of the JBOF")
     parser.add_argument("--ycsb", action="store_true", help="YCSB's workloads in place of redis-benchmark")
     parser.add_argument("--large", action="store_true", help="values of 2 and 32 MiB")
-    parser.add_argument("--memory", type=int, help="MiB that a server may have, for four times as many of records")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[30, 100, 4096], help="bytes of values, with --jbof")
+    parser.add_argument("--memory", type=int, help="MiB that a server may have (64 or more), for four times as many of records")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[30, 100, 4096], help="bytes of values, with --jbof and --memory")
     parser.add_argument("--ways", nargs="+", help="places of the JBOF, such as tcp nvme")
     options = parser.parse_args()
     needed = ("redis-server", "redis-benchmark", *(("memcached",) if options.memory else ()))
@@ -285,7 +286,9 @@ def main():
     if missing:
         sys.exit(f"{' and '.join(missing)} missing: as root, apt-get install redis-server redis-tools memcached")
     version = re.search(r"v=(\S+)", subprocess.run(["redis-server", "-v"], capture_output=True, text=True).stdout)
-    if options.memory:
+    if options.memory is not None:
+        if options.memory < 64:
+            sys.exit("--memory: memcached needs 64 MiB or more")
         with tempfile.TemporaryDirectory() as folder:
             return compare_limited(folder, options)
     if options.jbof:

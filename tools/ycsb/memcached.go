@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
 	"github.com/magiconair/properties"
@@ -25,6 +26,8 @@ type memcachedCreator struct{}
 func (memcachedCreator) Create(p *properties.Properties) (ycsb.DB, error) {
 	client := memcache.New(p.MustGetString("memcached.addr"))
 	client.MaxIdleConns = p.GetInt(prop.ThreadCount, 1)
+	// Its own half a second is too short for a server that waits for its disk.
+	client.Timeout = 10 * time.Second
 	return memcached{client, p.GetInt(prop.FieldCount, int(prop.FieldCountDefault))}, client.Ping()
 }
 
