@@ -166,10 +166,16 @@ def compare_jbofs(folder, options):
                           f"({rate / medians[0][0]:.2f}) | {cells} |", flush=True)
 
 
-def compare_ycsb(ours, theirs, folder, options):
-    """YCSB on both in turn."""
+def built_ycsb(folder):
+    """The program of tools/ycsb, in this folder."""
     program = pathlib.Path(folder) / "ycsb"
     subprocess.run(["go", "build", "-o", program, "."], check=True, cwd=ROOT / "tools/ycsb")
+    return program
+
+
+def compare_ycsb(ours, theirs, folder, options):
+    """YCSB on both in turn."""
+    program = built_ycsb(folder)
     rounds = [[one.ycsb(program, options.requests) for one in (ours, theirs)] for _ in range(options.rounds)]
     print(f"{KEYS:,} records of 1,000 B, {options.rounds} rounds of {options.requests:,} operations, 8 connections\n")
     print("| workload | operations/s, ours to Redis's |")
@@ -219,8 +225,7 @@ def limited_servers(folder, limit, records):
 
 def compare_limited(folder, options):
     """YCSB's workload B on each in turn, with records of four times the memory."""
-    program = pathlib.Path(folder) / "ycsb"
-    subprocess.run(["go", "build", "-o", program, "."], check=True, cwd=ROOT / "tools/ycsb")
+    program = built_ycsb(folder)
     limit = options.memory << 20
     print("| value | server | operations/s | P99 of reads | reads that found nothing | CPU of the server |")
     print("| --- | --- | ---: | ---: | ---: | ---: |")
