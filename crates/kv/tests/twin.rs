@@ -347,8 +347,19 @@ fn a_live_store_is_simulated_with_what_its_door_was_asked() {
 
 #[test]
 fn simulated_operations_take_their_verbs_their_flash_and_their_ways() {
+    // A helper in the thread of the loop is told at once. An answer leaves when it is dealt with.
+    take(1, (Span::ZERO, Span::us(5)));
+    take(2, (Span::us(10), Span::us(25)));
+}
+
+/// An answer that always takes so long.
+fn later(us: u64) -> Answers {
+    Answers { at_once: 0, later: 1, later_ns: vec![us * 1_000] }
+}
+
+fn take(loops: usize, ways: (Span, Span)) {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = Running::start(Config { journal: noted(folder.path(), "store"), ..config(folder.path()) });
+    let store = Running::start(Config { loops, journal: noted(folder.path(), "store"), ..config(folder.path()) });
     let mut client = store.client();
     for _ in 0..2 {
         for key in 0..50 {
@@ -359,11 +370,13 @@ fn simulated_operations_take_their_verbs_their_flash_and_their_ways() {
     }
     drop((client, store));
     let seen = seen(folder.path());
-    let later = |us: u64| Answers { at_once: 0, later: 1, later_ns: vec![us * 1_000] };
     let answers =
-        [("verbs", 3), ("segment of", 100), ("record of", 200), ("helper:segment of", 50), ("helper:write of", 40)];
+        [("verbs", 3), ("segment of", 100), ("record of", 200), ("helper:reads, up to", 50), ("helper:write of", 40)];
     let answers = answers.map(|(name, us)| (name.to_owned(), later(us))).into();
-    let model = Model { answers, ways_ns: [vec![10_000], vec![20_000]], ..Model::default() };
+    let takes_ns =
+        [("helper: written", 0), ("helper: written, others follow", 0), ("helper: written, with an answer", 5)];
+    let takes_ns = takes_ns.map(|(name, us)| (name.to_owned(), vec![us * 1_000])).into();
+    let model = Model { answers, takes_ns, ways_ns: [vec![10_000], vec![20_000]], ..Model::default() };
     let twin = simulate(&seen, &model, Seed(1)).expect("it can be simulated");
     let (mut flash, mut slots, mut updates) = (0, 0, 0);
     for one in twin.requests.all() {
@@ -383,11 +396,55 @@ fn simulated_operations_take_their_verbs_their_flash_and_their_ways() {
                 let [forth, helper, back] = one.helper.expect("its helper was seen");
                 let expected = if updates > 50 { &[90][..] } else { &[40, 90] };
                 assert!(expected.iter().any(|us| Span::us(*us) == helper), "{one:?}");
-                assert_eq!((forth, back), (Span::us(10), Span::us(20)));
+                assert_eq!((forth, back), ways);
             }
         }
     }
     assert_eq!((flash, slots, updates), (100, 100, 100));
+}
+
+/// A pipeline of four: updates leave when the loop has taken all, and a helper begins with each. It
+/// reads four segments one after another, and writes each as soon as it is there.
+#[test]
+fn a_pipeline_leaves_as_one_and_its_segments_are_read_one_after_another() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Running::start(Config { loops: 2, journal: noted(folder.path(), "store"), ..config(folder.path()) });
+    let mut client = store.client();
+    for _ in 0..2 {
+        let all: String = (0..4).map(|key| format!("*3\r\n$3\r\nSET\r\n$2\r\nk{key}\r\n$5\r\nvalue\r\n")).collect();
+        client.stream.write_all(all.as_bytes()).expect("it is read");
+        (0..4).for_each(|_| assert_eq!(client.reply(), Some(ok())));
+    }
+    drop((client, store));
+    let seen = seen(folder.path());
+    let answers = [("helper:reads, up to", 160), ("helper:write of", 40)];
+    let takes = [
+        ("loop: update, others follow", 1),
+        ("loop: update, last of up to 4", 30),
+        ("helper: request, others follow", 2),
+        ("helper: request, last of up to 4", 5),
+    ];
+    let model = Model {
+        answers: answers.map(|(name, us)| (name.to_owned(), later(us))).into(),
+        takes_ns: takes.map(|(name, us)| (name.to_owned(), vec![us * 1_000])).into(),
+        ways_ns: [vec![10_000], vec![20_000]],
+        ..Model::default()
+    };
+    let twin = simulate(&seen, &model, Seed(1)).expect("it can be simulated");
+    let parts: Vec<[u64; 3]> = twin.requests.all()[4..]
+        .iter()
+        .map(|one| one.helper.expect("its helper was seen").map(|part| part.as_ps() / 1_000_000))
+        .collect();
+    let expected: Vec<[u64; 3]> = (0..4)
+        .map(|place| {
+            // The way is behind what the loop takes for this one and for those that follow; that of
+            // the helper, for those before.
+            let forth = (3 - place) + 30 + 10 + 2 * place;
+            let begun = (3 - place) * 2 + 5;
+            [forth, begun + 40 * (place + 1) + 40, 20]
+        })
+        .collect();
+    assert_eq!(parts, expected);
 }
 
 /// Makes a journal one of another machine, whose clock is three hours ahead.

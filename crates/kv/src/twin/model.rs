@@ -37,7 +37,8 @@ pub struct Model {
     pub takes_ns: BTreeMap<String, Vec<u64>>,
     /// Answers of memory and flash, by questions.
     pub answers: BTreeMap<String, Answers>,
-    /// From a door to the helper, and back, in nanoseconds.
+    /// From the end of a door's turn to the helper, and from the end of the helper's turn back, in
+    /// nanoseconds.
     pub ways_ns: [Vec<u64>; 2],
     /// From the time of a client's timer until it is woken.
     pub late_ns: Vec<u64>,
@@ -55,10 +56,15 @@ fn at(times: &[u64], part: f64) -> Span {
 }
 
 impl Model {
-    /// How long an input occupies who gets it. What was never seen to end an operation, or to do
-    /// something else, takes as long as the other.
-    pub(super) fn takes(&self, kind: &str, ends: bool, stream: &mut Stream) -> Span {
-        let known = [ends, !ends].into_iter().find_map(|ends| self.takes_ns.get(&name_of(kind, ends)));
+    /// How long an input occupies who gets it. What was never seen with so many answers, or at this
+    /// place of a chain, takes as long as what is next to it: with fewer, then with more.
+    pub(super) fn takes(&self, kind: &str, answers: u32, place: Place, stream: &mut Stream) -> Span {
+        let of = |place| {
+            let fewer = (0..=rank(answers)).rev().chain(rank(answers) + 1..=RANKS);
+            fewer.map(move |rank| (rank, place))
+        };
+        let mut alike = [place, ALONE, FOLLOWED].into_iter().flat_map(of);
+        let known = alike.find_map(|(rank, place)| self.takes_ns.get(&name_of(kind, rank, place)));
         known.map_or(Span::ZERO, |times| drawn(times, stream))
     }
 
@@ -77,9 +83,10 @@ impl Model {
         (part >= at_once).then(|| at(&answers.later_ns, (part - at_once) / (1.0 - at_once)))
     }
 
-    /// The way from a door to the helper (0), or back (1).
-    pub(super) fn way(&self, way: usize, stream: &mut Stream) -> Span {
-        drawn(&self.ways_ns[way], stream)
+    /// The way from a door to the helper (0), or back (1). One that sleeps has to be woken.
+    pub(super) fn way(&self, way: usize, sleeps: bool, stream: &mut Stream) -> Span {
+        let part = if sleeps { stream.unit() } else { 0.0 };
+        at(&self.ways_ns[way], part)
     }
 
     /// How late a timer is.
@@ -88,9 +95,59 @@ impl Model {
     }
 }
 
+/// Where an input is in its chain: [`FOLLOWED`], or how many the chain has, up to a power of two.
+pub(super) type Place = u32;
+
+/// The place of an input after which the chain goes on.
+const FOLLOWED: Place = 0;
+/// The place of an input that is no chain.
+const ALONE: Place = 1;
+/// The most that is told apart: 2 to the power of one less, of answers and of a chain.
+const RANKS: u32 = 9;
+
+/// Inputs of one turn that a program takes one after another: what a connection asks at once, or
+/// answers. What they decide is carried out when the chain ends. That occupies the program as well,
+/// and is part of what the last of them takes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Chain {
+    before: u32,
+}
+
+impl Chain {
+    /// The place of an input, before this one of the same turn.
+    pub fn place(&mut self, done: &str, next: Option<&str>) -> Place {
+        let goes_on = next.is_some_and(|next| is_asked(next) == is_asked(done));
+        let before = std::mem::take(&mut self.before);
+        if goes_on {
+            self.before = before + 1;
+            return FOLLOWED;
+        }
+        1 << (rank(before + 1) - 1)
+    }
+}
+
+/// Zero for none, and one more for each doubling: 1, 2, 3 to 4, 5 to 8.
+fn rank(count: u32) -> u32 {
+    (u32::BITS - (count.next_power_of_two()).leading_zeros()).min(RANKS) * u32::from(count > 0)
+}
+
 /// What an input is called in a model.
-fn name_of(kind: &str, ends: bool) -> String {
-    if ends { format!("{kind}, with an answer") } else { kind.into() }
+fn name_of(kind: &str, rank: u32, place: Place) -> String {
+    let answers = match rank {
+        0 => String::new(),
+        1 => ", with an answer".into(),
+        _ => format!(", with up to {} answers", 1 << (rank - 1)),
+    };
+    match place {
+        FOLLOWED => format!("{kind}{answers}, others follow"),
+        ALONE => format!("{kind}{answers}"),
+        count => format!("{kind}{answers}, last of up to {count}"),
+    }
+}
+
+/// Whether it is what hosts ask.
+pub(super) fn is_asked(kind: &str) -> bool {
+    matches!(kind, "loop: GET" | "loop: update" | "loop: look at a key" | "loop: walk")
 }
 
 /// Sectors in steps of powers of two.
@@ -161,24 +218,58 @@ pub(super) fn question_of_row(row: Extent) -> String {
     sized(&format!("{HELPER}write"), row.sectors)
 }
 
+/// What so many reads of a turn are, of which the longest has so many sectors.
+pub(super) fn question_of_reads(count: usize, sectors: u32) -> String {
+    sized(&format!("{HELPER}reads, up to {} at a time", count.next_power_of_two()), sectors)
+}
+
+/// Sectors that a helper reads: what it reads in one turn waits for the same disk.
+pub(super) fn read_sectors(operation: &FlashOperation<Length>) -> Option<u32> {
+    match operation {
+        FlashOperation::ReadSegment { .. } | FlashOperation::ReadRecord { .. } => {
+            operation.extent().map(|extent| extent.sectors)
+        }
+        _ => None,
+    }
+}
+
+/// Reads of one turn.
+#[derive(Clone, Debug)]
+struct Reads {
+    question: String,
+    since: Time,
+    left: usize,
+}
+
 /// What a program does now, within one journal.
 #[derive(Clone, Debug, Default)]
 struct Doing {
     /// Its last input, and since when.
     input: Option<(&'static str, Time)>,
-    /// Whether that has ended an operation.
-    ends: bool,
+    /// What that has answered, and its chain.
+    answers: u32,
+    chain: Chain,
     turn: u64,
     at: Time,
     asked: BTreeMap<RequestId, (String, Time, u64)>,
-    /// Writes of this turn. They go to flash when it ends.
+    /// Writes and reads of this turn, and sectors of the longest read. They go to flash when it
+    /// ends.
     writes: Vec<(Extent, RequestId)>,
+    reads: Vec<RequestId>,
+    sectors: u32,
+    /// When the turn began.
+    began: Time,
+    /// Reads of earlier turns, by the number of the turn, and whose a read is.
+    reading: BTreeMap<u64, Reads>,
+    turns: BTreeMap<RequestId, u64>,
 }
 
 /// Takes a [`Model`] from what is seen in journals of one JBOF and its doors.
 #[derive(Clone, Debug, Default)]
 pub struct Fit {
-    takes: BTreeMap<(&'static str, bool), Vec<u64>>,
+    takes: BTreeMap<(&'static str, u32, Place), Vec<u64>>,
+    /// When loops were told something, for a helper that is inside.
+    told: Vec<Time>,
     answers: BTreeMap<String, Answers>,
     /// Times of answers that came to a busy program, for questions without others.
     crowded: BTreeMap<String, Vec<u64>>,
@@ -213,6 +304,7 @@ impl Fit {
         match entry {
             Entry::Turn { .. } => self.doing.turn += 1,
             Entry::Input { input, .. } => {
+                self.told.extend(at);
                 if let ClientIn::Memory { request, .. } | ClientIn::Flash { request, .. } = input {
                     self.answered(*request);
                 }
@@ -220,7 +312,7 @@ impl Fit {
             }
             Entry::Woke { .. } => self.next(Some(WOKE)),
             Entry::Decided(out) => {
-                self.doing.ends |= matches!(out, ClientOut::Done { .. });
+                self.doing.answers += u32::from(matches!(out, ClientOut::Done { .. }));
                 self.asks(question(out));
             }
             Entry::Rested { .. } | Entry::Finished { .. } => self.next(None),
@@ -228,8 +320,8 @@ impl Fit {
         }
     }
 
-    /// A helper was told or decided something. Where it is in the thread of a loop, the loop's
-    /// inputs have the time that its own take.
+    /// A helper was told or decided something. Where it is in the thread of a loop, the time of an
+    /// update is part of what the loop is asked, and it has dealt with flash when the loop goes on.
     pub(super) fn see_helper(
         &mut self,
         (at, is_inside): (Option<Time>, bool),
@@ -237,28 +329,35 @@ impl Fit {
     ) {
         self.doing.at = at.unwrap_or(self.doing.at);
         match entry {
-            Entry::Turn { .. } => self.doing.turn += 1,
+            Entry::Turn { .. } => {
+                self.doing.turn += 1;
+                self.doing.began = self.doing.at;
+            }
             Entry::Input { input, .. } => {
                 if let ServerIn::Flash { request, .. } = input {
+                    self.read(*request);
                     self.answered(*request);
                 }
-                match kind_of_request(input) {
-                    Some(kind) if !is_inside => self.next(Some(kind)),
-                    _ => {}
+                let is_part = is_inside && matches!(input, ServerIn::Request(_));
+                if let Some(kind) = kind_of_request(input) {
+                    self.next_of_helper(is_inside, (!is_part).then_some(kind));
                 }
             }
             Entry::Decided(ServerOut::Flash { request, operation: FlashOperation::Write { extent, .. } }) => {
                 self.doing.writes.push((*extent, *request));
             }
-            Entry::Decided(ServerOut::Flash { request, operation }) => {
-                self.asks(Some((*request, question_of_flash(HELPER, operation))));
-            }
-            Entry::Decided(ServerOut::Reply(_)) => self.doing.ends = true,
+            Entry::Decided(ServerOut::Flash { request, operation }) => match read_sectors(operation) {
+                Some(sectors) => {
+                    self.doing.reads.push(*request);
+                    self.doing.sectors = self.doing.sectors.max(sectors);
+                }
+                None => self.asks(Some((*request, question_of_flash(HELPER, operation)))),
+            },
+            Entry::Decided(ServerOut::Reply(_)) => self.doing.answers += 1,
             Entry::Rested { .. } => {
                 self.wrote();
-                if !is_inside {
-                    self.next(None);
-                }
+                self.reads();
+                self.next_of_helper(is_inside, None);
             }
             _ => {}
         }
@@ -274,6 +373,33 @@ impl Fit {
         }
     }
 
+    /// The reads of a turn go to flash.
+    fn reads(&mut self) {
+        let (reads, sectors) = (std::mem::take(&mut self.doing.reads), std::mem::take(&mut self.doing.sectors));
+        if reads.is_empty() {
+            return;
+        }
+        let Doing { at, turn, .. } = self.doing;
+        let question = question_of_reads(reads.len(), sectors);
+        self.doing.reading.insert(turn, Reads { question, since: at, left: reads.len() });
+        self.doing.turns.extend(reads.into_iter().map(|read| (read, turn)));
+    }
+
+    /// A read has come. How long the last of a turn took tells of all: they wait for each other. It
+    /// was there when its turn began.
+    fn read(&mut self, request: RequestId) {
+        let Some(turn) = self.doing.turns.remove(&request) else { return };
+        let Some(reads) = self.doing.reading.get_mut(&turn) else { return };
+        reads.left -= 1;
+        if reads.left > 0 {
+            return;
+        }
+        let Some(reads) = self.doing.reading.remove(&turn) else { return };
+        let answers = self.answers.entry(reads.question).or_default();
+        answers.later += 1;
+        note(&mut answers.later_ns, self.doing.began.saturating_since(reads.since));
+    }
+
     /// A client is woken at `at` by its loop's time, and had to be at `due`.
     pub(super) fn due(&mut self, at: Time, due: Time) {
         if due <= at && self.doing.input.is_none() {
@@ -283,11 +409,28 @@ impl Fit {
 
     /// What came last has been dealt with, and the next thing comes.
     fn next(&mut self, kind: Option<&'static str>) {
-        let (at, ends) = (self.doing.at, std::mem::take(&mut self.doing.ends));
-        if let Some((done, since)) = self.doing.input.take() {
-            note(self.takes.entry((done, ends)).or_default(), at.saturating_since(since));
+        self.next_at(self.doing.at, kind);
+    }
+
+    /// The same, of a helper. Where it is in the thread of the only loop, the next thing may be the
+    /// loop's.
+    fn next_of_helper(&mut self, is_inside: bool, kind: Option<&'static str>) {
+        let since = self.doing.input.map_or(Time::ZERO, |(_, since)| since);
+        let next = self.told.partition_point(|told| *told < since);
+        match self.told.get(next).filter(|told| is_inside && **told < self.doing.at) {
+            Some(told) => self.next_at(*told, None),
+            None => self.next_at(self.doing.at, kind),
         }
-        self.doing.input = kind.map(|kind| (kind, at));
+        self.doing.input = kind.map(|kind| (kind, self.doing.at));
+    }
+
+    fn next_at(&mut self, at: Time, kind: Option<&'static str>) {
+        let answers = std::mem::take(&mut self.doing.answers);
+        if let Some((done, since)) = self.doing.input.take() {
+            let place = self.doing.chain.place(done, kind);
+            note(self.takes.entry((done, rank(answers), place)).or_default(), at.saturating_since(since));
+        }
+        self.doing.input = kind.map(|kind| (kind, self.doing.at));
     }
 
     fn asks(&mut self, question: Option<(RequestId, String)>) {
@@ -317,10 +460,58 @@ impl Fit {
         let takes = self.takes.into_iter();
         let thinned = |answers: Answers| Answers { later_ns: thin(answers.later_ns), ..answers };
         Model {
-            takes_ns: takes.map(|((kind, ends), times)| (name_of(kind, ends), thin(times))).collect(),
+            takes_ns: takes
+                .map(|((kind, answers, place), times)| (name_of(kind, answers, place), thin(times)))
+                .collect(),
             answers: self.answers.into_iter().map(|(name, answers)| (name, thinned(answers))).collect(),
             ways_ns: ways.map(thin),
             late_ns: thin(self.late),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scalio::{ClientId, Reply, RequestResult};
+
+    #[test]
+    fn counts_are_told_apart_by_doublings() {
+        assert_eq!([0, 1, 2, 3, 4, 5, 256, 1_000].map(rank), [0, 1, 2, 3, 3, 4, 9, 9]);
+    }
+
+    #[test]
+    fn the_last_of_a_chain_knows_how_many_were_before_it() {
+        let kinds = ["loop: GET", "loop: update", "loop: GET", "loop: block", "loop: word", "loop: GET"];
+        let mut chain = Chain::default();
+        let places = kinds.iter().zip(kinds[1..].iter().copied().map(Some).chain([None]));
+        let places: Vec<Place> = places.map(|(done, next)| chain.place(done, next)).collect();
+        assert_eq!(places, [FOLLOWED, FOLLOWED, 4, FOLLOWED, 2, ALONE]);
+    }
+
+    /// A helper is told that flash has written, and answers; a loop is told so, and rests.
+    fn takes_of_a_helper(is_inside: bool) -> BTreeMap<String, Vec<u64>> {
+        let at = |us| Some(Time::ZERO + Span::us(us));
+        let reply = Reply { client: ClientId(0), number: 1, epoch: 1, result: RequestResult::Stored };
+        let mut fit = Fit::default();
+        let input = ClientIn::Reply(reply.clone());
+        fit.see_loop(at(10), &Entry::Input { at: Time::ZERO, input });
+        fit.see_loop(at(30), &Entry::Rested { at: Time::ZERO });
+        fit.begin();
+        let input = ServerIn::Flash { request: RequestId(1), answer: FlashAnswer::Done };
+        fit.see_helper((at(4), is_inside), &Entry::Turn { now: Time::ZERO });
+        fit.see_helper((at(5), is_inside), &Entry::Input { at: Time::ZERO, input });
+        fit.see_helper((None, is_inside), &Entry::Decided(ServerOut::Reply(reply)));
+        fit.see_helper((at(30), is_inside), &Entry::Rested { at: Time::ZERO });
+        let mut takes = fit.model(Default::default()).takes_ns;
+        takes.retain(|kind, _| kind.starts_with("helper"));
+        takes
+    }
+
+    #[test]
+    fn a_helper_that_is_inside_has_ended_when_its_loop_goes_on() {
+        let name = || "helper: written, with an answer".to_owned();
+        assert_eq!(takes_of_a_helper(true), [(name(), vec![5_000])].into());
+        assert_eq!(takes_of_a_helper(false), [(name(), vec![25_000])].into());
     }
 }

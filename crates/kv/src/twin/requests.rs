@@ -33,6 +33,10 @@ pub struct Request {
     pub helper: Option<[Span; 3]>,
     /// Its number at the helper, if it is an update.
     update: Option<Update>,
+    /// When the turn of its loop ended, in which it left.
+    left: Option<Time>,
+    /// From then to the helper, and from the end of the helper's turn back.
+    ways: Option<[Span; 2]>,
     /// Whether the helper slept until it came, and the loop until it was answered.
     woke: [bool; 2],
 }
@@ -54,6 +58,7 @@ struct Open {
     verbs: Span,
     flash: Span,
     update: Option<Update>,
+    left: Option<Time>,
 }
 
 /// Where the helper of a JBOF was with an update.
@@ -63,6 +68,8 @@ struct Handled {
     /// Whether the helper slept until then.
     woke: bool,
     answered: Option<Time>,
+    /// When the turn of the helper ended, in which it was answered.
+    left: Option<Time>,
 }
 
 /// The operations of a loop that are under way.
@@ -80,6 +87,8 @@ struct Loop {
     /// Requests to memory and flash: whose, since when, and whether to flash.
     asked: BTreeMap<RequestId, (u64, Time, bool)>,
     sent: BTreeMap<u64, u64>,
+    /// Tickets of updates that leave with the end of the turn.
+    leaving: Vec<u64>,
 }
 
 /// The operations of all doors of a JBOF.
@@ -91,6 +100,8 @@ pub struct Requests {
     /// When the helper got its last input, and whether its turn has ended since.
     at: Time,
     rests: bool,
+    /// What the helper answers in this turn.
+    answering: Vec<Update>,
     asked: u64,
 }
 
@@ -119,7 +130,7 @@ impl Requests {
                 its.woke = std::mem::take(&mut its.rests);
                 self.asked += u64::from(its.told(input));
             }
-            Entry::Rested { .. } => its.rests = true,
+            Entry::Rested { .. } => its.rest(),
             Entry::Woke { .. } | Entry::Lost { .. } | Entry::Met { .. } => its.current = None,
             Entry::Decided(out) => self.ended.extend(its.decided(out)),
             _ => {}
@@ -128,20 +139,29 @@ impl Requests {
 
     /// The helper was told or decided something.
     pub(super) fn see_helper(&mut self, at: Option<Time>, entry: &Entry<ServerIn<Length>, ServerOut<Length>>) {
-        self.at = at.unwrap_or(self.at);
+        // Its own memory answers within what caused that.
+        if !matches!(entry, Entry::Input { input: ServerIn::Memory { .. }, .. }) {
+            self.at = at.unwrap_or(self.at);
+        }
         let at = self.at;
         match entry {
-            Entry::Rested { .. } => self.rests = true,
+            Entry::Rested { .. } => {
+                self.rests = true;
+                for update in std::mem::take(&mut self.answering) {
+                    self.handled.entry(update).and_modify(|handled| handled.left = Some(at));
+                }
+            }
             Entry::Input { input, .. } => {
                 let woke = std::mem::take(&mut self.rests);
                 if let ServerIn::Request(request) = input {
-                    let handled = Handled { came: at, woke, answered: None };
+                    let handled = Handled { came: at, woke, answered: None, left: None };
                     self.handled.entry((request.client, request.number)).or_insert(handled);
                 }
             }
             Entry::Decided(ServerOut::Reply(reply)) => {
                 if let Some(handled) = self.handled.get_mut(&(reply.client, reply.number)) {
                     handled.answered = Some(at);
+                    self.answering.push((reply.client, reply.number));
                 }
             }
             _ => {}
@@ -156,6 +176,9 @@ impl Requests {
                 let parts = [(request.asked, handled.came), (handled.came, answered), (answered, request.ended)];
                 request.woke[0] = handled.woke;
                 request.helper = Some(parts.map(|(from, to)| to.saturating_since(from)));
+                let left = request.left.zip(handled.left);
+                let ways = left.map(|(left, back)| [(left, handled.came), (back, request.ended)]);
+                request.ways = ways.map(|ways| ways.map(|(from, to)| to.saturating_since(from)));
             }
         }
     }
@@ -163,8 +186,8 @@ impl Requests {
     /// From a door to the helper, and back, in nanoseconds: times of updates that came to one which
     /// slept until then, or of all where there are none.
     pub(super) fn ways(&self) -> [Vec<u64>; 2] {
-        [0, 2].map(|part| {
-            let all = self.ended.iter().filter_map(|request| Some((request.woke[part / 2], request.helper?[part])));
+        [0, 1].map(|way| {
+            let all = self.ended.iter().filter_map(|request| Some((request.woke[way], request.ways?[way])));
             let all: Vec<(bool, u64)> = all.map(|(woke, way)| (woke, way.as_ps() / 1_000)).collect();
             let any = all.iter().any(|(woke, _)| *woke);
             all.into_iter().filter(|(woke, _)| *woke == any).map(|(_, way)| way).collect()
@@ -173,12 +196,20 @@ impl Requests {
 }
 
 impl Loop {
+    /// Its turn ends, and updates leave.
+    fn rest(&mut self) {
+        self.rests = true;
+        for ticket in std::mem::take(&mut self.leaving) {
+            self.open.entry(ticket).and_modify(|open| open.left = Some(self.at));
+        }
+    }
+
     /// Returns whether it is a new operation.
     fn told(&mut self, input: &ClientIn<Length>) -> bool {
         let (asked, at) = (&mut self.asked, self.at);
         self.current = match input {
             ClientIn::Issue { ticket, .. } | ClientIn::Describe { ticket, .. } => {
-                let none = Open { asked: at, verbs: Span::ZERO, flash: Span::ZERO, update: None };
+                let none = Open { asked: at, verbs: Span::ZERO, flash: Span::ZERO, update: None, left: None };
                 self.open.insert(*ticket, none);
                 self.current = Some(*ticket);
                 return true;
@@ -210,6 +241,7 @@ impl Loop {
                 if let Some(open) = self.current.and_then(|ticket| self.open.get_mut(&ticket)) {
                     open.update = Some((request.client, request.number));
                     self.sent.extend(self.current.map(|ticket| (request.number, ticket)));
+                    self.leaving.extend(self.current);
                 }
             }
             ClientOut::Done { ticket, source, .. } => return self.done(*ticket, *source),
@@ -227,12 +259,13 @@ impl Loop {
     }
 
     fn done(&mut self, ticket: u64, source: Source) -> Option<Request> {
-        let Open { asked, verbs, flash, update } = self.open.remove(&ticket)?;
+        let Open { asked, verbs, flash, update, left } = self.open.remove(&ticket)?;
         let answered = match source {
             Source::Cache => Answered::Slot,
             Source::Flash => Answered::Flash,
             Source::Server => Answered::Helper,
         };
-        Some(Request { asked, ended: self.at, answered, verbs, flash, helper: None, update, woke: [false, self.woke] })
+        let (ended, helper, ways, woke) = (self.at, None, None, [false, self.woke]);
+        Some(Request { asked, ended, answered, verbs, flash, helper, update, left, ways, woke })
     }
 }

@@ -37,15 +37,28 @@ impl Site {
 pub(super) struct LoopSeen {
     pub name: String,
     pub welcome: Option<Welcome>,
-    /// What it was asked, when.
-    pub asked: Vec<(Time, ClientIn<Length>)>,
+    /// What it was asked.
+    pub asked: Vec<Batch>,
+    /// Whether the last batch goes on.
+    in_batch: bool,
     /// Walks, which are not simulated.
     walks: u64,
     open: u64,
-    /// The most operations that it had open at a time.
-    pub open_max: u64,
     was_away: bool,
 }
+
+/// What a connection asked a loop at once.
+#[derive(Clone, Debug)]
+pub(super) struct Batch {
+    /// When the loop began to take it.
+    pub at: Time,
+    /// Operations that the loop had open with it.
+    pub open: u64,
+    pub inputs: Vec<ClientIn<Length>>,
+}
+
+/// Batches before and after one that tell how much hosts had open then.
+const AROUND: usize = 32;
 
 /// The helper, when it began.
 #[derive(Clone, Debug)]
@@ -101,7 +114,7 @@ impl Seen {
         self.has_one_clock &= is_of_first || are_known;
         if let Part::Loop(_) = beginning.part {
             let (name, welcome, asked) = (beginning.name(), None, Vec::new());
-            self.loops.push(LoopSeen { name, welcome, asked, walks: 0, open: 0, open_max: 0, was_away: false });
+            self.loops.push(LoopSeen { name, welcome, asked, in_batch: false, walks: 0, open: 0, was_away: false });
         }
     }
 
@@ -144,8 +157,8 @@ impl Seen {
     pub(super) fn see_helper(&mut self, entry: &ServerEntry<Length>) {
         let at = self.seen_at(entry);
         self.requests.see_helper(at, entry);
-        let is_inside = self.site.doors == [self.site.jbof.as_str()] && self.loops_of_jbof() == 1;
-        self.fit.see_helper((at, is_inside), entry);
+        let turn = if let Entry::Turn { now } = entry { Some(self.axis.at(*now)) } else { None };
+        self.fit.see_helper((at.or(turn), self.is_inside()), entry);
         match entry {
             Entry::Began { config, kept, .. } => {
                 self.helpers.push(HelperSeen { config: *config, kept: kept.clone(), zero: self.axis.zero() });
@@ -159,6 +172,11 @@ impl Seen {
             }
             _ => {}
         }
+    }
+
+    /// Whether the helper is in the thread of the only loop.
+    pub(super) fn is_inside(&self) -> bool {
+        self.site.doors == [self.site.jbof.as_str()] && self.loops_of_jbof() == 1
     }
 
     /// Loops of the role with the helper. Those of a store are seen before its helper.
@@ -214,6 +232,8 @@ impl Seen {
 
 impl LoopSeen {
     fn see(&mut self, at: Option<Time>, entry: &ClientEntry<Length>) {
+        // Decisions follow each input.
+        self.in_batch &= matches!(entry, Entry::Decided(_)) || is_asked(entry);
         match entry {
             Entry::Met { welcome, .. } => {
                 self.was_away |= self.welcome.is_some_and(|known| known.epoch != welcome.epoch);
@@ -222,9 +242,14 @@ impl LoopSeen {
             // A loop that begins meets its JBOF twice.
             Entry::Lost { .. } => self.was_away |= !self.asked.is_empty(),
             Entry::Input { input: input @ (ClientIn::Issue { .. } | ClientIn::Describe { .. }), .. } => {
-                self.asked.extend(at.map(|at| (at, input.clone())));
                 self.open += 1;
-                self.open_max = self.open_max.max(self.open);
+                if !std::mem::replace(&mut self.in_batch, true) {
+                    self.asked.extend(at.map(|at| Batch { at, open: 0, inputs: Vec::new() }));
+                }
+                if let Some(batch) = self.asked.last_mut() {
+                    batch.open = self.open;
+                    batch.inputs.push(input.clone());
+                }
             }
             Entry::Input { input: ClientIn::Names { .. }, .. } => {
                 self.walks += 1;
@@ -234,6 +259,23 @@ impl LoopSeen {
             _ => {}
         }
     }
+}
+
+impl LoopSeen {
+    /// The most that its hosts had open around each batch.
+    pub(super) fn open_around(&self) -> Vec<u64> {
+        let most = |place: usize| {
+            let around = place.saturating_sub(AROUND)..(place + AROUND + 1).min(self.asked.len());
+            self.asked[around].iter().map(|batch| batch.open).max()
+        };
+        (0..self.asked.len()).filter_map(most).collect()
+    }
+}
+
+/// Whether a host asks a loop for something.
+fn is_asked(entry: &ClientEntry<Length>) -> bool {
+    use ClientIn::{Describe, Issue, Names};
+    matches!(entry, Entry::Input { input: Issue { .. } | Describe { .. } | Names { .. }, .. })
 }
 
 /// How long after the last thing that happened live a simulation goes on.

@@ -1,13 +1,20 @@
 //! The programs of a JBOF and of its doors together, in virtual time.
 //!
-//! A loop takes what has come, each thing for a while, and first what answers its own questions.
-//! Memory answers while it is asked, or after the time of verbs. Processors are not simulated:
-//! where a live program waited for one, that is part of how long it took.
+//! Programs take turns, as live. A loop takes what has come when its turn begins, each thing for a
+//! while: all of a batch that it has begun with, and else first what answers its own questions.
+//! Decisions of a batch are carried out when it ends. Updates leave when the turn ends, and so do
+//! reads, writes and answers of a helper. A helper that is inside has the turns of its loop. Memory
+//! answers while it is asked, or after the time of verbs. Processors are not simulated: where a
+//! live program waited for one, that is part of how long it took.
 
 use super::flash::Contents;
-use super::model::{HELPER, Model, WOKE, kind_of_input, kind_of_request, question, question_of_flash, question_of_row};
+use super::model::{
+    Chain, HELPER, Model, WOKE, is_asked, kind_of_input, kind_of_request, question, question_of_flash,
+    question_of_reads, question_of_row, read_sectors,
+};
 use super::requests::Requests;
-use super::seen::{GRACE, HelperSeen, Seen};
+use super::seen::{GRACE, HelperSeen, LoopSeen, Seen};
+use crate::frames::Welcome;
 use crate::journal::Entry;
 use crate::noted::{client_numbers, server_numbers};
 use crate::reader::Reader;
@@ -15,7 +22,8 @@ use crate::writes::joined;
 use base::{Program, Seed, Span, Stream, Time};
 use kernel::EventQueue;
 use scalio::{
-    ClientIn, ClientOut, Extent, FlashOperation, Index, Length, MemoryOperation, RequestId, Server, ServerIn, ServerOut,
+    ClientIn, ClientOut, Extent, FlashOperation, Index, Length, MemoryOperation, Reply, Request, RequestId, Server,
+    ServerIn, ServerOut,
 };
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
@@ -55,15 +63,90 @@ enum Letter {
 
 struct Door {
     reader: Reader<Length>,
-    arrived: VecDeque<ClientIn<Length>>,
-    /// What its hosts want, as far as they would ask for it now.
-    asks: VecDeque<ClientIn<Length>>,
-    held: VecDeque<ClientIn<Length>>,
+    /// What has come, and when.
+    arrived: VecDeque<(Time, ClientIn<Length>)>,
+    /// What its hosts want, as far as they would ask for it now: since when, and the place of its
+    /// batch.
+    asks: VecDeque<(Time, u32, ClientIn<Length>)>,
+    /// Places of batches that they would ask for later.
+    held: VecDeque<u32>,
+    /// The most that its hosts had open around each batch.
+    open_around: Vec<u64>,
+    /// The batch of which it takes one after another, and what it has decided about that.
+    batch: Option<u32>,
+    decided: Vec<ClientOut<Length>>,
+    chain: Chain,
+    /// When its turn began.
+    turn: Time,
+    /// Updates that leave with the end of the turn.
+    sends: Vec<Request<Length>>,
     open: u64,
     is_awake: bool,
     /// When the last verb on a block reaches memory: they do so in their order.
     verbs_at: BTreeMap<u32, Time>,
     stream: Stream,
+}
+
+impl Door {
+    fn new(one: &LoopSeen, welcome: &Welcome, seed: Seed) -> Door {
+        Door {
+            reader: Reader::new(Time::ZERO, welcome),
+            arrived: VecDeque::new(),
+            asks: VecDeque::new(),
+            held: VecDeque::new(),
+            open_around: one.open_around(),
+            batch: None,
+            decided: Vec::new(),
+            chain: Chain::default(),
+            turn: Time::ZERO,
+            sends: Vec::new(),
+            open: 0,
+            is_awake: false,
+            verbs_at: BTreeMap::new(),
+            stream: seed.stream(&format!("store/{}", one.name)),
+        }
+    }
+
+    /// Whether the next thing is of the same batch.
+    fn goes_on(&self) -> bool {
+        self.batch.is_some() && self.asks.front().map(|(_, batch, _)| *batch) == self.batch
+    }
+
+    /// Whether what it takes next was asked; `None`: nothing has come before its turn began.
+    fn is_next_asked(&self) -> Option<bool> {
+        if self.goes_on() {
+            return Some(true);
+        }
+        let is_of_turn = |came: &Time| *came <= self.turn;
+        if self.arrived.front().is_some_and(|(came, _)| is_of_turn(came)) {
+            return Some(false);
+        }
+        self.asks.front().is_some_and(|(came, ..)| is_of_turn(came)).then_some(true)
+    }
+
+    /// What it takes next.
+    fn take(&mut self) -> Option<ClientIn<Length>> {
+        if self.is_next_asked()? {
+            let (_, batch, input) = self.asks.pop_front()?;
+            self.batch = Some(batch);
+            return Some(input);
+        }
+        self.batch = None;
+        self.arrived.pop_front().map(|(_, input)| input)
+    }
+
+    /// What it takes next in the same chain, or could.
+    fn next_kind(&self) -> Option<&'static str> {
+        let asked = self.asks.front().map(|(.., input)| input);
+        let arrived = self.arrived.front().map(|(_, input)| input);
+        let kind = kind_of_input(if self.is_next_asked()? { asked } else { arrived }?);
+        (self.goes_on() || !is_asked(kind)).then_some(kind)
+    }
+
+    /// Whether something waits for its next turn.
+    fn has_more(&self) -> bool {
+        !self.arrived.is_empty() || !self.asks.is_empty()
+    }
 }
 
 struct Simulation<'a> {
@@ -76,10 +159,18 @@ struct Simulation<'a> {
     index: Index<Length>,
     contents: Contents,
     server: Server<Length>,
-    work: VecDeque<ServerIn<Length>>,
-    /// Writes that go to flash when the helper has dealt with an input.
+    /// What has come to the helper, and when.
+    work: VecDeque<(Time, ServerIn<Length>)>,
+    /// Writes that go to flash, and answers that leave, when the helper's turn ends.
     writes: Vec<(Extent, ServerIn<Length>)>,
+    reads: Vec<(u32, ServerIn<Length>)>,
+    replies: Vec<Reply<Length>>,
     is_working: bool,
+    /// When the helper's turn began.
+    turn: Time,
+    chain: Chain,
+    /// Whether the helper is in the thread of the only loop.
+    is_inside: bool,
     requests: Requests,
     stream: Stream,
     issued: u64,
@@ -110,19 +201,10 @@ impl<'a> Simulation<'a> {
         for (number, one) in (0..).zip(&seen.loops) {
             let mut welcome = one.welcome?;
             welcome.now = Time::ZERO;
-            if let Some((at, _)) = one.asked.first() {
-                queue.push(*at, Event::Asked { number, place: 0 });
+            if let Some(batch) = one.asked.first() {
+                queue.push(batch.at, Event::Asked { number, place: 0 });
             }
-            doors.push(Door {
-                reader: Reader::new(Time::ZERO, &welcome),
-                arrived: VecDeque::new(),
-                asks: VecDeque::new(),
-                held: VecDeque::new(),
-                open: 0,
-                is_awake: false,
-                verbs_at: BTreeMap::new(),
-                stream: seed.stream(&format!("store/{}", one.name)),
-            });
+            doors.push(Door::new(one, &welcome, seed));
         }
         let mut index = Index::new(helper.config.blocks, slots);
         for (block, segment) in (0..).zip(&helper.kept.pointers) {
@@ -141,7 +223,12 @@ impl<'a> Simulation<'a> {
             server,
             work: VecDeque::new(),
             writes: Vec::new(),
+            reads: Vec::new(),
+            replies: Vec::new(),
             is_working: false,
+            turn: Time::ZERO,
+            chain: Chain::default(),
+            is_inside: seen.is_inside(),
             requests: Requests::default(),
             stream: seed.stream(&format!("helper/{}", seen.site.jbof)),
             issued: 0,
@@ -151,8 +238,8 @@ impl<'a> Simulation<'a> {
     }
 
     fn run(&mut self) {
-        let all: u64 = self.seen.loops.iter().map(|one| one.asked.len() as u64).sum();
-        let last = self.seen.loops.iter().filter_map(|one| one.asked.last()).map(|(at, _)| *at).max();
+        let all: u64 = self.seen.loops.iter().flat_map(|one| &one.asked).map(|batch| batch.inputs.len() as u64).sum();
+        let last = self.seen.loops.iter().filter_map(|one| one.asked.last()).map(|batch| batch.at).max();
         let end = last.unwrap_or(Time::ZERO) + GRACE;
         while let Some((now, event)) = self.queue.pop() {
             if self.issued == all && self.open == 0 || now > end {
@@ -189,30 +276,35 @@ impl<'a> Simulation<'a> {
 
     fn asked(&mut self, now: Time, number: u32, place: u32) {
         let load = &self.seen.loops[number as usize].asked;
-        if let Some((next, _)) = load.get(place as usize + 1) {
-            self.queue.push((*next).max(now), Event::Asked { number, place: place + 1 });
+        if let Some(next) = load.get(place as usize + 1) {
+            self.queue.push(next.at.max(now), Event::Asked { number, place: place + 1 });
         }
-        self.issued += 1;
-        self.tickets += 1;
-        self.open += 1;
-        let mut input = load[place as usize].1.clone();
-        // Live names are used again, when others have ended already.
-        if let ClientIn::Issue { ticket, .. } | ClientIn::Describe { ticket, .. } = &mut input {
-            *ticket = self.tickets;
-        }
-        self.doors[number as usize].held.push_back(input);
+        let asked = load[place as usize].inputs.len() as u64;
+        (self.issued, self.open) = (self.issued + asked, self.open + asked);
+        self.doors[number as usize].held.push_back(place);
         self.admit(now, number);
     }
 
-    /// Lets a loop have what its hosts hold, as far as they would.
+    /// Lets a loop have what its hosts hold, as far as they would: a batch needs room among what
+    /// they had open around it.
     fn admit(&mut self, now: Time, number: u32) {
-        let open_max = self.seen.loops[number as usize].open_max;
+        let load = &self.seen.loops[number as usize].asked;
         let door = &mut self.doors[number as usize];
-        while door.open < open_max
-            && let Some(input) = door.held.pop_front()
-        {
-            door.open += 1;
-            door.asks.push_back(input);
+        while let Some(place) = door.held.front().copied() {
+            let inputs = &load[place as usize].inputs;
+            if door.open > 0 && door.open + inputs.len() as u64 > door.open_around[place as usize] {
+                break;
+            }
+            door.held.pop_front();
+            door.open += inputs.len() as u64;
+            for mut input in inputs.iter().cloned() {
+                self.tickets += 1;
+                // Live names are used again, when others have ended already.
+                if let ClientIn::Issue { ticket, .. } | ClientIn::Describe { ticket, .. } = &mut input {
+                    *ticket = self.tickets;
+                }
+                door.asks.push_back((now, place, input));
+            }
         }
         if !door.asks.is_empty() {
             self.wake(now, number);
@@ -220,7 +312,9 @@ impl<'a> Simulation<'a> {
     }
 
     fn wake(&mut self, now: Time, number: u32) {
-        if !std::mem::replace(&mut self.doors[number as usize].is_awake, true) {
+        let door = &mut self.doors[number as usize];
+        if !std::mem::replace(&mut door.is_awake, true) {
+            door.turn = now;
             self.queue.push(now, Event::Goes { number });
         }
     }
@@ -228,7 +322,7 @@ impl<'a> Simulation<'a> {
     fn comes(&mut self, now: Time, letter: u32) {
         match self.letters.remove(letter as usize) {
             Letter::Answer { number, input } => {
-                self.doors[number as usize].arrived.push_back(input);
+                self.doors[number as usize].arrived.push_back((now, input));
                 self.wake(now, number);
             }
             Letter::Verbs { number, request, block, operation, back } => {
@@ -238,8 +332,11 @@ impl<'a> Simulation<'a> {
                 }
             }
             Letter::Helper(input) => {
-                self.work.push_back(input);
-                if !std::mem::replace(&mut self.is_working, true) {
+                self.work.push_back((now, input));
+                if self.is_inside {
+                    self.wake(now, 0);
+                } else if !std::mem::replace(&mut self.is_working, true) {
+                    self.turn = now;
                     self.queue.push(now, Event::Works);
                 }
             }
@@ -252,12 +349,19 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// A loop that is awake takes what is next, or goes to sleep.
+    /// A loop that is awake takes what is next, ends its turn, or goes to sleep.
     fn goes(&mut self, now: Time, number: u32) {
         let there = self.there(now);
+        if self.is_inside {
+            self.turn = self.doors[number as usize].turn;
+            if let Some(took) = self.help(now) {
+                return self.queue.push(now + took, Event::Goes { number });
+            }
+            self.answer(now);
+        }
         let door = &mut self.doors[number as usize];
         let mut out = Vec::new();
-        let (entry, kind) = match door.arrived.pop_front().or_else(|| door.asks.pop_front()) {
+        let (entry, kind) = match door.take() {
             Some(input) => {
                 let kind = kind_of_input(&input);
                 let entry = Entry::Input { at: now, input: input.clone() };
@@ -268,19 +372,52 @@ impl<'a> Simulation<'a> {
                 door.reader.program.on_wakeup(there, &mut out);
                 (Entry::Woke { at: now }, WOKE)
             }
-            None => return self.sleep(now, number),
+            None => return self.end_turn(now, number),
         };
-        let ends = out.iter().any(|one| matches!(one, ClientOut::Done { .. }));
-        let took = self.model.takes(kind, ends, &mut door.stream);
+        let answers = out.iter().filter(|one| matches!(one, ClientOut::Done { .. })).count() as u32;
         self.requests.see_loop(number as usize, Some(now), &entry);
+        self.decide(now, number, out);
+        let door = &mut self.doors[number as usize];
+        let next = door.next_kind();
+        let place = door.chain.place(kind, next);
+        let took = self.model.takes(kind, answers, place, &mut door.stream);
+        self.queue.push(now + took, Event::Goes { number });
+    }
+
+    /// Notes what a loop has decided. Where its batch has ended, all of that is carried out.
+    fn decide(&mut self, now: Time, number: u32, out: Vec<ClientOut<Length>>) {
         for one in out {
             let entry = Entry::Decided(one);
             self.requests.see_loop(number as usize, None, &entry);
             if let Entry::Decided(one) = entry {
+                self.doors[number as usize].decided.push(one);
+            }
+        }
+        if !self.doors[number as usize].goes_on() {
+            for one in std::mem::take(&mut self.doors[number as usize].decided) {
                 self.carry(now, number, one);
             }
         }
-        self.queue.push(now + took, Event::Goes { number });
+    }
+
+    /// All that was there when the turn of a loop began is dealt with.
+    fn end_turn(&mut self, now: Time, number: u32) {
+        let door = &mut self.doors[number as usize];
+        for request in std::mem::take(&mut door.sends) {
+            let way = self.model.way(0, !self.is_working, &mut door.stream);
+            let letter = self.letters.insert(Letter::Helper(ServerIn::Request(request))) as u32;
+            self.queue.push(now + way, Event::Comes { letter });
+        }
+        if self.is_inside {
+            self.write(now);
+        }
+        let door = &mut self.doors[number as usize];
+        let has_work = self.is_inside && !self.work.is_empty();
+        if !door.has_more() && !has_work {
+            return self.sleep(now, number);
+        }
+        door.turn = now;
+        self.queue.push(now, Event::Goes { number });
     }
 
     fn sleep(&mut self, now: Time, number: u32) {
@@ -304,7 +441,8 @@ impl<'a> Simulation<'a> {
                 match way {
                     None => {
                         let answer = self.index.carry_out(block, operation);
-                        door.arrived.extend(request.map(|request| ClientIn::Memory { request, answer }));
+                        let turn = door.turn;
+                        door.arrived.extend(request.map(|request| (turn, ClientIn::Memory { request, answer })));
                     }
                     Some(way) => {
                         let last = door.verbs_at.entry(block).or_default();
@@ -318,14 +456,14 @@ impl<'a> Simulation<'a> {
                 let way = asked.and_then(|question| self.model.answer(&question, &mut door.stream));
                 let input = ClientIn::Flash { request, answer: self.contents.carry_out(&operation) };
                 match way {
-                    None => door.arrived.push_back(input),
+                    None => door.arrived.push_back((door.turn, input)),
                     Some(way) => self.send(now + way, Letter::Answer { number, input }),
                 }
             }
-            ClientOut::Send { request, .. } => {
-                let way = self.model.way(0, &mut door.stream);
-                self.send(now + way, Letter::Helper(ServerIn::Request(request)));
+            ClientOut::Send { request, .. } if self.is_inside => {
+                self.tell_helper(now, ServerIn::Request(request));
             }
+            ClientOut::Send { request, .. } => door.sends.push(request),
             ClientOut::Done { .. } => {
                 door.open -= 1;
                 self.open -= 1;
@@ -334,33 +472,80 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// The helper takes what is next.
+    /// A helper of its own thread takes what is next, or ends its turn.
     fn works(&mut self, now: Time) {
-        let Some(input) = self.work.pop_front() else {
-            self.is_working = false;
-            return;
-        };
+        if let Some(took) = self.help(now) {
+            return self.queue.push(now + took, Event::Works);
+        }
+        self.answer(now);
+        self.write(now);
+        (self.is_working, self.turn) = (!self.work.is_empty(), now);
+        if self.is_working {
+            self.queue.push(now, Event::Works);
+        }
+    }
+
+    /// The helper takes what is next, if that has come before its turn began. Returns how long that
+    /// occupies it.
+    fn help(&mut self, now: Time) -> Option<Span> {
+        let turn = self.turn;
+        let of_turn = |work: &VecDeque<(Time, ServerIn<Length>)>| work.front().is_some_and(|(came, _)| *came <= turn);
+        let (_, input) = of_turn(&self.work).then(|| self.work.pop_front())??;
         let kind = kind_of_request(&input);
+        let answers = self.tell_helper(now, input);
+        let next = self.work.front().filter(|_| of_turn(&self.work)).and_then(|(_, input)| kind_of_request(input));
+        let took = kind.map(|kind| {
+            let place = self.chain.place(kind, next);
+            self.model.takes(kind, answers, place, &mut self.stream)
+        });
+        Some(took.unwrap_or(Span::ZERO))
+    }
+
+    /// Tells the helper something. Returns how many updates it answers.
+    fn tell_helper(&mut self, now: Time, input: ServerIn<Length>) -> u32 {
         let there = self.there(now);
         self.requests.see_helper(Some(now), &Entry::Input { at: now, input: input.clone() });
-        let (mut out, mut ends) = (Vec::new(), false);
+        let (mut out, mut answers) = (Vec::new(), 0);
         self.server.on(there, input, &mut out);
         while !out.is_empty() {
             for one in std::mem::take(&mut out) {
-                ends |= matches!(one, ServerOut::Reply(_));
+                answers += u32::from(matches!(one, ServerOut::Reply(_)));
                 self.requests.see_helper(Some(now), &Entry::Decided(one.clone()));
                 self.carry_helper((now, there), one, &mut out);
             }
         }
-        let took = kind.map_or(Span::ZERO, |kind| self.model.takes(kind, ends, &mut self.stream));
-        self.write(now + took);
-        self.queue.push(now + took, Event::Works);
+        answers
     }
 
-    /// Has flash write. What lies side by side is answered together. Rows that are handed over
-    /// together wait for the same processors and the same disk, so they share their luck: drawn one
-    /// by one, the last of two would be too late.
+    /// Has the helper's answers leave.
+    fn answer(&mut self, now: Time) {
+        for reply in std::mem::take(&mut self.replies) {
+            let is_its = |one: &LoopSeen| one.welcome.is_some_and(|its| its.client == reply.client);
+            let Some(number) = self.seen.loops.iter().position(is_its) else { continue };
+            let (door, input) = (&mut self.doors[number], ClientIn::Reply(reply));
+            if self.is_inside {
+                door.arrived.push_back((door.turn, input));
+                continue;
+            }
+            let way = self.model.way(1, !door.is_awake, &mut self.stream);
+            self.send(now + way, Letter::Answer { number: number as u32, input });
+        }
+    }
+
+    /// Has flash read and write what a turn has decided. Reads are done one after another. Writes
+    /// that lie side by side are answered together. Rows that are handed over together wait for the
+    /// same processors and the same disk, so they share their luck: drawn one by one, the last of
+    /// two would be too late.
     fn write(&mut self, now: Time) {
+        let reads = std::mem::take(&mut self.reads);
+        if let Some(sectors) = reads.iter().map(|(sectors, _)| *sectors).max() {
+            let question = question_of_reads(reads.len(), sectors);
+            let way = self.model.answer(&question, &mut self.stream).unwrap_or(Span::ZERO);
+            let count = reads.len() as u64;
+            for (place, (_, input)) in (1..).zip(reads) {
+                self.send(now + way * place / count, Letter::Helper(input));
+            }
+        }
         if self.writes.is_empty() {
             return;
         }
@@ -379,14 +564,7 @@ impl<'a> Simulation<'a> {
                 self.server.on(there, ServerIn::Memory { request, answer }, out);
             }
             ServerOut::Flash { request, operation } => self.flash(now, request, &operation),
-            ServerOut::Reply(reply) => {
-                let is_its = |one: &super::seen::LoopSeen| one.welcome.is_some_and(|its| its.client == reply.client);
-                if let Some(number) = self.seen.loops.iter().position(is_its) {
-                    let way = self.model.way(1, &mut self.stream);
-                    let input = ClientIn::Reply(reply);
-                    self.send(now + way, Letter::Answer { number: number as u32, input });
-                }
-            }
+            ServerOut::Reply(reply) => self.replies.push(reply),
         }
     }
 
@@ -394,6 +572,9 @@ impl<'a> Simulation<'a> {
         let input = ServerIn::Flash { request, answer: self.contents.carry_out(operation) };
         if let FlashOperation::Write { extent, .. } = operation {
             return self.writes.push((*extent, input));
+        }
+        if let Some(sectors) = read_sectors(operation) {
+            return self.reads.push((sectors, input));
         }
         let question = question_of_flash(HELPER, operation);
         let way = self.model.answer(&question, &mut self.stream).unwrap_or(Span::ZERO);
