@@ -8,6 +8,11 @@
 //! `cpu_ratio` is the servers' CPU time for a message with two loops over that with one, and
 //! `rate_ratio` the same of messages per second. Both are medians over turns. `client_cpu` is the
 //! part of a processor that the client has had. Where there are only two, loops have the rest.
+//!
+//! `same_load_ratio` is the servers' CPU time for a message where each loop has the same load:
+//! one loop with half of the connections, and two with all, each connection with a batch every
+//! [`PACE`] at most. Loops sleep between batches and are woken as often, so that the ratio has
+//! only what loops cost each other: locks, and memory that both write.
 
 use crate::harness::Figures;
 use crate::target::{Kind, PREPARED, Target, median, requests, server_cpu};
@@ -39,6 +44,12 @@ const BATCH: usize = 16;
 const ROUNDS: usize = 7;
 /// Bytes that one call drops.
 const AT_ONCE: usize = 1 << 20;
+/// Requests of a connection that go out together where loops have the same load, and the time from
+/// one such batch to the next.
+const PACED_BATCH: usize = 16;
+const PACE: Duration = Duration::from_millis(1);
+/// Messages of a loop then.
+const PACED_MESSAGES: usize = 30_000;
 /// How long nothing may come before a turn is given up.
 const SILENCE: Duration = Duration::from_secs(20);
 
@@ -60,6 +71,15 @@ struct Served {
     server: Box<dyn std::any::Any>,
 }
 
+/// When requests go out.
+#[derive(Clone, Copy)]
+enum Pace {
+    /// For each batch of answers another one: the loops have as much as they can serve.
+    Saturating,
+    /// A batch each [`PACE`], where the one before is answered.
+    SameLoad,
+}
+
 /// The result of a turn.
 #[derive(Clone, Copy)]
 struct Turn {
@@ -74,14 +94,16 @@ pub fn figures(only: &str) -> anyhow::Result<Figures> {
     for backend in ["null", "ram"] {
         for kind in Kind::ALL {
             let name = format!("loops.target_{backend}_{}", kind.name());
-            measure(&name, only, &mut figures, &Load::of_target(kind)?, |loops| target(backend, loops))?;
+            measure(&name, only, &mut figures, &Load::of_target(kind)?, |loops, connections| {
+                target(backend, loops, connections)
+            })?;
         }
     }
     for bytes in [30, 4096] {
         for is_get in [true, false] {
             let name = format!("loops.store_{}_{bytes}", if is_get { "get" } else { "set" });
             let (load, fill) = (Load::of_store(is_get, bytes)?, Load::of_store(false, bytes)?);
-            measure(&name, only, &mut figures, &load, |loops| store(loops, &fill))?;
+            measure(&name, only, &mut figures, &load, |loops, connections| store(loops, connections, &fill))?;
         }
     }
     figures.iter().for_each(|(key, value)| println!("{key:<44} {value:>12.2}"));
@@ -94,15 +116,20 @@ fn measure(
     only: &str,
     figures: &mut Figures,
     load: &Load,
-    start: impl Fn(usize) -> anyhow::Result<Served>,
+    start: impl Fn(usize, usize) -> anyhow::Result<Served>,
 ) -> anyhow::Result<()> {
     if !name.starts_with(only) && !only.starts_with(name) {
         return Ok(());
     }
-    let mut turns = Vec::new();
+    let (mut turns, mut paced) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        turns.push([turn(start(1)?, load)?, turn(start(2)?, load)?]);
+        let saturated = |loops| turn(start(loops, CONNECTIONS)?, load, MESSAGES, Pace::Saturating);
+        turns.push([saturated(1)?, saturated(2)?]);
+        let even = |loops| turn(start(loops, CONNECTIONS / 2 * loops)?, load, PACED_MESSAGES * loops, Pace::SameLoad);
+        paced.push([even(1)?, even(2)?]);
     }
+    let same_load = median(paced.iter().map(|[one, two]| two.cpu_ns / one.cpu_ns).collect());
+    figures.insert(format!("{name}.same_load_ratio"), same_load);
     let mut insert = |what: &str, of: &dyn Fn(&[Turn; 2]) -> f64| {
         let value = median(turns.iter().map(of).collect());
         figures.insert(format!("{name}.{what}"), value);
@@ -149,10 +176,10 @@ impl Load {
     }
 }
 
-fn target(backend: &str, loops: usize) -> anyhow::Result<Served> {
+fn target(backend: &str, loops: usize, connections: usize) -> anyhow::Result<Served> {
     let target = Target::start(&format!("loops = {loops}\nbusy_poll = '0us'"), backend)?;
     let connected: Vec<(Host, TcpStream)> =
-        (0..CONNECTIONS).map(|_| target.connect()).collect::<anyhow::Result<_>>()?;
+        (0..connections).map(|_| target.connect()).collect::<anyhow::Result<_>>()?;
     let (hosts, streams): (Vec<Host>, Vec<TcpStream>) = connected.into_iter().unzip();
     Ok(Served { streams, server: Box::new((hosts, target)) })
 }
@@ -176,7 +203,7 @@ impl Drop for RunningStore {
 }
 
 /// A store that has the values of `fill`.
-fn store(loops: usize, fill: &Load) -> anyhow::Result<Served> {
+fn store(loops: usize, connections: usize, fill: &Load) -> anyhow::Result<Served> {
     let path = PathBuf::from(format!("target/bench-loops-{}.flash", std::process::id()));
     let (zones, zone_sectors, blocks, slots, value_bytes_max) = (64, 32 << 10, 8_192, 8, 64 << 10);
     let protocol = kv::Protocol::Linearizable;
@@ -188,7 +215,7 @@ fn store(loops: usize, fill: &Load) -> anyhow::Result<Served> {
     let run = move || store.run().expect("its events come");
     let running = RunningStore { stopper, thread: Some(thread::spawn(run)), path };
     let connect = |_| TcpStream::connect(address);
-    let mut streams = (0..CONNECTIONS).map(connect).collect::<io::Result<Vec<_>>>()?;
+    let mut streams = (0..connections).map(connect).collect::<io::Result<Vec<_>>>()?;
     streams.iter().try_for_each(|stream| stream.set_nodelay(true))?;
     for request in fill.requests.chunks(fill.request * DEPTH) {
         streams[0].write_all(request)?;
@@ -210,8 +237,14 @@ struct Connection {
 
 impl Connection {
     /// Allows more requests for the answers that are complete.
-    fn allow(&mut self, load: &Load, messages: usize) {
-        let allowed = (self.came / load.answer / BATCH * BATCH + DEPTH).min(messages);
+    fn allow(&mut self, load: &Load, messages: usize, pace: Pace) {
+        let answered = self.came / load.answer;
+        let allowed = match pace {
+            Pace::Saturating => answered / BATCH * BATCH + DEPTH,
+            Pace::SameLoad if answered == self.asked => self.asked + PACED_BATCH,
+            Pace::SameLoad => self.asked,
+        };
+        let allowed = allowed.min(messages);
         self.due += (allowed - self.asked) * load.request;
         self.asked = allowed;
     }
@@ -251,7 +284,7 @@ impl Connection {
 }
 
 /// Runs one turn, after a first request of each connection.
-fn turn(served: Served, load: &Load) -> anyhow::Result<Turn> {
+fn turn(served: Served, load: &Load, messages: usize, pace: Pace) -> anyhow::Result<Turn> {
     let mut poll = Poll::new()?;
     let mut connections = Vec::new();
     for (number, mut stream) in served.streams.into_iter().enumerate() {
@@ -264,9 +297,9 @@ fn turn(served: Served, load: &Load) -> anyhow::Result<Turn> {
         poll.registry().register(&mut socket, Token(number), Interest::READABLE | Interest::WRITABLE)?;
         connections.push(Connection { socket, place: load.request, due: 0, asked: 0, came: 0 });
     }
-    let each = MESSAGES / connections.len();
+    let each = messages / connections.len();
     let (cpu, client, began) = (server_cpu(), thread_cpu(), Instant::now());
-    play(&mut poll, &mut connections, load, each)?;
+    play(&mut poll, &mut connections, load, each, pace)?;
     let took = began.elapsed().as_secs_f64();
     let messages = (each * connections.len()) as f64;
     let turn = Turn {
@@ -279,21 +312,28 @@ fn turn(served: Served, load: &Load) -> anyhow::Result<Turn> {
     Ok(turn)
 }
 
-fn play(poll: &mut Poll, connections: &mut [Connection], load: &Load, each: usize) -> anyhow::Result<()> {
+fn play(poll: &mut Poll, connections: &mut [Connection], load: &Load, each: usize, pace: Pace) -> anyhow::Result<()> {
     let mut events = Events::with_capacity(64);
     let mut room = vec![0; AT_ONCE];
-    for connection in &mut *connections {
-        connection.allow(load, each);
-        connection.send(load)?;
-    }
+    let (mut heard, mut next) = (Instant::now(), Instant::now());
     while connections.iter().any(|connection| connection.came < each * load.answer) {
-        poll.poll(&mut events, Some(SILENCE))?;
-        ensure!(!events.is_empty(), "no answer came for {SILENCE:?}");
+        if next <= Instant::now() {
+            for connection in &mut *connections {
+                connection.allow(load, each, pace);
+                connection.send(load)?;
+            }
+            next = Instant::now() + if let Pace::SameLoad = pace { PACE } else { SILENCE };
+        }
+        poll.poll(&mut events, Some(next.saturating_duration_since(Instant::now())))?;
+        ensure!(heard.elapsed() < SILENCE, "no answer came for {SILENCE:?}");
         for event in &events {
             let connection = connections.get_mut(event.token().0).context("it is registered")?;
             connection.take(&mut room)?;
-            connection.allow(load, each);
+            if let Pace::Saturating = pace {
+                connection.allow(load, each, pace);
+            }
             connection.send(load)?;
+            heard = Instant::now();
         }
     }
     let answers = each * load.answer;
