@@ -354,7 +354,7 @@ fn simulated_operations_take_their_verbs_their_flash_and_their_ways() {
 
 /// An answer that always takes so long.
 fn later(us: u64) -> Answers {
-    Answers { at_once: 0, later: 1, later_ns: vec![us * 1_000] }
+    Answers { at_once: 0, later: 1, later_ns: vec![us * 1_000].into() }
 }
 
 fn take(loops: usize, ways: (Span, Span)) {
@@ -375,8 +375,8 @@ fn take(loops: usize, ways: (Span, Span)) {
     let answers = answers.map(|(name, us)| (name.to_owned(), later(us))).into();
     let takes_ns =
         [("helper: written", 0), ("helper: written, others follow", 0), ("helper: written, with an answer", 5)];
-    let takes_ns = takes_ns.map(|(name, us)| (name.to_owned(), vec![us * 1_000])).into();
-    let model = Model { answers, takes_ns, ways_ns: [vec![10_000], vec![20_000]], ..Model::default() };
+    let takes_ns = takes_ns.map(|(name, us)| (name.to_owned(), vec![us * 1_000].into())).into();
+    let model = Model { answers, takes_ns, ways_ns: [vec![10_000].into(), vec![20_000].into()], ..Model::default() };
     let twin = simulate(&seen, &model, Seed(1)).expect("it can be simulated");
     let (mut flash, mut slots, mut updates) = (0, 0, 0);
     for one in twin.requests.all() {
@@ -426,25 +426,29 @@ fn a_pipeline_leaves_as_one_and_its_segments_are_read_one_after_another() {
     ];
     let model = Model {
         answers: answers.map(|(name, us)| (name.to_owned(), later(us))).into(),
-        takes_ns: takes.map(|(name, us)| (name.to_owned(), vec![us * 1_000])).into(),
-        ways_ns: [vec![10_000], vec![20_000]],
+        takes_ns: takes.map(|(name, us)| (name.to_owned(), vec![us * 1_000].into())).into(),
+        ways_ns: [vec![10_000].into(), vec![20_000].into()],
         ..Model::default()
     };
-    let twin = simulate(&seen, &model, Seed(1)).expect("it can be simulated");
-    let parts: Vec<[u64; 3]> = twin.requests.all()[4..]
-        .iter()
-        .map(|one| one.helper.expect("its helper was seen").map(|part| part.as_ps() / 1_000_000))
-        .collect();
-    let expected: Vec<[u64; 3]> = (0..4)
-        .map(|place| {
-            // The way is behind what the loop takes for this one and for those that follow; that of
-            // the helper, for those before.
-            let forth = (3 - place) + 30 + 10 + 2 * place;
-            let begun = (3 - place) * 2 + 5;
-            [forth, begun + 40 * (place + 1) + 40, 20]
-        })
-        .collect();
-    assert_eq!(parts, expected);
+    let together = (0..4).map(|place| {
+        // The way is behind what the loop takes for this one and for those that follow; that of the
+        // helper, for those before.
+        let forth = (3 - place) + 30 + 10 + 2 * place;
+        let begun = (3 - place) * 2 + 5;
+        [forth, begun + 40 * (place + 1) + 40, 20]
+    });
+    assert_eq!(parts(&seen, &model), together.collect::<Vec<_>>());
+    // Where one comes a millisecond after the other, the helper has each alone.
+    let model = Model { steps_ns: vec![1_000_000].into(), ..model };
+    let apart = (0..4).map(|place| [(3 - place) + 30 + 10 + 1_000 * place, 2 + 160 + 40, 20]);
+    assert_eq!(parts(&seen, &model), apart.collect::<Vec<_>>());
+}
+
+/// Microseconds to the helper, there, and back, of the last four updates.
+fn parts(seen: &Seen, model: &Model) -> Vec<[u64; 3]> {
+    let twin = simulate(seen, model, Seed(1)).expect("it can be simulated");
+    let parts = |one: &kv::twin::Request| one.helper.expect("its helper was seen").map(|part| part.as_ps() / 1_000_000);
+    twin.requests.all()[4..].iter().map(parts).collect()
 }
 
 /// Makes a journal one of another machine, whose clock is three hours ahead.
@@ -515,7 +519,7 @@ fn writes_of_a_row_end_together() {
     let rows: u64 = rows.map(|(_, answers)| answers.at_once + answers.later).sum();
     // Each round writes some fifty segments, in five groups or so.
     assert!((4..=100).contains(&rows), "{rows} rows");
-    let writes = Answers { at_once: 0, later: 2, later_ns: vec![10_000_000, 300_000_000] };
+    let writes = Answers { at_once: 0, later: 2, later_ns: vec![10_000_000, 300_000_000].into() };
     let model = Model { answers: [("helper:write of".to_owned(), writes)].into(), ..Model::default() };
     let mut groups = [0; 2];
     for seed in 1..9 {

@@ -86,7 +86,10 @@ pub fn twin(
         return Ok(Stores::default());
     }
     let fitted = calibration.map(|folder| self::told(rack, file, folder)).transpose()?;
-    let model = |place: usize| fitted.as_ref().unwrap_or(&told).sites[place].model();
+    let model = |place: usize| match &fitted {
+        Some(fitted) => fitted.sites[place].model().for_another_run(),
+        None => told.sites[place].model(),
+    };
     let seen = told.sites.iter().enumerate().filter(|(_, seen)| seen.has_journals());
     let sites = seen.map(|(place, seen)| site(seen, &told.replayed, model(place), seed)).collect();
     Ok(Stores { sites, clocks_within_ns: within_ns(told.within), roles: told.replayed })

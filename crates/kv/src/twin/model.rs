@@ -1,9 +1,10 @@
 //! A model of what is around the programs of a store, fitted to journals: how long inputs occupy
 //! them, and how long answers take.
 
+use super::times::{Luck, Noted, Times, note};
 use crate::journal::Entry;
 use crate::writes::joined;
-use base::{Span, Stream, Time};
+use base::{Span, Time};
 use scalio::{
     ClientIn, ClientOut, Extent, FlashAnswer, FlashOperation, Length, MemoryAnswer, Operation, RequestId, ServerIn,
     ServerOut,
@@ -11,13 +12,7 @@ use scalio::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Times of a kind that are looked at.
-const SEEN_MAX: usize = 1_000_000;
-/// Times that a model keeps of a distribution: every so many thousandth of it.
-const KEPT: usize = 1_000;
-
-/// What an answer to a question takes. All times are in nanoseconds, rising, evenly spaced in their
-/// distribution.
+/// What an answer to a question takes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Answers {
     /// Answers that were there before the turn of the question had ended.
@@ -26,7 +21,7 @@ pub struct Answers {
     pub later: u64,
     /// How long those took that came to a loop, or a helper, which slept until then. What waits
     /// for a busy one waits in a simulation too.
-    pub later_ns: Vec<u64>,
+    pub later_ns: Times,
 }
 
 /// What is around the programs of a JBOF and its doors.
@@ -34,64 +29,63 @@ pub struct Answers {
 pub struct Model {
     /// How long an input of a kind occupies a loop, or a helper, in nanoseconds. What ends an
     /// operation is of another kind than what does not.
-    pub takes_ns: BTreeMap<String, Vec<u64>>,
+    pub takes_ns: BTreeMap<String, Times>,
     /// Answers of memory and flash, by questions.
     pub answers: BTreeMap<String, Answers>,
     /// From the end of a door's turn to the helper, and from the end of the helper's turn back, in
     /// nanoseconds.
-    pub ways_ns: [Vec<u64>; 2],
+    pub ways_ns: [Times; 2],
+    /// From one update of a turn to the next, at the helper.
+    pub steps_ns: Times,
     /// From the time of a client's timer until it is woken.
-    pub late_ns: Vec<u64>,
-}
-
-/// One of these times by chance.
-fn drawn(times: &[u64], stream: &mut Stream) -> Span {
-    at(times, stream.unit())
-}
-
-/// The time at this part of their distribution, from 0 to 1.
-fn at(times: &[u64], part: f64) -> Span {
-    let place = (part * times.len() as f64) as usize;
-    times.get(place.min(times.len().saturating_sub(1))).map_or(Span::ZERO, |time| Span::ns(*time))
+    pub late_ns: Times,
 }
 
 impl Model {
     /// How long an input occupies who gets it. What was never seen with so many answers, or at this
     /// place of a chain, takes as long as what is next to it: with fewer, then with more.
-    pub(super) fn takes(&self, kind: &str, answers: u32, place: Place, stream: &mut Stream) -> Span {
+    pub(super) fn takes(&self, kind: &str, answers: u32, place: Place, luck: Luck) -> Span {
         let of = |place| {
             let fewer = (0..=rank(answers)).rev().chain(rank(answers) + 1..=RANKS);
             fewer.map(move |rank| (rank, place))
         };
         let mut alike = [place, ALONE, FOLLOWED].into_iter().flat_map(of);
         let known = alike.find_map(|(rank, place)| self.takes_ns.get(&name_of(kind, rank, place)));
-        known.map_or(Span::ZERO, |times| drawn(times, stream))
+        known.map_or(Span::ZERO, |times| times.draw(luck))
     }
 
-    /// How long the answer to a question takes; `None`: it is there at once.
-    pub(super) fn answer(&self, question: &str, stream: &mut Stream) -> Option<Span> {
-        self.answer_of(question, stream.unit())
-    }
-
-    /// The same, of the answer that is slower than this part of all, from 0 to 1. What was never
-    /// seen of this size takes as long as what is next to it in size.
-    pub(super) fn answer_of(&self, question: &str, part: f64) -> Option<Span> {
+    /// How long the answer to a question takes; `None`: it is there at once. What was never seen of
+    /// this size takes as long as what is next to it in size.
+    pub(super) fn answer(&self, question: &str, (now, part): Luck) -> Option<Span> {
         let front = question.split(' ').next().unwrap_or_default();
         let alike = || self.answers.iter().rev().find(|(name, _)| name.split(' ').next() == Some(front));
         let answers = self.answers.get(question).or_else(|| alike().map(|(_, answers)| answers))?;
         let at_once = answers.at_once as f64 / (answers.at_once + answers.later).max(1) as f64;
-        (part >= at_once).then(|| at(&answers.later_ns, (part - at_once) / (1.0 - at_once)))
+        (part >= at_once).then(|| answers.later_ns.draw((now, (part - at_once) / (1.0 - at_once))))
     }
 
     /// The way from a door to the helper (0), or back (1). One that sleeps has to be woken.
-    pub(super) fn way(&self, way: usize, sleeps: bool, stream: &mut Stream) -> Span {
-        let part = if sleeps { stream.unit() } else { 0.0 };
-        at(&self.ways_ns[way], part)
+    pub(super) fn way(&self, way: usize, sleeps: bool, (now, part): Luck) -> Span {
+        self.ways_ns[way].draw((now, if sleeps { part } else { 0.0 }))
+    }
+
+    /// From one update of a turn to the next, at the helper.
+    pub(super) fn step(&self, luck: Luck) -> Span {
+        self.steps_ns.draw(luck)
     }
 
     /// How late a timer is.
-    pub(super) fn late(&self, stream: &mut Stream) -> Span {
-        drawn(&self.late_ns, stream)
+    pub(super) fn late(&self, luck: Luck) -> Span {
+        self.late_ns.draw(luck)
+    }
+
+    /// The same for another run: it does not know when its times were.
+    pub fn for_another_run(mut self) -> Model {
+        let answers = self.answers.values_mut().map(|answers| &mut answers.later_ns);
+        let all = self.takes_ns.values_mut().chain(answers).chain(&mut self.ways_ns);
+        let all = all.chain([&mut self.steps_ns, &mut self.late_ns]);
+        all.for_each(Times::forget_when);
+        self
     }
 }
 
@@ -264,32 +258,26 @@ struct Doing {
     turns: BTreeMap<RequestId, u64>,
 }
 
+/// What came of a question.
+#[derive(Clone, Debug, Default)]
+struct Asked {
+    at_once: u64,
+    later: u64,
+    /// Of answers that came to one that slept until then.
+    took: Noted,
+    /// Of those that came to a busy one, where there are no others.
+    crowded: Noted,
+}
+
 /// Takes a [`Model`] from what is seen in journals of one JBOF and its doors.
 #[derive(Clone, Debug, Default)]
 pub struct Fit {
-    takes: BTreeMap<(&'static str, u32, Place), Vec<u64>>,
+    takes: BTreeMap<(&'static str, u32, Place), Noted>,
     /// When loops were told something, for a helper that is inside.
     told: Vec<Time>,
-    answers: BTreeMap<String, Answers>,
-    /// Times of answers that came to a busy program, for questions without others.
-    crowded: BTreeMap<String, Vec<u64>>,
-    late: Vec<u64>,
+    answers: BTreeMap<String, Asked>,
+    late: Noted,
     doing: Doing,
-}
-
-fn note(times: &mut Vec<u64>, time: Span) {
-    if times.len() < SEEN_MAX {
-        times.push(time.as_ps() / 1_000);
-    }
-}
-
-/// Sorts times, and keeps as many as a model needs.
-fn thin(mut times: Vec<u64>) -> Vec<u64> {
-    times.sort_unstable();
-    if times.len() <= KEPT {
-        return times;
-    }
-    (0..KEPT).map(|place| times[(place * 2 + 1) * times.len() / (KEPT * 2)]).collect()
 }
 
 impl Fit {
@@ -397,13 +385,13 @@ impl Fit {
         let Some(reads) = self.doing.reading.remove(&turn) else { return };
         let answers = self.answers.entry(reads.question).or_default();
         answers.later += 1;
-        note(&mut answers.later_ns, self.doing.began.saturating_since(reads.since));
+        note(&mut answers.took, self.doing.at, self.doing.began.saturating_since(reads.since));
     }
 
     /// A client is woken at `at` by its loop's time, and had to be at `due`.
     pub(super) fn due(&mut self, at: Time, due: Time) {
         if due <= at && self.doing.input.is_none() {
-            note(&mut self.late, at - due);
+            note(&mut self.late, self.doing.at, at - due);
         }
     }
 
@@ -428,7 +416,8 @@ impl Fit {
         let answers = std::mem::take(&mut self.doing.answers);
         if let Some((done, since)) = self.doing.input.take() {
             let place = self.doing.chain.place(done, kind);
-            note(self.takes.entry((done, rank(answers), place)).or_default(), at.saturating_since(since));
+            let took = at.saturating_since(since);
+            note(self.takes.entry((done, rank(answers), place)).or_default(), since, took);
         }
         self.doing.input = kind.map(|kind| (kind, self.doing.at));
     }
@@ -442,30 +431,31 @@ impl Fit {
         let Some((question, since, turn)) = self.doing.asked.remove(&request) else { return };
         let (took, is_later) = (self.doing.at.saturating_since(since), turn != self.doing.turn);
         let has_slept = self.doing.input.is_none();
-        let answers = self.answers.entry(question.clone()).or_default();
+        let answers = self.answers.entry(question).or_default();
         answers.at_once += u64::from(!is_later);
         answers.later += u64::from(is_later);
         match (is_later, has_slept) {
-            (true, true) => note(&mut answers.later_ns, took),
-            (true, false) => note(self.crowded.entry(question).or_default(), took),
+            (true, true) => note(&mut answers.took, since, took),
+            (true, false) => note(&mut answers.crowded, since, took),
             (false, _) => {}
         }
     }
 
     /// The model of what was seen, with the ways between doors and helper.
-    pub(super) fn model(mut self, ways: [Vec<u64>; 2]) -> Model {
-        for (question, answers) in self.answers.iter_mut().filter(|(_, answers)| answers.later_ns.is_empty()) {
-            answers.later_ns = self.crowded.remove(question).unwrap_or_default();
-        }
+    pub(super) fn model(self, ways: [Noted; 2], steps: Noted) -> Model {
+        let answers = |Asked { at_once, later, took, crowded }| {
+            let later_ns = Times::of(if took.is_empty() { crowded } else { took });
+            Answers { at_once, later, later_ns }
+        };
         let takes = self.takes.into_iter();
-        let thinned = |answers: Answers| Answers { later_ns: thin(answers.later_ns), ..answers };
         Model {
             takes_ns: takes
-                .map(|((kind, answers, place), times)| (name_of(kind, answers, place), thin(times)))
+                .map(|((kind, answers, place), times)| (name_of(kind, answers, place), Times::of(times)))
                 .collect(),
-            answers: self.answers.into_iter().map(|(name, answers)| (name, thinned(answers))).collect(),
-            ways_ns: ways.map(thin),
-            late_ns: thin(self.late),
+            answers: self.answers.into_iter().map(|(name, asked)| (name, answers(asked))).collect(),
+            ways_ns: ways.map(Times::of),
+            steps_ns: Times::of(steps),
+            late_ns: Times::of(self.late),
         }
     }
 }
@@ -503,9 +493,8 @@ mod tests {
         fit.see_helper((at(5), is_inside), &Entry::Input { at: Time::ZERO, input });
         fit.see_helper((None, is_inside), &Entry::Decided(ServerOut::Reply(reply)));
         fit.see_helper((at(30), is_inside), &Entry::Rested { at: Time::ZERO });
-        let mut takes = fit.model(Default::default()).takes_ns;
-        takes.retain(|kind, _| kind.starts_with("helper"));
-        takes
+        let takes = fit.model(Default::default(), Noted::new()).takes_ns.into_iter();
+        takes.filter(|(kind, _)| kind.starts_with("helper")).map(|(kind, times)| (kind, times.into())).collect()
     }
 
     #[test]

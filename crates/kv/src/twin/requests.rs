@@ -1,5 +1,6 @@
 //! What doors were asked, and where the time went: seen in journals and in a simulation alike.
 
+use super::times::{Noted, note};
 use crate::journal::Entry;
 use base::{Span, Time};
 use scalio::{ClientId, ClientIn, ClientOut, Length, RequestId, ServerIn, ServerOut, Source};
@@ -37,6 +38,8 @@ pub struct Request {
     left: Option<Time>,
     /// From then to the helper, and from the end of the helper's turn back.
     ways: Option<[Span; 2]>,
+    /// When the turn of the helper began, in which it came.
+    began: Option<Time>,
     /// Whether the helper slept until it came, and the loop until it was answered.
     woke: [bool; 2],
 }
@@ -64,6 +67,7 @@ struct Open {
 /// Where the helper of a JBOF was with an update.
 #[derive(Clone, Copy, Debug)]
 struct Handled {
+    began: Time,
     came: Time,
     /// Whether the helper slept until then.
     woke: bool,
@@ -97,7 +101,8 @@ pub struct Requests {
     loops: BTreeMap<usize, Loop>,
     ended: Vec<Request>,
     handled: BTreeMap<Update, Handled>,
-    /// When the helper got its last input, and whether its turn has ended since.
+    /// When the helper's turn began, when it got its last input, and whether the turn has ended.
+    began: Time,
     at: Time,
     rests: bool,
     /// What the helper answers in this turn.
@@ -145,6 +150,7 @@ impl Requests {
         }
         let at = self.at;
         match entry {
+            Entry::Turn { .. } => self.began = at,
             Entry::Rested { .. } => {
                 self.rests = true;
                 for update in std::mem::take(&mut self.answering) {
@@ -154,7 +160,7 @@ impl Requests {
             Entry::Input { input, .. } => {
                 let woke = std::mem::take(&mut self.rests);
                 if let ServerIn::Request(request) = input {
-                    let handled = Handled { came: at, woke, answered: None, left: None };
+                    let handled = Handled { began: self.began, came: at, woke, answered: None, left: None };
                     self.handled.entry((request.client, request.number)).or_insert(handled);
                 }
             }
@@ -174,7 +180,7 @@ impl Requests {
             let Some(handled) = request.update.and_then(|update| self.handled.get(&update)) else { continue };
             if let Some(answered) = handled.answered {
                 let parts = [(request.asked, handled.came), (handled.came, answered), (answered, request.ended)];
-                request.woke[0] = handled.woke;
+                (request.began, request.woke[0]) = (Some(handled.began), handled.woke);
                 request.helper = Some(parts.map(|(from, to)| to.saturating_since(from)));
                 let left = request.left.zip(handled.left);
                 let ways = left.map(|(left, back)| [(left, handled.came), (back, request.ended)]);
@@ -185,13 +191,34 @@ impl Requests {
 
     /// From a door to the helper, and back, in nanoseconds: times of updates that came to one which
     /// slept until then, or of all where there are none.
-    pub(super) fn ways(&self) -> [Vec<u64>; 2] {
+    pub(super) fn ways(&self) -> [Noted; 2] {
         [0, 1].map(|way| {
-            let all = self.ended.iter().filter_map(|request| Some((request.woke[way], request.ways?[way])));
-            let all: Vec<(bool, u64)> = all.map(|(woke, way)| (woke, way.as_ps() / 1_000)).collect();
-            let any = all.iter().any(|(woke, _)| *woke);
-            all.into_iter().filter(|(woke, _)| *woke == any).map(|(_, way)| way).collect()
+            let any = self.ended.iter().any(|request| request.ways.is_some() && request.woke[way]);
+            let mut seen = Noted::new();
+            for request in self.ended.iter().filter(|request| request.woke[way] == any) {
+                request.ways.iter().for_each(|ways| note(&mut seen, request.asked, ways[way]));
+            }
+            seen
         })
+    }
+
+    /// From one update to the next of those that left a loop together, as the helper's turns had
+    /// them. Those that come by shared memory come together.
+    pub(super) fn steps(&self) -> Noted {
+        let mut groups: BTreeMap<(ClientId, Time), (u64, Time, Time)> = BTreeMap::new();
+        for request in &self.ended {
+            if let (Some((client, _)), Some(left), Some(began)) = (request.update, request.left, request.began) {
+                let (count, first, last) = groups.entry((client, left)).or_insert((0, began, began));
+                (*count, *first, *last) = (*count + 1, began.min(*first), began.max(*last));
+            }
+        }
+        let mut seen = Noted::new();
+        for ((_, left), (count, first, last)) in groups {
+            if count > 1 {
+                note(&mut seen, left, (last - first) / (count - 1));
+            }
+        }
+        seen
     }
 }
 
@@ -265,7 +292,7 @@ impl Loop {
             Source::Flash => Answered::Flash,
             Source::Server => Answered::Helper,
         };
-        let (ended, helper, ways, woke) = (self.at, None, None, [false, self.woke]);
-        Some(Request { asked, ended, answered, verbs, flash, helper, update, left, ways, woke })
+        let (ended, helper, ways, began, woke) = (self.at, None, None, None, [false, self.woke]);
+        Some(Request { asked, ended, answered, verbs, flash, helper, update, left, ways, began, woke })
     }
 }

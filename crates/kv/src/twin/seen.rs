@@ -156,8 +156,8 @@ impl Seen {
 
     pub(super) fn see_helper(&mut self, entry: &ServerEntry<Length>) {
         let at = self.seen_at(entry);
-        self.requests.see_helper(at, entry);
         let turn = if let Entry::Turn { now } = entry { Some(self.axis.at(*now)) } else { None };
+        self.requests.see_helper(at.or(turn), entry);
         self.fit.see_helper((at.or(turn), self.is_inside()), entry);
         match entry {
             Entry::Began { config, kept, .. } => {
@@ -186,7 +186,7 @@ impl Seen {
 
     /// The model of what was between its programs.
     pub fn model(&self) -> Model {
-        self.fit.clone().model(self.requests.ways())
+        self.fit.clone().model(self.requests.ways(), self.requests.steps())
     }
 
     /// Blocks of the index that its doors asked for names of. They are not simulated.

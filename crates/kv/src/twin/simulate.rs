@@ -380,7 +380,7 @@ impl<'a> Simulation<'a> {
         let door = &mut self.doors[number as usize];
         let next = door.next_kind();
         let place = door.chain.place(kind, next);
-        let took = self.model.takes(kind, answers, place, &mut door.stream);
+        let took = self.model.takes(kind, answers, place, (now, door.stream.unit()));
         self.queue.push(now + took, Event::Goes { number });
     }
 
@@ -403,10 +403,13 @@ impl<'a> Simulation<'a> {
     /// All that was there when the turn of a loop began is dealt with.
     fn end_turn(&mut self, now: Time, number: u32) {
         let door = &mut self.doors[number as usize];
-        for request in std::mem::take(&mut door.sends) {
-            let way = self.model.way(0, !self.is_working, &mut door.stream);
-            let letter = self.letters.insert(Letter::Helper(ServerIn::Request(request))) as u32;
-            self.queue.push(now + way, Event::Comes { letter });
+        let sends = std::mem::take(&mut door.sends);
+        if !sends.is_empty() {
+            let way = self.model.way(0, !self.is_working, (now, door.stream.unit()));
+            let step = self.model.step((now, door.stream.unit()));
+            for (place, request) in (0..).zip(sends) {
+                self.send(now + way + step * place, Letter::Helper(ServerIn::Request(request)));
+            }
         }
         if self.is_inside {
             self.write(now);
@@ -425,7 +428,7 @@ impl<'a> Simulation<'a> {
         let door = &mut self.doors[number as usize];
         door.is_awake = false;
         if let Some(due) = door.reader.program.next_wakeup() {
-            let late = self.model.late(&mut door.stream).max(Span::ns(1));
+            let late = self.model.late((now, door.stream.unit())).max(Span::ns(1));
             self.queue.push(now + due.saturating_since(there) + late, Event::Fires { number });
         }
     }
@@ -437,7 +440,7 @@ impl<'a> Simulation<'a> {
         match out {
             ClientOut::Memory { request, block, operation } => {
                 // What nobody waits for takes the same way.
-                let way = self.model.answer(&asked.unwrap_or_else(|| "verbs".into()), &mut door.stream);
+                let way = self.model.answer(&asked.unwrap_or_else(|| "verbs".into()), (now, door.stream.unit()));
                 match way {
                     None => {
                         let answer = self.index.carry_out(block, operation);
@@ -453,7 +456,7 @@ impl<'a> Simulation<'a> {
                 }
             }
             ClientOut::Flash { request, operation, .. } => {
-                let way = asked.and_then(|question| self.model.answer(&question, &mut door.stream));
+                let way = asked.and_then(|question| self.model.answer(&question, (now, door.stream.unit())));
                 let input = ClientIn::Flash { request, answer: self.contents.carry_out(&operation) };
                 match way {
                     None => door.arrived.push_back((door.turn, input)),
@@ -496,7 +499,7 @@ impl<'a> Simulation<'a> {
         let next = self.work.front().filter(|_| of_turn(&self.work)).and_then(|(_, input)| kind_of_request(input));
         let took = kind.map(|kind| {
             let place = self.chain.place(kind, next);
-            self.model.takes(kind, answers, place, &mut self.stream)
+            self.model.takes(kind, answers, place, (now, self.stream.unit()))
         });
         Some(took.unwrap_or(Span::ZERO))
     }
@@ -517,8 +520,9 @@ impl<'a> Simulation<'a> {
         answers
     }
 
-    /// Has the helper's answers leave.
+    /// Has the helper's answers leave: those to one loop together.
     fn answer(&mut self, now: Time) {
+        let mut ways = BTreeMap::new();
         for reply in std::mem::take(&mut self.replies) {
             let is_its = |one: &LoopSeen| one.welcome.is_some_and(|its| its.client == reply.client);
             let Some(number) = self.seen.loops.iter().position(is_its) else { continue };
@@ -527,7 +531,8 @@ impl<'a> Simulation<'a> {
                 door.arrived.push_back((door.turn, input));
                 continue;
             }
-            let way = self.model.way(1, !door.is_awake, &mut self.stream);
+            let draw = || self.model.way(1, !door.is_awake, (now, self.stream.unit()));
+            let way = *ways.entry(number).or_insert_with(draw);
             self.send(now + way, Letter::Answer { number: number as u32, input });
         }
     }
@@ -540,7 +545,7 @@ impl<'a> Simulation<'a> {
         let reads = std::mem::take(&mut self.reads);
         if let Some(sectors) = reads.iter().map(|(sectors, _)| *sectors).max() {
             let question = question_of_reads(reads.len(), sectors);
-            let way = self.model.answer(&question, &mut self.stream).unwrap_or(Span::ZERO);
+            let way = self.model.answer(&question, (now, self.stream.unit())).unwrap_or(Span::ZERO);
             let count = reads.len() as u64;
             for (place, (_, input)) in (1..).zip(reads) {
                 self.send(now + way * place / count, Letter::Helper(input));
@@ -549,9 +554,9 @@ impl<'a> Simulation<'a> {
         if self.writes.is_empty() {
             return;
         }
-        let luck = self.stream.unit();
+        let luck = (now, self.stream.unit());
         for (row, inputs) in joined(std::mem::take(&mut self.writes)) {
-            let way = self.model.answer_of(&question_of_row(row), luck).unwrap_or(Span::ZERO);
+            let way = self.model.answer(&question_of_row(row), luck).unwrap_or(Span::ZERO);
             inputs.into_iter().for_each(|input| self.send(now + way, Letter::Helper(input)));
         }
     }
@@ -577,7 +582,7 @@ impl<'a> Simulation<'a> {
             return self.reads.push((sectors, input));
         }
         let question = question_of_flash(HELPER, operation);
-        let way = self.model.answer(&question, &mut self.stream).unwrap_or(Span::ZERO);
+        let way = self.model.answer(&question, (now, self.stream.unit())).unwrap_or(Span::ZERO);
         self.send(now + way, Letter::Helper(input));
     }
 }
