@@ -13,14 +13,13 @@ mod replay;
 mod requests;
 mod seen;
 mod simulate;
-mod times;
 
 pub use model::{Answers, Model};
 pub use requests::{Answered, Request, Requests};
 pub use runtime::replay::{Difference, Replayed};
 pub use seen::{Seen, Site};
 pub use simulate::{Simulated, simulate};
-pub use times::Times;
+pub use runtime::times::Times;
 
 use crate::journal::{Beginning, Part, Reader};
 use base::Span;

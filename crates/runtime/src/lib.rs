@@ -32,3 +32,4 @@ pub mod secret;
 pub mod stopper;
 pub mod storage;
 pub mod timer;
+pub mod times;

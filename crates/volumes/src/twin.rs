@@ -19,6 +19,7 @@ pub use replay::replay;
 pub use requests::{Parts, Request, Requests, Served};
 pub use run::{Journals, Life, Told, TwinError};
 pub use runtime::replay::{Difference, Replayed};
+pub use runtime::times::Times;
 pub use simulate::{Load, PageAsk, Simulated, simulate};
 
 use crate::configs;

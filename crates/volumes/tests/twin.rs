@@ -13,8 +13,8 @@ use std::fs;
 use std::path::Path;
 use volumes::journal::Beginning;
 use volumes::twin::{
-    Fit, Host, Journals, Kind, Life, Link, Load, Model, PageAsk, Request, Requests, Simulated, TwinError, first_lives,
-    planned_load, simulate,
+    Fit, Host, Journals, Kind, Life, Link, Load, Model, PageAsk, Request, Requests, Simulated, Times, TwinError,
+    first_lives, planned_load, simulate,
 };
 
 const DOOR: NodeId = NodeId(2);
@@ -41,7 +41,7 @@ fn model(link: Span, [packet, ask, turn]: [Span; 3]) -> Model {
     let ns = |span: Span| span.as_ps() / 1_000;
     let ends = Kind::ALL.into_iter().flat_map(|from| Kind::ALL.map(|to| (from, to)));
     let links = ends.map(|(from, to)| Link { from, to, least_ns: ns(link), packets: 1, lost: 0 }).collect();
-    let times = |span| vec![ns(span)];
+    let times = |span| Times::from(vec![ns(span)]);
     let host = Host {
         wake_ns: [(); 4].map(|()| times(Span::ZERO)),
         packet_ns: [(); 4].map(|()| times(packet)),
@@ -124,7 +124,10 @@ fn a_host_that_has_one_request_open_waits_until_it_ends() {
 #[test]
 fn the_same_seed_gives_the_same_requests_and_another_one_others() {
     let mut model = model(Span::us(7), [Span::us(2); 3]);
-    model.hosts.values_mut().for_each(|host| host.wake_ns[3] = (0..500).map(|place| place * 97).collect());
+    model
+        .hosts
+        .values_mut()
+        .for_each(|host| host.wake_ns[3] = (0..500).map(|place| place * 97).collect::<Vec<_>>().into());
     let asks: Vec<_> = (0..50).map(|page| (Time::secs(1) + Span::ms(5) * page, page, page % 3 == 0)).collect();
     let run = |seed| {
         let rack = two(Span::us(100));

@@ -118,6 +118,7 @@ fn links(model: &Model) -> String {
         ];
         let others = others.map(|(what, times)| (what.to_owned(), times));
         for (what, times) in wakes.chain(others).filter(|(_, times)| !times.is_empty()) {
+            let times = times.rising();
             let [median, late] = [0.5, 0.99].map(|share| time(times[(times.len() as f64 * share) as usize]));
             let mean = time(times.iter().sum::<u64>() / times.len() as u64);
             hosts.add_row([kind.name().to_owned(), what, mean, median, late]);

@@ -1,7 +1,7 @@
 //! The twin of a rack of processes: what it says, and which files it refuses.
 
 use crate::rack::Rack;
-use crate::support::free;
+use crate::support::{Home, free};
 use serde_json::Value;
 use std::fs;
 
@@ -239,6 +239,18 @@ fn ask_store(address: &str) {
     assert_eq!(String::from_utf8_lossy(&told), expected);
 }
 
+/// A twin says the same each time. With a model of another run it draws other times.
+fn draws_anew(place: &Home) {
+    let again = place.run("twin rack.toml");
+    assert!(again.contains("Decisions in the replay of each journal") && again.contains("GETs from flash"), "{again}");
+    assert_eq!(again, place.run("twin rack.toml"));
+    // Of another run, times of all of it are drawn from.
+    let calibrated = place.run("twin rack.toml --calibration journal");
+    assert_ne!(again, calibrated);
+    let decisions = |text: &str| text.split("\n\n").next().map(str::to_owned);
+    assert_eq!(decisions(&again), decisions(&calibrated));
+}
+
 #[test]
 fn stores_of_processes_decide_the_same_in_their_twin() {
     let (rack, addresses) = started_stores();
@@ -264,9 +276,7 @@ fn stores_of_processes_decide_the_same_in_their_twin() {
     let whole = rack.0.say("twin rack.toml");
     assert!(whole.err.contains("not simulated: 1 steps of SCAN at the doors of `alone`"), "{whole:?}");
     assert!(!whole.err.contains("`jbof`"), "{whole:?}");
-    let again = rack.0.run("twin rack.toml");
-    assert!(again.contains("Decisions in the replay of each journal") && again.contains("GETs from flash"), "{again}");
-    assert_eq!(again, rack.0.run("twin rack.toml --calibration journal"));
+    draws_anew(&rack.0);
     assert!(rack.0.text("twin/index.html").contains("jbof, updates: in the helper"));
     assert!(rack.0.text("twin/stores.json").contains("helper: request"));
     let path = rack.0.path("journal/door.loop-0.1.journal");

@@ -1,10 +1,10 @@
 //! A model of what is around the programs of a store, fitted to journals: how long inputs occupy
 //! them, and how long answers take.
 
-use super::times::{Luck, Noted, Times, note};
 use crate::journal::Entry;
 use crate::writes::joined;
 use base::{Span, Time};
+use runtime::times::{Luck, Times};
 use scalio::{
     ClientIn, ClientOut, Extent, FlashAnswer, FlashOperation, Length, MemoryAnswer, Operation, RequestId, ServerIn,
     ServerOut,
@@ -35,6 +35,9 @@ pub struct Model {
     /// From the end of a door's turn to the helper, and from the end of the helper's turn back, in
     /// nanoseconds.
     pub ways_ns: [Times; 2],
+    /// How long before the end of a door's turn an update is at the helper: a turn has its end when
+    /// the loop has dealt with all, and an update may be on its way by then.
+    pub leads_ns: Times,
     /// From one update of a turn to the next, at the helper.
     pub steps_ns: Times,
     /// From the time of a client's timer until it is woken.
@@ -69,6 +72,14 @@ impl Model {
         self.ways_ns[way].draw((now, if sleeps { part } else { 0.0 }))
     }
 
+    /// When an update of a turn that ends at `end` is at the helper: of all that were seen, either
+    /// the way or the lead is none.
+    pub(super) fn comes(&self, end: Time, sleeps: bool, (now, part): Luck) -> Time {
+        let lead = self.leads_ns.draw((now, if sleeps { 1.0 - part } else { 1.0 }));
+        let earliest = end.max(now + lead) - lead;
+        earliest + self.way(0, sleeps, (now, part))
+    }
+
     /// From one update of a turn to the next, at the helper.
     pub(super) fn step(&self, luck: Luck) -> Span {
         self.steps_ns.draw(luck)
@@ -83,7 +94,7 @@ impl Model {
     pub fn for_another_run(mut self) -> Model {
         let answers = self.answers.values_mut().map(|answers| &mut answers.later_ns);
         let all = self.takes_ns.values_mut().chain(answers).chain(&mut self.ways_ns);
-        let all = all.chain([&mut self.steps_ns, &mut self.late_ns]);
+        let all = all.chain([&mut self.leads_ns, &mut self.steps_ns, &mut self.late_ns]);
         all.for_each(Times::forget_when);
         self
     }
@@ -264,19 +275,19 @@ struct Asked {
     at_once: u64,
     later: u64,
     /// Of answers that came to one that slept until then.
-    took: Noted,
+    took: Times,
     /// Of those that came to a busy one, where there are no others.
-    crowded: Noted,
+    crowded: Times,
 }
 
 /// Takes a [`Model`] from what is seen in journals of one JBOF and its doors.
 #[derive(Clone, Debug, Default)]
 pub struct Fit {
-    takes: BTreeMap<(&'static str, u32, Place), Noted>,
+    takes: BTreeMap<(&'static str, u32, Place), Times>,
     /// When loops were told something, for a helper that is inside.
     told: Vec<Time>,
     answers: BTreeMap<String, Asked>,
-    late: Noted,
+    late: Times,
     doing: Doing,
 }
 
@@ -385,13 +396,13 @@ impl Fit {
         let Some(reads) = self.doing.reading.remove(&turn) else { return };
         let answers = self.answers.entry(reads.question).or_default();
         answers.later += 1;
-        note(&mut answers.took, self.doing.at, self.doing.began.saturating_since(reads.since));
+        answers.took.note(self.doing.at, self.doing.began.saturating_since(reads.since));
     }
 
     /// A client is woken at `at` by its loop's time, and had to be at `due`.
     pub(super) fn due(&mut self, at: Time, due: Time) {
         if due <= at && self.doing.input.is_none() {
-            note(&mut self.late, self.doing.at, at - due);
+            self.late.note(self.doing.at, at - due);
         }
     }
 
@@ -417,7 +428,7 @@ impl Fit {
         if let Some((done, since)) = self.doing.input.take() {
             let place = self.doing.chain.place(done, kind);
             let took = at.saturating_since(since);
-            note(self.takes.entry((done, rank(answers), place)).or_default(), since, took);
+            self.takes.entry((done, rank(answers), place)).or_default().note(since, took);
         }
         self.doing.input = kind.map(|kind| (kind, self.doing.at));
     }
@@ -435,27 +446,28 @@ impl Fit {
         answers.at_once += u64::from(!is_later);
         answers.later += u64::from(is_later);
         match (is_later, has_slept) {
-            (true, true) => note(&mut answers.took, since, took),
-            (true, false) => note(&mut answers.crowded, since, took),
+            (true, true) => answers.took.note(since, took),
+            (true, false) => answers.crowded.note(since, took),
             (false, _) => {}
         }
     }
 
     /// The model of what was seen, with the ways between doors and helper.
-    pub(super) fn model(self, ways: [Noted; 2], steps: Noted) -> Model {
+    pub(super) fn model(self, [forth, back, lead]: [Times; 3], steps: Times) -> Model {
         let answers = |Asked { at_once, later, took, crowded }| {
-            let later_ns = Times::of(if took.is_empty() { crowded } else { took });
+            let later_ns = if took.is_empty() { crowded } else { took }.settled();
             Answers { at_once, later, later_ns }
         };
         let takes = self.takes.into_iter();
         Model {
             takes_ns: takes
-                .map(|((kind, answers, place), times)| (name_of(kind, answers, place), Times::of(times)))
+                .map(|((kind, answers, place), times)| (name_of(kind, answers, place), times.settled()))
                 .collect(),
             answers: self.answers.into_iter().map(|(name, asked)| (name, answers(asked))).collect(),
-            ways_ns: ways.map(Times::of),
-            steps_ns: Times::of(steps),
-            late_ns: Times::of(self.late),
+            ways_ns: [forth, back].map(Times::settled),
+            leads_ns: lead.settled(),
+            steps_ns: steps.settled(),
+            late_ns: self.late.settled(),
         }
     }
 }
@@ -479,6 +491,17 @@ mod tests {
         assert_eq!(places, [FOLLOWED, FOLLOWED, 4, FOLLOWED, 2, ALONE]);
     }
 
+    #[test]
+    fn an_update_is_at_the_helper_before_the_end_of_its_turn_or_after_but_never_before_now() {
+        let (ways, leads) = (vec![0, 0, 10_000], vec![0, 20_000, 30_000]);
+        let model = Model { ways_ns: [ways.into(), Times::default()], leads_ns: leads.into(), ..Model::default() };
+        let at = |us| Time::ZERO + Span::us(us);
+        let comes = |now, part| model.comes(at(100), true, (at(now), part));
+        assert_eq!([0.0, 0.34, 0.99].map(|part| comes(0, part)), [at(70), at(80), at(110)]);
+        assert_eq!(comes(95, 0.0), at(95));
+        assert_eq!(model.comes(at(100), false, (at(0), 0.99)), at(70), "the soonest of all, where it is busy");
+    }
+
     /// A helper is told that flash has written, and answers; a loop is told so, and rests.
     fn takes_of_a_helper(is_inside: bool) -> BTreeMap<String, Vec<u64>> {
         let at = |us| Some(Time::ZERO + Span::us(us));
@@ -493,7 +516,7 @@ mod tests {
         fit.see_helper((at(5), is_inside), &Entry::Input { at: Time::ZERO, input });
         fit.see_helper((None, is_inside), &Entry::Decided(ServerOut::Reply(reply)));
         fit.see_helper((at(30), is_inside), &Entry::Rested { at: Time::ZERO });
-        let takes = fit.model(Default::default(), Noted::new()).takes_ns.into_iter();
+        let takes = fit.model(Default::default(), Times::default()).takes_ns.into_iter();
         takes.filter(|(kind, _)| kind.starts_with("helper")).map(|(kind, times)| (kind, times.into())).collect()
     }
 

@@ -1,8 +1,8 @@
 //! What doors were asked, and where the time went: seen in journals and in a simulation alike.
 
-use super::times::{Noted, note};
 use crate::journal::Entry;
 use base::{Span, Time};
+use runtime::times::Times;
 use scalio::{ClientId, ClientIn, ClientOut, Length, RequestId, ServerIn, ServerOut, Source};
 use std::collections::BTreeMap;
 
@@ -36,8 +36,9 @@ pub struct Request {
     update: Option<Update>,
     /// When the turn of its loop ended, in which it left.
     left: Option<Time>,
-    /// From then to the helper, and from the end of the helper's turn back.
-    ways: Option<[Span; 2]>,
+    /// From then to the helper, and from the end of the helper's turn back; and how long before the
+    /// end of the loop's turn it was at the helper.
+    ways: Option<[Span; 3]>,
     /// When the turn of the helper began, in which it came.
     began: Option<Time>,
     /// Whether the helper slept until it came, and the loop until it was answered.
@@ -183,20 +184,23 @@ impl Requests {
                 (request.began, request.woke[0]) = (Some(handled.began), handled.woke);
                 request.helper = Some(parts.map(|(from, to)| to.saturating_since(from)));
                 let left = request.left.zip(handled.left);
-                let ways = left.map(|(left, back)| [(left, handled.came), (back, request.ended)]);
+                let came = handled.came;
+                let ways = left.map(|(left, back)| [(left, came), (back, request.ended), (came, left)]);
                 request.ways = ways.map(|ways| ways.map(|(from, to)| to.saturating_since(from)));
             }
         }
     }
 
-    /// From a door to the helper, and back, in nanoseconds: times of updates that came to one which
-    /// slept until then, or of all where there are none.
-    pub(super) fn ways(&self) -> [Noted; 2] {
-        [0, 1].map(|way| {
-            let any = self.ended.iter().any(|request| request.ways.is_some() && request.woke[way]);
-            let mut seen = Noted::new();
-            for request in self.ended.iter().filter(|request| request.woke[way] == any) {
-                request.ways.iter().for_each(|ways| note(&mut seen, request.asked, ways[way]));
+    /// From a door to the helper, and back, and how long they were at the helper before their turn
+    /// ended: times of updates that came to one which slept until then, or of all where there are
+    /// none.
+    pub(super) fn ways(&self) -> [Times; 3] {
+        [0, 1, 2].map(|way| {
+            let end = way % 2;
+            let any = self.ended.iter().any(|request| request.ways.is_some() && request.woke[end]);
+            let mut seen = Times::default();
+            for request in self.ended.iter().filter(|request| request.woke[end] == any) {
+                request.ways.iter().for_each(|ways| seen.note(request.asked, ways[way]));
             }
             seen
         })
@@ -204,7 +208,7 @@ impl Requests {
 
     /// From one update to the next of those that left a loop together, as the helper's turns had
     /// them. Those that come by shared memory come together.
-    pub(super) fn steps(&self) -> Noted {
+    pub(super) fn steps(&self) -> Times {
         let mut groups: BTreeMap<(ClientId, Time), (u64, Time, Time)> = BTreeMap::new();
         for request in &self.ended {
             if let (Some((client, _)), Some(left), Some(began)) = (request.update, request.left, request.began) {
@@ -212,10 +216,10 @@ impl Requests {
                 (*count, *first, *last) = (*count + 1, began.min(*first), began.max(*last));
             }
         }
-        let mut seen = Noted::new();
+        let mut seen = Times::default();
         for ((_, left), (count, first, last)) in groups {
             if count > 1 {
-                note(&mut seen, left, (last - first) / (count - 1));
+                seen.note(left, (last - first) / (count - 1));
             }
         }
         seen

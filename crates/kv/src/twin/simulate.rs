@@ -381,7 +381,24 @@ impl<'a> Simulation<'a> {
         let next = door.next_kind();
         let place = door.chain.place(kind, next);
         let took = self.model.takes(kind, answers, place, (now, door.stream.unit()));
+        if door.is_next_asked().is_none() {
+            self.leave((now, now + took), number);
+        }
         self.queue.push(now + took, Event::Goes { number });
+    }
+
+    /// Updates of a turn that ends at `end` leave.
+    fn leave(&mut self, (now, end): (Time, Time), number: u32) {
+        let door = &mut self.doors[number as usize];
+        let sends = std::mem::take(&mut door.sends);
+        if sends.is_empty() {
+            return;
+        }
+        let comes = self.model.comes(end, !self.is_working, (now, door.stream.unit()));
+        let step = self.model.step((now, door.stream.unit()));
+        for (place, request) in (0..).zip(sends) {
+            self.send(comes + step * place, Letter::Helper(ServerIn::Request(request)));
+        }
     }
 
     /// Notes what a loop has decided. Where its batch has ended, all of that is carried out.
@@ -402,15 +419,7 @@ impl<'a> Simulation<'a> {
 
     /// All that was there when the turn of a loop began is dealt with.
     fn end_turn(&mut self, now: Time, number: u32) {
-        let door = &mut self.doors[number as usize];
-        let sends = std::mem::take(&mut door.sends);
-        if !sends.is_empty() {
-            let way = self.model.way(0, !self.is_working, (now, door.stream.unit()));
-            let step = self.model.step((now, door.stream.unit()));
-            for (place, request) in (0..).zip(sends) {
-                self.send(now + way + step * place, Letter::Helper(ServerIn::Request(request)));
-            }
-        }
+        self.leave((now, now), number);
         if self.is_inside {
             self.write(now);
         }

@@ -6,15 +6,15 @@
 
 use crate::configs;
 use crate::journal::{Entry, Printer};
-use base::{NodeId, Span, Stream, Time};
+use base::{NodeId, Span, Time};
 use plan::rack::Rack;
+use runtime::times::{Luck, Times};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-/// Packets of a link, and times of a kind, that are looked at.
+/// Packets of a link that are looked at.
 const SEEN_MAX: usize = 1_000_000;
-/// Times that a model keeps of a distribution: every so many thousandth of it.
-const KEPT: usize = 1_000;
 /// The part of a link's packets that are faster than its time: they were lucky.
 const LEAST: f64 = 0.01;
 
@@ -79,23 +79,22 @@ pub struct Link {
     pub lost: u64,
 }
 
-/// The processor of a role. All times are in nanoseconds, rising, evenly spaced in their
-/// distribution.
+/// The processor of a role.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     /// From a packet's coming to a role that sleeps until it takes it: by how long it slept, up to
     /// each of [`SLEEPS`].
-    pub wake_ns: [Vec<u64>; SLEEPS.len() + 1],
+    pub wake_ns: [Times; SLEEPS.len() + 1],
     /// What a packet occupies the role: the first after a sleep without a page of data, and with
     /// it; one that follows, without and with it.
-    pub packet_ns: [Vec<u64>; 4],
+    pub packet_ns: [Times; 4],
     /// What a request for a page occupies a door until it is sent: a read, and a write.
-    pub ask_ns: [Vec<u64>; 2],
+    pub ask_ns: [Times; 2],
     /// What each packet that it sends after a wake-up occupies a role, where none carries a page of
     /// data, and where some do.
-    pub turn_ns: [Vec<u64>; 2],
+    pub turn_ns: [Times; 2],
     /// From a timer's time until the role is awake.
-    pub late_ns: Vec<u64>,
+    pub late_ns: Times,
 }
 
 /// What is between the roles of a rack.
@@ -108,18 +107,18 @@ pub struct Model {
 }
 
 impl Host {
-    fn all(&self) -> impl Iterator<Item = &Vec<u64>> {
+    fn all(&self) -> impl Iterator<Item = &Times> {
         let Host { wake_ns, packet_ns, ask_ns, turn_ns, late_ns } = self;
         wake_ns.iter().chain(packet_ns).chain(ask_ns).chain(turn_ns).chain([late_ns])
     }
-    fn all_mut(&mut self) -> Vec<&mut Vec<u64>> {
+    fn all_mut(&mut self) -> Vec<&mut Times> {
         let Host { wake_ns, packet_ns, ask_ns, turn_ns, late_ns } = self;
         wake_ns.iter_mut().chain(packet_ns).chain(ask_ns).chain(turn_ns).chain([late_ns]).collect()
     }
 
     /// How long it is occupied by what follows a sleep, or something else that it did.
-    pub(crate) fn takes(&self, duty: Duty, has_data: bool, follows: bool, stream: &mut Stream) -> Span {
-        let times: &[Vec<u64>] = match duty {
+    pub(crate) fn takes(&self, duty: Duty, has_data: bool, follows: bool, luck: Luck) -> Span {
+        let times: &[Times] = match duty {
             Duty::Packet => &self.packet_ns,
             Duty::Ask => &self.ask_ns,
             Duty::Turn => &self.turn_ns,
@@ -128,15 +127,15 @@ impl Host {
         // What was never seen takes as long as what is most like it.
         let class = class_of_duty(duty, has_data, follows);
         let alike = [class, class ^ 1, class ^ 2, class ^ 3].into_iter().filter_map(|class| times.get(class));
-        alike.into_iter().find(|times| !times.is_empty()).map_or(Span::ZERO, |times| drawn(times, stream))
+        alike.into_iter().find(|times| !times.is_empty()).map_or(Span::ZERO, |times| times.draw(luck))
     }
 
     /// How long it takes to wake up after such a sleep.
-    pub(crate) fn wake(&self, slept: Span, stream: &mut Stream) -> Span {
+    pub(crate) fn wake(&self, slept: Span, luck: Luck) -> Span {
         let class = class_of(slept);
         // Where no such sleep was seen, the longest shorter one stands for it, or the shortest.
         let seen = self.wake_ns[..=class].iter().rev().chain(&self.wake_ns).find(|times| !times.is_empty());
-        seen.map_or(Span::ZERO, |times| drawn(times, stream))
+        seen.map_or(Span::ZERO, |times| times.draw(luck))
     }
 }
 
@@ -145,26 +144,11 @@ fn class_of_duty(duty: Duty, has_data: bool, follows: bool) -> usize {
     usize::from(has_data) + if duty == Duty::Packet && follows { 2 } else { 0 }
 }
 
-/// One of these times by chance.
-pub(crate) fn drawn(times: &[u64], stream: &mut Stream) -> Span {
-    match times.len() {
-        0 => Span::ZERO,
-        count => Span::ns(times[stream.below(count as u64) as usize]),
-    }
-}
-
-/// A role of which nothing was seen.
-static UNSEEN: Host = Host {
-    wake_ns: [const { Vec::new() }; SLEEPS.len() + 1],
-    packet_ns: [const { Vec::new() }; 4],
-    ask_ns: [const { Vec::new() }; 2],
-    turn_ns: [const { Vec::new() }; 2],
-    late_ns: Vec::new(),
-};
-
 impl Model {
     /// The processor of a kind; one that takes no time where none was seen.
     pub(crate) fn host(&self, kind: Kind) -> &Host {
+        /// A role of which nothing was seen.
+        static UNSEEN: LazyLock<Host> = LazyLock::new(Host::default);
         self.hosts.get(&kind).unwrap_or(&UNSEEN)
     }
 
@@ -177,7 +161,7 @@ impl Model {
     /// Whether all of its times are ones that a rack may have: of an hour at most.
     pub fn is_sound(&self) -> bool {
         const LONGEST_NS: u64 = 3_600_000_000_000;
-        let hosts = self.hosts.values().flat_map(Host::all).flatten();
+        let hosts = self.hosts.values().flat_map(Host::all).flat_map(Times::rising);
         self.links.iter().map(|link| &link.least_ns).chain(hosts).all(|time| *time <= LONGEST_NS)
     }
 
@@ -189,7 +173,7 @@ impl Model {
         let lacks_link = !links.into_iter().all(has);
         let lacks_host = [Kind::Door, Kind::Switch, Kind::Storage]
             .iter()
-            .any(|kind| self.hosts.get(kind).is_none_or(|host| host.wake_ns.iter().all(Vec::is_empty)));
+            .any(|kind| self.hosts.get(kind).is_none_or(|host| host.wake_ns.iter().all(Times::is_empty)));
         match (lacks_link, lacks_host) {
             (true, _) => Some("packets between doors, switch and storage servers"),
             (_, true) => Some("packets that came to roles that slept"),
@@ -314,12 +298,14 @@ impl Fit {
         let is_known = matches!((done, duty), (Duty::Turn, Duty::Rest) | (Duty::Packet | Duty::Ask, _));
         let end = if is_known { at } else { since };
         let host = self.hosts.entry(self.kinds[node.index()]).or_default();
-        let took = end.saturating_since(since).as_ps() / 1_000;
+        let took = end.saturating_since(since);
         let class = class_of_duty(done, has_data, follows);
         match done {
-            Duty::Packet => note(&mut host.packet_ns[class], took),
-            Duty::Ask => note(&mut host.ask_ns[class], took / asks),
-            Duty::Turn if is_known => note(&mut host.turn_ns[class], took / (self.doing.sent.len() as u64).max(1)),
+            Duty::Packet => host.packet_ns[class].note(since, took),
+            Duty::Ask => host.ask_ns[class].note(since, took / asks),
+            Duty::Turn if is_known => {
+                host.turn_ns[class].note(since, took / (self.doing.sent.len() as u64).max(1));
+            }
             Duty::Turn | Duty::Rest => {}
         }
         for (to, print) in self.doing.sent.drain(..) {
@@ -336,7 +322,7 @@ impl Fit {
         let was_asleep = self.slept_since().is_some();
         if let Some(due) = due.filter(|due| *due <= at && *due > Time::ZERO && was_asleep) {
             let host = self.hosts.entry(self.kinds[node.index()]).or_default();
-            note(&mut host.late_ns, (at - due).as_ps() / 1_000);
+            host.late_ns.note(at, at - due);
         }
     }
 
@@ -375,7 +361,12 @@ impl Fit {
             pairs.iter().for_each(|pair| pair.tell(least, host));
         }
         for host in hosts.values_mut() {
-            host.all_mut().into_iter().for_each(thin);
+            for times in host.all_mut() {
+                *times = std::mem::take(times).settled();
+                // Most slow times are a wait for a core, which another role had meanwhile: here all
+                // would be slow at once.
+                times.forget_when();
+            }
         }
         model.hosts = hosts;
         model
@@ -397,14 +388,8 @@ impl Pair {
     fn tell(&self, least: Span, host: &mut Host) {
         if let Some(since) = self.came.slept_since.filter(|since| *since <= self.sent.at) {
             let slept = (self.sent.at + least).saturating_since(since);
-            note(&mut host.wake_ns[class_of(slept)], self.time().saturating_sub(least).as_ps() / 1_000);
+            host.wake_ns[class_of(slept)].note(self.came.at, self.time().saturating_sub(least));
         }
-    }
-}
-
-fn note(times: &mut Vec<u64>, time: u64) {
-    if times.len() < SEEN_MAX {
-        times.push(time);
     }
 }
 
@@ -421,15 +406,6 @@ fn pair(sent: &[Sent], came: &[Came], pairs: &mut Vec<Pair>) -> u64 {
         }
     }
     lost
-}
-
-/// Sorts times, and keeps some that have the same distribution.
-fn thin(times: &mut Vec<u64>) {
-    times.sort_unstable();
-    if times.len() > KEPT {
-        let step = times.len() as f64 / KEPT as f64;
-        *times = (0..KEPT).map(|place| times[((place as f64 + 0.5) * step) as usize]).collect();
-    }
 }
 
 #[cfg(test)]
@@ -450,6 +426,10 @@ mod tests {
     fn read(tag: u64) -> Packet {
         let body = Body::Read { tag: Tag(tag), page: Page(2) };
         Packet { vssd: VssdId(0), latency_ns: 0, source: DOOR, target: SERVER, body }
+    }
+
+    fn rising(all: &[Times]) -> Vec<Vec<u64>> {
+        all.iter().map(|times| times.rising().to_vec()).collect()
     }
 
     fn us(time: u64) -> Time {
@@ -488,9 +468,9 @@ mod tests {
         let model = fit.model();
         assert_eq!(link(&model, Kind::Door, Kind::Switch), (6_000, 2, 1), "sent at 14 us, taken at 20 us");
         let switch = &model.hosts[&Kind::Switch];
-        assert_eq!(switch.wake_ns, [vec![0], vec![24_000], vec![], vec![]], "sent at 214 us, taken at 244 us");
-        assert_eq!(switch.packet_ns, [vec![6_000, 6_000], vec![], vec![], vec![]]);
-        assert_eq!(model.hosts[&Kind::Door].ask_ns, [vec![4_000, 4_000, 4_000], vec![]]);
+        assert_eq!(rising(&switch.wake_ns), [vec![0], vec![24_000], vec![], vec![]], "sent at 214 us, taken at 244 us");
+        assert_eq!(rising(&switch.packet_ns), [vec![6_000, 6_000], vec![], vec![], vec![]]);
+        assert_eq!(rising(&model.hosts[&Kind::Door].ask_ns), [vec![4_000, 4_000, 4_000], vec![]]);
     }
 
     #[test]
@@ -504,8 +484,9 @@ mod tests {
         });
         fit.see(us(208), SWITCH, &Entry::Wakeup { at: us(208) });
         let switch = &fit.model().hosts[&Kind::Switch];
-        assert_eq!(switch.packet_ns, [vec![3_000], vec![], vec![5_000], vec![]], "the first, and one that follows");
-        assert_eq!(switch.wake_ns.iter().map(Vec::len).sum::<usize>(), 1);
+        let packets = rising(&switch.packet_ns);
+        assert_eq!(packets, [vec![3_000], vec![], vec![5_000], vec![]], "the first, and one that follows");
+        assert_eq!(rising(&switch.wake_ns).concat().len(), 1);
     }
 
     #[test]
@@ -518,17 +499,18 @@ mod tests {
         fit.see(us(90), SWITCH, &Entry::Wakeup { at: us(90) });
         fit.see(us(91), SWITCH, &Entry::Packet { at: us(91), packet: read(0) });
         fit.due(SWITCH, us(99), Some(us(95)));
-        assert_eq!(fit.model().hosts[&Kind::Switch].late_ns, [10_000]);
+        assert_eq!(fit.model().hosts[&Kind::Switch].late_ns.rising(), [10_000]);
     }
 
     #[test]
     fn what_was_never_seen_takes_as_long_as_what_is_most_like_it() {
-        let host = Host { packet_ns: [vec![7_000], vec![], vec![], vec![9_000]], ..Host::default() };
-        let stream = &mut base::Seed(1).stream("a test");
-        let takes = |has_data, follows, stream: &mut Stream| host.takes(Duty::Packet, has_data, follows, stream);
-        assert_eq!(takes(false, false, stream), Span::us(7));
-        assert_eq!(takes(true, false, stream), Span::us(7), "the first without a page");
-        assert_eq!(takes(false, true, stream), Span::us(9), "another one with a page");
-        assert_eq!(host.takes(Duty::Ask, false, false, stream), Span::ZERO);
+        let packet_ns = [vec![7_000], vec![], vec![], vec![9_000]].map(Times::from);
+        let host = Host { packet_ns, ..Host::default() };
+        let luck = (Time::ZERO, 0.5);
+        let takes = |has_data, follows| host.takes(Duty::Packet, has_data, follows, luck);
+        assert_eq!(takes(false, false), Span::us(7));
+        assert_eq!(takes(true, false), Span::us(7), "the first without a page");
+        assert_eq!(takes(false, true), Span::us(9), "another one with a page");
+        assert_eq!(host.takes(Duty::Ask, false, false, luck), Span::ZERO);
     }
 }

@@ -9,6 +9,7 @@ use crate::journal::{Beginning, State};
 use base::{NodeId, Seed, Span, Time};
 use blox::Page;
 use plan::rack::{OrderName, PAGE, Rack};
+use runtime::times::Times;
 
 /// When hosts begin: by then every role knows its place.
 const BEGIN: Time = Time::secs(1);
@@ -63,14 +64,14 @@ impl Model {
         };
         let host = |kind| {
             let times = if kind == Kind::Switch { [Span::ZERO; 2] } else { [HOST, HOST + PAGE_TIME] };
-            let [short, page] = times.map(|span| vec![ns(span)]);
+            let [short, page] = times.map(|span| Times::from(vec![ns(span)]));
             let pair = || [short.clone(), page.clone()];
             Host {
-                wake_ns: [(); SLEEPS.len() + 1].map(|()| vec![0]),
+                wake_ns: [(); SLEEPS.len() + 1].map(|()| vec![0].into()),
                 packet_ns: [short.clone(), page.clone(), short.clone(), page.clone()],
                 ask_ns: pair(),
                 turn_ns: pair(),
-                late_ns: vec![0],
+                late_ns: vec![0].into(),
             }
         };
         Model { links: ends.map(link).collect(), hosts: Kind::ALL.map(|kind| (kind, host(kind))).into() }

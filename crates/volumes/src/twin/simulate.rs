@@ -6,7 +6,7 @@
 //! took.
 
 use super::Anew;
-use super::model::{Duty, Kind, Model, drawn};
+use super::model::{Duty, Kind, Model};
 use super::requests::Requests;
 use super::run::{Life, TwinError};
 use crate::configs::{self, name_of};
@@ -276,7 +276,7 @@ impl<'a> Simulation<'a> {
             at.is_awake = true;
             let host = self.model.host(at.kind);
             let slept = now.saturating_since(at.slept_at);
-            let wake = host.wake(slept, &mut at.stream);
+            let wake = host.wake(slept, (now, at.stream.unit()));
             self.queue.push(now + wake, Event::Goes { node, life: at.life });
         }
     }
@@ -359,7 +359,7 @@ impl<'a> Simulation<'a> {
         let host = self.model.host(at.kind);
         let (count, sends_data) = anew.sends();
         let times = if duty == Duty::Turn { count } else { 1 };
-        let took = (0..times).map(|_| host.takes(duty, has_data || sends_data, follows, &mut at.stream));
+        let took = (0..times).map(|_| host.takes(duty, has_data || sends_data, follows, (now, at.stream.unit())));
         let end = took.fold(now, |end, took| end + took);
         let life = at.life;
         self.send(now, end, node);
@@ -409,7 +409,7 @@ impl<'a> Simulation<'a> {
         let due = at.anew.as_ref().and_then(|anew| anew.role.next_wakeup());
         if let Some(due) = due.filter(|due| at.alarm.is_none_or(|(set, fires)| set != *due || fires <= now)) {
             let host = self.model.host(at.kind);
-            let late = drawn(&host.late_ns, &mut at.stream).max(Span::ns(1));
+            let late = host.late_ns.draw((now, at.stream.unit())).max(Span::ns(1));
             let fires = now + due.saturating_since(local) + late;
             at.alarm = Some((due, fires));
             self.queue.push(fires, Event::Fires { node });

@@ -1,4 +1,4 @@
-//! Times that were seen, of which a simulation draws.
+//! Times that journals tell, of which a twin draws.
 
 use base::{Span, Time};
 use serde::{Deserialize, Serialize};
@@ -12,33 +12,23 @@ const KEPT_WITH_WHEN: usize = 1 << 14;
 /// So many that were seen around a time tell what the machine was like then.
 const AROUND: usize = 64;
 
-/// When something was, and how long it took, in nanoseconds.
-pub(super) type Noted = Vec<(Time, u64)>;
-
 /// When something is, and which part of all that were seen take less, from 0 to 1.
-pub(super) type Luck = (Time, f64);
-
-/// Notes that something took so long.
-pub(super) fn note(seen: &mut Noted, at: Time, took: Span) {
-    if seen.len() < SEEN_MAX {
-        seen.push((at, took.as_ps() / 1_000));
-    }
-}
+pub type Luck = (Time, f64);
 
 /// Times of a kind, in nanoseconds. In a file they are a distribution: rising, and evenly spaced in
 /// it. Those of a run itself know when they were: work of others on the machine makes many slow at
 /// a time, and a simulation of the same run draws of those around the same time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<u64>", into = "Vec<u64>")]
 pub struct Times {
     rising: Vec<u64>,
-    seen: Noted,
+    seen: Vec<(Time, u64)>,
 }
 
 impl From<Vec<u64>> for Times {
     fn from(mut rising: Vec<u64>) -> Times {
         rising.sort_unstable();
-        Times { rising, seen: Noted::new() }
+        Times { rising, seen: Vec::new() }
     }
 }
 
@@ -62,16 +52,34 @@ fn at(rising: &[u64], part: f64) -> Span {
 }
 
 impl Times {
-    /// Those that were seen.
-    pub(super) fn of(mut seen: Noted) -> Times {
-        seen.sort_unstable();
-        let mut rising: Vec<u64> = seen.iter().map(|(_, took)| *took).collect();
-        rising.sort_unstable();
-        Times { rising: thinned(&rising, KEPT), seen: thinned(&seen, KEPT_WITH_WHEN) }
+    /// Something that was at `at` took so long.
+    pub fn note(&mut self, at: Time, took: Span) {
+        if self.seen.len() < SEEN_MAX {
+            self.seen.push((at, took.as_ps() / 1_000));
+        }
     }
 
-    /// How long it takes with this luck.
-    pub(super) fn draw(&self, (now, part): Luck) -> Span {
+    /// All was noted.
+    #[must_use]
+    pub fn settled(mut self) -> Times {
+        self.seen.sort_unstable();
+        let mut rising: Vec<u64> = self.seen.iter().map(|(_, took)| *took).collect();
+        rising.sort_unstable();
+        Times { rising: thinned(&rising, KEPT), seen: thinned(&self.seen, KEPT_WITH_WHEN) }
+    }
+
+    /// Whether nothing was seen.
+    pub fn is_empty(&self) -> bool {
+        self.rising.is_empty() && self.seen.is_empty()
+    }
+
+    /// Their distribution, rising, in nanoseconds.
+    pub fn rising(&self) -> &[u64] {
+        &self.rising
+    }
+
+    /// How long it takes with this luck; no time where nothing was seen.
+    pub fn draw(&self, (now, part): Luck) -> Span {
         if self.seen.is_empty() {
             return at(&self.rising, part);
         }
@@ -83,7 +91,7 @@ impl Times {
     }
 
     /// Forgets when they were: another run had other times.
-    pub(super) fn forget_when(&mut self) {
+    pub fn forget_when(&mut self) {
         self.seen.clear();
     }
 }
@@ -92,13 +100,20 @@ impl Times {
 mod tests {
     use super::*;
 
+    fn second(at: u64) -> Time {
+        Time::ZERO + Span::secs(at)
+    }
+
+    /// Microseconds.
+    fn draws(times: &Times, at: u64) -> [u64; 4] {
+        [0.0, 0.49, 0.51, 0.999].map(|part| times.draw((second(at), part)).as_ps() / 1_000_000)
+    }
+
     #[test]
     fn a_time_is_drawn_of_those_around_it_or_of_all() {
-        let second = |at: u64| Time::ZERO + Span::secs(at);
-        // 1 us in the first hundred seconds, and 9 us then.
-        let mut times = Times::of((0..200).map(|at| (second(at), if at < 100 { 1_000 } else { 9_000 })).collect());
-        let draws =
-            |times: &Times, at| [0.0, 0.49, 0.51, 0.999].map(|part| times.draw((second(at), part)).as_ps() / 1_000_000);
+        let mut times = Times::default();
+        (0..200).for_each(|at| times.note(second(at), Span::us(if at < 100 { 1 } else { 9 })));
+        let mut times = times.settled();
         assert_eq!(draws(&times, 0), [1, 1, 1, 1]);
         assert_eq!(draws(&times, 68), [1, 1, 1, 1], "the last before one of the others is among them");
         assert_eq!(draws(&times, 100), [1, 1, 9, 9], "32 before and 32 from then on");
@@ -109,10 +124,10 @@ mod tests {
 
     #[test]
     fn a_file_has_a_distribution() {
-        let times = Times::of((0..2_000).rev().map(|at| (Time::ZERO, at)).collect());
-        let text = serde_json::to_string(&times).expect("numbers are a text");
-        let read: Times = serde_json::from_str(&text).expect("it is one");
-        assert_eq!((read.rising.len(), read.rising[0], read.rising[999]), (1_000, 1, 1_999));
+        let mut times = Times::default();
+        (0..2_000).rev().for_each(|at| times.note(Time::ZERO, Span::ns(at)));
+        let file: Vec<u64> = times.settled().into();
+        assert_eq!((file.len(), file[0], file[999]), (1_000, 1, 1_999));
         assert_eq!(Times::default().draw((Time::ZERO, 0.5)), Span::ZERO);
     }
 }
