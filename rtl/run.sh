@@ -51,8 +51,7 @@ echo "rtl: lint is clean, and parameters out of range are refused"
 
 PATH=$PWD/../target/rtl/bin:$PATH formal/prove.py "$steps"
 
-# The compiler lays out two hosts and a switch by the branches of a first run: a tenth more
-# cycles a second.
+# The compiler lays out two hosts and a switch by the branches of a first run: more cycles a second.
 if [ "$steps" = all ]; then
   RTL_PROFILE=write RTL_UNITS=system2 RTL_CYCLES=1000000 cargo test --locked --quiet --manifest-path harness/Cargo.toml \
     "${features[@]}" --test system two_nodes

