@@ -17,9 +17,9 @@ mod simulate;
 pub use model::{Answers, Model};
 pub use requests::{Answered, Request, Requests};
 pub use runtime::replay::{Difference, Replayed};
+pub use runtime::times::Times;
 pub use seen::{Seen, Site};
 pub use simulate::{Simulated, simulate};
-pub use runtime::times::Times;
 
 use crate::journal::{Beginning, Part, Reader};
 use base::Span;
