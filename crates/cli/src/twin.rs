@@ -19,7 +19,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use volumes::twin::{Journals, Load, Model, Replayed, Told, TwinError, simulate};
+use volumes::twin::{Fit, Journals, Load, Model, Replayed, Told, TwinError, simulate};
 
 /// What the command finds out.
 #[derive(Serialize)]
@@ -135,9 +135,11 @@ fn model_of(rack: &Rack, arguments: &TwinArguments, told: &Told) -> Result<Model
     if let Some(file) = &arguments.model {
         return read_model(file);
     }
-    let Some(folder) = &arguments.calibration else { return Ok(told.fit.clone().model()) };
-    let other = Journals::open(rack, folder).and_then(|other| other.replay(rack)).map_err(wrong)?;
-    Ok(other.fit.model())
+    let fit: Fit = match &arguments.calibration {
+        None => told.fit.clone(),
+        Some(folder) => Journals::open(rack, folder).and_then(|other| other.replay(rack)).map_err(wrong)?.fit,
+    };
+    Ok(fit.model())
 }
 
 /// The model in a file.

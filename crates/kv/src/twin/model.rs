@@ -27,8 +27,8 @@ pub struct Answers {
 /// What is around the programs of a JBOF and its doors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Model {
-    /// How long an input of a kind occupies a loop, or a helper, in nanoseconds. What ends an
-    /// operation is of another kind than what does not.
+    /// How long an input of a kind occupies a loop, or a helper. A kind says how many operations
+    /// the input ends, and its place in a chain.
     pub takes_ns: BTreeMap<String, Times>,
     /// Answers of memory and flash, by questions.
     pub answers: BTreeMap<String, Answers>,

@@ -1,7 +1,7 @@
 //! What the journals of a JBOF and its doors say together.
 
 use super::flash::Contents;
-use super::model::{Fit, Model};
+use super::model::{self, Fit, Model, kind_of_input};
 use super::requests::Requests;
 use crate::frames::Welcome;
 use crate::journal::{Beginning, ClientEntry, Entry, Part, ServerEntry};
@@ -259,9 +259,7 @@ impl LoopSeen {
             _ => {}
         }
     }
-}
 
-impl LoopSeen {
     /// The most that its hosts had open around each batch.
     pub(super) fn open_around(&self) -> Vec<u64> {
         let most = |place: usize| {
@@ -274,8 +272,7 @@ impl LoopSeen {
 
 /// Whether a host asks a loop for something.
 fn is_asked(entry: &ClientEntry<Length>) -> bool {
-    use ClientIn::{Describe, Issue, Names};
-    matches!(entry, Entry::Input { input: Issue { .. } | Describe { .. } | Names { .. }, .. })
+    matches!(entry, Entry::Input { input, .. } if model::is_asked(kind_of_input(input)))
 }
 
 /// How long after the last thing that happened live a simulation goes on.

@@ -500,17 +500,21 @@ impl<'a> Simulation<'a> {
     /// The helper takes what is next, if that has come before its turn began. Returns how long that
     /// occupies it.
     fn help(&mut self, now: Time) -> Option<Span> {
-        let turn = self.turn;
-        let of_turn = |work: &VecDeque<(Time, ServerIn<Length>)>| work.front().is_some_and(|(came, _)| *came <= turn);
-        let (_, input) = of_turn(&self.work).then(|| self.work.pop_front())??;
+        self.next_of_turn()?;
+        let (_, input) = self.work.pop_front()?;
         let kind = kind_of_request(&input);
         let answers = self.tell_helper(now, input);
-        let next = self.work.front().filter(|_| of_turn(&self.work)).and_then(|(_, input)| kind_of_request(input));
+        let next = self.next_of_turn().and_then(kind_of_request);
         let took = kind.map(|kind| {
             let place = self.chain.place(kind, next);
             self.model.takes(kind, answers, place, (now, self.stream.unit()))
         });
         Some(took.unwrap_or(Span::ZERO))
+    }
+
+    /// What the helper takes next, if that has come before its turn began.
+    fn next_of_turn(&self) -> Option<&ServerIn<Length>> {
+        self.work.front().filter(|(came, _)| *came <= self.turn).map(|(_, input)| input)
     }
 
     /// Tells the helper something. Returns how many updates it answers.
