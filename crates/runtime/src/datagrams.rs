@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
 
 /// Datagrams of one call, at most.
-const RECEIVED_MAX: usize = 32;
+pub const RECEIVED_MAX: usize = 32;
 /// Segments of one call, at most (Linux, `UDP_MAX_SEGMENTS` before 6.9).
 const SEGMENTS_MAX: usize = 64;
 /// Bytes of one call, at most: what an IP packet of 65,535 B has room for, whatever its headers.
@@ -119,6 +119,11 @@ impl<T> Outbox<T> {
         let begin = self.bytes.len();
         write(&mut self.bytes);
         self.waiting.push(Waiting { address, receiver, bytes: begin..self.bytes.len() });
+    }
+
+    /// Whether nothing waits in it.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
     }
 
     /// Whether it has so many that they should be sent.

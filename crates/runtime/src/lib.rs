@@ -25,6 +25,7 @@ pub mod journal;
 pub mod listen;
 pub mod lock;
 pub mod metrics;
+pub mod moments;
 pub mod parts;
 pub mod records;
 pub mod replay;

@@ -12,12 +12,14 @@ const KEPT_WITH_WHEN: usize = 1 << 14;
 /// So many that were seen around a time tell what the machine was like then.
 const AROUND: usize = 64;
 
-/// When something is, and which part of all that were seen take less, from 0 to 1.
+/// When something is, by the run that the times are of, and which part of all that were seen take
+/// less, from 0 to 1.
 pub type Luck = (Time, f64);
 
 /// Times of a kind, in nanoseconds. In a file they are a distribution: rising, and evenly spaced in
 /// it. Those of a run itself know when they were: work of others on the machine makes many slow at
-/// a time, and a simulation of the same run draws of those around the same time.
+/// a time, and a simulation draws of those around the same time, or [a moment like
+/// it](crate::moments).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<u64>", into = "Vec<u64>")]
 pub struct Times {
@@ -89,11 +91,6 @@ impl Times {
         near.sort_unstable();
         at(&near, part)
     }
-
-    /// Forgets when they were: another run had other times.
-    pub fn forget_when(&mut self) {
-        self.seen.clear();
-    }
 }
 
 #[cfg(test)]
@@ -113,12 +110,12 @@ mod tests {
     fn a_time_is_drawn_of_those_around_it_or_of_all() {
         let mut times = Times::default();
         (0..200).for_each(|at| times.note(second(at), Span::us(if at < 100 { 1 } else { 9 })));
-        let mut times = times.settled();
+        let times = times.settled();
         assert_eq!(draws(&times, 0), [1, 1, 1, 1]);
         assert_eq!(draws(&times, 68), [1, 1, 1, 1], "the last before one of the others is among them");
         assert_eq!(draws(&times, 100), [1, 1, 9, 9], "32 before and 32 from then on");
         assert_eq!(draws(&times, 500), [9, 9, 9, 9]);
-        times.forget_when();
+        let times = Times::from(Vec::from(times));
         assert_eq!(draws(&times, 0), [1, 1, 9, 9]);
     }
 

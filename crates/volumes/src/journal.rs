@@ -13,6 +13,7 @@
 //! | 6 orderly end | length, a JSON document of the role's counters |
 //! | 7 rest | wait: the role has nothing more to do, after a wake-up that made it do something |
 //! | 8 page rotten | vSSD, page, the value that it should have or 0: so the last read of it will end |
+//! | 9 packets leave | wait: what was sent since the last such entry is handed to the system |
 //!
 //! A packet is its length and its datagram without the page of data. Entries 4, 5 and 8 follow what
 //! caused them.
@@ -47,6 +48,7 @@ const ENDED: u8 = 5;
 const FINISHED: u8 = 6;
 const RESTED: u8 = 7;
 const ROTTED: u8 = 8;
+const LEFT: u8 = 9;
 
 /// What a role was when its journal began.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -176,6 +178,11 @@ pub enum Entry {
         /// The value that it should have, if that is known.
         named: Option<Value>,
     },
+    /// What the role has sent was handed to the system.
+    Left {
+        /// When that began, by the role's clock.
+        at: Time,
+    },
     /// The role had done what a wake-up made it do.
     Rested {
         /// Its time by the role's clock.
@@ -259,6 +266,11 @@ impl Writer {
             put(to.0.into(), entry);
             put_packet(packet, bare, entry);
         });
+    }
+
+    /// What was sent is handed to the system.
+    pub fn left(&mut self, at: Time) {
+        self.file.input(LEFT, at, |_| {});
     }
 
     /// A request ended.
@@ -371,6 +383,7 @@ fn parse(kind: u8, source: &mut Source) -> Result<Entry, Broken> {
             Entry::Ended { tag, end: *end }
         }
         RESTED => Entry::Rested { at: source.time()? },
+        LEFT => Entry::Left { at: source.time()? },
         ROTTED => {
             let (vssd, page, named) = (VssdId(source.number32("vSSD")?), Page(source.number()?), source.number()?);
             Entry::Rotted { vssd, page, named: Some(Value(named)).filter(|named| *named != Value(0)) }

@@ -57,12 +57,27 @@ struct Noted {
     clock: Clock,
 }
 
+impl Noted {
+    fn flush(&mut self) {
+        self.wire.flush();
+        self.note_left();
+    }
+
+    /// Notes when packets have left, if some have.
+    fn note_left(&mut self) {
+        if let (Some(journal), Some(at)) = (&mut self.journal, self.wire.left.take()) {
+            journal.left(at);
+        }
+    }
+}
+
 impl Carrier for Noted {
     fn send(&mut self, to: NodeId, packet: &Packet, data: Option<&Bytes>) {
         self.journal.iter_mut().for_each(|journal| journal.sent(to, packet));
         let clock = self.clock;
         self.rows.iter_mut().for_each(|rows| rows.sent(|| clock.now(), packet));
         self.wire.send(to, packet, data);
+        self.note_left();
     }
     fn address_of(&mut self, node: NodeId) -> Option<SocketAddr> {
         self.wire.address_of(node)
@@ -199,6 +214,7 @@ pub(crate) fn start<R: Role + Send + 'static>(
     let stopper = Stopper::new(waker.clone());
     let clock = Clock::start();
     let journal = Writer::begin(rack, node, clock, state)?;
+    wire.clock = journal.is_some().then_some(clock);
     let mut host = Loop {
         name,
         timer: Timer::new(registry, TIMER)?,
@@ -288,11 +304,11 @@ impl<R: Role> Loop<R> {
 
     fn turn(&mut self) {
         self.has_waiting = self.take_packets();
-        self.wire.wire.flush();
+        self.wire.flush();
         let now = self.clock.now();
         self.wire.journal.iter_mut().for_each(|journal| journal.woke(now));
         self.role.on_wakeup(now, &mut self.wire);
-        self.wire.wire.flush();
+        self.wire.flush();
         let Loop { clock, wire, .. } = self;
         wire.journal.iter_mut().for_each(|journal| journal.rests(|| clock.now()));
         self.http.iter_mut().for_each(|http| http.on_wakeup(now));
@@ -301,7 +317,9 @@ impl<R: Role> Loop<R> {
     /// Takes a batch of packets; returns whether there may be more.
     fn take_packets(&mut self) -> bool {
         for _ in 0..BATCH {
-            let Some(received) = self.wire.wire.receive(&mut self.page) else { return false };
+            let received = self.wire.wire.receive(&mut self.page);
+            self.wire.note_left();
+            let Some(received) = received else { return false };
             if let Some(packet) = received {
                 let data = Bytes::copy_from_slice(&self.page);
                 let now = self.clock.now();

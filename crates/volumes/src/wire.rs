@@ -4,11 +4,12 @@
 use crate::configs;
 use crate::peers::Peers;
 use crate::seal::{Broken, Seal};
-use base::NodeId;
+use base::{NodeId, Time};
 use blox::{PAGE_BYTES, Packet, decode_datagram, encode_datagram};
 use bytes::{BufMut, Bytes};
 use mio::net::UdpSocket;
 use plan::rack::Rack;
+use runtime::clock::Clock;
 use runtime::datagrams::{Inbox, Outbox};
 use runtime::error::StartError;
 use std::collections::BTreeSet;
@@ -61,6 +62,10 @@ pub struct Wire {
     unreached: BTreeSet<NodeId>,
     /// The roles, by their nodes.
     names: Vec<String>,
+    /// Tells when packets leave, if somebody notes it.
+    pub clock: Option<Clock>,
+    /// When some have left last.
+    pub left: Option<Time>,
 }
 
 impl Wire {
@@ -105,6 +110,8 @@ impl Wire {
             counts: WireCounts::default(),
             unreached: BTreeSet::new(),
             names: (0..=switch.0).map(|node| configs::name_of(rack, NodeId(node))).collect(),
+            clock: None,
+            left: None,
         })
     }
 
@@ -187,6 +194,9 @@ impl Wire {
 
     /// Hands all that waits to the system.
     pub fn flush(&mut self) {
+        if let Some(clock) = self.clock.filter(|_| !self.outbox.is_empty()) {
+            self.left = Some(clock.now());
+        }
         let Wire { socket, outbox, counts, unreached, names, .. } = self;
         let unsent = &mut counts.unsent;
         counts.sent += outbox.send(socket, |to, error| {

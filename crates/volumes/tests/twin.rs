@@ -47,9 +47,11 @@ fn model(link: Span, [packet, ask, turn]: [Span; 3]) -> Model {
         packet_ns: [(); 4].map(|()| times(packet)),
         ask_ns: [(); 2].map(|()| times(ask)),
         turn_ns: [(); 2].map(|()| times(turn)),
+        leave_ns: [(); 2].map(|()| times(Span::ZERO)),
         late_ns: times(Span::ZERO),
     };
-    Model { links, hosts: Kind::ALL.into_iter().map(|kind| (kind, host.clone())).collect() }
+    let hosts = Kind::ALL.into_iter().map(|kind| (kind, host.clone())).collect();
+    Model { links, hosts, ..Model::default() }
 }
 
 /// Pages that are asked for at these times.
@@ -93,16 +95,27 @@ fn what_occupies_roles_delays_what_they_send_and_what_comes_behind_it() {
     let [packet, ask, turn] = [Span::us(2), Span::us(3), Span::us(5)];
     // Between two heartbeats.
     let at = Time::ms(1_013);
-    let model = model(link, [packet, ask, turn]);
+    let mut model = model(link, [packet, ask, turn]);
+    // Not in the way of what leaves, but of what comes behind it.
+    let leave = Span::us(4);
+    for host in model.hosts.values_mut() {
+        host.leave_ns = [(); 2].map(|()| Times::from(vec![4_000]));
+    }
     let written = [(Time::ms(500), 3, true), (Time::ms(600), 4, true)];
     let one = simulated(flash, &model, &load(&[&written[..], &[(at, 3, false)]].concat()));
     let alone = link * 4 + ask + packet * 2 + flash + CHANNEL + TIMER + turn;
     assert_eq!(one.requests.all()[2].total(), Some(alone));
-    // The door begins with the second one when the first is sent: so all of its way.
+    // What the door is asked together leaves together. A call gives the switch one packet at first.
     let two = simulated(flash, &model, &load(&[&written[..], &[(at, 3, false), (at, 4, false)]].concat()));
-    let second = two.requests.all()[3].spans().expect("it ends");
-    assert_eq!(two.requests.all()[2].spans().map(|spans| spans.out), Some(ask + link * 2 + packet));
-    assert_eq!(second.out, ask * 2 + link * 2 + packet);
+    let out = |place: usize| two.requests.all()[place].spans().expect("it ends").out;
+    assert_eq!(out(2), ask * 2 + link * 2 + packet);
+    assert_eq!(out(3), ask * 2 + link * 2 + packet * 2 + leave);
+    // The next one gives it two, which leave together.
+    let three = [(at, 3, false), (at, 4, false), (at, 5, false)];
+    let three = simulated(flash, &model, &load(&[&written[..], &three].concat()));
+    let out = |place: usize| three.requests.all()[place].spans().expect("it ends").out;
+    assert_eq!(out(3), ask * 3 + link * 2 + packet * 3 + leave);
+    assert_eq!(out(4), out(3) + packet, "the server is occupied by the one before");
 }
 
 #[test]

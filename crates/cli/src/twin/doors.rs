@@ -87,7 +87,7 @@ pub fn twin(
     }
     let fitted = calibration.map(|folder| self::told(rack, file, folder)).transpose()?;
     let model = |place: usize| match &fitted {
-        Some(fitted) => fitted.sites[place].model().for_another_run(),
+        Some(fitted) => fitted.sites[place].model_for_another_run(),
         None => told.sites[place].model(),
     };
     let seen = told.sites.iter().enumerate().filter(|(_, seen)| seen.has_journals());

@@ -103,8 +103,8 @@ fn links(model: &Model) -> String {
     for (kind, host) in &model.hosts {
         let sleeps = SLEEPS.iter().map(|limit| format!("wakes after up to {limit}"));
         let wakes = sleeps.chain(["wakes after longer".to_owned()]).zip(&host.wake_ns);
-        let ([bare, page, next, next_page], [read, write], [word, sent]) =
-            (&host.packet_ns, &host.ask_ns, &host.turn_ns);
+        let ([bare, page, next, next_page], [read, write]) = (&host.packet_ns, &host.ask_ns);
+        let ([word, sent], [leaves, leaves_page]) = (&host.turn_ns, &host.leave_ns);
         let others = [
             ("takes a packet without a page", bare),
             ("takes a packet with a page", page),
@@ -114,6 +114,8 @@ fn links(model: &Model) -> String {
             ("takes a write", write),
             ("sends a packet after a wake-up", word),
             ("sends one, some with pages", sent),
+            ("hands one to the system", leaves),
+            ("hands one over, some with pages", leaves_page),
             ("timers are late", &host.late_ns),
         ];
         let others = others.map(|(what, times)| (what.to_owned(), times));

@@ -4,6 +4,7 @@
 use crate::journal::Entry;
 use crate::writes::joined;
 use base::{Span, Time};
+use runtime::moments::Loads;
 use runtime::times::{Luck, Times};
 use scalio::{
     ClientIn, ClientOut, Extent, FlashAnswer, FlashOperation, Length, MemoryAnswer, Operation, RequestId, ServerIn,
@@ -42,6 +43,10 @@ pub struct Model {
     pub steps_ns: Times,
     /// From the time of a client's timer until it is woken.
     pub late_ns: Times,
+    /// What was read and updated when, and how often a connection asked, where its times are of
+    /// another run. A file does not say.
+    #[serde(skip)]
+    pub of_run: Option<Loads<3>>,
 }
 
 impl Model {
@@ -72,12 +77,12 @@ impl Model {
         self.ways_ns[way].draw((now, if sleeps { part } else { 0.0 }))
     }
 
-    /// When an update of a turn that ends at `end` is at the helper: of all that were seen, either
-    /// the way or the lead is none.
-    pub(super) fn comes(&self, end: Time, sleeps: bool, (now, part): Luck) -> Time {
-        let lead = self.leads_ns.draw((now, if sleeps { 1.0 - part } else { 1.0 }));
+    /// When an update of a turn that ends at `end` is at the helper, not before `now`: of all that
+    /// were seen, either the way or the lead is none.
+    pub(super) fn comes(&self, (now, end): (Time, Time), sleeps: bool, (like, part): Luck) -> Time {
+        let lead = self.leads_ns.draw((like, if sleeps { 1.0 - part } else { 1.0 }));
         let earliest = end.max(now + lead) - lead;
-        earliest + self.way(0, sleeps, (now, part))
+        earliest + self.way(0, sleeps, (like, part))
     }
 
     /// From one update of a turn to the next, at the helper.
@@ -88,15 +93,6 @@ impl Model {
     /// How late a timer is.
     pub(super) fn late(&self, luck: Luck) -> Span {
         self.late_ns.draw(luck)
-    }
-
-    /// The same for another run: it does not know when its times were.
-    pub fn for_another_run(mut self) -> Model {
-        let answers = self.answers.values_mut().map(|answers| &mut answers.later_ns);
-        let all = self.takes_ns.values_mut().chain(answers).chain(&mut self.ways_ns);
-        let all = all.chain([&mut self.leads_ns, &mut self.steps_ns, &mut self.late_ns]);
-        all.for_each(Times::forget_when);
-        self
     }
 }
 
@@ -468,6 +464,7 @@ impl Fit {
             leads_ns: lead.settled(),
             steps_ns: steps.settled(),
             late_ns: self.late.settled(),
+            of_run: None,
         }
     }
 }
@@ -496,10 +493,10 @@ mod tests {
         let (ways, leads) = (vec![0, 0, 10_000], vec![0, 20_000, 30_000]);
         let model = Model { ways_ns: [ways.into(), Times::default()], leads_ns: leads.into(), ..Model::default() };
         let at = |us| Time::ZERO + Span::us(us);
-        let comes = |now, part| model.comes(at(100), true, (at(now), part));
+        let comes = |now, part| model.comes((at(now), at(100)), true, (at(now), part));
         assert_eq!([0.0, 0.34, 0.99].map(|part| comes(0, part)), [at(70), at(80), at(110)]);
         assert_eq!(comes(95, 0.0), at(95));
-        assert_eq!(model.comes(at(100), false, (at(0), 0.99)), at(70), "the soonest of all, where it is busy");
+        assert_eq!(model.comes((at(0), at(100)), false, (at(0), 0.99)), at(70), "the soonest of all, where it is busy");
     }
 
     /// A helper is told that flash has written, and answers; a loop is told so, and rests.

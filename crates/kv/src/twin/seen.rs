@@ -7,6 +7,7 @@ use crate::frames::Welcome;
 use crate::journal::{Beginning, ClientEntry, Entry, Part, ServerEntry};
 use base::{Span, Time};
 use runtime::clocks::Axis;
+use runtime::moments::Loads;
 use scalio::{ClientIn, ClientOut, FlashOperation, Kept, Length, RequestId, ServerConfig, ServerOut};
 use std::collections::BTreeMap;
 
@@ -187,6 +188,22 @@ impl Seen {
     /// The model of what was between its programs.
     pub fn model(&self) -> Model {
         self.fit.clone().model(self.requests.ways(), self.requests.steps())
+    }
+
+    /// The same for another run.
+    pub fn model_for_another_run(&self) -> Model {
+        Model { of_run: Some(self.loads()), ..self.model() }
+    }
+
+    /// What its doors were asked.
+    pub(super) fn loads(&self) -> Loads<3> {
+        let mut loads = Loads::default();
+        for batch in self.loops.iter().flat_map(|one| &one.asked) {
+            let updates = batch.inputs.iter().map(|input| kind_of_input(input) == "loop: update");
+            updates.for_each(|is_update| loads.note(batch.at, usize::from(is_update)));
+            loads.note(batch.at, 2);
+        }
+        loads
     }
 
     /// Blocks of the index that its doors asked for names of. They are not simulated.

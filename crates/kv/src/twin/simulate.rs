@@ -19,8 +19,9 @@ use crate::journal::Entry;
 use crate::noted::{client_numbers, server_numbers};
 use crate::reader::Reader;
 use crate::writes::joined;
-use base::{Program, Seed, Span, Stream, Time};
+use base::{Program, Seed, Span, Time};
 use kernel::EventQueue;
+use runtime::moments::{Chance, Moments};
 use scalio::{
     ClientIn, ClientOut, Extent, FlashOperation, Index, Length, MemoryOperation, Reply, Request, RequestId, Server,
     ServerIn, ServerOut,
@@ -84,11 +85,11 @@ struct Door {
     is_awake: bool,
     /// When the last verb on a block reaches memory: they do so in their order.
     verbs_at: BTreeMap<u32, Time>,
-    stream: Stream,
+    chance: Chance,
 }
 
 impl Door {
-    fn new(one: &LoopSeen, welcome: &Welcome, seed: Seed) -> Door {
+    fn new(one: &LoopSeen, welcome: &Welcome, chance: Chance) -> Door {
         Door {
             reader: Reader::new(Time::ZERO, welcome),
             arrived: VecDeque::new(),
@@ -103,7 +104,7 @@ impl Door {
             open: 0,
             is_awake: false,
             verbs_at: BTreeMap::new(),
-            stream: seed.stream(&format!("store/{}", one.name)),
+            chance,
         }
     }
 
@@ -172,7 +173,7 @@ struct Simulation<'a> {
     /// Whether the helper is in the thread of the only loop.
     is_inside: bool,
     requests: Requests,
-    stream: Stream,
+    chance: Chance,
     issued: u64,
     tickets: u64,
     open: u64,
@@ -196,6 +197,7 @@ impl<'a> Simulation<'a> {
         let helper = seen.helpers.first()?;
         let server = Server::resume(helper.config, helper.kept.clone())?;
         let slots = seen.loops.iter().filter_map(|one| one.welcome).map(|welcome| welcome.slots).max()?;
+        let moments = model.of_run.as_ref().map(|other| Moments::new(&seen.loads(), other)).unwrap_or_default();
         let mut queue = EventQueue::new();
         let mut doors = Vec::new();
         for (number, one) in (0..).zip(&seen.loops) {
@@ -204,7 +206,8 @@ impl<'a> Simulation<'a> {
             if let Some(batch) = one.asked.first() {
                 queue.push(batch.at, Event::Asked { number, place: 0 });
             }
-            doors.push(Door::new(one, &welcome, seed));
+            let stream = seed.stream(&format!("store/{}", one.name));
+            doors.push(Door::new(one, &welcome, Chance::new(stream, moments.clone())));
         }
         let mut index = Index::new(helper.config.blocks, slots);
         for (block, segment) in (0..).zip(&helper.kept.pointers) {
@@ -230,7 +233,7 @@ impl<'a> Simulation<'a> {
             chain: Chain::default(),
             is_inside: seen.is_inside(),
             requests: Requests::default(),
-            stream: seed.stream(&format!("helper/{}", seen.site.jbof)),
+            chance: Chance::new(seed.stream(&format!("helper/{}", seen.site.jbof)), moments),
             issued: 0,
             tickets: 0,
             open: 0,
@@ -380,7 +383,7 @@ impl<'a> Simulation<'a> {
         let door = &mut self.doors[number as usize];
         let next = door.next_kind();
         let place = door.chain.place(kind, next);
-        let took = self.model.takes(kind, answers, place, (now, door.stream.unit()));
+        let took = self.model.takes(kind, answers, place, door.chance.at(now));
         if door.is_next_asked().is_none() {
             self.leave((now, now + took), number);
         }
@@ -394,8 +397,8 @@ impl<'a> Simulation<'a> {
         if sends.is_empty() {
             return;
         }
-        let comes = self.model.comes(end, !self.is_working, (now, door.stream.unit()));
-        let step = self.model.step((now, door.stream.unit()));
+        let comes = self.model.comes((now, end), !self.is_working, door.chance.at(now));
+        let step = self.model.step(door.chance.at(now));
         for (place, request) in (0..).zip(sends) {
             self.send(comes + step * place, Letter::Helper(ServerIn::Request(request)));
         }
@@ -437,7 +440,7 @@ impl<'a> Simulation<'a> {
         let door = &mut self.doors[number as usize];
         door.is_awake = false;
         if let Some(due) = door.reader.program.next_wakeup() {
-            let late = self.model.late((now, door.stream.unit())).max(Span::ns(1));
+            let late = self.model.late(door.chance.at(now)).max(Span::ns(1));
             self.queue.push(now + due.saturating_since(there) + late, Event::Fires { number });
         }
     }
@@ -449,7 +452,7 @@ impl<'a> Simulation<'a> {
         match out {
             ClientOut::Memory { request, block, operation } => {
                 // What nobody waits for takes the same way.
-                let way = self.model.answer(&asked.unwrap_or_else(|| "verbs".into()), (now, door.stream.unit()));
+                let way = self.model.answer(&asked.unwrap_or_else(|| "verbs".into()), door.chance.at(now));
                 match way {
                     None => {
                         let answer = self.index.carry_out(block, operation);
@@ -465,7 +468,7 @@ impl<'a> Simulation<'a> {
                 }
             }
             ClientOut::Flash { request, operation, .. } => {
-                let way = asked.and_then(|question| self.model.answer(&question, (now, door.stream.unit())));
+                let way = asked.and_then(|question| self.model.answer(&question, door.chance.at(now)));
                 let input = ClientIn::Flash { request, answer: self.contents.carry_out(&operation) };
                 match way {
                     None => door.arrived.push_back((door.turn, input)),
@@ -507,7 +510,7 @@ impl<'a> Simulation<'a> {
         let next = self.next_of_turn().and_then(kind_of_request);
         let took = kind.map(|kind| {
             let place = self.chain.place(kind, next);
-            self.model.takes(kind, answers, place, (now, self.stream.unit()))
+            self.model.takes(kind, answers, place, self.chance.at(now))
         });
         Some(took.unwrap_or(Span::ZERO))
     }
@@ -544,7 +547,7 @@ impl<'a> Simulation<'a> {
                 door.arrived.push_back((door.turn, input));
                 continue;
             }
-            let draw = || self.model.way(1, !door.is_awake, (now, self.stream.unit()));
+            let draw = || self.model.way(1, !door.is_awake, self.chance.at(now));
             let way = *ways.entry(number).or_insert_with(draw);
             self.send(now + way, Letter::Answer { number: number as u32, input });
         }
@@ -558,7 +561,7 @@ impl<'a> Simulation<'a> {
         let reads = std::mem::take(&mut self.reads);
         if let Some(sectors) = reads.iter().map(|(sectors, _)| *sectors).max() {
             let question = question_of_reads(reads.len(), sectors);
-            let way = self.model.answer(&question, (now, self.stream.unit())).unwrap_or(Span::ZERO);
+            let way = self.model.answer(&question, self.chance.at(now)).unwrap_or(Span::ZERO);
             let count = reads.len() as u64;
             for (place, (_, input)) in (1..).zip(reads) {
                 self.send(now + way * place / count, Letter::Helper(input));
@@ -567,7 +570,7 @@ impl<'a> Simulation<'a> {
         if self.writes.is_empty() {
             return;
         }
-        let luck = (now, self.stream.unit());
+        let luck = self.chance.at(now);
         for (row, inputs) in joined(std::mem::take(&mut self.writes)) {
             let way = self.model.answer(&question_of_row(row), luck).unwrap_or(Span::ZERO);
             inputs.into_iter().for_each(|input| self.send(now + way, Letter::Helper(input)));
@@ -595,7 +598,7 @@ impl<'a> Simulation<'a> {
             return self.reads.push((sectors, input));
         }
         let question = question_of_flash(HELPER, operation);
-        let way = self.model.answer(&question, (now, self.stream.unit())).unwrap_or(Span::ZERO);
+        let way = self.model.answer(&question, self.chance.at(now)).unwrap_or(Span::ZERO);
         self.send(now + way, Letter::Helper(input));
     }
 }

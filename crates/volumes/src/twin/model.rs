@@ -1,13 +1,15 @@
 //! A model of what is between roles, fitted to journals: links, processors and timers.
 //!
-//! A packet is *sent* when the role has done what caused it, and *comes* when the role at the other
-//! end takes it. In between it needs at least the link's time. A role that sleeps needs time to
-//! wake up. One that is busy takes the packet when it has done what came before.
+//! A packet is *sent* when its role hands it to the system, with all that its batch has caused. It
+//! *comes* when the role at the other end takes it. In between it needs at least the link's time. A
+//! role that sleeps needs time to wake up. One that is busy takes the packet when it has done what
+//! came before.
 
 use crate::configs;
 use crate::journal::{Entry, Printer};
 use base::{NodeId, Span, Time};
 use plan::rack::Rack;
+use runtime::moments::Loads;
 use runtime::times::{Luck, Times};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,6 +17,8 @@ use std::sync::LazyLock;
 
 /// Packets of a link that are looked at.
 const SEEN_MAX: usize = 1_000_000;
+/// Packets that a role has to send at a time: more than any has.
+const SENDS_MAX: usize = 1 << 12;
 /// The part of a link's packets that are faster than its time: they were lucky.
 const LEAST: f64 = 0.01;
 
@@ -93,6 +97,10 @@ pub struct Host {
     /// What each packet that it sends after a wake-up occupies a role, where none carries a page of
     /// data, and where some do.
     pub turn_ns: [Times; 2],
+    /// What handing each packet to the system occupies it, where none carries a page of data, and
+    /// where some do.
+    #[serde(default)]
+    pub leave_ns: [Times; 2],
     /// From a timer's time until the role is awake.
     pub late_ns: Times,
 }
@@ -104,16 +112,20 @@ pub struct Model {
     pub links: Vec<Link>,
     /// The processors.
     pub hosts: BTreeMap<Kind, Host>,
+    /// What was read and written when. A file does not say.
+    #[serde(skip)]
+    pub loads: Loads<2>,
 }
 
 impl Host {
     fn all(&self) -> impl Iterator<Item = &Times> {
-        let Host { wake_ns, packet_ns, ask_ns, turn_ns, late_ns } = self;
-        wake_ns.iter().chain(packet_ns).chain(ask_ns).chain(turn_ns).chain([late_ns])
+        let Host { wake_ns, packet_ns, ask_ns, turn_ns, leave_ns, late_ns } = self;
+        wake_ns.iter().chain(packet_ns).chain(ask_ns).chain(turn_ns).chain(leave_ns).chain([late_ns])
     }
     fn all_mut(&mut self) -> Vec<&mut Times> {
-        let Host { wake_ns, packet_ns, ask_ns, turn_ns, late_ns } = self;
-        wake_ns.iter_mut().chain(packet_ns).chain(ask_ns).chain(turn_ns).chain([late_ns]).collect()
+        let Host { wake_ns, packet_ns, ask_ns, turn_ns, leave_ns, late_ns } = self;
+        let begun = wake_ns.iter_mut().chain(packet_ns).chain(ask_ns);
+        begun.chain(turn_ns).chain(leave_ns).chain([late_ns]).collect()
     }
 
     /// How long it is occupied by what follows a sleep, or something else that it did.
@@ -122,6 +134,7 @@ impl Host {
             Duty::Packet => &self.packet_ns,
             Duty::Ask => &self.ask_ns,
             Duty::Turn => &self.turn_ns,
+            Duty::Leave => &self.leave_ns,
             Duty::Rest => return Span::ZERO,
         };
         // What was never seen takes as long as what is most like it.
@@ -185,10 +198,8 @@ impl Model {
 /// A packet that was sent.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
-    /// When the sender had done what caused it.
+    /// When the sender handed it to the system.
     at: Time,
-    /// When the sender began with that. It was not sent before.
-    since: Time,
     print: u64,
 }
 
@@ -209,6 +220,7 @@ pub struct Fit {
     came: BTreeMap<(NodeId, NodeId), Vec<Came>>,
     hosts: BTreeMap<Kind, Host>,
     switch: NodeId,
+    loads: Loads<2>,
     doing: Doing,
     printer: Printer,
 }
@@ -224,8 +236,11 @@ struct Doing {
     has_data: bool,
     /// Whether the role had not slept before.
     follows: bool,
-    /// What it sent since.
-    sent: Vec<(NodeId, u64)>,
+    /// Packets that it has not handed to the system yet, and whether one has a page.
+    sends: Vec<(NodeId, u64)>,
+    sends_data: bool,
+    /// How many it has just handed over.
+    left: u64,
 }
 
 /// What occupies a role.
@@ -237,6 +252,8 @@ pub(crate) enum Duty {
     Ask,
     /// The end of a turn: timers.
     Turn,
+    /// Packets are handed to the system.
+    Leave,
     /// Nothing.
     Rest,
 }
@@ -246,8 +263,9 @@ impl Fit {
     pub fn new(rack: &Rack) -> Fit {
         let switch = configs::switch_node(rack);
         let kinds = (0..=switch.0).map(|node| Kind::of(rack, NodeId(node))).collect();
-        let (doing, printer) = (Doing::default(), Printer::default());
-        Fit { kinds, sent: BTreeMap::new(), came: BTreeMap::new(), hosts: BTreeMap::new(), switch, doing, printer }
+        let (sent, came, hosts) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (loads, doing, printer) = (Loads::default(), Doing::default(), Printer::default());
+        Fit { kinds, sent, came, hosts, switch, loads, doing, printer }
     }
 
     /// Another journal begins.
@@ -256,6 +274,9 @@ impl Fit {
     }
 
     pub(crate) fn see(&mut self, at: Time, node: NodeId, entry: &Entry) {
+        if let Entry::Asked { is_write, .. } = entry {
+            self.loads.note(at, usize::from(*is_write));
+        }
         match entry {
             Entry::Packet { packet, .. } => {
                 let slept_since = self.slept_since();
@@ -270,13 +291,18 @@ impl Fit {
             }
             Entry::Sent { to, packet } => {
                 let print = self.printer.print(packet);
-                self.doing.has_data |= packet.body.value().is_some();
-                self.doing.sent.push((*to, print));
+                let has_data = packet.body.value().is_some();
+                self.doing.has_data |= has_data;
+                self.doing.sends_data |= has_data;
+                if self.doing.sends.len() < SENDS_MAX {
+                    self.doing.sends.push((*to, print));
+                }
             }
             Entry::Asked { .. } if self.doing.input == Some((Duty::Ask, at)) => self.doing.asks += 1,
             Entry::Asked { .. } => self.next(at, node, Duty::Ask),
             Entry::Wakeup { .. } => self.next(at, node, Duty::Turn),
             Entry::Rested { .. } => self.next(at, node, Duty::Rest),
+            Entry::Left { .. } => self.leave(at, node),
             Entry::Ended { .. } | Entry::Rotted { .. } | Entry::Finished { .. } => {}
         }
     }
@@ -287,32 +313,38 @@ impl Fit {
         matches!(duty, Duty::Turn | Duty::Rest).then_some(since)
     }
 
+    /// The role hands over what it has to send.
+    fn leave(&mut self, at: Time, node: NodeId) {
+        self.next(at, node, Duty::Leave);
+        self.doing.left = self.doing.sends.len() as u64;
+        self.doing.has_data = std::mem::take(&mut self.doing.sends_data);
+        for (to, print) in self.doing.sends.drain(..) {
+            let sent = self.sent.entry((node, to)).or_default();
+            if sent.len() < SEEN_MAX {
+                sent.push(Sent { at, print });
+            }
+        }
+    }
+
     /// What the role was told last has been done, and the next thing comes.
     fn next(&mut self, at: Time, node: NodeId, duty: Duty) {
         let asks = std::mem::replace(&mut self.doing.asks, 1);
         let has_data = std::mem::take(&mut self.doing.has_data);
         let has_slept = self.slept_since().is_some();
         let follows = std::mem::replace(&mut self.doing.follows, !has_slept);
-        let Some((done, since)) = self.doing.input.replace((duty, at)) else { return self.doing.sent.clear() };
-        // A turn that ends without a word about it sent nothing, and the role slept.
-        let is_known = matches!((done, duty), (Duty::Turn, Duty::Rest) | (Duty::Packet | Duty::Ask, _));
-        let end = if is_known { at } else { since };
+        let Some((done, since)) = self.doing.input.replace((duty, at)) else { return };
         let host = self.hosts.entry(self.kinds[node.index()]).or_default();
-        let took = end.saturating_since(since);
+        let took = at.saturating_since(since);
         let class = class_of_duty(done, has_data, follows);
         match done {
             Duty::Packet => host.packet_ns[class].note(since, took),
             Duty::Ask => host.ask_ns[class].note(since, took / asks),
-            Duty::Turn if is_known => {
-                host.turn_ns[class].note(since, took / (self.doing.sent.len() as u64).max(1));
+            // One that sends nothing ends without a word about it, and the role sleeps.
+            Duty::Turn if duty == Duty::Leave => {
+                host.turn_ns[class].note(since, took / (self.doing.sends.len() as u64).max(1));
             }
+            Duty::Leave => host.leave_ns[class].note(since, took / self.doing.left.max(1)),
             Duty::Turn | Duty::Rest => {}
-        }
-        for (to, print) in self.doing.sent.drain(..) {
-            let sent = self.sent.entry((node, to)).or_default();
-            if sent.len() < SEEN_MAX {
-                sent.push(Sent { at: end, since, print });
-            }
         }
     }
 
@@ -326,13 +358,13 @@ impl Fit {
         }
     }
 
-    /// Each packet that came to where it was sent: by whom, since when, and to whom, when.
+    /// Each packet that came to where it was sent: by whom and when, and to whom and when.
     pub(crate) fn packets(&self) -> Vec<[(NodeId, Time); 2]> {
         let mut packets = Vec::new();
         for (ends, came) in &self.came {
             let mut pairs = Vec::new();
             pair(self.sent.get(ends).map_or(&[][..], Vec::as_slice), came, &mut pairs);
-            packets.extend(pairs.iter().map(|pair| [(ends.0, pair.sent.since), (ends.1, pair.came.at)]));
+            packets.extend(pairs.iter().map(|pair| [(ends.0, pair.sent.at), (ends.1, pair.came.at)]));
         }
         packets
     }
@@ -363,13 +395,9 @@ impl Fit {
         for host in hosts.values_mut() {
             for times in host.all_mut() {
                 *times = std::mem::take(times).settled();
-                // Most slow times are a wait for a core, which another role had meanwhile: here all
-                // would be slow at once.
-                times.forget_when();
             }
         }
-        model.hosts = hosts;
-        model
+        Model { hosts, loads: self.loads, ..model }
     }
 }
 
@@ -443,7 +471,8 @@ mod tests {
             let at = us(*begin);
             fit.see(at, DOOR, &Entry::Asked { at, volume: 0, page: Page(2), is_write: false });
             fit.see(at, DOOR, &Entry::Sent { to: SWITCH, packet: read(tag) });
-            fit.see(us(begin + 4), DOOR, &Entry::Wakeup { at: us(begin + 4) });
+            fit.see(us(begin + 4), DOOR, &Entry::Left { at: us(begin + 4) });
+            fit.see(us(begin + 9), DOOR, &Entry::Wakeup { at: us(begin + 9) });
         }
     }
 
@@ -463,14 +492,37 @@ mod tests {
             fit.see(us(slept), SWITCH, &Entry::Wakeup { at: us(slept) });
             fit.see(us(comes), SWITCH, &Entry::Packet { at: us(comes), packet: read(tag) });
             fit.see(us(comes), SWITCH, &Entry::Sent { to: SERVER, packet: read(tag) });
-            fit.see(us(comes + 6), SWITCH, &Entry::Wakeup { at: us(comes + 6) });
+            fit.see(us(comes + 6), SWITCH, &Entry::Left { at: us(comes + 6) });
+            fit.see(us(comes + 8), SWITCH, &Entry::Wakeup { at: us(comes + 8) });
         }
         let model = fit.model();
         assert_eq!(link(&model, Kind::Door, Kind::Switch), (6_000, 2, 1), "sent at 14 us, taken at 20 us");
         let switch = &model.hosts[&Kind::Switch];
         assert_eq!(rising(&switch.wake_ns), [vec![0], vec![24_000], vec![], vec![]], "sent at 214 us, taken at 244 us");
         assert_eq!(rising(&switch.packet_ns), [vec![6_000, 6_000], vec![], vec![], vec![]]);
-        assert_eq!(rising(&model.hosts[&Kind::Door].ask_ns), [vec![4_000, 4_000, 4_000], vec![]]);
+        let door = &model.hosts[&Kind::Door];
+        assert_eq!(rising(&door.ask_ns), [vec![4_000, 4_000, 4_000], vec![]]);
+        assert_eq!(rising(&door.leave_ns), [vec![5_000, 5_000, 5_000], vec![]]);
+    }
+
+    /// A timer makes the switch send two packets: 10 us until they leave, and 4 us for both.
+    #[test]
+    fn what_a_timer_sends_takes_its_time_before_it_leaves_and_while_it_does() {
+        let mut fit = fit();
+        fit.begin();
+        fit.see(us(5), SWITCH, &Entry::Wakeup { at: us(5) });
+        (0..2).for_each(|tag| fit.see(us(5), SWITCH, &Entry::Sent { to: SERVER, packet: read(tag) }));
+        fit.see(us(15), SWITCH, &Entry::Left { at: us(15) });
+        fit.see(us(19), SWITCH, &Entry::Rested { at: us(19) });
+        fit.see(us(60), SWITCH, &Entry::Wakeup { at: us(60) });
+        fit.begin();
+        fit.see(us(1), SERVER, &Entry::Wakeup { at: us(1) });
+        fit.see(us(22), SERVER, &Entry::Packet { at: us(22), packet: read(0) });
+        let model = fit.model();
+        let switch = &model.hosts[&Kind::Switch];
+        assert_eq!(rising(&switch.turn_ns), [vec![5_000], vec![]]);
+        assert_eq!(rising(&switch.leave_ns), [vec![2_000], vec![]]);
+        assert_eq!(link(&model, Kind::Switch, Kind::Storage).0, 7_000, "left at 15 us, taken at 22 us");
     }
 
     #[test]

@@ -71,10 +71,12 @@ impl Model {
                 packet_ns: [short.clone(), page.clone(), short.clone(), page.clone()],
                 ask_ns: pair(),
                 turn_ns: pair(),
+                leave_ns: [(); 2].map(|()| vec![0].into()),
                 late_ns: vec![0].into(),
             }
         };
-        Model { links: ends.map(link).collect(), hosts: Kind::ALL.map(|kind| (kind, host(kind))).into() }
+        let hosts = Kind::ALL.map(|kind| (kind, host(kind))).into();
+        Model { links: ends.map(link).collect(), hosts, ..Model::default() }
     }
 }
 

@@ -67,7 +67,11 @@ pub fn look(mut journal: Reader, axis: Axis, fit: &mut Fit) -> Result<(), TwinEr
 /// When an input came.
 fn time_of(entry: &Entry) -> Option<Time> {
     match entry {
-        Entry::Packet { at, .. } | Entry::Wakeup { at } | Entry::Asked { at, .. } | Entry::Rested { at } => Some(*at),
+        Entry::Packet { at, .. }
+        | Entry::Wakeup { at }
+        | Entry::Asked { at, .. }
+        | Entry::Rested { at }
+        | Entry::Left { at } => Some(*at),
         Entry::Sent { .. } | Entry::Ended { .. } | Entry::Rotted { .. } | Entry::Finished { .. } => None,
     }
 }
@@ -109,7 +113,7 @@ impl Play {
     fn see(&mut self, entry: Entry) {
         let numbers = match entry {
             Entry::Finished { numbers } => numbers,
-            Entry::Rested { .. } => return,
+            Entry::Rested { .. } | Entry::Left { .. } => return,
             Entry::Rotted { vssd, page, named } => return self.anew.role.rot(vssd, page, named),
             done => return self.live.push(done),
         };

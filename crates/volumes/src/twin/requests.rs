@@ -130,7 +130,11 @@ impl Requests {
                     self.came.insert((packet.source, tag, node), at);
                 }
             }
-            Entry::Wakeup { .. } | Entry::Rested { .. } | Entry::Rotted { .. } | Entry::Finished { .. } => {}
+            Entry::Wakeup { .. }
+            | Entry::Rested { .. }
+            | Entry::Left { .. }
+            | Entry::Rotted { .. }
+            | Entry::Finished { .. } => {}
         }
     }
 

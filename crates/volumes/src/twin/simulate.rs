@@ -11,10 +11,12 @@ use super::requests::Requests;
 use super::run::{Life, TwinError};
 use crate::configs::{self, name_of};
 use crate::journal::Entry;
-use base::{NodeId, Seed, Span, Stream, Time};
+use base::{NodeId, Seed, Span, Time};
 use blox::{Packet, Page};
 use kernel::EventQueue;
 use plan::rack::Rack;
+use runtime::datagrams::RECEIVED_MAX;
+use runtime::moments::{Chance, Loads, Moments};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Packets that a role takes before it lets time pass, as a live one.
@@ -67,6 +69,12 @@ impl Load {
         let mut pages: Vec<PageAsk> = asked.collect();
         pages.sort_by_key(|page| page.at);
         Load { pages, open_max: most_open(requests), ..Load::default() }
+    }
+
+    fn loads(&self) -> Loads<2> {
+        let mut loads = Loads::default();
+        self.pages.iter().for_each(|ask| loads.note(ask.at, usize::from(ask.is_write)));
+        loads
     }
 }
 
@@ -129,6 +137,11 @@ struct Node {
     life: u32,
     packets: VecDeque<Packet>,
     asks: VecDeque<PageAsk>,
+    /// What it takes one after another, and what it has to send when that is done.
+    batch: VecDeque<Input>,
+    sends: Vec<(NodeId, Packet)>,
+    /// Packets of the last call.
+    received: usize,
     /// Requests that the door has begun with, or will next, and that have no end.
     open: u64,
     /// Those whose host waits until others end.
@@ -138,7 +151,26 @@ struct Node {
     slept_at: Time,
     /// What the timer is set for, and when it fires.
     alarm: Option<(Time, Time)>,
-    stream: Stream,
+    chance: Chance,
+}
+
+/// What a node takes.
+enum Input {
+    Ask(PageAsk),
+    Packet(Packet),
+}
+
+impl Node {
+    /// What it takes next: all that it was asked, or the packets that one call gives it. Each call
+    /// asks for twice as many as came last, one at first, as that of a live role.
+    fn next_batch(&mut self) {
+        if !self.asks.is_empty() {
+            return self.batch.extend(self.asks.drain(..).map(Input::Ask));
+        }
+        let wanted = (2 * self.received).clamp(1, RECEIVED_MAX).min((BATCH - self.taken) as usize);
+        self.received = wanted.min(self.packets.len());
+        self.batch.extend(self.packets.drain(..self.received).map(Input::Packet));
+    }
 }
 
 /// Simulates a rack from the beginnings of its roles until all requests have their end. A role that
@@ -182,6 +214,10 @@ impl<'a> Simulation<'a> {
             (None, Some(first)) => queue.push(first.at, Event::Asked(0)),
             (None, None) => {}
         }
+        let loads = load.loads();
+        // Most slow times are a wait for a core, which another role had meanwhile: each draws of
+        // moments of its own, or all would be slow at once.
+        let chance = |node| Chance::new(seed.stream(&format!("node/{node}")), Moments::new(&loads, &model.loads));
         let node = |node| Node {
             anew: None,
             kind: Kind::of(rack, NodeId(node)),
@@ -189,13 +225,16 @@ impl<'a> Simulation<'a> {
             life: 0,
             packets: VecDeque::new(),
             asks: VecDeque::new(),
+            batch: VecDeque::new(),
+            sends: Vec::new(),
+            received: 0,
             open: 0,
             held: VecDeque::new(),
             is_awake: false,
             taken: 0,
             slept_at: Time::ZERO,
             alarm: None,
-            stream: seed.stream(&format!("node/{node}")),
+            chance: chance(node),
         };
         let nodes = (0..=configs::switch_node(rack).0).map(node).collect();
         let (requests, numbers) = (Requests::default(), BTreeMap::new());
@@ -217,10 +256,7 @@ impl<'a> Simulation<'a> {
                 Event::Ends { node } => self.ends(node),
                 Event::Comes { node, packet } => self.comes(now, node, packet),
                 Event::Filled => self.load.fill.iter().for_each(|ask| self.ask(now, *ask)),
-                Event::Asked(place) => {
-                    asked = place as usize + 1;
-                    self.asked(now, place);
-                }
+                Event::Asked(place) => asked = self.asked(now, place),
                 Event::Goes { node, life } if self.nodes[node as usize].life == life => self.goes(now, node),
                 Event::Goes { .. } => {}
                 Event::Fires { node } => self.fires(now, node),
@@ -259,6 +295,8 @@ impl<'a> Simulation<'a> {
             anew.counters().into_iter().for_each(|(name, value)| *numbers.entry(name).or_default() += value);
             at.packets.clear();
             at.asks.clear();
+            at.batch.clear();
+            at.sends.clear();
             at.held.clear();
             at.open = 0;
             (at.is_awake, at.life, at.alarm) = (false, at.life + 1, None);
@@ -276,17 +314,24 @@ impl<'a> Simulation<'a> {
             at.is_awake = true;
             let host = self.model.host(at.kind);
             let slept = now.saturating_since(at.slept_at);
-            let wake = host.wake(slept, (now, at.stream.unit()));
+            let wake = host.wake(slept, at.chance.at(now));
             self.queue.push(now + wake, Event::Goes { node, life: at.life });
         }
     }
 
-    fn asked(&mut self, now: Time, place: u32) {
-        let ask = self.load.pages[place as usize];
-        if let Some(next) = self.load.pages.get(place as usize + 1) {
-            self.queue.push((next.at + self.later).max(now), Event::Asked(place + 1));
+    /// Doors are asked for the page at this place, and for all others whose time it is. Returns the
+    /// place of the next one.
+    fn asked(&mut self, now: Time, mut place: u32) -> usize {
+        while let Some(ask) = self.load.pages.get(place as usize) {
+            let at = ask.at + self.later;
+            if at > now {
+                self.queue.push(at, Event::Asked(place));
+                break;
+            }
+            self.ask(now, *ask);
+            place += 1;
         }
-        self.ask(now, ask);
+        place as usize
     }
 
     fn ask(&mut self, now: Time, ask: PageAsk) {
@@ -327,61 +372,77 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// A node that is awake does what is next, or goes to sleep.
+    /// A node that is awake hands over what its batch has caused, does what is next, or goes to
+    /// sleep.
     fn goes(&mut self, now: Time, node: u32) {
         let at = &mut self.nodes[node as usize];
+        if at.batch.is_empty() && !at.sends.is_empty() {
+            return self.leave(now, node);
+        }
+        if at.batch.is_empty() {
+            at.next_batch();
+        }
         let Some(anew) = &mut at.anew else { return };
         let local = Time::ZERO + now.saturating_since(at.start);
         let (mut has_data, follows) = (false, at.taken > 0);
-        let duty = match (at.asks.pop_front(), at.packets.front()) {
-            (Some(PageAsk { volume, page, is_write, .. }), _) => {
+        let duty = match at.batch.pop_front() {
+            Some(Input::Ask(PageAsk { volume, page, is_write, .. })) => {
                 anew.ask(volume, page, is_write);
                 anew.begin(local);
                 Duty::Ask
             }
-            (None, Some(packet)) if at.taken < BATCH => {
-                self.requests.see(now, NodeId(node), &Entry::Packet { at: now, packet: *packet });
-                anew.take(local, *packet);
+            Some(Input::Packet(packet)) => {
+                self.requests.see(now, NodeId(node), &Entry::Packet { at: now, packet });
+                anew.take(local, packet);
                 has_data = packet.body.value().is_some();
-                at.packets.pop_front();
                 at.taken += 1;
                 Duty::Packet
             }
-            (None, _) => {
+            None => {
                 at.taken = 0;
                 anew.wake(local);
                 if anew.done.0.is_empty() { Duty::Rest } else { Duty::Turn }
             }
         };
-        if duty == Duty::Rest && at.packets.is_empty() {
+        if duty == Duty::Rest && at.packets.is_empty() && at.asks.is_empty() {
             return self.sleep(now, local, node);
         }
         let host = self.model.host(at.kind);
         let (count, sends_data) = anew.sends();
         let times = if duty == Duty::Turn { count } else { 1 };
-        let took = (0..times).map(|_| host.takes(duty, has_data || sends_data, follows, (now, at.stream.unit())));
+        let took = (0..times).map(|_| host.takes(duty, has_data || sends_data, follows, at.chance.at(now)));
         let end = took.fold(now, |end, took| end + took);
         let life = at.life;
-        self.send(now, end, node);
+        self.carry_out(now, node);
         self.queue.push(end, Event::Goes { node, life });
     }
 
-    /// Sends what a node has done from `now` to `end`.
-    fn send(&mut self, now: Time, end: Time, node: u32) {
+    /// A node hands over what it has to send.
+    fn leave(&mut self, now: Time, node: u32) {
         let at = &mut self.nodes[node as usize];
+        let (sends, life, host) = (std::mem::take(&mut at.sends), at.life, self.model.host(at.kind));
+        let has_data = sends.iter().any(|(_, packet)| packet.body.value().is_some());
+        let took = sends.iter().map(|_| host.takes(Duty::Leave, has_data, false, at.chance.at(now)));
+        let end = took.fold(now, |end, took| end + took);
         let from = at.kind;
-        let done = at.anew.as_mut().map(|anew| std::mem::take(&mut anew.done.0));
+        for (to, packet) in sends {
+            let least = self.model.least(from, self.nodes[to.index()].kind);
+            self.queue.push(now + least, Event::Comes { node: to.0, packet });
+        }
+        self.queue.push(end, Event::Goes { node, life });
+    }
+
+    /// Carries out what a node has done.
+    fn carry_out(&mut self, now: Time, node: u32) {
+        let done = self.nodes[node as usize].anew.as_mut().map(|anew| std::mem::take(&mut anew.done.0));
         for entry in done.unwrap_or_default() {
             self.requests.see(now, NodeId(node), &entry);
+            let at = &mut self.nodes[node as usize];
             match entry {
-                Entry::Sent { to, packet } => {
-                    let least = self.model.least(from, self.nodes[to.index()].kind);
-                    self.queue.push(end + least, Event::Comes { node: to.0, packet });
-                }
+                Entry::Sent { to, packet } => at.sends.push((to, packet)),
                 Entry::Ended { .. } => {
                     self.open = self.open.saturating_sub(1);
                     self.ended = now;
-                    let at = &mut self.nodes[node as usize];
                     at.open = at.open.saturating_sub(1);
                     self.admit(now, NodeId(node));
                     self.begin_load(now);
@@ -409,7 +470,7 @@ impl<'a> Simulation<'a> {
         let due = at.anew.as_ref().and_then(|anew| anew.role.next_wakeup());
         if let Some(due) = due.filter(|due| at.alarm.is_none_or(|(set, fires)| set != *due || fires <= now)) {
             let host = self.model.host(at.kind);
-            let late = host.late_ns.draw((now, at.stream.unit())).max(Span::ns(1));
+            let late = host.late_ns.draw(at.chance.at(now)).max(Span::ns(1));
             let fires = now + due.saturating_since(local) + late;
             at.alarm = Some((due, fires));
             self.queue.push(fires, Event::Fires { node });
