@@ -118,6 +118,37 @@ fn what_occupies_roles_delays_what_they_send_and_what_comes_behind_it() {
     assert_eq!(out(4), out(3) + packet, "the server is occupied by the one before");
 }
 
+/// A model of a run with reads, when packets took 2 us, and then writes, when they took 20 us.
+#[test]
+fn times_are_those_of_moments_at_which_as_much_was_asked() {
+    const COUNT: u64 = 20;
+    let link = Span::us(7);
+    let packets_of = |span| model(link, [span, Span::ZERO, Span::ZERO]);
+    let mut mixed = packets_of(Span::ZERO);
+    let mut times = Times::default();
+    for at in 0..2_400 {
+        let is_write = at >= 1_200;
+        times.note(Time::ms(at), Span::us(if is_write { 20 } else { 2 }));
+        // Between both loads much is asked: a time is drawn of those around it, of one load or both.
+        if (1_000..1_400).contains(&at) || at % 10 == 0 {
+            mixed.loads.note(Time::ms(at), usize::from(is_write));
+        }
+    }
+    let times = times.settled();
+    mixed.hosts.values_mut().for_each(|host| host.packet_ns = [(); 4].map(|()| times.clone()));
+    let at = |begin, place| Time::ms(begin) + Span::ms(10) * place;
+    let reads = (0..COUNT).map(|page| (at(1_000, page), page, false));
+    let asks: Vec<_> = reads.chain((0..COUNT).map(|page| (at(2_000, page), page, true))).collect();
+    let totals = |model: &Model| -> Vec<Span> {
+        let done = simulated(Span::us(100), model, &load(&asks));
+        done.requests.all().iter().map(|request| request.total().expect("it ends")).collect()
+    };
+    let [reads, writes] = [2, 20].map(|us| totals(&packets_of(Span::us(us))));
+    let split = COUNT as usize;
+    assert_eq!(totals(&mixed), [&reads[..split], &writes[split..]].concat());
+    assert_eq!(reads[0], link * 4 + Span::us(2) * 3, "never written: two packets of the switch, one of the server");
+}
+
 #[test]
 fn a_host_that_has_one_request_open_waits_until_it_ends() {
     let (link, at) = (Span::us(7), Time::ms(1_013));
