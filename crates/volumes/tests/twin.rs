@@ -129,7 +129,7 @@ fn times_are_those_of_moments_at_which_as_much_was_asked() {
     for at in 0..2_400 {
         let is_write = at >= 1_200;
         times.note(Time::ms(at), Span::us(if is_write { 20 } else { 2 }));
-        // Between both loads much is asked: a time is drawn of those around it, of one load or both.
+        // Between both loads more is asked: a time is drawn of those around it, of both loads.
         if (1_000..1_400).contains(&at) || at % 10 == 0 {
             mixed.loads.note(Time::ms(at), usize::from(is_write));
         }
