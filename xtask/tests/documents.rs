@@ -234,3 +234,55 @@ fn every_metric_and_span_of_the_documents_exists() {
     assert!(lacking.is_empty(), "no metric or span is called {lacking:#?}");
     assert!(metrics > 30 && spans > 15, "{metrics} metrics, {spans} spans");
 }
+
+/// The page that has the tables of `rtl/synth.py`.
+const GATES: &str = "docs/concepts/edm-gates.md";
+
+/// The tables that `rtl/synth.py` has put into a page: titles and rows.
+fn tables_of_gates(page: &str) -> Vec<Vec<Vec<String>>> {
+    let text = std::fs::read_to_string(root().join(page)).unwrap();
+    let (_, text) = text.split_once("<!-- begin of the tables of rtl/synth.py -->").unwrap();
+    let (text, _) = text.split_once("<!-- end of the tables of rtl/synth.py -->").unwrap();
+    let field = |text: &str| text.trim_matches([' ', '*']).to_owned();
+    let row = |text: &str| text.trim_matches('|').split('|').map(field).collect();
+    let table = |text: &str| text.lines().filter(|line| !line.starts_with("| -")).map(row).collect();
+    text.split("\n\n").map(str::trim).filter(|table| table.starts_with('|')).map(table).collect()
+}
+
+/// The rows of gates.csv that a row of a page's table is.
+fn drawn(titles: &[String], row: &[String]) -> Vec<String> {
+    let title = |at: usize| titles[at].strip_suffix(" of each").unwrap_or(&titles[at]);
+    let of = |series: &str, x: &str, at: usize, facet| {
+        let value = row[at].replace(',', "");
+        value.parse::<f64>().is_ok().then(|| format!("{series},{x},{value},measured,{facet}"))
+    };
+    let all =
+        |x: &str, places: std::ops::Range<usize>, facet| places.filter_map(|at| of(title(at), x, at, facet)).collect();
+    let is_whole = row.get(1).is_some_and(|name| name == "whole");
+    match (titles[0].as_str(), titles[1].as_str()) {
+        ("ports", "part of the scheduler") if is_whole => all(&row[0], 3..5, "ports"),
+        ("ports", "part of the scheduler") => of(&row[1], &row[0], 3, "part").into_iter().collect(),
+        ("ports", _) if is_whole => all(&row[0], 3..5, "luts"),
+        ("ports", _) => of(&row[1], &row[0], 5, "clock").into_iter().collect(),
+        ("on an ECP5", _) => all(&row[0].replace(['`', ','], ""), 1..5, "ecp5"),
+        ("module", _) => Vec::new(),
+        _ => {
+            let number: String = row[0].chars().filter(char::is_ascii_digit).collect();
+            let x = if number.is_empty() { "0" } else { &number };
+            all(x, 1..3, if row[0].starts_with('X') { "x" } else { "priority" })
+        }
+    }
+}
+
+#[test]
+fn the_gates_that_are_drawn_are_those_of_the_page() {
+    let tables = tables_of_gates(GATES);
+    assert_eq!(tables, tables_of_gates("experiments/edm/rtl/README.md"));
+    let rows = |table: &Vec<Vec<String>>| table[1..].iter().flat_map(|row| drawn(&table[0], row)).collect::<Vec<_>>();
+    let page: BTreeSet<String> = tables.iter().flat_map(rows).collect();
+    let text = std::fs::read_to_string(root().join("experiments/edm/rtl/gates.csv")).unwrap();
+    let rows = text.lines().filter(|row| !row.starts_with('#')).skip(1);
+    let file: BTreeSet<String> = rows.map(str::to_owned).collect();
+    assert!(page.len() > 100, "{} numbers", page.len());
+    assert_eq!(page.symmetric_difference(&file).collect::<Vec<_>>(), Vec::<&String>::new());
+}

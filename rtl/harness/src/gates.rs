@@ -15,7 +15,7 @@ unsafe extern "C" {
 pub struct Functions {
     new: unsafe extern "C" fn() -> *mut c_void,
     free: unsafe extern "C" fn(*mut c_void),
-    eval: unsafe extern "C" fn(*mut c_void),
+    eval: unsafe extern "C" fn(*mut c_void, bool),
     port: unsafe extern "C" fn(*mut c_void, u32, *mut u32) -> *mut c_void,
     ports: usize,
 }
@@ -27,7 +27,7 @@ macro_rules! unit_functions {
         unsafe extern "C" {
             fn $new() -> *mut std::ffi::c_void;
             fn $free(gates: *mut std::ffi::c_void);
-            fn $eval(gates: *mut std::ffi::c_void);
+            fn $eval(gates: *mut std::ffi::c_void, rises: bool);
             fn $port(gates: *mut std::ffi::c_void, port: u32, size: *mut u32) -> *mut std::ffi::c_void;
         }
         $crate::gates::Functions::new($new, $free, $eval, $port, $ports.len())
@@ -40,7 +40,7 @@ impl Functions {
     pub const fn new(
         new: unsafe extern "C" fn() -> *mut c_void,
         free: unsafe extern "C" fn(*mut c_void),
-        eval: unsafe extern "C" fn(*mut c_void),
+        eval: unsafe extern "C" fn(*mut c_void, bool),
         port: unsafe extern "C" fn(*mut c_void, u32, *mut u32) -> *mut c_void,
         ports: usize,
     ) -> Functions {
@@ -61,11 +61,10 @@ pub struct Gates {
     handle: *mut c_void,
     ports: Vec<Storage>,
     cycles: u64,
-    /// The clock is low since the last evaluation, and the gates have not seen it.
-    falls: bool,
+    /// An input is set that the gates have not seen.
+    is_set: bool,
 }
 
-const CLOCK: usize = 0;
 const RESET: usize = 1;
 /// Bits of a block on a line.
 const BLOCK_BITS: usize = 66;
@@ -84,7 +83,7 @@ impl Gates {
                 Storage { bytes: bytes.cast(), size: size as usize }
             })
             .collect();
-        let mut gates = Gates { functions, handle, ports, cycles: 0, falls: false };
+        let mut gates = Gates { functions, handle, ports, cycles: 0, is_set: true };
         gates.reset();
         gates
     }
@@ -134,7 +133,11 @@ impl Gates {
     /// Reads one of the blocks of a port.
     #[inline]
     pub fn block(&self, port: usize, place: usize) -> u128 {
-        self.get_wide(port, place * BLOCK_BITS, BLOCK_BITS)
+        let low = place * BLOCK_BITS;
+        // It begins in a word of 32 bits at an even place, so it is in three of them.
+        let mut words = [0; 16];
+        words[..12].copy_from_slice(&self.storage(port)[low / 32 * 4..][..12]);
+        u128::from_le_bytes(words) >> (low % 32) & (u128::MAX >> (128 - BLOCK_BITS))
     }
 
     /// Sets one of the blocks of an input.
@@ -177,24 +180,23 @@ impl Gates {
         value & (u128::MAX >> (128 - width))
     }
 
-    /// Computes outputs that depend on inputs of this cycle.
+    /// Computes outputs that depend on inputs of this cycle. If none was set, they are what they were.
     pub fn eval(&mut self) {
-        self.falls = false;
-        // SAFETY: the handle is that of `new`, and not freed before `drop`.
-        unsafe { (self.functions.eval)(self.handle) };
+        if self.is_set {
+            self.evaluate(false);
+        }
     }
 
-    /// One cycle: the registers take their next values. The clock falls with the next evaluation,
-    /// which has the inputs of the next cycle: one of its own would find nothing new.
+    /// One cycle: the registers take their next values.
     pub fn tick(&mut self) {
         self.cycles += 1;
-        if self.falls {
-            self.eval();
-        }
-        self.set_bit(CLOCK, 0, true);
-        self.eval();
-        self.set_bit(CLOCK, 0, false);
-        self.falls = true;
+        self.evaluate(true);
+    }
+
+    fn evaluate(&mut self, rises: bool) {
+        self.is_set = false;
+        // SAFETY: the handle is that of `new`, and not freed before `drop`.
+        unsafe { (self.functions.eval)(self.handle, rises) };
     }
 
     /// How many assertions of this thread's gates have failed since the last call.
@@ -212,6 +214,7 @@ impl Gates {
 
     #[inline]
     fn storage_mut(&mut self, port: usize) -> &mut [u8] {
+        self.is_set = true;
         let Storage { bytes, size } = self.ports[port];
         // SAFETY: as above; `self` is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(bytes, size) }
