@@ -208,7 +208,8 @@ fn a_port_that_is_disabled_with_a_full_queue_holds_up_nobody() {
     let faults = [1; 4].map(|gap| (gap, 1, Doing::Flip { bits: 1 }));
     for wait in 200..240 {
         let steps = [writes.as_slice(), &[frames, (wait, 1, Doing::Flip { bits: 1 })], &faults].concat();
-        let seen = play(Variant::Three, &(steps, vec![vec![0]; 3]), true).unwrap_or_else(|error| panic!("{wait}: {error}"));
+        let seen =
+            play(Variant::Three, &(steps, vec![vec![0]; 3]), true).unwrap_or_else(|error| panic!("{wait}: {error}"));
         assert_eq!(seen.down, 1, "the link is disabled: {seen:?}");
     }
 }
