@@ -214,10 +214,10 @@ impl<'a> Simulation<'a> {
             (None, Some(first)) => queue.push(first.at, Event::Asked(0)),
             (None, None) => {}
         }
-        let loads = load.loads();
         // Most slow times are a wait for a core, which another role had meanwhile: each draws of
-        // moments of its own, or all would be slow at once.
-        let chance = |node| Chance::new(seed.stream(&format!("node/{node}")), Moments::new(&loads, &model.loads));
+        // moments by its own chance, or all would be slow at once.
+        let moments = Moments::new(&load.loads(), &model.loads);
+        let chance = |node| Chance::new(seed.stream(&format!("node/{node}")), moments.clone());
         let node = |node| Node {
             anew: None,
             kind: Kind::of(rack, NodeId(node)),
