@@ -180,7 +180,8 @@ impl Gates {
         value & (u128::MAX >> (128 - width))
     }
 
-    /// Computes outputs that depend on inputs of this cycle. If none was set, they are what they were.
+    /// Computes outputs that depend on inputs of this cycle. If none was set, they are what they
+    /// were.
     pub fn eval(&mut self) {
         if self.is_set {
             self.evaluate(false);
