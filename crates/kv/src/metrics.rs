@@ -3,7 +3,7 @@
 use crate::frames::Tally;
 use crate::transport::FlashCounts;
 use derive_more::Add;
-use runtime::metrics::{Number, counter, gauge, text};
+use runtime::metrics::{Latencies, Latency, Number, counter, gauge, text, text_with};
 use scalio::ClientCounters;
 use std::fmt::Write;
 
@@ -22,6 +22,10 @@ pub struct Counts {
     pub commands: u64,
     /// Commands that were slow.
     pub slow: u64,
+    /// How long commands took that read keys.
+    pub reads: Latency,
+    /// How long those took that write keys.
+    pub writes: Latency,
 }
 
 /// All values at one moment.
@@ -89,7 +93,9 @@ impl Snapshot {
 
     /// In OpenMetrics' text format.
     pub fn text(self) -> String {
-        text("rackweave_kv", &self.numbers())
+        let help = "Time from the turn in which a command was taken until its outcome was known.";
+        let Counts { reads, writes, .. } = self.counts;
+        text_with("rackweave_kv", &self.numbers(), Some(Latencies { help, reads, writes }))
     }
 }
 

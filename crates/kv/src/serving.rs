@@ -630,7 +630,12 @@ impl Loop {
         }
         let connection = self.clients.get_mut(client).filter(|connection| connection.number == number);
         if let Some(connection) = connection {
-            if let Some(slow) = connection.session.done(self.clock.now(), command, part, outcome) {
+            let ended = connection.session.done(self.clock.now(), command, part, outcome);
+            if let Some(ended) = &ended {
+                let latency = if ended.is_write { &mut self.counts.writes } else { &mut self.counts.reads };
+                latency.count(ended.took);
+            }
+            if let Some(slow) = ended.and_then(|ended| ended.slow) {
                 let who = (connection.peer, connection.session.name().clone());
                 let most = self.config.limits.slow_commands;
                 lock(&self.common.slow).add(slow, u64::from(this_second()), who, most);

@@ -109,7 +109,7 @@ struct Open {
     bytes: usize,
     shape: Shape,
     version: Version,
-    /// What was said, where the slow log may want it.
+    /// What was said, where the slow log may want it, and when.
     said: Option<Said>,
 }
 
@@ -125,6 +125,16 @@ impl Open {
 struct Uses {
     reads: u32,
     writes: u32,
+}
+
+/// A command whose outcome is known.
+pub struct Ended {
+    /// Whether it writes keys.
+    pub is_write: bool,
+    /// How long that took.
+    pub took: Span,
+    /// What the slow log gets of it.
+    pub slow: Option<Slow>,
 }
 
 /// One connection.
@@ -277,8 +287,9 @@ impl Session {
         };
         let (shape, wants) = wants_of(command, rules);
         let came = said.at;
-        let said = self.slow_after.is_some().then_some(said);
-        self.push((names, is_write), wants.len(), given, shape, said);
+        // What nobody asks for is not kept.
+        let arguments = if self.slow_after.is_some() { said.arguments } else { Vec::new() };
+        self.push((names, is_write), wants.len(), given, shape, Some(Said { arguments, at: came }));
         let ask = |(part, want)| Ask { command: number, part, came, want };
         asks.extend(wants.into_iter().enumerate().map(ask));
     }
@@ -355,8 +366,8 @@ impl Session {
         Some("WRONGPASS invalid username-password pair or user is disabled.")
     }
 
-    /// An operation of a command has ended. Returns the command if it was the last one, and slow.
-    pub fn done(&mut self, now: Time, command: u64, part: usize, outcome: Outcome<Bytes>) -> Option<Slow> {
+    /// An operation of a command has ended. If it was the last one, so has the command.
+    pub fn done(&mut self, now: Time, command: u64, part: usize, outcome: Outcome<Bytes>) -> Option<Ended> {
         let at = command.checked_sub(self.first).and_then(|at| usize::try_from(at).ok())?;
         let open = self.open.get_mut(at)?;
         let slot = open.outcomes.get_mut(part).filter(|slot| slot.is_none())?;
@@ -385,9 +396,10 @@ impl Session {
         let (names, is_write) = (std::mem::take(&mut open.names), open.is_write);
         names.iter().for_each(|name| self.release(name, is_write));
         self.open[at].names = names;
-        let (said, after) = said.zip(self.slow_after)?;
+        let said = said?;
         let took = now.saturating_since(said.at);
-        (took >= after).then(|| Slow::new(&said, took))
+        let slow = self.slow_after.filter(|after| took >= *after).map(|_| Slow::new(&said, took));
+        Some(Ended { is_write, took, slow })
     }
 
     fn release(&mut self, name: &Name, is_write: bool) {
@@ -627,8 +639,10 @@ mod tests {
             let mut desk = Desk::new(None);
             desk.say("PING\r\nMGET a b\r\n");
             let mut done = |part, at| desk.session.done(at, 1, part, Outcome::Value(None));
-            assert_eq!(done(1, Time::secs(9)), None, "a part is missing");
-            done(0, end)
+            assert!(done(1, Time::secs(9)).is_none(), "a part is missing");
+            let ended = done(0, end).expect("it was the last one");
+            assert_eq!((ended.is_write, ended.took), (false, end - Time::ms(5)));
+            ended.slow
         };
         assert_eq!(slow(Time::ms(15) - Span::ps(1)), None);
         let said = ["MGET", "a", "b"].map(|text| Bytes::from_static(text.as_bytes())).to_vec();

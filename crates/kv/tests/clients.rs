@@ -1,4 +1,5 @@
-//! Unmodified clients of Redis. Each is skipped with a sentence where it is not installed.
+//! Unmodified clients of Redis. Each is skipped with a sentence where it is not installed, and
+//! required in CI.
 
 mod common;
 
@@ -6,18 +7,25 @@ use base::Span;
 use bytes::Bytes;
 use common::{Running, config, everywhere, with};
 use kv::{Config, Limits};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// A client that takes longer hangs.
 const LONGEST: Duration = Duration::from_secs(180);
 
+/// Says that a client is missing. CI installs them all.
+fn skip(why: &str) {
+    assert!(std::env::var_os("CI").is_none(), "{why}: tools/setup-test.sh installs it");
+    eprintln!("skipped: {why}");
+}
+
 /// Runs a program that may not be there.
 fn run(program: &str, arguments: &[&str]) -> Option<Output> {
     let mut command = Command::new(program);
     let started = command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let Ok(mut process) = started else {
-        eprintln!("skipped: {program} is not installed");
+        skip(&format!("{program} is not installed"));
         return None;
     };
     let start = Instant::now();
@@ -82,8 +90,10 @@ fn redis_benchmark_works() {
 
 const PYTHON: &str = r#"
 import sys, redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 for protocol in (2, 3):
-    r = redis.Redis(port=int(sys.argv[1]), password="secret", protocol=protocol, client_name="test")
+    r = redis.Redis(port=int(sys.argv[1]), password="secret", protocol=protocol, client_name="test", socket_timeout=60)
     assert r.ping() is True
     assert r.set("k", b"\x00\xff" * 1000) is True
     assert r.get("k") == b"\x00\xff" * 1000
@@ -116,22 +126,25 @@ for protocol in (2, 3):
     except redis.ResponseError as error:
         assert "unknown command" in str(error), error
 try:
-    redis.Redis(port=int(sys.argv[1])).get("k")
+    # By itself it tries three times more, and waits for seconds.
+    redis.Redis(port=int(sys.argv[1]), retry=Retry(NoBackoff(), 0)).get("k")
     raise SystemExit("it is refused")
 except redis.AuthenticationError:
     pass
 "#;
 
-/// Runs a program for redis-py on a store.
-fn python(program: &str, config: Config) {
-    let Some(there) = run("python3", &["-c", "import redis"]) else { return };
-    if !there.status.success() {
-        return eprintln!("skipped: redis-py (PyPI `redis`) is not installed for python3");
+/// Runs programs for redis-py: by the Python that tools/setup-test.sh makes, or that of the machine.
+fn python(program: &'static str) -> Option<impl Fn(Running)> {
+    let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/python/bin/python");
+    let python = if made.exists() { made.to_str().expect("a path in UTF-8") } else { "python3" }.to_owned();
+    if !run(&python, &["-c", "import redis"])?.status.success() {
+        skip("redis-py (PyPI `redis`) is not installed");
+        return None;
     }
-    everywhere(&config, |store| {
-        let output = run("python3", &["-c", program, &store.address.port().to_string()]).expect("it was there");
+    Some(move |store: Running| {
+        let output = run(&python, &["-c", program, &store.address.port().to_string()]).expect("it was there");
         assert!(output.status.success(), "{}", text(&output));
-    });
+    })
 }
 
 #[test]
@@ -139,7 +152,42 @@ fn redis_py_works() {
     let folder = tempfile::tempdir().expect("a folder");
     let secret = Some(Bytes::from_static(b"secret"));
     let limits = Limits { slow_after: Span::ZERO, ..Limits::default() };
-    python(PYTHON, Config { password: secret, limits, ..config(folder.path()) });
+    let config = Config { password: secret, limits, ..config(folder.path()) };
+    python(PYTHON).into_iter().for_each(|play| everywhere(&config, play));
+}
+
+/// The client of Rust, redis-rs, in both versions of the protocol.
+#[test]
+fn redis_rs_works() {
+    use redis::{Commands, ErrorKind, ServerErrorKind, SetExpiry, SetOptions};
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Running::start(Config { password: Some(Bytes::from_static(b"secret")), ..config(folder.path()) });
+    let port = store.address.port();
+    let open = |address: &str| redis::Client::open(address).and_then(|client| client.get_connection());
+    let refused = open(&format!("redis://:wrong@127.0.0.1:{port}")).err().expect("it is refused");
+    assert_eq!(refused.kind(), ErrorKind::AuthenticationFailed);
+    for protocol in ["resp2", "resp3"] {
+        let mut client = open(&format!("redis://:secret@127.0.0.1:{port}/?protocol={protocol}")).expect("it is let in");
+        let long = vec![0xff_u8; 60_000];
+        client.set::<_, _, ()>("long", &long).expect("it is stored");
+        assert_eq!(client.get::<_, Vec<u8>>("long"), Ok(long));
+        assert_eq!(client.get::<_, Option<String>>("none"), Ok(None));
+        let for_a_while = SetOptions::default().with_expiration(SetExpiry::EX(100));
+        client.set_options::<_, _, ()>("brief", 7, for_a_while).expect("it is stored");
+        let left: i64 = client.ttl("brief").expect("it is there");
+        assert!((90..=100).contains(&left), "{left}");
+        client.mset::<_, _, ()>(&[("a", 1), ("b", 2)]).expect("both are stored");
+        assert_eq!(client.mget::<_, Vec<Option<i64>>>(&["a", "none", "b"]), Ok(vec![Some(1), None, Some(2)]));
+        let mut walked: Vec<String> = client.scan().expect("it begins").collect::<Result<_, _>>().expect("keys");
+        walked.sort();
+        assert_eq!(walked, ["a", "b", "brief", "long"]);
+        let mut pipe = redis::pipe();
+        (0..200).for_each(|number| _ = pipe.set("p", number).ignore().get("p"));
+        assert_eq!(pipe.query::<Vec<u32>>(&mut client), Ok((0..200).collect()));
+        assert_eq!(client.del::<_, u64>(&["p", "long", "none"]), Ok(2));
+        let error = client.lpush::<_, _, ()>("l", 1).expect_err("there are no lists");
+        assert_eq!(error.kind(), ErrorKind::Server(ServerErrorKind::ResponseError), "{error}");
+    }
 }
 
 /// The calls of LMCache's RedisConnector (its redis_connector.py of 2025): the bytes of a chunk,
@@ -174,7 +222,7 @@ async def hits(r, numbers):
     return count
 
 async def connector():
-    pool = redis.asyncio.ConnectionPool.from_url("redis://127.0.0.1:" + sys.argv[1], max_connections=150)
+    pool = redis.asyncio.ConnectionPool.from_url("redis://127.0.0.1:" + sys.argv[1], max_connections=150, socket_timeout=60)
     r = redis.asyncio.Redis.from_pool(pool)
     assert await hits(r, sizes) == 0
     await asyncio.gather(*(put(r, number) for number in sizes))
@@ -188,7 +236,7 @@ async def connector():
     await r.aclose()
 
 asyncio.run(connector())
-pipe = redis.Redis(port=int(sys.argv[1])).pipeline(transaction=False)
+pipe = redis.Redis(port=int(sys.argv[1]), socket_timeout=60).pipeline(transaction=False)
 small = [number for number in sizes if sizes[number] == 2 << 20]
 for number in small:
     pipe.set("batch%d" % number, chunk(number, 2 << 20))
@@ -206,5 +254,5 @@ fn lmcache_s_calls_work() {
     let config = with(config(folder.path()), |jbof| {
         (jbof.zones, jbof.zone_sectors, jbof.value_bytes_max) = (12, 9 * (33 << 20) / 512, 32 << 20);
     });
-    python(LMCACHE, Config { limits, ..config });
+    python(LMCACHE).into_iter().for_each(|play| play(Running::start(Config { limits, ..config.clone() })));
 }

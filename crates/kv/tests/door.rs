@@ -4,7 +4,7 @@ mod common;
 
 use base::Span;
 use bytes::Bytes;
-use common::{Frame, Running, bulk, config, error, everywhere, is_closed, number, ok, with};
+use common::{Frame, Running, bulk, config, error, everywhere, is_closed, jbof, number, ok, with};
 use kv::{Config, Limits};
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -394,4 +394,47 @@ fn a_file_that_is_no_store_or_another_is_refused() {
     assert!(refused(with(first.clone(), |jbof| jbof.blocks = 512)).contains("these cannot change"));
     std::fs::write(folder.path().join("other"), vec![1; 8192]).expect("it is written");
     assert!(refused(with(first, |jbof| jbof.path = folder.path().join("other"))).contains("it is no store"));
+}
+
+/// Cut short, a store has lost records. One that serves without them would lie.
+#[test]
+fn a_store_that_was_cut_short_is_refused_and_serves_what_is_left_when_that_is_meant() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = config(folder.path());
+    drop(Running::start(config.clone()));
+    let file = std::fs::OpenOptions::new().write(true).open(jbof(folder.path()).path).expect("the store");
+    let whole = file.metadata().expect("its length").len();
+    for (length, why) in [(whole - 1, "cut short"), (4096, "cut short"), (20, "first bytes are damaged")] {
+        file.set_len(length).expect("it is cut");
+        let error = kv::Store::start(config.clone(), false).err().expect("it is refused").to_string();
+        assert!(error.contains(why), "{length}: {error}");
+        assert_eq!(file.metadata().expect("its length").len(), length, "not touched");
+    }
+    file.set_len(0).expect("it is cut");
+    drop(Running::start(config));
+    assert_eq!(file.metadata().expect("its length").len(), whole, "nothing is a new store");
+}
+
+/// As a drive that has lost its end: what cannot be read is an error, and nothing else is.
+#[test]
+fn what_flash_cannot_read_fails_and_nothing_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Running::start(config(folder.path()));
+    let mut client = store.client();
+    let value = |number: u32| format!("{number}").repeat(500).into_bytes();
+    let key = |number: u32| format!("key {number}").into_bytes();
+    for number in 0..100 {
+        assert_eq!(client.ask(&[b"SET", &key(number), &value(number)]), ok());
+    }
+    // A slot of memory has it.
+    assert_eq!(client.ask(&[b"SET", b"short", b"1"]), ok());
+    assert_eq!(client.ask(&[b"GET", b"short"]), bulk("1"));
+    let file = std::fs::OpenOptions::new().write(true).open(jbof(folder.path()).path).expect("the store");
+    file.set_len(4096).expect("it is cut");
+    for number in 0..100 {
+        let told = error(&client.ask(&[b"GET", &key(number)]));
+        assert!(told.starts_with("ERR "), "{number}: {told}");
+    }
+    assert_eq!(client.ask(&[b"GET", b"short"]), bulk("1"));
+    assert_eq!(client.say("PING"), Frame::SimpleString(Bytes::from_static(b"PONG")));
 }

@@ -1,9 +1,11 @@
 //! Stores in processes of their own that are killed and paused, that lose clients, and whose drive
-//! takes no more: what clients saw is explained by some order of their operations.
+//! takes no more: some order of their operations explains what clients saw. Porcupine says so too.
 
 mod common;
 #[path = "common/game.rs"]
 mod game;
+#[path = "../../history/tests/porcupine/mod.rs"]
+mod porcupine;
 #[path = "common/process.rs"]
 mod process;
 
@@ -163,7 +165,7 @@ impl Game {
         let mut history = StoreHistory::new(|_| None);
         done.iter().for_each(|operation| history.record(*operation));
         eprintln!("{} operations, {unknown} without an answer", done.len());
-        (history.check(STEPS_MAX), unknown)
+        (porcupine::verdict(&history, STEPS_MAX), unknown)
     }
 
     /// Waits until clients have done so much more.

@@ -3,6 +3,8 @@
 mod common;
 #[path = "common/game.rs"]
 mod game;
+#[path = "../../history/tests/porcupine/mod.rs"]
+mod porcupine;
 
 use base::{Seed, Time};
 use common::away::{RunningJbof, Way, door, role_config, ways};
@@ -16,6 +18,8 @@ use std::time::Instant;
 const CLIENTS: u64 = 6;
 const OPERATIONS: u64 = 400;
 const KEYS: u64 = 4;
+/// Operations of a key that the judge tries at most.
+const STEPS_MAX: u64 = 10_000_000;
 
 fn play(address: SocketAddr, number: u64, start: Instant, only: bool) -> Vec<StoreOperation> {
     let mut random = Seed(7).stream(&format!("client {number}"));
@@ -84,10 +88,10 @@ fn judge_at(doors: &[&Running], only: bool) {
     let mut history = StoreHistory::new(|_| None);
     all.iter().for_each(|operation| history.record(*operation));
     assert_eq!(history.operations() as u64, CLIENTS * OPERATIONS);
-    assert_eq!(history.check(10_000_000), StoreVerdict::Linearizable);
+    assert_eq!(porcupine::verdict(&history, STEPS_MAX), StoreVerdict::Linearizable);
     // The judge sees an answer that is wrong.
     let wrong = all.iter().find(|one| one.action == StoreAction::Get).expect("some are");
     let answered = wrong.answered.map(|(at, _)| (at, StoreAnswer::Found(Some(u64::MAX))));
     history.record(StoreOperation { id: u64::MAX, answered, ..*wrong });
-    assert!(matches!(history.check(10_000_000), StoreVerdict::Illegal { .. }));
+    assert!(matches!(porcupine::verdict(&history, STEPS_MAX), StoreVerdict::Illegal { .. }));
 }

@@ -288,7 +288,7 @@ fn journals_of_other_roles_and_files_that_are_none_are_told() {
     let odd = Journals::open(&["store"], &place).expect_err("it is refused").to_string();
     assert!(odd.contains("odd.1.journal, byte 0: it does not begin as a journal"), "{odd}");
     // A journal of volumes is another command's.
-    fs::write(place.join("odd.1.journal"), b"RWROLE01 and more").expect("a disk");
+    fs::write(place.join("odd.1.journal"), b"RWROLE02 and more").expect("a disk");
     assert_eq!(replayed(folder.path()).len(), 2);
 }
 

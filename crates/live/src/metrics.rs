@@ -5,65 +5,17 @@ use base::{Operation, Span, Time};
 use nvme::target::{Counters, Gauges};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
+use runtime::metrics::{Latencies, Latency};
 use std::fmt::Error;
 use std::ops::Add;
 
-/// Upper bounds of the buckets of latency, in seconds: steps of about three from ten microseconds
-/// to ten seconds.
-const ENDS: [(Span, f64); 13] = [
-    (Span::us(10), 0.00001),
-    (Span::us(30), 0.00003),
-    (Span::us(100), 0.0001),
-    (Span::us(300), 0.0003),
-    (Span::ms(1), 0.001),
-    (Span::ms(3), 0.003),
-    (Span::ms(10), 0.01),
-    (Span::ms(30), 0.03),
-    (Span::ms(100), 0.1),
-    (Span::ms(300), 0.3),
-    (Span::secs(1), 1.0),
-    (Span::secs(3), 3.0),
-    (Span::secs(10), 10.0),
-];
-
 /// The prefix of every name.
 const PREFIX: &str = "rackweave_target";
-
-/// Latency of requests of one kind. The library's histogram takes a lock for each value.
-#[derive(Clone, Copy, Debug, Default)]
-struct Latency {
-    /// Requests by bucket: up to each bound, and above all.
-    counts: [u64; ENDS.len() + 1],
-    sum_ps: u128,
-}
-
-impl Latency {
-    fn count(&mut self, span: Span) {
-        let bucket = ENDS.iter().position(|(end, _)| span <= *end).unwrap_or(ENDS.len());
-        self.counts[bucket] += 1;
-        self.sum_ps += u128::from(span.as_ps());
-    }
-
-    fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), Error> {
-        let ends = ENDS.iter().map(|(_, end)| *end).chain([f64::INFINITY]);
-        let buckets: Vec<(f64, u64)> = ends.zip(self.counts).collect();
-        let seconds = self.sum_ps as f64 / 1e12;
-        encoder.encode_histogram::<NoLabelSet>(seconds, self.counts.iter().sum(), &buckets, None)
-    }
-}
-
-impl Add for Latency {
-    type Output = Latency;
-    fn add(mut self, other: Latency) -> Latency {
-        self.counts.iter_mut().zip(other.counts).for_each(|(count, more)| *count += more);
-        Latency { sum_ps: self.sum_ps + other.sum_ps, ..self }
-    }
-}
 
 /// Metrics of the loop; the target counts the others.
 #[derive(Clone, Copy, Debug, Default)]
@@ -155,11 +107,8 @@ impl Collector for Snapshot {
             ConstGauge::new(*bytes).encode(family.encode_family(&labels)?)?;
         }
         let help = "Time of a backend for a request; what the loop itself does counts as it was done in one turn.";
-        let mut family = encoder.encode_descriptor("request_seconds", help, None, MetricType::Histogram)?;
-        for (operation, latency) in [("read", self.counted.own.reads), ("write", self.counted.own.writes)] {
-            latency.encode(family.encode_family(&[("operation", operation)])?)?;
-        }
-        Ok(())
+        let (reads, writes) = (self.counted.own.reads, self.counted.own.writes);
+        Latencies { help, reads, writes }.encode(&mut encoder)
     }
 }
 

@@ -102,6 +102,10 @@ table! {
     }
 }
 
+/// Why libfabric at an address of a network is insecure, also with a secret.
+pub(crate) const PLAIN_FABRIC: &str = "libfabric carries everything in plain, also the key of the memory: at this \
+                                       address others can read along and change it; `insecure = true` says it is meant";
+
 /// Reads and checks the file of a JBOF. `name` is for messages.
 ///
 /// # Errors
@@ -120,9 +124,14 @@ pub fn parse(name: &str, text: &str) -> Result<JbofPlan, PlanErrors> {
     for (key, address) in [("listen", &plan.listen), ("fabric", &plan.fabric)] {
         let Some(address) = address else { continue };
         resolver.address(key, address);
-        if plan.secret_file.is_none() && !is_loopback(address) && !plan.insecure {
+        if is_loopback(address) || plan.insecure {
+            continue;
+        }
+        if plan.secret_file.is_none() {
             let why = "at this address others could read and change everything; `insecure = true` says it is meant";
             resolver.report(key, Problem::missing("secret_file", why));
+        } else if key == "fabric" {
+            resolver.report(key, Problem::missing("insecure", PLAIN_FABRIC));
         }
     }
     if let Some(fabric) = &plan.fabric {
@@ -180,6 +189,9 @@ mod tests {
         assert!(wrong("listen = '127.0.0.1:1'\nfabric_provider = 'tcp'").contains("fabric"));
         assert!(wrong("listen = '127.0.0.1:1'\nfabric = '10.0.0.5:1'").contains("secret_file"));
         assert!(wrong("listen = '127.0.0.1:1'\nfabric = '0.0.0.0:1'\nsecret_file = 's'").contains("one address"));
+        // A secret does not encrypt it.
+        let far = "listen = '127.0.0.1:1'\nfabric = '10.0.0.5:1'\nsecret_file = 's'";
+        assert!(wrong(far).contains("insecure") && with(&format!("{far}\ninsecure = true")).is_ok());
         assert!(wrong("listen = '127.0.0.1:1'\nfabric = '127.0.0.1:1'\nfabric_provider = 'a b'").contains("verbs"));
     }
 

@@ -4,6 +4,7 @@
 
 use crate::document::Node;
 use crate::error::{PlanErrors, Problem, Problems};
+use crate::jbof::PLAIN_FABRIC;
 use crate::quantity::Quantity;
 use crate::scalio::ProtocolName;
 use crate::table::table;
@@ -297,6 +298,8 @@ fn check_door(resolver: &mut Resolver<'_>, plan: &KvPlan) {
             let why =
                 "at this address others can read along and change what passes; `insecure = true` says it is meant";
             resolver.report("jbof_address", Problem::missing("jbof_secret_file", why));
+        } else if plan.jbof_fabric.is_some() && !is_loopback(address) && !plan.insecure {
+            resolver.report("jbof_fabric", Problem::missing("insecure", PLAIN_FABRIC));
         }
     }
     plan.jbof_fabric.iter().for_each(|provider| check_provider(resolver, "jbof_fabric", provider));
@@ -417,6 +420,10 @@ mod tests {
         assert!(with("jbof_address = '10.0.0.1:9440'").contains("jbof_secret_file"));
         parse("", "jbof_address = '10.0.0.1:9440'\njbof_secret_file = 's'\npassword = 'p'\n").expect("it is sealed");
         assert!(with("jbof_address = 'nowhere'").contains("nowhere"));
+        // A secret does not encrypt what libfabric carries.
+        let plain = "jbof_address = '10.0.0.1:9440'\njbof_secret_file = 's'\njbof_fabric = 'tcp'\npassword = 'p'\n";
+        assert!(refused(plain).contains("insecure = true"));
+        parse("", &format!("{plain}insecure = true\n")).expect("it is meant");
         let far = "jbof_address = '127.0.0.1:9440'\ninsecure = true\njbof_fabric = ";
         assert_eq!(parse("", &format!("{far}'tcp'\n")).expect("it is right").jbof_fabric.as_deref(), Some("tcp"));
         assert!(refused(&format!("{far}'t 0'\n")).contains("such as tcp or verbs"));

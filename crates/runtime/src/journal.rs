@@ -44,7 +44,7 @@ impl Kind {
     /// Name and version, at the beginning.
     pub const fn letters(self) -> [u8; LETTERS] {
         match self {
-            Kind::Volumes => *b"RWROLE01",
+            Kind::Volumes => *b"RWROLE02",
             Kind::Stores => *b"RWSTOR01",
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::configs;
 use crate::journal::State;
-use crate::kept;
+use crate::kept::Place;
 use crate::role::{self, Carrier, Role, Running, Setup, Start};
 use base::{NodeId, Program, Time};
 use blox::{Control, ControlIn, ControlOut, ControlState, Packet};
@@ -11,13 +11,12 @@ use bytes::Bytes;
 use plan::rack::Rack;
 use runtime::error::StartError;
 use runtime::metrics::{Number, counter};
-use std::path::PathBuf;
 
 pub(crate) struct ControlRole {
     program: Control,
     switch: NodeId,
     /// Where it keeps its state; nowhere in a twin.
-    path: Option<PathBuf>,
+    place: Option<Place>,
     kept: Option<ControlState>,
     out: Vec<ControlOut>,
     sent: u64,
@@ -32,20 +31,20 @@ pub(crate) struct ControlRole {
 /// # Errors
 /// When an address is wrong or taken, or the state is of another rack.
 pub fn start(rack: &Rack, start: Start) -> Result<Running, StartError> {
-    let path = rack.folder.join("control.json");
-    let kept: Option<ControlState> = kept::read(&path)?;
+    let place = Place::take(rack.folder.join("control.json"))?;
+    let kept: Option<ControlState> = place.read()?;
     let state = State::Control { state: kept.clone().map(Box::new) };
-    let role = ControlRole::new(rack, kept, Some(path))?;
+    let role = ControlRole::new(rack, kept, Some(place))?;
     let (node, metrics) = (configs::control_node(rack), rack.control.metrics);
     role::start(Setup { name: "control", rack, node, metrics, start, state, rows: None }, |_| role)
 }
 
 impl ControlRole {
     /// The control plane of a rack that had decided `kept` before.
-    pub fn new(rack: &Rack, kept: Option<ControlState>, path: Option<PathBuf>) -> Result<ControlRole, StartError> {
+    pub fn new(rack: &Rack, kept: Option<ControlState>, place: Option<Place>) -> Result<ControlRole, StartError> {
         let config = configs::control(rack);
-        let wrong = |reason: String| match &path {
-            Some(path) => StartError::State { path: path.clone(), reason },
+        let wrong = |reason: String| match &place {
+            Some(place) => StartError::State { path: place.path().into(), reason },
             None => StartError::plan(reason),
         };
         let program = match kept.clone() {
@@ -53,7 +52,7 @@ impl ControlRole {
             Some(state) => Control::resume(config, state).map_err(|error| wrong(error.to_string()))?,
         };
         let (switch, out) = (configs::switch_node(rack), Vec::new());
-        Ok(ControlRole { program, switch, path, kept, out, sent: 0, suspected: 0, restarted: 0, rebuilt: 0 })
+        Ok(ControlRole { program, switch, place, kept, out, sent: 0, suspected: 0, restarted: 0, rebuilt: 0 })
     }
 
     /// A change is in the file before anybody hears of it. Where the file cannot be written, nobody
@@ -61,10 +60,10 @@ impl ControlRole {
     fn act(&mut self, wire: &mut dyn Carrier) {
         let state = self.program.state();
         if self.kept.as_ref() != Some(&state) {
-            if let Some(path) = &self.path
-                && let Err(error) = kept::write(path, &state)
+            if let Some(place) = &self.place
+                && let Err(error) = place.write(&state)
             {
-                tracing::error!(path = %path.display(), %error, "the state cannot be kept: nothing is sent");
+                tracing::error!(path = %place.path().display(), %error, "the state cannot be kept: nothing is sent");
                 return self.out.clear();
             }
             self.kept = Some(state);

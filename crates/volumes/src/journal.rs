@@ -337,7 +337,18 @@ impl Reader {
     /// # Errors
     /// When it cannot be read, or is none.
     pub fn open(path: &Path) -> Result<Reader, JournalError> {
-        let (source, document) = Source::open(path, Kind::Volumes)?;
+        Source::open(path, Kind::Volumes).and_then(Reader::of)
+    }
+
+    /// Reads a journal of these bytes. `path` is for messages.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn of_bytes(path: &Path, bytes: Vec<u8>) -> Result<Reader, JournalError> {
+        Source::of(path, Kind::Volumes, Box::new(std::io::Cursor::new(bytes))).and_then(Reader::of)
+    }
+
+    fn of((source, document): (Source, Vec<u8>)) -> Result<Reader, JournalError> {
         let beginning = serde_json::from_slice(&document).map_err(|error| source.damaged(&error))?;
         Ok(Reader { source, beginning })
     }

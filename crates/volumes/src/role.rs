@@ -15,7 +15,7 @@ use runtime::listen::listen;
 use runtime::metrics::{Number, counter, text};
 use runtime::stopper::Stopper;
 use runtime::timer::Timer;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
 use std::io;
 use std::net::SocketAddr;
@@ -120,7 +120,7 @@ pub(crate) trait Role {
     }
 }
 
-/// Whether SIGTERM and SIGINT end the role: so in a process of its own.
+/// Whether SIGTERM and SIGINT end the role, and SIGHUP does nothing: so in a process of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// They do.
@@ -233,7 +233,7 @@ pub(crate) fn start<R: Role + Send + 'static>(
 }
 
 fn signals_of(poll: &Poll) -> io::Result<Signals> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     poll.registry().register(&mut signals, SIGNALS, Interest::READABLE)?;
     Ok(signals)
 }
@@ -284,9 +284,13 @@ impl<R: Role> Loop<R> {
             WAKER => role.on_waker(now, wire),
             TIMER => self.alarm = None,
             SIGNALS => {
-                if self.signals.iter_mut().flat_map(|signals| signals.pending()).next().is_some() {
-                    tracing::info!("shutting down");
-                    self.stopper.stop();
+                for signal in self.signals.iter_mut().flat_map(|signals| signals.pending()) {
+                    if signal == SIGHUP {
+                        tracing::warn!("nothing is read anew: a rack's file holds from start to end");
+                    } else {
+                        tracing::info!("shutting down");
+                        self.stopper.stop();
+                    }
                 }
             }
             METRICS => {

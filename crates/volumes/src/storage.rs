@@ -3,7 +3,7 @@
 use crate::configs;
 use crate::flash::Flash;
 use crate::journal::State;
-use crate::kept;
+use crate::kept::Place;
 use crate::kept_pages::Content;
 use crate::pages::Pages;
 use crate::role::{self, Carrier, Role, Running, Setup, Start};
@@ -20,7 +20,6 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
-use std::path::PathBuf;
 
 /// What a server must know again after its process was killed.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -67,7 +66,7 @@ pub(crate) struct StorageRole {
     pages: Pages,
     kept: Kept,
     /// Where it keeps what it must know again; nowhere in a twin.
-    path: Option<PathBuf>,
+    place: Option<Place>,
     switch: NodeId,
     inputs: VecDeque<NodeIn>,
     out: Vec<NodeOut>,
@@ -86,11 +85,11 @@ pub(crate) struct StorageRole {
 pub fn start(rack: &Rack, server: usize, start: Start) -> Result<Running, StartError> {
     let plan = &rack.storage[server];
     let folder = plan.flash.path.clone().unwrap_or_else(|| rack.folder.join(format!("{}.flash", plan.name)));
-    let path = folder.join("server.json");
-    let kept: Kept = kept::read(&path)?.unwrap_or_default();
+    let place = Place::take(folder.join("server.json"))?;
+    let kept: Kept = place.read()?.unwrap_or_default();
     let (starts, adopted) = (kept.starts, kept.adopted.clone());
     let flash = Flash::open(configs::flash(rack, server), &folder, &plan.flash)?;
-    let role = StorageRole::new(rack, server, kept, flash, Some(path))?;
+    let role = StorageRole::new(rack, server, kept, flash, Some(place))?;
     // Nobody reads it without a journal.
     let values = if rack.journal.is_some() { role.flash.values() } else { Vec::new() };
     let state = State::Storage { server, starts, adopted, values };
@@ -110,13 +109,13 @@ fn program_of(rack: &Rack, server: usize, vssds: &[(VssdId, u64)], starts: u32) 
 }
 
 impl StorageRole {
-    /// A server with what it kept and the flash that it has; `path` is where it keeps more.
+    /// A server with what it kept and the flash that it has; `place` is where it keeps more.
     fn new(
         rack: &Rack,
         server: usize,
         mut kept: Kept,
         mut flash: Flash,
-        path: Option<PathBuf>,
+        place: Option<Place>,
     ) -> Result<StorageRole, StartError> {
         let vssds = kept.vssds(rack, server);
         for (vssd, pages) in &vssds {
@@ -131,7 +130,7 @@ impl StorageRole {
             flash,
             pages: Pages::new(),
             kept,
-            path,
+            place,
             switch: configs::switch_node(rack),
             inputs: VecDeque::new(),
             out: Vec::new(),
@@ -162,7 +161,7 @@ impl StorageRole {
     }
 
     fn keep(&self) -> io::Result<()> {
-        self.path.as_ref().map_or(Ok(()), |path| kept::write(path, &self.kept))
+        self.place.as_ref().map_or(Ok(()), |place| place.write(&self.kept))
     }
 
     fn report_blocks(&mut self, vssd: VssdId) {

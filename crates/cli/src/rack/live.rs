@@ -56,6 +56,7 @@ const JBOF: Shown = &[
 const STORE: Shown = &[
     ("keys", Number::Now("keys")),
     ("commands/s", Number::Rate("commands")),
+    ("mean latency, ms", Number::Mean("request_seconds")),
     ("answered by the cache, %", Number::Share("hits", "misses")),
     ("connections", Number::Now("connections")),
 ];

@@ -275,6 +275,7 @@ fn status_says_what_each_role_does() {
         assert!(now.abs_diff(since) < 600, "{now} {role}");
     }
     assert_eq!(roles[1]["metrics"]["rackweave_kv_keys"], 1.0);
+    assert_eq!(roles[1]["metrics"]["rackweave_kv_request_seconds_count"], 1.0, "one SET");
     assert!(roles[0]["metrics"].get("rackweave_target_commands_total").is_some(), "{}", roles[0]);
     let until = Instant::now() + TIMEOUT;
     loop {

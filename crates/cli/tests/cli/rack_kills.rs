@@ -1,8 +1,12 @@
-//! A replicated volume while its roles are killed and paused: no error, and a linearizable history.
+//! A replicated volume while its roles are killed and paused: no error, and a linearizable history,
+//! by our judge and by Porcupine.
+
+#[path = "../../../history/tests/porcupine/mod.rs"]
+mod porcupine;
 
 use crate::support::{Home, free};
 use base::{Seed, Time};
-use history::{Action, History, Operation};
+use history::{Action, History, Operation, StoreAction, StoreAnswer, StoreHistory, StoreOperation, StoreVerdict};
 use rand::RngExt;
 use runtime::storage::Storage as _;
 use std::io::{Read, Write};
@@ -16,6 +20,8 @@ use volumes::{Volume, twin};
 const PAGE: usize = 4_096;
 /// Few enough that clients meet on them all the time.
 const PAGES: u64 = 16;
+/// Those of which Porcupine is asked: each page is judged alone, and an hour has many operations.
+const PAGES_ASKED: u64 = 4;
 const CLIENTS: u64 = 4;
 const ROLES: [&str; 4] = ["s0", "s1", "switch", "control"];
 /// After a fault: time for the control plane to notice that a role was away (6 beats of 30 ms), and
@@ -175,7 +181,7 @@ struct Clients<'a> {
     start: Instant,
     ends: &'a AtomicBool,
     next: &'a AtomicU64,
-    history: &'a Mutex<History>,
+    history: &'a Mutex<(History, StoreHistory)>,
 }
 
 impl Clients<'_> {
@@ -204,9 +210,23 @@ impl Clients<'_> {
             };
             let responded = Some(self.now());
             let operation = Operation { id, register: (0, page), action, value, invoked, responded };
-            self.history.lock().expect("nobody panics with it").record(operation);
+            let mut history = self.history.lock().expect("nobody panics with it");
+            history.0.record(operation);
+            if page < PAGES_ASKED {
+                history.1.record(as_of_a_store(client, operation));
+            }
         }
     }
+}
+
+/// A page as a key that always has a value.
+fn as_of_a_store(client: u64, operation: Operation) -> StoreOperation {
+    let Operation { id, register: (_, key), action, value, invoked, responded } = operation;
+    let (action, answer) = match action {
+        Action::Read => (StoreAction::Get, StoreAnswer::Found(Some(value))),
+        Action::Write => (StoreAction::Put(value), StoreAnswer::Stored),
+    };
+    StoreOperation { id, client, key, action, invoked, answered: responded.map(|at| (at, answer)) }
 }
 
 /// One fault: a role is killed and started anew, or paused for longer than its lease. Others go on
@@ -233,7 +253,8 @@ fn no_write_is_lost_and_no_host_sees_an_error_whatever_role_is_killed_or_paused(
     let rack = roles.home.path("rack.toml").display().to_string();
     let volumes = ["door", "other"].map(|door| volumes::open(&rack, door, "disk").expect("it opens"));
     let volumes = volumes.each_ref();
-    let (ends, next, history) = (AtomicBool::new(false), AtomicU64::new(0), Mutex::new(History::default()));
+    let (ends, next, history) =
+        (AtomicBool::new(false), AtomicU64::new(0), Mutex::new((History::default(), StoreHistory::new(|_| Some(0)))));
     let clients = Clients { volumes, start: Instant::now(), ends: &ends, next: &next, history: &history };
     std::thread::scope(|scope| {
         let (clients, _ends) = (&clients, Ends(&ends));
@@ -251,14 +272,42 @@ fn no_write_is_lost_and_no_host_sees_an_error_whatever_role_is_killed_or_paused(
             }
         }
         roles.wait_until_whole();
-        let enough = |_: &Roles| history.lock().is_ok_and(|history| history.operations() > 100 * faults);
+        let enough = |_: &Roles| history.lock().is_ok_and(|history| history.0.operations() > 100 * faults);
         let is_over = || workers.iter().any(|worker| worker.is_finished());
         roles.wait_until("100 operations a fault", |roles| enough(roles) || is_over());
     });
-    let history = history.into_inner().expect("nobody panicked with it");
+    let (history, asked) = history.into_inner().expect("nobody panicked with it");
+    assert_eq!(porcupine::verdict(&asked, u64::MAX), StoreVerdict::Linearizable, "{} operations", asked.operations());
     history.check().unwrap_or_else(|violation| panic!("{violation}"));
     assert!(history.operations() > 100 * faults, "only {} operations", history.operations());
     assert_replays(&roles.home);
+}
+
+/// A service manager that reloads all its units must not end a role that reads nothing anew.
+#[test]
+fn sighup_ends_no_role_and_is_answered_in_the_log() {
+    let mut roles = Roles::up();
+    for name in ROLES {
+        roles.signal(name, "-HUP");
+        roles.wait_until(&format!("{name} says so"), |roles| {
+            let log = std::fs::read_to_string(roles.home.path(&format!("{name}.log"))).unwrap_or_default();
+            log.contains("nothing is read anew")
+        });
+        assert_eq!(roles.child(name).try_wait().expect("it is ours"), None, "{name} runs");
+    }
+    roles.wait_until_whole();
+}
+
+/// Two control planes would decide two things, and two servers with the same flash would ruin it. A
+/// second process has neither the files nor the address, and changes nothing.
+#[test]
+fn no_role_runs_twice() {
+    let roles = Roles::up();
+    roles.wait_until_whole();
+    for (name, why) in ROLES.into_iter().zip(["role runs", "role runs", "is in use", "role runs"]) {
+        roles.home.say(&format!("rack role rack.toml {name}")).refused(2, &[why]);
+    }
+    assert!(is_whole(&roles.home));
 }
 
 /// All lives of all roles, also those that were killed, decide again as they did.

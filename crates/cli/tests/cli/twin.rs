@@ -5,7 +5,7 @@ use crate::support::{Home, free};
 use serde_json::Value;
 use std::fs;
 
-/// A rack with a small disk, and the address of its door.
+/// A rack with a small disk, and the address of its door, which has two loops.
 fn rack() -> (Rack, String) {
     let [switch, control, a, b, door, host] = free();
     let flash = "flash = { size = '16MiB', channels = 2, pages_per_block = 16, read = '50us' }";
@@ -16,7 +16,7 @@ fn rack() -> (Rack, String) {
          [[door]]\nname = 'door'\nlisten = '{door}'\nconfig = 'target.toml'\n"
     );
     let target = format!(
-        "[[port]]\naddress = '{host}'\n[[subsystem]]\nnqn = 'nqn.2026-11.io.rackweave:twin'\n\
+        "loops = 2\n[[port]]\naddress = '{host}'\n[[subsystem]]\nnqn = 'nqn.2026-11.io.rackweave:twin'\n\
          [[subsystem.namespace]]\nbackend = 'volume'\nrack = 'rack.toml'\ndoor = 'door'\nvolume = 'disk'\n"
     );
     (Rack::of(&file).with("target.toml", &target), host)
@@ -26,7 +26,14 @@ fn rack() -> (Rack, String) {
 fn a_rack_of_processes_has_a_twin_that_decides_the_same() {
     let (rack, host) = rack();
     rack.run("up");
-    rack.0.run(&format!("disk {host} verify --overwrite --bytes 1MiB"));
+    // Two hosts at once: each is served by one of the door's loops.
+    std::thread::scope(|scope| {
+        for half in ["0B", "512KiB"] {
+            let verify = format!("disk {host} verify --overwrite --bytes 512KiB --at {half}");
+            let (home, name) = (&rack.0, format!("--host nqn.2026-11.io.rackweave:{half}"));
+            scope.spawn(move || home.run(&format!("{verify} {name}")));
+        }
+    });
     rack.run("down");
     let said = rack.0.run("twin rack.toml --out twin --json");
     let report: Value = serde_json::from_str(&said).expect("an object");

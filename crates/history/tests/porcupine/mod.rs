@@ -1,16 +1,36 @@
 //! Porcupine, from `tools/porcupine`: built by Go where there is one.
 
-use history::StoreHistory;
+use history::{StoreHistory, StoreVerdict};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+
+/// Built once for all tests of a program.
+static PORCUPINE: LazyLock<Option<Porcupine>> = LazyLock::new(Porcupine::build);
+
+/// Our verdict, with which Porcupine agrees, where it is there and has one in a minute a key.
+pub fn verdict(history: &StoreHistory, steps_max: u64) -> StoreVerdict {
+    let ours = history.check(steps_max);
+    let Some(theirs) = PORCUPINE.as_ref().map(|porcupine| porcupine.opinion(history)) else { return ours };
+    let agrees = match &ours {
+        StoreVerdict::Linearizable => theirs == Opinion::Linearizable,
+        StoreVerdict::Illegal { key, .. } => theirs == Opinion::Illegal(key.to_string()),
+        StoreVerdict::Unknown { .. } => true,
+    };
+    match theirs {
+        Opinion::Unknown => eprintln!("Porcupine had no time for a verdict: ours is {ours:?}"),
+        _ => assert!(agrees, "we say {ours:?}, and Porcupine {theirs:?}"),
+    }
+    ours
+}
 
 /// The program.
-pub struct Porcupine(PathBuf);
+struct Porcupine(PathBuf);
 
-/// The content.
+/// What it says.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Opinion {
+enum Opinion {
     Linearizable,
     /// The key.
     Illegal(String),
@@ -19,7 +39,7 @@ pub enum Opinion {
 
 impl Porcupine {
     /// Builds it. `None`, with a line that says so: there is no Go. In CI that is a failure.
-    pub fn build() -> Option<Porcupine> {
+    fn build() -> Option<Porcupine> {
         let has_go =
             Command::new("go").arg("version").stdout(Stdio::null()).status().is_ok_and(|status| status.success());
         if !has_go {
@@ -35,7 +55,7 @@ impl Porcupine {
     }
 
     /// Asks it.
-    pub fn opinion(&self, history: &StoreHistory) -> Opinion {
+    fn opinion(&self, history: &StoreHistory) -> Opinion {
         let mut child =
             Command::new(&self.0).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("Porcupine runs");
         let mut lines = Vec::new();

@@ -25,7 +25,7 @@ words! {
     XdpModeName {
         /// In the network stack: behind any driver.
         Generic,
-        /// In the driver, where it can: faster.
+        /// In the driver, where it can. Untested under traffic: there was no such driver.
         Native,
     }
 }
