@@ -133,7 +133,7 @@ except redis.AuthenticationError:
     pass
 "#;
 
-/// Runs programs for redis-py: by the Python that tools/setup-test.sh makes, or that of the machine.
+/// Runs programs for redis-py: by the Python of tools/setup-test.sh, or that of the machine.
 fn python(program: &'static str) -> Option<impl Fn(Running)> {
     let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/python/bin/python");
     let python = if made.exists() { made.to_str().expect("a path in UTF-8") } else { "python3" }.to_owned();
