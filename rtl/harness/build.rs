@@ -7,6 +7,7 @@
 //! Clang compiles where it is installed with what its profiles need: its gates are faster than
 //! those of GCC. With `CXX` another compiler does.
 
+mod share;
 #[path = "src/units.rs"]
 mod units;
 
@@ -17,12 +18,17 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::{env, fs, thread};
 use units::{LARGE, UNITS, Unit};
 
+/// Which modules have one copy of their code for all instances.
+const SHARED_MODULES: &str = "shared.vlt";
+
 fn main() {
     let sources = sources();
     for source in &sources {
         println!("cargo::rerun-if-changed={}", source.display());
     }
-    println!("cargo::rerun-if-changed=src/units.rs");
+    for file in ["src/units.rs", "share.rs", SHARED_MODULES] {
+        println!("cargo::rerun-if-changed={file}");
+    }
     for name in ["RTL_UNITS", "RTL_PROFILE", "CXX"] {
         println!("cargo::rerun-if-env-changed={name}");
     }
@@ -225,7 +231,7 @@ fn compile(unit: &Unit, folder: &Path, root: &Path) -> Vec<PathBuf> {
 /// Writes a file that has many.
 fn in_one(parts: &[PathBuf], file: PathBuf) -> PathBuf {
     let includes: String = parts.iter().map(|part| format!("#include \"{}\"\n", part.display())).collect();
-    fs::write(&file, format!("{ASSERTIONS}{includes}")).expect("the build folder is writable");
+    fs::write(&file, format!("{ASSERTIONS}#include \"shared.h\"\n{includes}")).expect("the build folder is writable");
     file
 }
 
@@ -268,10 +274,19 @@ fn verilate(unit: &Unit, sources: &[PathBuf], folder: &Path) {
         .args(unit.options)
         .args(["--top-module", unit.top, "--prefix", unit.name, "--Mdir"])
         .arg(folder)
+        .arg(SHARED_MODULES)
         .args(sources);
     command.args(unit.parameters.iter().map(|(name, value)| format!("-G{name}={value}")));
     let status = command.status().expect("Verilator starts");
     assert!(status.success(), "Verilator refuses {}", unit.name);
+    let files: Vec<PathBuf> = generated(folder).into_iter().filter(|file| !runs_once(file)).collect();
+    let mut texts: Vec<String> =
+        files.iter().map(|file| fs::read_to_string(file).expect("Verilator has written a file")).collect();
+    let lines = share::share(&mut texts);
+    fs::write(folder.join("shared.h"), lines).expect("the build folder is writable");
+    for (file, text) in files.iter().zip(texts) {
+        fs::write(file, text).expect("the build folder is writable");
+    }
 }
 
 fn generated(folder: &Path) -> Vec<PathBuf> {
@@ -303,7 +318,7 @@ extern "C" uint64_t gates_failures() { uint64_t all = failures; failures = 0; re
 
 /// The functions of a unit that is not compiled.
 fn stub_of(unit: &Unit) -> String {
-    let functions = [("void*", "new", ""), ("void", "free", "void*"), ("void", "eval", "void*, bool")];
+    let functions = [("void*", "new", ""), ("void", "free", "void*"), ("void", "eval", "void*, bool, bool")];
     let port = ("void*", "port", "void*, uint32_t, uint32_t*");
     let stub = |(result, function, parameters): &(&str, &str, &str)| {
         format!("extern \"C\" {result} {}_{function}({parameters}) {{ __builtin_trap(); }}\n", unit.name)
@@ -324,10 +339,32 @@ fn clock_of(name: &str, folder: &Path) -> &'static str {
     }
 }
 
+/// How the clock rises where no input has changed since the last evaluation: only its blocks are
+/// evaluated, and neither what hangs on inputs nor what else could have caused them. Where the clock
+/// itself is not all that each of them waits for, nothing.
+fn edge_of(name: &str, folder: &Path) -> String {
+    const RISES: &str = "(IData)(vlSelf->clk_i) & (~ (IData)(vlSelf->__Vtrigrprev__TOP__clk_i))";
+    let text: String = generated(folder).iter().map(|file| fs::read_to_string(file).unwrap_or_default()).collect();
+    let after = text.split("vlSelf->__VactTriggered.at(").skip(1).filter_map(|text| text.split_once(") = "));
+    let triggers: Vec<String> = after
+        .filter(|(index, _)| !index.contains(')'))
+        .map(|(_, text)| text.split(';').next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    if triggers.is_empty() || !triggers.iter().all(|trigger| trigger.contains(RISES)) {
+        return String::new();
+    }
+    let set: String =
+        (0..triggers.len()).map(|at| format!("        root->__VnbaTriggered.at({at}) = true;\n")).collect();
+    format!(
+        "    if (rises && !is_set) {{\n        auto* const root = top->rootp;\n{set}        \
+         {name}___024root___eval_nba(root);\n        return;\n    }}\n"
+    )
+}
+
 /// `new`, `free`, `eval`, and the storage of a port.
 fn shim_of(unit: &Unit, folder: &Path) -> String {
     let Unit { name, ports, .. } = unit;
-    let clock = clock_of(name, folder);
+    let (clock, edge) = (clock_of(name, folder), edge_of(name, folder));
     let cases: String = ports
         .iter()
         .enumerate()
@@ -346,9 +383,9 @@ void {name}_free(void* gates) {{
     top->final();
     delete top;
 }}
-void {name}_eval(void* gates, bool rises) {{
+void {name}_eval(void* gates, bool rises, bool is_set) {{
     auto* top = static_cast<{name}*>(gates);
-{clock}    top->eval();
+{edge}{clock}    top->eval();
 }}
 void* {name}_port(void* gates, uint32_t port, uint32_t* size) {{
     auto* top = static_cast<{name}*>(gates);

@@ -15,7 +15,7 @@ unsafe extern "C" {
 pub struct Functions {
     new: unsafe extern "C" fn() -> *mut c_void,
     free: unsafe extern "C" fn(*mut c_void),
-    eval: unsafe extern "C" fn(*mut c_void, bool),
+    eval: unsafe extern "C" fn(*mut c_void, bool, bool),
     port: unsafe extern "C" fn(*mut c_void, u32, *mut u32) -> *mut c_void,
     ports: usize,
 }
@@ -27,7 +27,7 @@ macro_rules! unit_functions {
         unsafe extern "C" {
             fn $new() -> *mut std::ffi::c_void;
             fn $free(gates: *mut std::ffi::c_void);
-            fn $eval(gates: *mut std::ffi::c_void, rises: bool);
+            fn $eval(gates: *mut std::ffi::c_void, rises: bool, is_set: bool);
             fn $port(gates: *mut std::ffi::c_void, port: u32, size: *mut u32) -> *mut std::ffi::c_void;
         }
         $crate::gates::Functions::new($new, $free, $eval, $port, $ports.len())
@@ -40,7 +40,7 @@ impl Functions {
     pub const fn new(
         new: unsafe extern "C" fn() -> *mut c_void,
         free: unsafe extern "C" fn(*mut c_void),
-        eval: unsafe extern "C" fn(*mut c_void, bool),
+        eval: unsafe extern "C" fn(*mut c_void, bool, bool),
         port: unsafe extern "C" fn(*mut c_void, u32, *mut u32) -> *mut c_void,
         ports: usize,
     ) -> Functions {
@@ -61,7 +61,7 @@ pub struct Gates {
     handle: *mut c_void,
     ports: Vec<Storage>,
     cycles: u64,
-    /// An input is set that the gates have not seen.
+    /// An input has changed that the gates have not seen.
     is_set: bool,
 }
 
@@ -105,23 +105,41 @@ impl Gates {
 
     /// Sets `width` bits (at most 64) of an input from bit `low` on.
     pub fn set(&mut self, port: usize, low: usize, width: usize, value: u64) {
-        let storage = self.storage_mut(port);
+        let storage = self.storage(port);
         debug_assert!(width <= 64 && (width == 64 || value >> width == 0), "{width} bits hold {value:#x}");
+        if width == 64 && low % 8 == 0 {
+            return self.set_word(port, low / 8, value);
+        }
         let (first, shift) = (low / 8, low % 8);
         let mask = (u128::MAX >> (128 - width)) << shift;
         let end = (low + width).div_ceil(8).min(storage.len());
-        let word = window(storage, first, end) & !mask | u128::from(value) << shift;
+        let before = window(storage, first, end);
+        let word = before & !mask | u128::from(value) << shift;
+        if word == before {
+            return;
+        }
+        let storage = self.storage_mut(port);
         match storage.get_mut(first..first + 16) {
             Some(whole) => whole.copy_from_slice(&word.to_le_bytes()),
             None => storage[first..end].copy_from_slice(&word.to_le_bytes()[..end - first]),
         }
     }
 
+    /// Sets eight bytes of an input.
+    #[inline]
+    fn set_word(&mut self, port: usize, first: usize, value: u64) {
+        let bytes = value.to_le_bytes();
+        if self.storage(port)[first..first + 8] != bytes {
+            self.storage_mut(port)[first..first + 8].copy_from_slice(&bytes);
+        }
+    }
+
     /// Sets one bit of an input.
     #[inline]
     pub fn set_bit(&mut self, port: usize, at: usize, value: bool) {
-        let byte = &mut self.storage_mut(port)[at / 8];
-        *byte = *byte & !(1 << (at % 8)) | u8::from(value) << (at % 8);
+        if self.bit(port, at) != value {
+            self.storage_mut(port)[at / 8] ^= 1 << (at % 8);
+        }
     }
 
     /// Reads one bit of a port.
@@ -135,9 +153,12 @@ impl Gates {
     pub fn block(&self, port: usize, place: usize) -> u128 {
         let low = place * BLOCK_BITS;
         // It begins in a word of 32 bits at an even place, so it is in three of them.
-        let mut words = [0; 16];
-        words[..12].copy_from_slice(&self.storage(port)[low / 32 * 4..][..12]);
-        u128::from_le_bytes(words) >> (low % 32) & (u128::MAX >> (128 - BLOCK_BITS))
+        let bytes = self.storage(port)[low / 32 * 4..].first_chunk::<12>().expect("three words");
+        let (words, rest) = bytes.split_first_chunk::<8>().expect("twelve bytes");
+        let (words, shift) = (u64::from_le_bytes(*words), low % 32);
+        let rest = u64::from(u32::from_le_bytes(rest.try_into().expect("four bytes")));
+        let below = words >> shift | rest << 1 << (63 - shift);
+        u128::from(below) | u128::from(rest >> shift & 3) << 64
     }
 
     /// Sets one of the blocks of an input.
@@ -195,9 +216,9 @@ impl Gates {
     }
 
     fn evaluate(&mut self, rises: bool) {
-        self.is_set = false;
+        let is_set = std::mem::take(&mut self.is_set);
         // SAFETY: the handle is that of `new`, and not freed before `drop`.
-        unsafe { (self.functions.eval)(self.handle, rises) };
+        unsafe { (self.functions.eval)(self.handle, rises, is_set) };
     }
 
     /// How many assertions of this thread's gates have failed since the last call.

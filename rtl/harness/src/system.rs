@@ -232,6 +232,8 @@ pub struct System {
     now: u64,
     waiting: Vec<VecDeque<Request>>,
     taken: Vec<Option<Request>>,
+    /// Requests and blocks of frames that wait.
+    queued: usize,
     /// Whether something was offered in the last cycle.
     offered: bool,
     host_frames: Frames,
@@ -242,6 +244,8 @@ pub struct System {
     received: Vec<Vec<Block>>,
     noise_up: Vec<u128>,
     noise_down: Vec<u128>,
+    /// Whether there is noise for this cycle, and whether there was in the last one.
+    is_noisy: bool,
     was_noisy: bool,
 }
 
@@ -258,6 +262,7 @@ impl System {
             now: 0,
             waiting: vec![VecDeque::new(); nodes],
             taken: vec![None; nodes],
+            queued: 0,
             offered: true,
             host_frames: empty(),
             port_frames: empty(),
@@ -265,6 +270,7 @@ impl System {
             received: vec![Vec::new(); links],
             noise_up: vec![0; links],
             noise_down: vec![0; links],
+            is_noisy: false,
             was_noisy: false,
         }
     }
@@ -277,6 +283,7 @@ impl System {
     /// Lets a node's application make a request as soon as the host takes it.
     pub fn submit(&mut self, node: usize, request: Request) {
         self.waiting[node].push_back(request);
+        self.queued += 1;
     }
 
     /// Requests that the host has not taken.
@@ -287,7 +294,9 @@ impl System {
     /// Sends a frame's blocks from a host on a link; the layer-2 switch looks at the last byte of the
     /// destination.
     pub fn send_frame(&mut self, link: usize, blocks: impl IntoIterator<Item = Block>) {
+        let before = self.host_frames[link].len();
         self.host_frames[link].extend(blocks);
+        self.queued += self.host_frames[link].len() - before;
     }
 
     /// Blocks of frames that a host's decoder has got from a link, in order.
@@ -305,15 +314,16 @@ impl System {
     pub fn noise(&mut self, link: usize, at_switch: bool, bits: u128) {
         let noise = if at_switch { &mut self.noise_up } else { &mut self.noise_down };
         noise[link] = bits;
+        self.is_noisy = true;
     }
 
     /// Writes a node's memory as its processor; `bytes` in whole words. Takes a cycle a word.
     pub fn fill(&mut self, node: usize, address: u64, bytes: &[u8]) {
+        self.gates.set_bit(CPU_WRITE, node, true);
         for (index, word) in bytes.chunks_exact(8).enumerate() {
             let word = u64::from_le_bytes(word.try_into().expect("eight bytes"));
             self.gates.set(CPU_ADDRESS, node * 64, 64, address + index as u64 * 8);
             self.gates.set(CPU_WRITE_DATA, node * 64, 64, word);
-            self.gates.set(CPU_WRITE, node, 1, 1);
             loop {
                 let taken = self.gates.bit(CPU_READY, node);
                 self.cycle();
@@ -321,8 +331,8 @@ impl System {
                     break;
                 }
             }
-            self.gates.set(CPU_WRITE, node, 1, 0);
         }
+        self.gates.set_bit(CPU_WRITE, node, false);
     }
 
     /// Lets a node's processor write a word in this cycle and those to come, or nothing. The receiver
@@ -428,9 +438,7 @@ impl System {
     /// ends it.
     pub fn drive(&mut self) {
         // Mostly there is nothing to offer.
-        let queues = self.host_frames.iter().chain(&self.port_frames);
-        let offers =
-            self.waiting.iter().any(|waiting| !waiting.is_empty()) || !queues.into_iter().all(VecDeque::is_empty);
+        let offers = self.queued > 0;
         let offered = std::mem::replace(&mut self.offered, offers);
         if offers || offered {
             self.offer();
@@ -445,9 +453,10 @@ impl System {
         }
         for link in 0..self.links {
             let host = [HOST_FRAME_READY, HOST_FRAME_VALID, HOST_FRAME];
-            offer_frame(&mut self.gates, &mut self.host_frames[link], host, link);
+            let from_host = offer_frame(&mut self.gates, &mut self.host_frames[link], host, link);
             let port = [PORT_FRAME_READY, PORT_FRAME_VALID, PORT_FRAME];
-            offer_frame(&mut self.gates, &mut self.port_frames[link], port, link);
+            let from_port = offer_frame(&mut self.gates, &mut self.port_frames[link], port, link);
+            self.queued -= usize::from(from_host) + usize::from(from_port);
         }
     }
 
@@ -481,7 +490,7 @@ impl System {
 
     /// Puts the noise of this cycle on the lines, and takes that of the last one off.
     fn make_noise(&mut self) {
-        let is_noisy = self.noise_up.iter().chain(&self.noise_down).any(|bits| *bits != 0);
+        let is_noisy = std::mem::take(&mut self.is_noisy);
         if is_noisy || self.was_noisy {
             for link in 0..self.links {
                 self.gates.set_block(NOISE_UP, link, std::mem::take(&mut self.noise_up[link]));
@@ -497,6 +506,7 @@ impl System {
         self.gates.set_bit(ACCESS_VALID, node, next.is_some());
         let request = next?;
         self.waiting[node].pop_front();
+        self.queued -= 1;
         let (kind, bytes, opcode, first, second) = match request.access {
             Access::Read { bytes } => (0, bytes, 0, 0, 0),
             Access::Write { bytes } => (1, bytes, 0, 0, 0),
@@ -535,6 +545,7 @@ impl System {
             let frame = std::mem::take(&mut self.relay[link]);
             // The six bytes of the destination are in the first block after /S/.
             let to = frame[1].payload.to_le_bytes()[5] as usize;
+            self.queued += frame.len();
             self.port_frames[link / self.nodes * self.nodes + to % self.nodes].extend(frame);
         }
     }
@@ -547,13 +558,15 @@ fn frame_block(gates: &Gates, port: usize, node: usize) -> Option<Block> {
     some.map(|block| block.expect("the demultiplexer hands on whole blocks"))
 }
 
-fn offer_frame(gates: &mut Gates, queue: &mut VecDeque<Block>, [ready, valid, port]: [usize; 3], node: usize) {
+/// Offers the next block of a queue, if it is taken: whether it is.
+fn offer_frame(gates: &mut Gates, queue: &mut VecDeque<Block>, [ready, valid, port]: [usize; 3], node: usize) -> bool {
     let next = queue.front().copied().filter(|_| gates.bit(ready, node));
     gates.set_bit(valid, node, next.is_some());
     if let Some(block) = next {
         queue.pop_front();
         gates.set_block(port, node, block.to_bits());
     }
+    next.is_some()
 }
 
 /// Puts the scrambler on a line, a block at a time: the inverse of [`Descrambler`].
@@ -566,12 +579,12 @@ impl Scrambler {
     /// The 66 bits on the line for a block.
     pub fn push(&mut self, block: u128) -> u128 {
         let before = self.after.before;
-        let mut line = 0u128;
+        let mut line = 0u64;
         for bit in 0..64 {
             let at = |back: u32| if bit < back { before >> (58 + bit - back) } else { line >> (bit - back) };
-            line |= ((block >> (2 + bit) ^ at(39) ^ at(58)) & 1) << bit;
+            line |= (((block >> (2 + bit)) as u64 ^ at(39) ^ at(58)) & 1) << bit;
         }
-        let line = line << 2 | block & 3;
+        let line = u128::from(line) << 2 | block & 3;
         self.after.push(line);
         line
     }
@@ -581,25 +594,23 @@ impl Scrambler {
 #[derive(Clone, Debug)]
 pub struct Descrambler {
     /// The last 58 bits on the line; the oldest is bit 0.
-    before: u128,
+    before: u64,
 }
 
 impl Default for Descrambler {
     fn default() -> Descrambler {
-        Descrambler { before: Descrambler::KEPT }
+        Descrambler { before: (1 << 58) - 1 }
     }
 }
 
 impl Descrambler {
-    const KEPT: u128 = (1 << 58) - 1;
-    const PAYLOAD: u128 = u64::MAX as u128;
-
     /// The block behind 66 bits of the line.
+    #[inline]
     pub fn push(&mut self, line: u128) -> u128 {
-        let payload = line >> 2 & Descrambler::PAYLOAD;
+        let (payload, before) = ((line >> 2) as u64, self.before);
+        self.before = payload >> 6;
         // Each bit is added to those 39 and 58 places before it.
-        let bits = self.before | payload << 58;
-        self.before = bits >> 64 & Descrambler::KEPT;
-        line & 3 | ((payload ^ bits >> 19 ^ bits) & Descrambler::PAYLOAD) << 2
+        let bits = payload ^ (payload << 39 | before >> 19) ^ (payload << 58 | before);
+        line & 3 | u128::from(bits) << 2
     }
 }

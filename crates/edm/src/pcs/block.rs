@@ -57,6 +57,7 @@ impl Block {
     /// # Errors
     /// [`BlockError::Sync`] when the two first bits are equal, [`BlockError::Width`] when a bit
     /// above the 66th is set.
+    #[inline]
     pub const fn from_bits(bits: u128) -> Result<Block, BlockError> {
         if bits >> super::timing::BLOCK_BITS != 0 {
             return Err(BlockError::Width { got: bits });
@@ -168,9 +169,19 @@ impl BlockType {
     /// # Errors
     /// [`BlockError::Type`] for the other 240 bytes.
     pub fn from_byte(byte: u8) -> Result<BlockType, BlockError> {
-        Self::ALL.into_iter().find(|kind| kind.byte() == byte).ok_or(BlockError::Type { got: byte })
+        OF_BYTE[byte as usize].ok_or(BlockError::Type { got: byte })
     }
 }
+
+/// The type of each byte.
+static OF_BYTE: [Option<BlockType>; 256] = {
+    let (mut types, mut at) = ([None; 256], 0);
+    while at < BlockType::ALL.len() {
+        types[BlockType::ALL[at].byte() as usize] = Some(BlockType::ALL[at]);
+        at += 1;
+    }
+    types
+};
 
 /// The last bytes of a frame: up to seven before /T/.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -39,11 +39,13 @@ impl Line {
     }
 
     /// Whose turn it is when both classes wait.
+    #[inline]
     pub(super) fn turn(&self) -> Class {
         self.last.other()
     }
 
     /// Whose the next block is, should it be a data block; `None` when nothing is open.
+    #[inline]
     pub(super) fn owner_of_data(&self) -> Option<Class> {
         match (self.message_open, self.frame_open) {
             (false, false) => None,
@@ -55,6 +57,7 @@ impl Line {
     }
 
     /// Moves on by one block.
+    #[inline]
     pub(super) fn observe(&mut self, content: &Content) {
         self.last = match content {
             Content::Data(_) => self.owner_of_data().unwrap_or(self.last),

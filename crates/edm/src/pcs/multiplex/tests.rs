@@ -210,7 +210,7 @@ struct Got {
 }
 
 fn receive(policy: Policy, line: &[Block]) -> Got {
-    let mut demultiplexer = Demultiplexer::new(policy);
+    let (mut demultiplexer, mut by_blocks) = (Demultiplexer::new(policy), Demultiplexer::new(policy));
     let (mut assembler, mut decoder, mut got) = (Assembler::default(), FrameDecoder::default(), Got::default());
     // Idle cycles at the end let the last frames out; one that never ends stays.
     for cycle in 0..line.len() + FRAME_BLOCKS_MAX as usize {
@@ -219,6 +219,7 @@ fn receive(policy: Policy, line: &[Block]) -> Got {
         }
         let block = line.get(cycle).copied().unwrap_or(Block::IDLE);
         let received = demultiplexer.push_bits(block.to_bits());
+        assert_eq!(received, by_blocks.push(block), "bits and blocks of cycle {cycle}");
         got.faults.extend(received.fault);
         if let Some(block) = received.memory {
             if let Ok(grant) = decode_grant(block) {
