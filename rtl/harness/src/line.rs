@@ -240,6 +240,55 @@ impl Lockstep {
     }
 }
 
+/// Plays golden vectors (`crates/edm/tests/vectors.rs` has their format) to the gates of a line, and
+/// compares what they show in each cycle.
+///
+/// # Errors
+/// The first cycle in which they differ, or that is no vector.
+pub fn replay(policy: Policy, text: &str) -> Result<(), String> {
+    let (multiplexer, demultiplexer) = functions(policy);
+    let (mut multiplexer, mut demultiplexer) = (Gates::new(multiplexer), Gates::new(demultiplexer));
+    // In reset the wire is idle.
+    demultiplexer.set_block(LINE, 0, Block::IDLE.to_bits());
+    demultiplexer.reset();
+    for (cycle, line) in text.lines().enumerate() {
+        let fail = |what: String| format!("cycle {cycle}: {what}");
+        let read = |field: &str| match field {
+            "-" => Ok(None),
+            digits => u128::from_str_radix(digits, 16).map(Some).map_err(|error| fail(format!("{digits}: {error}"))),
+        };
+        let fields = line.split(' ').map(read).collect::<Result<Vec<_>, _>>()?;
+        let &[control, message, frame, block, wire, memory, received, fault] = &fields[..] else {
+            return Err(fail(format!("{} fields, 8 are wanted", fields.len())));
+        };
+        let has_memory = demultiplexer.get(MEMORY_VALID, 0, 1) == 1;
+        let shown = [
+            Some(multiplexer.block(BLOCK, 0)),
+            has_memory.then(|| demultiplexer.block(MEMORY, 0)),
+            Some(demultiplexer.block(FRAME, 0)),
+            Some(u128::from(demultiplexer.get(FAULT, 0, 3))),
+        ];
+        if shown != [block, memory, received, fault] {
+            return Err(fail(format!("the gates show {shown:x?}: {line}")));
+        }
+        demultiplexer.set_block(LINE, 0, wire.ok_or_else(|| fail("nothing on the wire".into()))?);
+        for (lane, offer) in [control, message, frame].into_iter().enumerate() {
+            multiplexer.set(VALID[lane], 0, 1, offer.is_some().into());
+            let Some(bits) = offer else { continue };
+            if multiplexer.get(READY[lane], 0, 1) == 0 {
+                return Err(fail(format!("the gates do not take the offer of lane {lane}")));
+            }
+            multiplexer.set_block(OFFER[lane], 0, bits);
+        }
+        multiplexer.tick();
+        demultiplexer.tick();
+        if Gates::failures() > 0 {
+            return Err(fail("assertions of the gates failed".into()));
+        }
+    }
+    Ok(())
+}
+
 /// `fault_e`.
 fn fault_code(fault: Fault) -> u64 {
     match fault {
