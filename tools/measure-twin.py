@@ -22,7 +22,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PROGRAM = os.environ.get("RACKWEAVE", str(ROOT / "target/release/rackweave"))
+PROGRAM = str(pathlib.Path(os.environ.get("RACKWEAVE", ROOT / "target/release/rackweave")).resolve())
 SECONDS = 6
 KEYS = 20_000
 PIPELINE = 64

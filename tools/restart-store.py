@@ -25,7 +25,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PROGRAM = os.environ.get("RACKWEAVE", str(ROOT / "target/release/rackweave"))
+PROGRAM = str(pathlib.Path(os.environ.get("RACKWEAVE", ROOT / "target/release/rackweave")).resolve())
 GIB = 1 << 30
 PIPELINE = 256
 START_SECONDS_MAX = 600
