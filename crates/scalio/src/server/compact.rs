@@ -8,9 +8,8 @@ use crate::{BUCKET_ITEMS, Content, FlashAnswer, FlashOperation, Length, Value};
 use base::Time;
 use std::collections::BTreeSet;
 
-/// Segments that move at once are a quarter of a group of updates, and no fewer than these: where
-/// compaction waits longer for its reads than updates do, it is what updates wait for.
-const MOVES_MIN: usize = 8;
+/// Segments that move at once.
+const MOVES_MAX: usize = 8;
 
 /// The zone that is being won back.
 #[derive(Clone, Debug)]
@@ -37,11 +36,11 @@ impl<V: Value> Server<V> {
         }
         let Some(Compaction { zone, step: Step::Move { left, moving: false } }) = &self.compaction else { return };
         let zone = *zone;
-        let most = MOVES_MIN.max(self.config.group_updates as usize / 4);
         if left.is_empty() {
             return self.end_moves(zone, out);
         }
-        let mut free: Vec<u32> = left.iter().filter(|block| !self.locked.contains(block)).take(most).copied().collect();
+        let mut free: Vec<u32> =
+            left.iter().filter(|block| !self.locked.contains(block)).take(MOVES_MAX).copied().collect();
         while !self.has_room(self.rows_to_move(zone, &free), Room::Compaction) && !free.is_empty() {
             free.truncate(free.len() / 2);
         }
