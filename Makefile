@@ -5,7 +5,7 @@ CARGO ?= cargo --locked
 SCALE ?= quick
 OUT ?= out
 SECONDS_EACH ?= 600
-# How many `make restart-store` stores and overwrites.
+# How many values `make restart-store` stores, and how often it overwrites them.
 VALUES ?= --overwrites 3
 STEPS ?= all
 # What `make demo` plays. CI leaves out the sweeps of minutes.
