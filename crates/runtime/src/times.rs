@@ -12,6 +12,9 @@ const KEPT_WITH_WHEN: usize = 1 << 14;
 /// So many that were seen around a time tell what the machine was like then.
 const AROUND: usize = 64;
 
+/// Fewer of a kind tell nothing of how often one is slow: one of two would be every other one.
+const ENOUGH: usize = 16;
+
 /// When something is, by the run that the times are of, and which part of all that were seen take
 /// less, from 0 to 1.
 pub type Luck = (Time, f64);
@@ -70,6 +73,17 @@ impl Times {
         Times { rising: thinned(&rising, KEPT), seen: thinned(&self.seen, KEPT_WITH_WHEN) }
     }
 
+    /// With times of `alike`, evenly spaced, where too few of this kind were seen. Those of a kind of
+    /// which nothing was seen stay away. Both are settled.
+    #[must_use]
+    pub fn filled(mut self, alike: &Times) -> Times {
+        if !(1..ENOUGH).contains(&self.seen.len()) {
+            return self;
+        }
+        self.seen.extend(thinned(&alike.seen, ENOUGH - self.seen.len()));
+        self.settled()
+    }
+
     /// Whether nothing was seen.
     pub fn is_empty(&self) -> bool {
         self.rising.is_empty() && self.seen.is_empty()
@@ -117,6 +131,21 @@ mod tests {
         assert_eq!(draws(&times, 500), [9, 9, 9, 9]);
         let times = Times::from(Vec::from(times));
         assert_eq!(draws(&times, 0), [1, 1, 9, 9]);
+    }
+
+    #[test]
+    fn one_of_few_that_was_slow_is_one_of_sixteen() {
+        let times = |all: &[u64]| {
+            let mut times = Times::default();
+            (0..).zip(all).for_each(|(at, us)| times.note(second(at), Span::us(*us)));
+            times.settled()
+        };
+        let (alike, ns) = (times(&[2; 40]), |us: &[u64]| us.iter().map(|us| us * 1_000).collect::<Vec<_>>());
+        assert_eq!(times(&[900]).filled(&alike).rising(), ns(&[vec![2; 15], vec![900]].concat()));
+        assert_eq!(times(&[9; 15]).filled(&alike).rising(), ns(&[vec![2], vec![9; 15]].concat()));
+        assert_eq!(times(&[9; 16]).filled(&alike).rising(), ns(&[9; 16]));
+        assert_eq!(times(&[900]).filled(&times(&[2, 2])).rising(), ns(&[2, 2, 900]), "no more were seen");
+        assert!(times(&[]).filled(&alike).is_empty());
     }
 
     #[test]
