@@ -194,7 +194,10 @@ def main():
     parser.add_argument("--overwrites", type=float, default=0, help="before the first kill, times the values")
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=wanted.folder) as folder:
-        measure(pathlib.Path(folder), wanted)
+        try:
+            measure(pathlib.Path(folder), wanted)
+        except OSError as error:
+            sys.exit(f"{error}; the store's log ends:\n{(pathlib.Path(folder) / 'store.log').read_text()[-4000:]}")
 
 
 def measure(folder, wanted):

@@ -8,8 +8,9 @@ use crate::{BUCKET_ITEMS, Content, FlashAnswer, FlashOperation, Length, Value};
 use base::Time;
 use std::collections::BTreeSet;
 
-/// Segments that move at once.
-const MOVES_MAX: usize = 8;
+/// Segments that move at once: a quarter of a group, or so many where groups are small. What the
+/// paper leaves open; ours.
+const MOVES_MIN: u32 = 8;
 
 /// The zone that is being won back.
 #[derive(Clone, Debug)]
@@ -39,8 +40,8 @@ impl<V: Value> Server<V> {
         if left.is_empty() {
             return self.end_moves(zone, out);
         }
-        let mut free: Vec<u32> =
-            left.iter().filter(|block| !self.locked.contains(block)).take(MOVES_MAX).copied().collect();
+        let most = MOVES_MIN.max(self.config.group_updates / 4) as usize;
+        let mut free: Vec<u32> = left.iter().filter(|block| !self.locked.contains(block)).take(most).copied().collect();
         while !self.has_room(self.rows_to_move(zone, &free), Room::Compaction) && !free.is_empty() {
             free.truncate(free.len() / 2);
         }
