@@ -73,8 +73,8 @@ impl Times {
         Times { rising: thinned(&rising, KEPT), seen: thinned(&self.seen, KEPT_WITH_WHEN) }
     }
 
-    /// With times of `alike`, evenly spaced, where too few of this kind were seen. Those of a kind of
-    /// which nothing was seen stay away. Both are settled.
+    /// With times of `alike`, evenly spaced, where too few of this kind were seen. A kind of which
+    /// nothing was seen stays empty. Both are settled.
     #[must_use]
     pub fn filled(mut self, alike: &Times) -> Times {
         if !(1..ENOUGH).contains(&self.seen.len()) {
