@@ -18,11 +18,11 @@
 //! | `rows` | rows of the records, which [`Records`] asks for |
 //! | [`journal`] | what came in at a program, and what it decided; `noted` keeps it |
 //! | [`twin`] | the programs of journals again |
-//! | [`frames`] | what these say to each other, as bytes; `channel` seals them |
+//! | [`frames`] | what these say to each other, as bytes; [`channel`] seals them |
 
 mod alarm;
 mod attempts;
-mod channel;
+pub mod channel;
 mod command;
 mod common;
 mod config;

@@ -6,9 +6,10 @@ use base::{Program, Span, Time};
 use device::Flash;
 use scalio::{
     Client, ClientConfig, ClientCounters, ClientId, ClientIn, ClientOut, Condition, Content, Contents, Corrupt, Expiry,
-    Extent, FlashAnswer, FlashOperation, Index, Item, Key, Left, LimitError, MemoryAnswer, MemoryOperation, Operation,
-    Outcome, Preload, Protocol, Refusal, Request, RequestBody, SEGMENT_ITEMS_MAX, Server, ServerConfig, ServerIn,
-    ServerOut, Source, Token, VALUE_BYTES_MAX, Value, ZoneKind,
+    Extent, FlashAnswer, FlashOperation, GRANULE_BYTES, Index, Item, Key, Left, LimitError, MemoryAnswer,
+    MemoryOperation, Operation, Outcome, Page, Preload, Protocol, RecordPlace, Refusal, Request, RequestBody,
+    SECTOR_BYTES, SEGMENT_ITEMS_MAX, Segment, Server, ServerConfig, ServerIn, ServerOut, Source, Token,
+    VALUE_BYTES_MAX, Value, ZoneKind,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -783,6 +784,35 @@ fn what_a_broken_device_did_not_write_is_unknown_and_the_value_before_is_still_t
     assert_eq!(store.found(1), Some(10));
     assert_eq!(store.put(1, 12), Outcome::Stored);
     assert_eq!(store.found(1), Some(12));
+}
+
+/// As one who knows the seal of a store could write it.
+#[test]
+fn what_no_server_of_the_device_has_written_does_not_count() {
+    let mut store = Store::new(4);
+    assert_eq!(store.put(1, 10), Outcome::Stored);
+    let of_block = |content: &Content<Token>| match content {
+        Content::Segment(segment) if !segment.items.is_empty() => Some(Segment::clone(segment)),
+        _ => None,
+    };
+    let mut segment = store.flash.values().find_map(of_block).expect("it lists the key");
+    let sectors = u64::from(CONFIG.zones * CONFIG.zone_sectors);
+    let granules = u64::from(SECTOR_BYTES / GRANULE_BYTES);
+    segment.sequence.0 += 1;
+    // Two granules before the end of the device, and behind it: a record has seven.
+    for place in [sectors * granules - 2, sectors * granules] {
+        segment.items[0].record = RecordPlace(place);
+        segment.items[0].is_fresh = false;
+        store.flash.insert(20 * u64::from(CONFIG.zone_sectors), Content::Segment(segment.clone().into()));
+        store.restart(4);
+        assert_eq!(store.found(1), Some(10), "what was there before");
+        assert_eq!(store.server.counters().corrupt, 1);
+    }
+    // The last epoch that there is.
+    let last = Page { epoch: u32::MAX, records: Vec::new() };
+    store.flash.insert(20 * u64::from(CONFIG.zone_sectors), Content::Page(last.into()));
+    store.restart(4);
+    assert_eq!(store.server.recovered(), Some(false));
 }
 
 #[test]

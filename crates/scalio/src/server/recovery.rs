@@ -207,6 +207,8 @@ impl<V: Value> Server<V> {
         (recovery.step, recovery.asks) = match recovery.step {
             Step::Close => (Step::Read, (0..self.config.zones).map(|zone| Ask::Kind { zone }).collect()),
             Step::Read => (Step::Check, recovery.doubtful()),
+            // Nothing of ours has come that far.
+            Step::Check if recovery.epoch == u32::MAX => (Step::Failed, VecDeque::new()),
             Step::Check => {
                 self.rebuild(recovery);
                 let useless = self.log.empty().filter(|zone| Some(*zone) != recovery.epoch_zone);
@@ -261,6 +263,7 @@ impl<V: Value> Server<V> {
         let zone = self.log.zone_of(sector);
         self.log.found_used(zone);
         match content {
+            Content::Segment(segment) if !self.may_have_written(segment) => self.counters.corrupt += 1,
             Content::Segment(segment) => {
                 self.sequence = self.sequence.max(segment.sequence);
                 recovery.note_epoch(segment.epoch, zone);
@@ -272,6 +275,16 @@ impl<V: Value> Server<V> {
             }
             Content::Page(page) => recovery.note_epoch(page.epoch, zone),
         }
+    }
+
+    /// Whether all that a segment lists lies within the device. That of another device, or one that
+    /// was made up, does not count.
+    fn may_have_written(&self, segment: &Segment) -> bool {
+        let end = u64::from(self.config.zones) * u64::from(self.config.zone_sectors);
+        segment.items.iter().all(|item| {
+            let Extent { sector, sectors } = item.record.extent(item.value_bytes);
+            sector + u64::from(sectors) <= end
+        })
     }
 
     fn rebuild(&mut self, recovery: &mut Recovery) {
