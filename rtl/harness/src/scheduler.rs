@@ -145,26 +145,62 @@ pub struct Step {
     pub action: Action,
 }
 
+/// What a port is given in a cycle, as the gates see it: `demand_t`, blocks on the uplink, or that
+/// the link is dead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Given {
+    Demand(u64),
+    Uplink(u8),
+    Down,
+}
+
+/// What a scheduler shows in a cycle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Shown {
+    /// `grant_t` by source.
+    grants: BTreeMap<u32, u64>,
+    /// `refused_e` by port.
+    answers: Vec<u64>,
+    /// Demands refused so far, withdrawn, and withdrawals that named none.
+    counts: [u64; 3],
+}
+
+/// The model, and the ids that its ports use.
+struct Asked {
+    model: Timed,
+    ids: u8,
+}
+
 /// The gates and the model.
 pub struct Lockstep {
     gates: Gates,
-    model: Timed,
+    asked: Asked,
     ports: u32,
     granted: u64,
-    ids: u8,
+}
+
+/// What ports do in each cycle.
+fn cycles(steps: &[Step]) -> Vec<Vec<(u32, Action)>> {
+    let mut all: Vec<Vec<(u32, Action)>> = vec![Vec::new()];
+    for step in steps {
+        let is_taken = |due: &Vec<(u32, Action)>| due.iter().any(|(port, _)| *port == step.port);
+        let gap = usize::from(step.gap).max(all.last().is_some_and(is_taken).into());
+        all.resize(all.len() + gap, Vec::new());
+        all.last_mut().into_iter().for_each(|due| due.push((step.port, step.action)));
+    }
+    all
 }
 
 impl Lockstep {
     /// Both idle.
     pub fn new(variant: Variant) -> Lockstep {
-        let ports = variant.ports();
-        let (gates, model) = (Gates::new(variant.functions()), Timed::new(variant.config(), ports));
-        Lockstep { gates, model, ports, granted: 0, ids: 0 }
+        let asked = Asked::new(variant);
+        Lockstep { gates: Gates::new(variant.functions()), asked, ports: variant.ports(), granted: 0 }
     }
 
     /// Cycles so far.
     pub fn cycles(&self) -> u64 {
-        self.model.now()
+        self.asked.model.now()
     }
 
     /// Grants so far, the same in both.
@@ -174,12 +210,12 @@ impl Lockstep {
 
     /// Withdrawals that named a demand so far, the same in both.
     pub fn withdrawn(&self) -> u64 {
-        self.model.counts()[1]
+        self.asked.model.counts()[1]
     }
 
     /// Demands refused so far, the same in both.
     pub fn refused(&self) -> u64 {
-        self.model.counts()[0]
+        self.asked.model.counts()[0]
     }
 
     /// Plays the steps, and then idles until all demands are granted and the last grant has been
@@ -188,24 +224,14 @@ impl Lockstep {
     /// # Errors
     /// The first cycle in which gates and model differ, and how.
     pub fn play(&mut self, steps: &[Step]) -> Result<(), String> {
-        let mut due = Vec::new();
-        for step in steps {
-            let same_port = due.iter().any(|(port, _)| *port == step.port);
-            if step.gap > 0 || same_port {
-                self.cycle(&due)?;
-                due.clear();
-            }
-            for _ in 1..step.gap {
-                self.cycle(&[])?;
-            }
-            due.push((step.port, step.action));
+        for actions in cycles(steps) {
+            self.cycle(&actions)?;
         }
-        self.cycle(&due)?;
-        let idle_from = self.model.now();
-        while !self.model.is_drained() {
+        let idle_from = self.cycles();
+        while !self.asked.model.is_drained() {
             self.cycle(&[])?;
-            if self.model.now() - idle_from > 50_000_000 {
-                return Err(format!("cycle {}: demands wait for ever", self.model.now()));
+            if self.cycles() - idle_from > 50_000_000 {
+                return Err(format!("cycle {}: demands wait for ever", self.cycles()));
             }
         }
         self.cycle(&[])
@@ -214,47 +240,60 @@ impl Lockstep {
     /// One cycle in which each of these ports (each at most once) does something. Of demands that
     /// come together, the lower port's is the older one.
     pub fn cycle(&mut self, actions: &[(u32, Action)]) -> Result<(), String> {
-        self.compare()?;
-        let inputs = self.inputs(actions);
+        let (now, model) = (self.cycles(), self.asked.shown());
+        self.granted += model.grants.len() as u64;
+        let gates = shown_by(&self.gates, self.ports);
+        if model != gates {
+            return Err(format!("cycle {now}: model {model:x?}, gates {gates:x?}"));
+        }
+        give(&mut self.gates, &self.asked.cycle(actions));
+        tick(&mut self.gates, now)
+    }
+}
+
+impl Asked {
+    fn new(variant: Variant) -> Asked {
+        Asked { model: Timed::new(variant.config(), variant.ports()), ids: 0 }
+    }
+
+    /// What the model shows in this cycle. Call it once a cycle.
+    fn shown(&mut self) -> Shown {
+        let made = self.model.grants();
+        Shown {
+            grants: made.iter().map(|made| (made.demand.source.0, grant_bits(made))).collect(),
+            answers: self.model.answers().to_vec(),
+            counts: self.model.counts(),
+        }
+    }
+
+    /// Ends the model's cycle, and says what ports are given in it.
+    fn cycle(&mut self, actions: &[(u32, Action)]) -> Vec<(u32, Given)> {
+        let (mut given, mut inputs) = (Vec::new(), Vec::new());
+        for (port, action) in actions {
+            let (bits, input) = self.input(*port, *action);
+            given.push((*port, bits));
+            inputs.push((*port, input));
+        }
         self.model.cycle(inputs);
-        self.gates.tick();
-        match Gates::failures() {
-            0 => Ok(()),
-            failures => Err(format!("cycle {}: {failures} assertions of the gates failed", self.model.now() - 1)),
-        }
+        given
     }
 
-    /// Gives the gates the inputs of this cycle; they are the model's too.
-    fn inputs(&mut self, actions: &[(u32, Action)]) -> Vec<(u32, Input)> {
-        for port in [DEMAND_VALID, UPLINK_VALID, DOWN] {
-            self.gates.clear(port);
-        }
-        actions.iter().map(|(port, action)| (*port, self.input(*port, *action))).collect()
-    }
-
-    fn input(&mut self, port: u32, action: Action) -> Input {
-        let index = port as usize;
+    fn input(&mut self, port: u32, action: Action) -> (Given, Input) {
         self.ids = self.ids.wrapping_add(1);
         let (action, id) = self.resolved(port, action);
         match action {
-            Action::Down => {
-                self.gates.set(DOWN, index, 1, 1);
-                return Input::Down;
-            }
+            Action::Down => return (Given::Down, Input::Down),
             Action::Uplink { blocks } => {
-                self.gates.set(UPLINK_VALID, index, 1, 1);
-                self.gates.set(UPLINK_BLOCKS, index * 4, 4, u64::from(blocks));
-                return Input::Uplink { blocks: u64::from(blocks) };
+                return (Given::Uplink(blocks), Input::Uplink { blocks: u64::from(blocks) });
             }
             _ => {}
         }
         let demand = demand_of(port, action, id).expect("the action makes a demand");
-        self.gates.set(DEMAND_VALID, index, 1, 1);
-        self.gates.set(DEMAND, index * DEMAND_BITS, DEMAND_BITS, demand_bits(port, &demand));
-        match action {
+        let input = match action {
             Action::Write { target, bytes: 0, .. } => Input::Withdraw { target: NodeId(target), id },
             _ => Input::Demand(demand),
-        }
+        };
+        (Given::Demand(demand_bits(port, &demand)), input)
     }
 
     /// An action with the next id of its class; of a withdrawal, the /N/ that it is.
@@ -267,30 +306,109 @@ impl Lockstep {
         let (target, id) = chosen.unwrap_or((u32::from(channel), None));
         (Action::Write { target, bytes: 0, batch: 1 }, id.unwrap_or(read))
     }
+}
 
-    /// Compares the outputs of this cycle.
-    fn compare(&mut self) -> Result<(), String> {
-        let (now, made) = (self.model.now(), self.model.grants());
-        self.granted += made.len() as u64;
-        let expected: BTreeMap<u32, u64> = made.iter().map(|made| (made.demand.source.0, grant_bits(made))).collect();
-        let got: BTreeMap<u32, u64> = (0..self.ports)
-            .filter(|port| self.gates.get(GRANT_VALID, *port as usize, 1) == 1)
-            .map(|port| (port, self.gates.get(GRANT, port as usize * GRANT_BITS, GRANT_BITS)))
-            .collect();
-        if expected != got {
-            return Err(format!("cycle {now}: grants by source: model {expected:x?}, gates {got:x?}"));
-        }
-        let answers: Vec<u64> = (0..self.ports as usize).map(|port| self.gates.get(REFUSED, port * 3, 3)).collect();
-        if answers != self.model.answers() {
-            return Err(format!("cycle {now}: answers: model {:?}, gates {answers:?}", self.model.answers()));
-        }
-        let counts = [REFUSED_COUNT, WITHDRAWN_COUNT, IDLE_COUNT].map(|count| self.gates.get(count, 0, 32));
-        let expected = self.model.counts();
-        if counts != expected {
-            return Err(format!("cycle {now}: refused, withdrawn, idle so far: model {expected:?}, gates {counts:?}"));
-        }
-        Ok(())
+/// What the gates show in this cycle.
+fn shown_by(gates: &Gates, ports: u32) -> Shown {
+    let granted = (0..ports).filter(|port| gates.get(GRANT_VALID, *port as usize, 1) == 1);
+    Shown {
+        grants: granted.map(|port| (port, gates.get(GRANT, port as usize * GRANT_BITS, GRANT_BITS))).collect(),
+        answers: (0..ports as usize).map(|port| gates.get(REFUSED, port * 3, 3)).collect(),
+        counts: [REFUSED_COUNT, WITHDRAWN_COUNT, IDLE_COUNT].map(|count| gates.get(count, 0, 32)),
     }
+}
+
+/// Gives the gates the inputs of this cycle.
+fn give(gates: &mut Gates, given: &[(u32, Given)]) {
+    [DEMAND_VALID, UPLINK_VALID, DOWN].into_iter().for_each(|port| gates.clear(port));
+    for (port, given) in given {
+        let port = *port as usize;
+        match given {
+            Given::Demand(bits) => {
+                gates.set(DEMAND_VALID, port, 1, 1);
+                gates.set(DEMAND, port * DEMAND_BITS, DEMAND_BITS, *bits);
+            }
+            Given::Uplink(blocks) => {
+                gates.set(UPLINK_VALID, port, 1, 1);
+                gates.set(UPLINK_BLOCKS, port * 4, 4, u64::from(*blocks));
+            }
+            Given::Down => gates.set(DOWN, port, 1, 1),
+        }
+    }
+}
+
+fn tick(gates: &mut Gates, now: u64) -> Result<(), String> {
+    gates.tick();
+    match Gates::failures() {
+        0 => Ok(()),
+        failures => Err(format!("cycle {now}: {failures} assertions of the gates failed")),
+    }
+}
+
+/// Golden vectors of a scheduler, by `edm::scheduler`. A line is a cycle: what ports are given
+/// (`PORT:dDEMAND`, `PORT:uBLOCKS` or `PORT:x` for a dead link), grants by source (`PORT:GRANT`),
+/// the answers of all ports, and demands refused, withdrawn and not named so far. `DEMAND` and
+/// `GRANT` are `demand_t` and `grant_t`. All numbers are hexadecimal. What is given shows in the next
+/// cycle at the earliest.
+pub fn vectors(variant: Variant, steps: &[Step]) -> String {
+    let (mut asked, mut text) = (Asked::new(variant), String::new());
+    let mut cycles = cycles(steps).into_iter();
+    loop {
+        let actions = cycles.next();
+        if actions.is_none() && asked.model.is_drained() {
+            return text;
+        }
+        let shown = asked.shown();
+        let given = asked.cycle(&actions.unwrap_or_default());
+        text += &line(&given, &shown);
+    }
+}
+
+fn line(given: &[(u32, Given)], shown: &Shown) -> String {
+    let given = given.iter().map(|(port, given)| match given {
+        Given::Demand(bits) => format!("{port:x}:d{bits:x} "),
+        Given::Uplink(blocks) => format!("{port:x}:u{blocks:x} "),
+        Given::Down => format!("{port:x}:x "),
+    });
+    let grants = shown.grants.iter().map(|(port, bits)| format!("{port:x}:{bits:x} "));
+    let answers = shown.answers.iter().map(|answer| format!("{answer:x}"));
+    let [refused, withdrawn, idle] = shown.counts;
+    let (given, grants): (String, String) = (given.collect(), grants.collect());
+    format!("{given}| {grants}| {} | {refused:x} {withdrawn:x} {idle:x}\n", answers.collect::<String>())
+}
+
+/// Plays [`vectors`] to the gates, and compares what they show in each cycle.
+///
+/// # Errors
+/// The first cycle in which they differ, or that is no vector.
+pub fn replay(variant: Variant, text: &str) -> Result<(), String> {
+    let mut gates = Gates::new(variant.functions());
+    for (cycle, expected) in (0..).zip(text.lines()) {
+        let fields = expected.split('|').next().unwrap_or_default().split_whitespace();
+        let given: Option<Vec<(u32, Given)>> = fields.map(|field| given_of(field, variant.ports())).collect();
+        let given = given.ok_or_else(|| format!("cycle {cycle}: no vector: {expected}"))?;
+        let got = line(&given, &shown_by(&gates, variant.ports()));
+        if got.trim_end() != expected {
+            return Err(format!("cycle {cycle}: the gates show {got}, expected is {expected}"));
+        }
+        give(&mut gates, &given);
+        tick(&mut gates, cycle)?;
+    }
+    Ok(())
+}
+
+fn given_of(field: &str, ports: u32) -> Option<(u32, Given)> {
+    let (port, what) = field.split_once(':')?;
+    let port = u32::from_str_radix(port, 16).ok().filter(|port| *port < ports)?;
+    let (kind, number) = what.split_at_checked(1)?;
+    let number = || u64::from_str_radix(number, 16).ok();
+    let given = match kind {
+        "d" => Given::Demand(number().filter(|bits| bits >> DEMAND_BITS == 0)?),
+        "u" => Given::Uplink(number().filter(|blocks| *blocks < 16)? as u8),
+        "x" => Given::Down,
+        _ => return None,
+    };
+    Some((port, given))
 }
 
 /// The demand that an action of `port` makes.

@@ -1,8 +1,80 @@
-//! The gates of a line do what the golden vectors say that `crates/edm` has written. Here the model
-//! is not asked: another implementation can be held against the same files.
+//! The gates do what the golden vectors say that `crates/edm` has written. The model is not asked
+//! then: another implementation can be held against the same files. Those of a line are written by
+//! `crates/edm/tests/vectors.rs`, those of a scheduler here, since its cycles are in the harness.
 
+use base::{Seed, Stream};
+use edm::Modify;
 use edm::pcs::multiplex::Policy;
 use rtl_harness::line::replay;
+use rtl_harness::scheduler::{self, Action, Step, Variant};
+
+/// Steps of a scheduler's vectors.
+const STEPS: usize = 400;
+
+fn step(variant: Variant, random: &mut Stream) -> Step {
+    let ports = u64::from(variant.ports());
+    // Mostly a few ports, so that they contend; now and then a number that is no port.
+    let peer = match random.below(13) {
+        0 => random.below(512),
+        1..7 => random.below(ports.min(3)),
+        _ => random.below(ports),
+    } as u32;
+    let bytes = match random.below(8) {
+        0 => 0,
+        1..5 => 1 + random.below(64),
+        5 | 6 => 1 + random.below(600),
+        _ => 1 + random.below(3_000),
+    } as u32;
+    let action = match random.below(200) {
+        0 => Action::Down,
+        1..70 => Action::Write { target: peer, bytes, batch: if bytes.is_multiple_of(7) { 5 } else { 1 } },
+        70..120 => Action::Read { memory: peer, bytes },
+        120..130 => Action::Modify { memory: peer, modify: Modify::FetchAndAdd { addend: 1 } },
+        130..165 => Action::Withdraw { channel: random.below(256) as u8, place: (random.below(5) / 4) as u8 },
+        _ => Action::Uplink { blocks: random.below(16) as u8 },
+    };
+    Step { gap: random.below(5) as u8, port: random.below(ports) as u32, action }
+}
+
+#[test]
+fn the_gates_of_a_scheduler_do_what_the_golden_vectors_say() {
+    let variants =
+        [("x3-srpt", Variant::Four), ("x1", Variant::Three), ("x2-fcfs", Variant::FourFcfs), ("16", Variant::Sixteen)];
+    for (name, variant) in variants {
+        let mut random = Seed(21).stream(name);
+        let steps: Vec<Step> = (0..STEPS).map(|_| step(variant, &mut random)).collect();
+        let path = format!("{}/../vectors/scheduler-{name}.txt", env!("CARGO_MANIFEST_DIR"));
+        let now = scheduler::vectors(variant, &steps);
+        if std::env::var_os("WRITE_VECTORS").is_some() {
+            std::fs::write(&path, &now).expect("a disk");
+        }
+        let text = std::fs::read_to_string(&path).expect("it is there");
+        let differs = text.lines().zip(now.lines()).position(|(kept, now)| kept != now);
+        assert_eq!((differs, text.len()), (None, now.len()), "{name}: the first cycle that differs");
+        scheduler::replay(variant, &text).unwrap_or_else(|error| panic!("{path}: {error}"));
+        sees_what_differs(variant, &text);
+    }
+}
+
+/// Of a cycle with a grant, one bit of what is expected is wrong.
+fn sees_what_differs(variant: Variant, text: &str) {
+    let lines: Vec<&str> = text.lines().collect();
+    let granted = |line: &&str| line.split('|').nth(1).is_some_and(|grants| grants.contains(':'));
+    let place = lines.iter().position(granted).expect("something is granted");
+    let parts: Vec<&str> = lines[place].split('|').collect();
+    for part in 1..4 {
+        let mut wrong: Vec<String> = parts.iter().map(|part| (*part).to_owned()).collect();
+        let last = wrong[part].trim_end().len() - 1;
+        let other = if &wrong[part][last..=last] == "0" { "1" } else { "0" };
+        wrong[part].replace_range(last..=last, other);
+        let wrong = wrong.join("|");
+        let mut changed = lines.clone();
+        changed[place] = &wrong;
+        let error = scheduler::replay(variant, &changed.join("\n")).expect_err("it differs");
+        assert!(error.starts_with(&format!("cycle {place}:")), "{error}");
+    }
+    assert!(scheduler::replay(variant, "7f:x | | 0000 | 0 0 0").is_err_and(|error| error.contains("no vector")));
+}
 
 #[test]
 fn the_gates_of_a_line_do_what_the_golden_vectors_say() {
