@@ -16,7 +16,8 @@ use crate::failure::{Failure, bad_input, failed_at};
 use crate::load;
 use plan::rack::{Rack, RackError};
 use process::Started;
-use std::fs::{self, File};
+use runtime::lock::lock_file;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -199,18 +200,11 @@ impl Site {
 
     /// Keeps other commands from starting and ending roles, until it is dropped.
     fn lock(&self) -> Result<File, Failure> {
-        let folder = &self.rack.folder;
-        fs::create_dir_all(folder).map_err(failed_at(folder))?;
-        let path = folder.join("rack.lock");
-        let lock = File::options().create(true).append(true).open(&path).map_err(failed_at(&path))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(lock),
-            Err(fs::TryLockError::Error(error)) => Err(failed_at(&path)(error)),
-            Err(fs::TryLockError::WouldBlock) => Err(Failure::Failed(format!(
-                "{}: another `rackweave rack up` or `rackweave rack down` works on this rack",
-                path.display()
-            ))),
-        }
+        let path = self.rack.folder.join("rack.lock");
+        lock_file(&path).map_err(failed_at(&path))?.ok_or_else(|| {
+            let other = "another `rackweave rack up` or `rackweave rack down` works on this rack";
+            Failure::Failed(format!("{}: {other}", path.display()))
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use runtime::draft::Draft;
 use runtime::error::StartError;
+use runtime::lock::lock_file;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, File};
@@ -21,16 +22,9 @@ impl Place {
     /// When another process has it, or the folder cannot be written.
     pub fn take(path: PathBuf) -> Result<Place, StartError> {
         let beside = path.with_extension("lock");
-        let fail = |error| StartError::file(&beside, error);
-        beside.parent().map_or(Ok(()), fs::create_dir_all).map_err(fail)?;
-        let lock = File::options().create(true).truncate(false).write(true).open(&beside).map_err(fail)?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Place { path, _lock: lock }),
-            Err(fs::TryLockError::WouldBlock) => {
-                Err(StartError::file(&beside, "another process has it: the role runs"))
-            }
-            Err(fs::TryLockError::Error(error)) => Err(fail(error)),
-        }
+        let lock = lock_file(&beside).map_err(|error| StartError::file(&beside, error))?;
+        let lock = lock.ok_or_else(|| StartError::file(&beside, "another process has it: the role runs"))?;
+        Ok(Place { path, _lock: lock })
     }
 
     pub fn path(&self) -> &Path {
