@@ -4,9 +4,10 @@ use crate::support::{Home, Said, free};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A store of a few megabytes.
@@ -444,6 +445,82 @@ fn roles_of_volumes_are_started_before_doors() {
     let (_, roles) = rack.status();
     let names: Vec<&str> = roles.iter().filter_map(|role| role["role"].as_str()).collect();
     assert_eq!(names, ["control", "switch", "s1", "door"]);
+}
+
+/// Sends datagrams of nobody to these until it is told to end: of all lengths, the first 8 B those
+/// of a sound one or not. Returns how many.
+fn flood(addresses: &[String], tag: [u8; 8], is_over: &AtomicBool) -> u64 {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let (mut sent, mut noise) = (0_u64, [0_u8; 1_400]);
+    while !is_over.load(Ordering::Relaxed) {
+        // Of a linear congruence: any noise will do.
+        noise.iter_mut().fold(sent as u8, |last, byte| {
+            *byte = last.wrapping_mul(141).wrapping_add(3);
+            *byte
+        });
+        if sent % 2 == 0 {
+            noise[..8].copy_from_slice(&tag);
+        }
+        let length = (sent * 37 % noise.len() as u64) as usize;
+        // A buffer that is full is what a flood makes of it.
+        addresses.iter().for_each(|address| drop(socket.send_to(&noise[..length], address)));
+        sent += 1;
+        if sent % 64 == 0 {
+            std::thread::yield_now();
+        }
+    }
+    sent
+}
+
+/// The first bytes of what a role sends to another address than its own.
+fn tag_of(rack: &Rack, switch: &str) -> [u8; 8] {
+    let socket = UdpSocket::bind(switch).expect("the switch does not run yet");
+    socket.set_read_timeout(Some(TIMEOUT)).expect("it is not zero");
+    let mut said = Command::new(env!("CARGO_BIN_EXE_rackweave"));
+    let role = said.args(["rack", "role", "rack.toml", "a"]).current_dir(rack.0.path("."));
+    let mut role = role.stderr(std::process::Stdio::null()).spawn().expect("it starts");
+    let mut bytes = [0; 2_048];
+    let got = socket.recv(&mut bytes);
+    role.kill().and_then(|()| role.wait()).expect("it ends");
+    assert!(got.expect("a server speaks of itself") > 8);
+    *bytes.first_chunk().expect("it is longer")
+}
+
+#[test]
+fn a_flood_of_datagrams_changes_nothing_and_is_counted() {
+    let [switch, control, a, b, door, host, numbers] = free();
+    let flash = "flash = { size = '16MiB', channels = 2, pages_per_block = 16 }";
+    let rack = Rack::of(&format!(
+        "folder = 'state'\nsecret_file = 'secret'\n[switch]\nlisten = '{switch}'\nmetrics = '{numbers}'\n\
+         [control]\nlisten = '{control}'\n[[storage]]\nname = 'a'\nlisten = '{a}'\n{flash}\n\
+         [[storage]]\nname = 'b'\nlisten = '{b}'\n{flash}\n\
+         [[volume]]\nname = 'disk'\nsize = '2MiB'\nreplicas = ['a', 'b']\n\
+         [[door]]\nname = 'door'\nlisten = '{door}'\nconfig = 'target.toml'\n"
+    ))
+    .with("secret", &"s".repeat(32))
+    .with(
+        "target.toml",
+        &format!(
+            "[[port]]\naddress = '{host}'\n[[subsystem]]\nnqn = 'nqn.2026-11.io.rackweave:flood'\n\
+             [[subsystem.namespace]]\nbackend = 'volume'\nrack = 'rack.toml'\ndoor = 'door'\nvolume = 'disk'\n"
+        ),
+    );
+    let tag = tag_of(&rack, &switch);
+    rack.run("up");
+    let before = ["control", "switch", "a", "b", "door"].map(|name| rack.pid(name));
+    let (all, is_over) = ([switch, control, a, b, door], AtomicBool::new(false));
+    let sent = std::thread::scope(|scope| {
+        let flood = scope.spawn(|| flood(&all, tag, &is_over));
+        let verified = rack.0.say(&format!("disk {host} verify --overwrite --bytes 512KiB"));
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(verified.code, Some(0), "{verified:?}");
+        flood.join().expect("it does not panic")
+    });
+    let (_, roles) = rack.status_once(&["ready"; 5]);
+    assert_eq!(before, ["control", "switch", "a", "b", "door"].map(|name| rack.pid(name)));
+    let switch = roles.iter().find(|role| role["role"] == "switch").expect("it is listed");
+    let count = |name: &str| switch["metrics"][format!("rackweave_switch_datagrams_{name}_total")].as_f64();
+    assert!(sent > 100 && count("foreign") > Some(0.0) && count("forged") > Some(0.0), "{sent} sent: {switch}");
 }
 
 #[test]

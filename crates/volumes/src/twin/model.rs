@@ -371,12 +371,12 @@ impl Fit {
 
     /// The model of what was seen.
     pub fn model(self) -> Model {
-        let mut model = self.as_seen();
+        let mut model = self.into_seen();
         fill(&mut model.hosts);
         model
     }
 
-    fn as_seen(self) -> Model {
+    fn into_seen(self) -> Model {
         let mut links: BTreeMap<(Kind, Kind), Vec<Pair>> = BTreeMap::new();
         let mut lost: BTreeMap<(Kind, Kind), u64> = BTreeMap::new();
         for (ends, came) in &self.came {
@@ -522,7 +522,7 @@ mod tests {
             fit.see(us(comes + 6), SWITCH, &Entry::Left { at: us(comes + 6) });
             fit.see(us(comes + 8), SWITCH, &Entry::Wakeup { at: us(comes + 8) });
         }
-        let model = fit.as_seen();
+        let model = fit.into_seen();
         assert_eq!(link(&model, Kind::Door, Kind::Switch), (6_000, 2, 1), "sent at 14 us, taken at 20 us");
         let switch = &model.hosts[&Kind::Switch];
         assert_eq!(rising(&switch.wake_ns), [vec![0], vec![24_000], vec![], vec![]], "sent at 214 us, taken at 244 us");
@@ -545,7 +545,7 @@ mod tests {
         fit.begin();
         fit.see(us(1), SERVER, &Entry::Wakeup { at: us(1) });
         fit.see(us(22), SERVER, &Entry::Packet { at: us(22), packet: read(0) });
-        let model = fit.as_seen();
+        let model = fit.into_seen();
         let switch = &model.hosts[&Kind::Switch];
         assert_eq!(rising(&switch.turn_ns), [vec![5_000], vec![]]);
         assert_eq!(rising(&switch.leave_ns), [vec![2_000], vec![]]);
@@ -562,7 +562,7 @@ mod tests {
             fit.see(us(at), SWITCH, &Entry::Packet { at: us(at), packet: read(tag) });
         });
         fit.see(us(208), SWITCH, &Entry::Wakeup { at: us(208) });
-        let switch = &fit.as_seen().hosts[&Kind::Switch];
+        let switch = &fit.into_seen().hosts[&Kind::Switch];
         let packets = rising(&switch.packet_ns);
         assert_eq!(packets, [vec![3_000], vec![], vec![5_000], vec![]], "the first, and one that follows");
         assert_eq!(rising(&switch.wake_ns).concat().len(), 1);
@@ -578,7 +578,7 @@ mod tests {
         fit.see(us(90), SWITCH, &Entry::Wakeup { at: us(90) });
         fit.see(us(91), SWITCH, &Entry::Packet { at: us(91), packet: read(0) });
         fit.due(SWITCH, us(99), Some(us(95)));
-        assert_eq!(fit.as_seen().hosts[&Kind::Switch].late_ns.rising(), [10_000]);
+        assert_eq!(fit.into_seen().hosts[&Kind::Switch].late_ns.rising(), [10_000]);
     }
 
     /// All reads that a door was asked for came at once, and it was not awake for a second.
@@ -591,7 +591,7 @@ mod tests {
             let at = us(1_000_000 + 2 * place);
             fit.see(at, DOOR, &Entry::Packet { at, packet: read(place) });
         });
-        let seen = fit.clone().as_seen().hosts[&Kind::Door].ask_ns[0].rising().to_vec();
+        let seen = fit.clone().into_seen().hosts[&Kind::Door].ask_ns[0].rising().to_vec();
         assert_eq!(seen, [1_000_000_000]);
         let model = fit.model();
         let asks = model.hosts[&Kind::Door].ask_ns[0].rising();

@@ -83,7 +83,7 @@ pub struct Requests {
     places: BTreeMap<(NodeId, Tag), u32>,
     /// The next tag of each door.
     next: BTreeMap<NodeId, u64>,
-    /// When the last copy of a request came to a server.
+    /// When the first copy of a request came to a server that has not answered since.
     came: BTreeMap<(NodeId, Tag, NodeId), Time>,
     /// Answers of servers whose door was not seen yet.
     early: Vec<(NodeId, Tag, Served)>,
@@ -95,8 +95,9 @@ impl Requests {
         &self.all
     }
 
-    /// A role begins.
+    /// A role begins. Of what had come before it knows nothing.
     pub(crate) fn begin(&mut self, node: NodeId, state: &State) {
+        self.came.retain(|(_, _, server), _| *server != node);
         if let State::Door { start, .. } = state {
             self.next.insert(node, *start);
         }
@@ -127,7 +128,7 @@ impl Requests {
                 if let Body::Read { tag, .. } | Body::Write { tag, .. } = packet.body
                     && packet.target == node
                 {
-                    self.came.insert((packet.source, tag, node), at);
+                    self.came.entry((packet.source, tag, node)).or_insert(at);
                 }
             }
             Entry::Wakeup { .. }
@@ -177,5 +178,57 @@ impl Request {
         if self.served.is_none_or(|other| served.answered < other.answered) {
             self.served = Some(served);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::Span;
+    use blox::{Packet, VssdId};
+
+    const SERVER: NodeId = NodeId(0);
+    const DOOR: NodeId = NodeId(1);
+
+    fn us(time: u64) -> Time {
+        Time::ZERO + Span::us(time)
+    }
+
+    fn packet(source: NodeId, target: NodeId, body: Body) -> Packet {
+        Packet { vssd: VssdId(0), latency_ns: 0, source, target, body }
+    }
+
+    /// A read whose copies come at these times and are answered at those, and that ends with the
+    /// first answer. The server starts again at `start`.
+    fn spans(come: &[u64], start: Option<u64>, answers: &[u64]) -> Option<Parts> {
+        let mut requests = Requests::default();
+        requests.begin(DOOR, &State::Door { door: 0, start: 7 });
+        requests.see(us(0), DOOR, &Entry::Asked { at: us(0), volume: 0, page: Page(2), is_write: false });
+        let mut came = come.iter().map(|at| us(*at)).peekable();
+        let take = |requests: &mut Requests, at| {
+            let packet = packet(DOOR, SERVER, Body::Read { tag: Tag(7), page: Page(2) });
+            requests.see(at, SERVER, &Entry::Packet { at, packet });
+        };
+        if let Some(start) = start.map(us) {
+            std::iter::from_fn(|| came.next_if(|at| *at < start)).for_each(|at| take(&mut requests, at));
+            let (server, starts, adopted, values) = (0, 1, Vec::new(), Vec::new());
+            requests.begin(SERVER, &State::Storage { server, starts, adopted, values });
+        }
+        came.for_each(|at| take(&mut requests, at));
+        for at in answers {
+            let body = Body::ReadReply { tag: Tag(7), value: Ok(blox::Value(1)) };
+            requests.see(us(*at), SERVER, &Entry::Sent { to: DOOR, packet: packet(SERVER, DOOR, body) });
+        }
+        requests.see(us(answers[0] + 5), DOOR, &Entry::Ended { tag: Tag(7), end: End::Read });
+        requests.finish();
+        requests.all()[0].spans()
+    }
+
+    #[test]
+    fn a_request_is_in_a_server_from_its_first_copy_to_its_first_answer() {
+        let parts = |out, server| Some(Parts { out: Span::us(out), server: Span::us(server), back: Span::us(5) });
+        assert_eq!(spans(&[10], None, &[100]), parts(10, 90));
+        assert_eq!(spans(&[10, 99], None, &[100, 110]), parts(10, 90), "sent again");
+        assert_eq!(spans(&[10, 50], Some(30), &[100]), parts(50, 50), "the first copy died with the server");
     }
 }
