@@ -64,6 +64,18 @@ impl Times {
         }
     }
 
+    /// Takes out those that `odd` knows, if they are one of `one_of` at most, or a single one.
+    /// Returns what it says of them. Before all is [settled](Self::settled).
+    pub fn take_rare<T>(&mut self, one_of: usize, odd: impl Fn(Time, Span) -> Option<T>) -> Vec<T> {
+        let said = |(at, took): &(Time, u64)| odd(*at, Span::ns(*took));
+        let rare: Vec<T> = self.seen.iter().filter_map(said).collect();
+        if rare.len() > (self.seen.len() / one_of).max(1) {
+            return Vec::new();
+        }
+        self.seen.retain(|seen| said(seen).is_none());
+        rare
+    }
+
     /// All was noted.
     #[must_use]
     pub fn settled(mut self) -> Times {
@@ -146,6 +158,17 @@ mod tests {
         assert_eq!(times(&[9; 16]).filled(&alike).rising(), ns(&[9; 16]));
         assert_eq!(times(&[900]).filled(&times(&[2, 2])).rising(), ns(&[2, 2, 900]), "no more were seen");
         assert!(times(&[]).filled(&alike).is_empty());
+    }
+
+    #[test]
+    fn what_is_odd_is_taken_out_where_it_is_rare() {
+        let take = |slow: u64, all: u64| {
+            let mut times = Times::default();
+            (0..all).for_each(|at| times.note(second(at), Span::us(if at < slow { 90 } else { 1 })));
+            let odd = times.take_rare(32, |at, took| (took > Span::us(50)).then_some(at));
+            (odd.len(), times.settled().rising().len())
+        };
+        assert_eq!([take(1, 2), take(2, 63), take(2, 64), take(3, 64)], [(1, 1), (0, 63), (2, 62), (0, 64)]);
     }
 
     #[test]

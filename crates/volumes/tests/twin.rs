@@ -13,7 +13,7 @@ use std::fs;
 use std::path::Path;
 use volumes::journal::Beginning;
 use volumes::twin::{
-    Fit, Host, Journals, Kind, Life, Link, Load, Model, PageAsk, Request, Requests, Simulated, Times, TwinError,
+    Fit, Host, Journals, Kind, Life, Link, Load, Model, PageAsk, Pause, Request, Requests, Simulated, Times, TwinError,
     first_lives, planned_load, simulate,
 };
 
@@ -87,6 +87,21 @@ fn a_read_takes_four_links_and_the_flash_and_a_write_to_two_servers_eight_links(
     assert_eq!([spans[1].out, spans[1].server, spans[1].back], [link * 2, link * 4, link * 2]);
     assert_eq!([spans[2].out, spans[2].server, spans[2].back], [link * 2, flash + CHANNEL + TIMER, link * 2]);
     assert_eq!(done.open, 0);
+}
+
+#[test]
+fn who_comes_to_a_role_that_is_kept_waiting_waits_too() {
+    const SWITCH: u32 = 4;
+    let (link, begin) = (Span::us(7), Time::ms(1_013));
+    let at_ns = |time: Time| time.as_ps() / 1_000;
+    let asks = load(&[(begin, 3, false), (begin + Span::ms(9), 3, false)]);
+    let mut model = model(link, [Span::ZERO; 3]);
+    // Of no role of this rack, too.
+    let pause = |node| Pause { at_ns: at_ns(begin), took_ns: 5_000_000, node };
+    model.pauses = vec![pause(SWITCH), pause(SWITCH + 1)];
+    let done = simulated(Span::us(100), &model, &asks);
+    let times: Vec<_> = done.requests.all().iter().map(|request| request.total().expect("it ends")).collect();
+    assert_eq!(times, [Span::ms(5) + link * 3, link * 4], "of the first link nothing is left when the switch goes on");
 }
 
 #[test]

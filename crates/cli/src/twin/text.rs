@@ -126,7 +126,12 @@ fn links(model: &Model) -> String {
             hosts.add_row([kind.name().to_owned(), what, mean, median, late]);
         }
     }
-    format!("{}\n\n{}", shown(rows, 2), shown(hosts, 2))
+    let waited: u64 = model.pauses.iter().map(|pause| pause.took_ns).sum();
+    let pauses = match model.pauses.len() {
+        0 => String::new(),
+        count => format!("\n\n{count} times the machine kept a role waiting, {} in all", time(waited)),
+    };
+    format!("{}\n\n{}{pauses}", shown(rows, 2), shown(hosts, 2))
 }
 
 fn times(times: &[Times], [_, twin]: [&str; 2]) -> String {

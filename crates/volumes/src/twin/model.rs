@@ -25,6 +25,12 @@ const LEAST: f64 = 0.01;
 /// A processor that has slept for longer is slower to wake up. Ours.
 pub const SLEEPS: [Span; 3] = [Span::us(30), Span::us(150), Span::us(1_000)];
 
+/// What takes so long, and few of its kind do, is no time of a packet: the machine kept the role
+/// waiting. Ours.
+const PAUSE: Span = Span::ms(10);
+/// One of so many of a kind at most, or a single one. Ours.
+const RARE: usize = 32;
+
 fn class_of(slept: Span) -> usize {
     SLEEPS.iter().filter(|limit| slept > **limit).count()
 }
@@ -105,6 +111,17 @@ pub struct Host {
     pub late_ns: Times,
 }
 
+/// The machine kept a role waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Pause {
+    /// Since when, in nanoseconds of the run.
+    pub at_ns: u64,
+    /// For how long.
+    pub took_ns: u64,
+    /// The role's node.
+    pub node: u32,
+}
+
 /// What is between the roles of a rack.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Model {
@@ -112,6 +129,9 @@ pub struct Model {
     pub links: Vec<Link>,
     /// The processors.
     pub hosts: BTreeMap<Kind, Host>,
+    /// When roles were kept waiting.
+    #[serde(default)]
+    pub pauses: Vec<Pause>,
     /// What was read and written when. A file does not say.
     #[serde(skip)]
     pub loads: Loads<2>,
@@ -171,11 +191,15 @@ impl Model {
         Span::ns(link.map_or(0, |link| link.least_ns))
     }
 
-    /// Whether all of its times are ones that a rack may have: of an hour at most.
+    /// Whether all of its times are ones that a rack may have: of an hour at most, within 53 days.
     pub fn is_sound(&self) -> bool {
         const LONGEST_NS: u64 = 3_600_000_000_000;
+        const LATEST_NS: u64 = 53 * 24 * LONGEST_NS;
         let hosts = self.hosts.values().flat_map(Host::groups).flatten().flat_map(Times::rising);
-        self.links.iter().map(|link| &link.least_ns).chain(hosts).all(|time| *time <= LONGEST_NS)
+        let pauses = self.pauses.iter().map(|pause| &pause.took_ns);
+        let is_late = |pause: &Pause| pause.at_ns > LATEST_NS;
+        let mut times = self.links.iter().map(|link| &link.least_ns).chain(hosts).chain(pauses);
+        times.all(|time| *time <= LONGEST_NS) && !self.pauses.iter().any(is_late)
     }
 
     /// Whether it says everything that a rack with doors needs.
@@ -219,6 +243,9 @@ pub struct Fit {
     sent: BTreeMap<(NodeId, NodeId), Vec<Sent>>,
     came: BTreeMap<(NodeId, NodeId), Vec<Came>>,
     hosts: BTreeMap<Kind, Host>,
+    /// Of which node each time is that took long, and since when and how long in all: by kind, when
+    /// it was noted and as what.
+    long: BTreeMap<(Kind, Time, Span), Pause>,
     switch: NodeId,
     loads: Loads<2>,
     doing: Doing,
@@ -263,9 +290,9 @@ impl Fit {
     pub fn new(rack: &Rack) -> Fit {
         let switch = configs::switch_node(rack);
         let kinds = (0..=switch.0).map(|node| Kind::of(rack, NodeId(node))).collect();
-        let (sent, came, hosts) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (sent, came, hosts, long) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (loads, doing, printer) = (Loads::default(), Doing::default(), Printer::default());
-        Fit { kinds, sent, came, hosts, switch, loads, doing, printer }
+        Fit { kinds, sent, came, hosts, long, switch, loads, doing, printer }
     }
 
     /// Another journal begins.
@@ -333,17 +360,19 @@ impl Fit {
         let has_slept = self.slept_since().is_some();
         let follows = std::mem::replace(&mut self.doing.follows, !has_slept);
         let Some((done, since)) = self.doing.input.replace((duty, at)) else { return };
-        let host = self.hosts.entry(self.kinds[node.index()]).or_default();
         let took = at.saturating_since(since);
         let class = class_of_duty(done, has_data, follows);
         match done {
-            Duty::Packet => host.packet_ns[class].note(since, took),
-            Duty::Ask => host.ask_ns[class].note(since, took / asks),
+            Duty::Packet => self.note(node, (since, since), (took, 1), |host| &mut host.packet_ns[class]),
+            Duty::Ask => self.note(node, (since, since), (took, asks), |host| &mut host.ask_ns[class]),
             // One that sends nothing ends without a word about it, and the role sleeps.
             Duty::Turn if duty == Duty::Leave => {
-                host.turn_ns[class].note(since, took / (self.doing.sends.len() as u64).max(1));
+                let count = self.doing.sends.len() as u64;
+                self.note(node, (since, since), (took, count), |host| &mut host.turn_ns[class]);
             }
-            Duty::Leave => host.leave_ns[class].note(since, took / self.doing.left.max(1)),
+            Duty::Leave => {
+                self.note(node, (since, since), (took, self.doing.left), |host| &mut host.leave_ns[class]);
+            }
             Duty::Turn | Duty::Rest => {}
         }
     }
@@ -353,8 +382,23 @@ impl Fit {
         // What follows a packet or a request was not woken by a timer.
         let was_asleep = self.slept_since().is_some();
         if let Some(due) = due.filter(|due| *due <= at && *due > Time::ZERO && was_asleep) {
-            let host = self.hosts.entry(self.kinds[node.index()]).or_default();
-            host.late_ns.note(at, at - due);
+            self.note(node, (at, due), (at - due, 1), |host| &mut host.late_ns);
+        }
+    }
+
+    /// So many things took a node so long from `since` on, all together.
+    fn note(
+        &mut self,
+        node: NodeId,
+        (at, since): (Time, Time),
+        (took, count): (Span, u64),
+        times: impl FnOnce(&mut Host) -> &mut Times,
+    ) {
+        let (kind, each) = (self.kinds[node.index()], took / count.max(1));
+        times(self.hosts.entry(kind).or_default()).note(at, each);
+        if took >= PAUSE {
+            let pause = Pause { at_ns: since.as_ps() / 1_000, took_ns: took.as_ps() / 1_000, node: node.0 };
+            self.long.insert((kind, at, each), pause);
         }
     }
 
@@ -363,7 +407,7 @@ impl Fit {
         let mut packets = Vec::new();
         for (ends, came) in &self.came {
             let mut pairs = Vec::new();
-            pair(self.sent.get(ends).map_or(&[][..], Vec::as_slice), came, &mut pairs);
+            pair(ends.1, self.sent.get(ends).map_or(&[][..], Vec::as_slice), came, &mut pairs);
             packets.extend(pairs.iter().map(|pair| [(ends.0, pair.sent.at), (ends.1, pair.came.at)]));
         }
         packets
@@ -376,7 +420,7 @@ impl Fit {
         model
     }
 
-    fn into_seen(self) -> Model {
+    fn into_seen(mut self) -> Model {
         let mut links: BTreeMap<(Kind, Kind), Vec<Pair>> = BTreeMap::new();
         let mut lost: BTreeMap<(Kind, Kind), u64> = BTreeMap::new();
         for (ends, came) in &self.came {
@@ -385,25 +429,31 @@ impl Fit {
             // Nobody outside the rack sends; a journal may say so.
             let (Some(from), Some(to)) = (kind(ends.0), kind(ends.1)) else { continue };
             let kinds = (from, to);
-            let missing = pair(sent, came, links.entry(kinds).or_default());
+            let missing = pair(ends.1, sent, came, links.entry(kinds).or_default());
             *lost.entry(kinds).or_default() += missing;
         }
         let mut model = Model::default();
-        let mut hosts = self.hosts;
         for ((from, to), mut pairs) in links {
             pairs.sort_unstable_by_key(Pair::time);
             let Some(least) = pairs.get((pairs.len() as f64 * LEAST) as usize).map(Pair::time) else { continue };
             let (packets, lost) = (pairs.len() as u64, lost[&(from, to)]);
             model.links.push(Link { from, to, least_ns: least.as_ps() / 1_000, packets, lost });
-            let host = hosts.entry(to).or_default();
-            pairs.iter().for_each(|pair| pair.tell(least, host));
+            let waits = pairs.iter().filter_map(|pair| pair.wait(least));
+            waits.for_each(|(node, at, slept, waited)| {
+                let since = Time::ZERO + at.saturating_since(Time::ZERO + waited);
+                self.note(node, (at, since), (waited, 1), |host| &mut host.wake_ns[class_of(slept)]);
+            });
         }
-        for host in hosts.values_mut() {
+        let Fit { mut hosts, long, loads, .. } = self;
+        for (kind, host) in &mut hosts {
             for times in host.groups_mut().into_iter().flatten() {
+                let rare = times.take_rare(RARE, |at, took| long.get(&(*kind, at, took)).copied());
+                model.pauses.extend(rare);
                 *times = std::mem::take(times).settled();
             }
         }
-        Model { hosts, loads: self.loads, ..model }
+        model.pauses.sort_unstable();
+        Model { hosts, loads, ..model }
     }
 }
 
@@ -430,6 +480,7 @@ fn fill(hosts: &mut BTreeMap<Kind, Host>) {
 
 /// A packet that was sent, and came.
 struct Pair {
+    to: NodeId,
     sent: Sent,
     came: Came,
 }
@@ -439,24 +490,24 @@ impl Pair {
         self.came.at.saturating_since(self.sent.at)
     }
 
-    /// What it tells of its receiver: how long that took to wake up.
-    fn tell(&self, least: Span, host: &mut Host) {
-        if let Some(since) = self.came.slept_since.filter(|since| *since <= self.sent.at) {
-            let slept = (self.sent.at + least).saturating_since(since);
-            host.wake_ns[class_of(slept)].note(self.came.at, self.time().saturating_sub(least));
-        }
+    /// What it tells of its receiver: when that took it, how long it had slept, and how long it
+    /// took to wake up.
+    fn wait(&self, least: Span) -> Option<(NodeId, Time, Span, Span)> {
+        let since = self.came.slept_since.filter(|since| *since <= self.sent.at)?;
+        let slept = (self.sent.at + least).saturating_since(since);
+        Some((self.to, self.came.at, slept, self.time().saturating_sub(least)))
     }
 }
 
 /// Pairs what was sent with what came, in order; how many did not come.
-fn pair(sent: &[Sent], came: &[Came], pairs: &mut Vec<Pair>) -> u64 {
+fn pair(to: NodeId, sent: &[Sent], came: &[Came], pairs: &mut Vec<Pair>) -> u64 {
     /// Packets that may be lost one after another.
     const AHEAD: usize = 64;
     let (mut next, mut lost) = (0, 0);
     for came in came {
         let ahead = &sent[next.min(sent.len())..(next + AHEAD).min(sent.len())];
         if let Some(skipped) = ahead.iter().position(|sent| sent.print == came.print) {
-            pairs.push(Pair { sent: ahead[skipped], came: *came });
+            pairs.push(Pair { to, sent: ahead[skipped], came: *came });
             (next, lost) = (next + skipped + 1, lost + skipped as u64);
         }
     }
@@ -581,22 +632,54 @@ mod tests {
         assert_eq!(fit.into_seen().hosts[&Kind::Switch].late_ns.rising(), [10_000]);
     }
 
-    /// All reads that a door was asked for came at once, and it was not awake for a second.
+    /// A door was asked for one read, and that took long.
     #[test]
     fn a_kind_of_which_little_was_seen_takes_of_what_is_most_like_it() {
         let mut fit = fit();
         fit.begin();
         fit.see(us(0), DOOR, &Entry::Asked { at: us(0), volume: 0, page: Page(2), is_write: false });
         (0..40).for_each(|place| {
-            let at = us(1_000_000 + 2 * place);
+            let at = us(9_000 + 2 * place);
             fit.see(at, DOOR, &Entry::Packet { at, packet: read(place) });
         });
         let seen = fit.clone().into_seen().hosts[&Kind::Door].ask_ns[0].rising().to_vec();
-        assert_eq!(seen, [1_000_000_000]);
+        assert_eq!(seen, [9_000_000]);
         let model = fit.model();
         let asks = model.hosts[&Kind::Door].ask_ns[0].rising();
-        assert_eq!((asks.len(), asks[14], asks[15]), (16, 2_000, 1_000_000_000));
+        assert_eq!((asks.len(), asks[14], asks[15]), (16, 2_000, 9_000_000));
         assert!(model.hosts[&Kind::Door].ask_ns[1].is_empty());
+    }
+
+    /// The door begins with two reads and does not go on for 3 s; the switch is woken 20 ms late by
+    /// its timer, and takes 11 ms for each of two packets of three.
+    #[test]
+    fn what_took_long_once_is_a_pause_of_its_role() {
+        let mut fit = fit();
+        fit.begin();
+        let asked = |at| Entry::Asked { at, volume: 0, page: Page(2), is_write: false };
+        (0..2).for_each(|_| fit.see(us(100), DOOR, &asked(us(100))));
+        fit.see(us(3_000_100), DOOR, &Entry::Rested { at: us(3_000_100) });
+        fit.see(us(3_000_200), DOOR, &asked(us(3_000_200)));
+        fit.see(us(3_000_204), DOOR, &Entry::Rested { at: us(3_000_204) });
+        fit.begin();
+        fit.see(us(5), SWITCH, &Entry::Wakeup { at: us(5) });
+        fit.due(SWITCH, us(20_090), Some(us(90)));
+        fit.see(us(20_090), SWITCH, &Entry::Wakeup { at: us(20_090) });
+        for (tag, at) in [(0, 30_000), (1, 41_000), (2, 52_000), (3, 52_003)] {
+            fit.see(us(at), SWITCH, &Entry::Packet { at: us(at), packet: read(tag) });
+        }
+        let model = fit.into_seen();
+        let pause = |at: u64, took: u64, node: NodeId| Pause { at_ns: at * 1_000, took_ns: took * 1_000, node: node.0 };
+        let first = pause(30_000, 11_000, SWITCH);
+        assert_eq!(
+            model.pauses,
+            [pause(90, 20_000, SWITCH), pause(100, 3_000_000, DOOR), first, pause(41_000, 11_000, SWITCH)]
+        );
+        assert_eq!(rising(&model.hosts[&Kind::Door].ask_ns), [vec![4_000], vec![]]);
+        assert!(model.hosts[&Kind::Switch].late_ns.is_empty());
+        assert!(model.is_sound());
+        let late = Pause { at_ns: u64::MAX, took_ns: 1, node: 0 };
+        assert!(!Model { pauses: vec![late], ..model }.is_sound());
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! took.
 
 use super::Anew;
-use super::model::{Duty, Kind, Model};
+use super::model::{Duty, Kind, Model, Pause};
 use super::requests::Requests;
 use super::run::{Life, TwinError};
 use crate::configs::{self, name_of};
@@ -124,6 +124,8 @@ enum Event {
     Ends { node: u32 },
     /// A node that is awake goes on, in this of its lives.
     Goes { node: u32, life: u32 },
+    /// A node is kept waiting for so long.
+    Pauses { node: u32, took: Span },
     /// A timer of a node fires, if it is still set.
     Fires { node: u32 },
 }
@@ -149,6 +151,8 @@ struct Node {
     is_awake: bool,
     taken: u32,
     slept_at: Time,
+    /// Until then it does nothing.
+    paused_until: Time,
     /// What the timer is set for, and when it fires.
     alarm: Option<(Time, Time)>,
     chance: Chance,
@@ -233,10 +237,17 @@ impl<'a> Simulation<'a> {
             is_awake: false,
             taken: 0,
             slept_at: Time::ZERO,
+            paused_until: Time::ZERO,
             alarm: None,
             chance: chance(node),
         };
-        let nodes = (0..=configs::switch_node(rack).0).map(node).collect();
+        let nodes: Vec<Node> = (0..=configs::switch_node(rack).0).map(node).collect();
+        for Pause { at_ns, took_ns, node } in &model.pauses {
+            if (*node as usize) < nodes.len() {
+                let pauses = Event::Pauses { node: *node, took: Span::ns(*took_ns) };
+                queue.push(Time::ZERO + Span::ns(*at_ns), pauses);
+            }
+        }
         let (requests, numbers) = (Requests::default(), BTreeMap::new());
         let (open, is_filling, later, ended, now) = (0, !load.fill.is_empty(), Span::ZERO, Time::ZERO, Time::ZERO);
         Simulation { rack, lives, nodes, queue, load, model, requests, open, is_filling, later, ended, now, numbers }
@@ -259,6 +270,10 @@ impl<'a> Simulation<'a> {
                 Event::Asked(place) => asked = self.asked(now, place),
                 Event::Goes { node, life } if self.nodes[node as usize].life == life => self.goes(now, node),
                 Event::Goes { .. } => {}
+                Event::Pauses { node, took } => {
+                    let at = &mut self.nodes[node as usize];
+                    at.paused_until = at.paused_until.max(now + took);
+                }
                 Event::Fires { node } => self.fires(now, node),
             }
         }
@@ -376,6 +391,9 @@ impl<'a> Simulation<'a> {
     /// sleep.
     fn goes(&mut self, now: Time, node: u32) {
         let at = &mut self.nodes[node as usize];
+        if at.paused_until > now {
+            return self.queue.push(at.paused_until, Event::Goes { node, life: at.life });
+        }
         if at.batch.is_empty() && !at.sends.is_empty() {
             return self.leave(now, node);
         }
