@@ -377,11 +377,11 @@ impl Fit {
         }
     }
 
-    /// A role woke up at `at` by its own clock, and had to at `due`.
+    /// A role woke up at `at`, and had to at `due`.
     pub(crate) fn due(&mut self, node: NodeId, at: Time, due: Option<Time>) {
         // What follows a packet or a request was not woken by a timer.
         let was_asleep = self.slept_since().is_some();
-        if let Some(due) = due.filter(|due| *due <= at && *due > Time::ZERO && was_asleep) {
+        if let Some(due) = due.filter(|due| *due <= at && was_asleep) {
             self.note(node, (at, due), (at - due, 1), |host| &mut host.late_ns);
         }
     }
@@ -493,9 +493,12 @@ impl Pair {
     /// What it tells of its receiver: when that took it, how long it had slept, and how long it
     /// took to wake up.
     fn wait(&self, least: Span) -> Option<(NodeId, Time, Span, Span)> {
-        let since = self.came.slept_since.filter(|since| *since <= self.sent.at)?;
-        let slept = (self.sent.at + least).saturating_since(since);
-        Some((self.to, self.came.at, slept, self.time().saturating_sub(least)))
+        let since = self.came.slept_since?;
+        let begin = since.max(self.sent.at + least);
+        let waited = self.came.at.saturating_since(begin);
+        // What was on its way when it went to sleep says nothing of waking up, but of a pause.
+        let tells = since <= self.sent.at || waited >= PAUSE;
+        tells.then(|| (self.to, self.came.at, begin.saturating_since(since), waited))
     }
 }
 
@@ -651,7 +654,8 @@ mod tests {
     }
 
     /// The door begins with two reads and does not go on for 3 s; the switch is woken 20 ms late by
-    /// its timer, and takes 11 ms for each of two packets of three.
+    /// its timer, and takes 11 ms for each of two packets of three. The server goes to sleep with a
+    /// packet on its way, for 20 ms.
     #[test]
     fn what_took_long_once_is_a_pause_of_its_role() {
         let mut fit = fit();
@@ -668,13 +672,24 @@ mod tests {
         for (tag, at) in [(0, 30_000), (1, 41_000), (2, 52_000), (3, 52_003)] {
             fit.see(us(at), SWITCH, &Entry::Packet { at: us(at), packet: read(tag) });
         }
+        // A packet was on its way when the server went to sleep, and another came while it slept.
+        fit.begin();
+        for (tag, left) in [(0, 60_000), (1, 90_000)] {
+            fit.see(us(left - 1), SWITCH, &Entry::Sent { to: SERVER, packet: read(tag) });
+            fit.see(us(left), SWITCH, &Entry::Left { at: us(left) });
+            fit.see(us(left + 3), SWITCH, &Entry::Rested { at: us(left + 3) });
+        }
+        fit.begin();
+        for (tag, slept, came) in [(0, 60_001, 80_001), (1, 80_005, 90_002)] {
+            fit.see(us(slept), SERVER, &Entry::Rested { at: us(slept) });
+            fit.see(us(came), SERVER, &Entry::Packet { at: us(came), packet: read(tag) });
+        }
         let model = fit.into_seen();
         let pause = |at: u64, took: u64, node: NodeId| Pause { at_ns: at * 1_000, took_ns: took * 1_000, node: node.0 };
         let first = pause(30_000, 11_000, SWITCH);
-        assert_eq!(
-            model.pauses,
-            [pause(90, 20_000, SWITCH), pause(100, 3_000_000, DOOR), first, pause(41_000, 11_000, SWITCH)]
-        );
+        let [late, asked] = [pause(90, 20_000, SWITCH), pause(100, 3_000_000, DOOR)];
+        let asleep = pause(60_002, 19_999, SERVER);
+        assert_eq!(model.pauses, [late, asked, first, pause(41_000, 11_000, SWITCH), asleep]);
         assert_eq!(rising(&model.hosts[&Kind::Door].ask_ns), [vec![4_000], vec![]]);
         assert!(model.hosts[&Kind::Switch].late_ns.is_empty());
         assert!(model.is_sound());

@@ -37,8 +37,10 @@ pub fn replay(
         let seen = axis.at(at);
         play.replayed.end = seen;
         requests.see(seen, node, &entry);
-        if let Entry::Wakeup { at } = entry {
-            fit.due(node, at, play.anew.role.next_wakeup());
+        if let Entry::Wakeup { .. } = entry {
+            // What is due at its own time zero is due when it starts.
+            let due = play.anew.role.next_wakeup().filter(|due| *due > Time::ZERO);
+            fit.due(node, seen, due.map(|due| axis.at(due)));
         }
         fit.see(seen, node, &entry);
         play.step(entry);
