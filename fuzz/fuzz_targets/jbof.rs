@@ -1,5 +1,5 @@
-//! What a door and a JBOF say to each other: what is read is written as the same frame, and a stream
-//! of anything is read in any pieces, with a secret or without.
+//! What a door and a JBOF say to each other: what is read is written as the same frame, and a
+//! stream of anything is read in any pieces, with a secret or without.
 #![no_main]
 
 use bytes::{Bytes, BytesMut};

@@ -5,9 +5,7 @@
 use base::{Program, Span, Time};
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use scalio::layout::{
-    Seal, decode_head, decode_record, decode_segment, encode_content, scan, zone_kind,
-};
+use scalio::layout::{Seal, decode_head, decode_record, decode_segment, encode_content, scan, zone_kind};
 use scalio::*;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -115,7 +113,7 @@ impl Device {
                     let count = usize::from(input.byte()).min(input.0.len());
                     input.0.split_off(..count).unwrap_or(&[]).to_vec()
                 }
-                // A sector with a byte that is another one, and the checksum of a bucket that is right all the same.
+                // One byte of a sector is another one, and the checksum of a bucket is right all the same.
                 _ => {
                     let mut sector = bytes[at..at + SECTOR_BYTES as usize].to_vec();
                     sector[8 + input.word() as usize % 504] ^= input.byte();

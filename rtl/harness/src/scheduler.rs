@@ -348,8 +348,8 @@ fn tick(gates: &mut Gates, now: u64) -> Result<(), String> {
 /// Golden vectors of a scheduler, by `edm::scheduler`. A line is a cycle: what ports are given
 /// (`PORT:dDEMAND`, `PORT:uBLOCKS` or `PORT:x` for a dead link), grants by source (`PORT:GRANT`),
 /// the answers of all ports, and demands refused, withdrawn and not named so far. `DEMAND` and
-/// `GRANT` are `demand_t` and `grant_t`. All numbers are hexadecimal. What is given shows in the next
-/// cycle at the earliest.
+/// `GRANT` are `demand_t` and `grant_t`. All numbers are hexadecimal. What is given shows in the
+/// next cycle at the earliest.
 pub fn vectors(variant: Variant, steps: &[Step]) -> String {
     let (mut asked, mut text) = (Asked::new(variant), String::new());
     let mut cycles = cycles(steps).into_iter();

@@ -241,19 +241,24 @@ impl<'a> Simulation<'a> {
             alarm: None,
             chance: chance(node),
         };
-        let nodes: Vec<Node> = (0..=configs::switch_node(rack).0).map(node).collect();
-        for Pause { at_ns, took_ns, node } in &model.pauses {
-            if (*node as usize) < nodes.len() {
-                let pauses = Event::Pauses { node: *node, took: Span::ns(*took_ns) };
-                queue.push(Time::ZERO + Span::ns(*at_ns), pauses);
-            }
-        }
+        let nodes = (0..=configs::switch_node(rack).0).map(node).collect();
         let (requests, numbers) = (Requests::default(), BTreeMap::new());
         let (open, is_filling, later, ended, now) = (0, !load.fill.is_empty(), Span::ZERO, Time::ZERO, Time::ZERO);
         Simulation { rack, lives, nodes, queue, load, model, requests, open, is_filling, later, ended, now, numbers }
     }
 
+    /// Those of the model, as far as this rack has their nodes.
+    fn expect_pauses(&mut self) {
+        for Pause { at_ns, took_ns, node } in &self.model.pauses {
+            if (*node as usize) < self.nodes.len() {
+                let pauses = Event::Pauses { node: *node, took: Span::ns(*took_ns) };
+                self.queue.push(Time::ZERO + Span::ns(*at_ns), pauses);
+            }
+        }
+    }
+
     fn run(&mut self) -> Result<(), TwinError> {
+        self.expect_pauses();
         let end = self.lives.iter().map(|life| life.end).max().unwrap_or(Time::ZERO);
         let mut asked = 0;
         while let Some((now, event)) = self.queue.pop() {
@@ -400,39 +405,46 @@ impl<'a> Simulation<'a> {
         if at.batch.is_empty() {
             at.next_batch();
         }
-        let Some(anew) = &mut at.anew else { return };
         let local = Time::ZERO + now.saturating_since(at.start);
-        let (mut has_data, follows) = (false, at.taken > 0);
-        let duty = match at.batch.pop_front() {
-            Some(Input::Ask(PageAsk { volume, page, is_write, .. })) => {
-                anew.ask(volume, page, is_write);
-                anew.begin(local);
-                Duty::Ask
-            }
-            Some(Input::Packet(packet)) => {
-                self.requests.see(now, NodeId(node), &Entry::Packet { at: now, packet });
-                anew.take(local, packet);
-                has_data = packet.body.value().is_some();
-                at.taken += 1;
-                Duty::Packet
-            }
-            None => {
-                at.taken = 0;
-                anew.wake(local);
-                if anew.done.0.is_empty() { Duty::Rest } else { Duty::Turn }
-            }
-        };
+        let follows = at.taken > 0;
+        let Some((duty, has_data)) = self.does(now, local, node) else { return };
+        let at = &mut self.nodes[node as usize];
         if duty == Duty::Rest && at.packets.is_empty() && at.asks.is_empty() {
             return self.sleep(now, local, node);
         }
         let host = self.model.host(at.kind);
-        let (count, sends_data) = anew.sends();
+        let (count, sends_data) = at.anew.as_ref().map_or((0, false), Anew::sends);
         let times = if duty == Duty::Turn { count } else { 1 };
         let took = (0..times).map(|_| host.takes(duty, has_data || sends_data, follows, at.chance.at(now)));
         let end = took.fold(now, |end, took| end + took);
         let life = at.life;
         self.carry_out(now, node);
         self.queue.push(end, Event::Goes { node, life });
+    }
+
+    /// A node that runs does what is next in its batch, or lets time pass. Returns what that is,
+    /// and whether it came with a page of data.
+    fn does(&mut self, now: Time, local: Time, node: u32) -> Option<(Duty, bool)> {
+        let at = &mut self.nodes[node as usize];
+        let anew = at.anew.as_mut()?;
+        Some(match at.batch.pop_front() {
+            Some(Input::Ask(PageAsk { volume, page, is_write, .. })) => {
+                anew.ask(volume, page, is_write);
+                anew.begin(local);
+                (Duty::Ask, false)
+            }
+            Some(Input::Packet(packet)) => {
+                self.requests.see(now, NodeId(node), &Entry::Packet { at: now, packet });
+                anew.take(local, packet);
+                at.taken += 1;
+                (Duty::Packet, packet.body.value().is_some())
+            }
+            None => {
+                at.taken = 0;
+                anew.wake(local);
+                (if anew.done.0.is_empty() { Duty::Rest } else { Duty::Turn }, false)
+            }
+        })
     }
 
     /// A node hands over what it has to send.
