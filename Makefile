@@ -21,9 +21,13 @@ ifeq ($(CI),true)
 export RACKWEAVE_REQUIRE_CHROMIUM := 1
 export RACKWEAVE ?= target/debug/rackweave
 BUILD = test --workspace --no-run
+# The build of the tests lints: clippy-driver compiles as rustc does, and a check before it takes five minutes.
+LINTS = env RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings
+LINT = $(LINTS) $(CARGO) test --workspace --all-targets --no-run $(TLS)
 else
 export RACKWEAVE ?= target/release/rackweave
 BUILD = build --release --package cli
+LINT = $(CARGO) clippy --workspace --all-targets $(TLS) -- -D warnings
 endif
 
 .DEFAULT_GOAL := help
@@ -33,7 +37,7 @@ help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
 
 build: rust ## the program: target/release/rackweave (with CI=true, that of the tests)
-	$(CARGO) $(BUILD) $(TLS)
+	$(LINTS) $(CARGO) $(BUILD) $(TLS)
 
 demo: build ## reproduce EDM and RackBlox's headline at quick scale: a table, and one offline page in out/demo; then a live rack
 	$(RACKWEAVE) reproduce $(FIGURES) --scale $(SCALE) --out $(OUT)/demo --force
@@ -47,12 +51,12 @@ paper: build ## all of EDM and RackBlox at the papers' sizes, in out/paper (many
 test: openssl rust ## every check and every test
 	tools/setup-test.sh
 	$(CARGO) fmt --all --check
-	$(CARGO) xtask tidy
-	$(CARGO) clippy --workspace --all-targets $(TLS) -- -D warnings
-	$(CARGO) test --workspace --no-run $(TLS)
-	tools/beside.sh 'RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(TLS)' $(CARGO) test --workspace $(TLS)
+	$(LINTS) $(CARGO) xtask tidy
+	$(LINT)
+	$(LINTS) $(CARGO) test --workspace --no-run $(TLS)
+	tools/beside.sh 'RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(TLS)' $(LINTS) $(CARGO) test --workspace $(TLS)
 	tools/test-go.sh
-	TLS="$(TLS)" WITH_TESTS=1 tools/test-python.sh
+	TLS="$(TLS)" WITH_TESTS=1 $(LINTS) tools/test-python.sh
 
 python: rust ## the wheel of the Python package, in target/wheels, and its tests
 	tools/setup-test.sh
@@ -63,8 +67,8 @@ python-cluster: rust ## the same, and sweeps on a Ray cluster of two nodes and i
 	TLS="$(TLS)" CLUSTER=1 tools/test-python.sh
 
 without-tls: rust ## the live target and its commands, built and tested as without OpenSSL
-	$(CARGO) test --workspace --no-default-features --test cli -- serving:: documents::
-	$(CARGO) test --workspace --no-default-features --test security --test sessions
+	$(LINTS) $(CARGO) test --workspace --no-default-features --test cli -- serving:: documents::
+	$(LINTS) $(CARGO) test --workspace --no-default-features --test security --test sessions
 
 dependencies: rust ## licences, sources and use of all dependencies, by cargo-deny, cargo-shear and reuse
 	tools/check-dependencies.sh

@@ -80,9 +80,8 @@ need_compiler
 mkdir -p "$place"
 build
 [ "$what" != minimise ] || write_seeds
-for target in ${@:-$(names)}; do
-  case "$what" in
-  minimise) minimise "$target" ;;
-  *) fuzz "$what" "$target" ;;
-  esac
-done
+[ "$what" = minimise ] || what="fuzz $what"
+# As many at a time as there are processors: each has one thread.
+export place machine sanitizer
+export -f program fuzz summary minimise
+printf '%s\n' ${@:-$(names)} | xargs -P "$(nproc)" -I '{}' bash -euo pipefail -c "$what {}"
