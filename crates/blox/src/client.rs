@@ -12,7 +12,8 @@
 //! With [`ClientConfig::resend`], servers know which writes they have seen
 //! ([`NodeConfig::remember`](crate::NodeConfig::remember)), and an unanswered write is sent again
 //! like a read: what a live client needs, whose packets are lost and whose servers are killed. Each
-//! copy names the oldest write that is open: servers forget what is older.
+//! copy names the oldest write that is open: servers forget what is older. A copy that is not
+//! answered either has twice as long as the one before, up to 8 times as long as the first.
 //!
 //! Calling order: [`ClientIn::Issue`] with a tag that no open request has, and with `resend` a
 //! higher one each time; exactly one [`ClientOut::Done`] follows for each.
@@ -29,6 +30,10 @@ use rustc_hash::FxBuildHasher;
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use volume::Volume;
+
+/// How often the time for an answer is doubled, where requests are sent again until they are
+/// answered: copies that come faster than that take the time of the servers that are late.
+const DOUBLINGS: u32 = 3;
 
 /// Configuration of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,6 +225,8 @@ struct Request {
     is_writing: bool,
     /// How often it has been sent, in this half.
     attempts: u32,
+    /// How many of the last sendings had no answer in time.
+    unanswered: u32,
     /// Where it begins, a place among the volume's targets.
     begins_at: u32,
     /// When it was issued.
@@ -242,13 +249,13 @@ impl Client {
         check(&config)?;
         let names = names(&config)?;
         let volumes = config.volumes.iter().map(|replicas| Volume::new(replicas, &config)).collect();
+        let doublings = config.resend.map_or(0, |_| DOUBLINGS);
         Ok(Client {
             volumes,
             names,
             requests: IndexMap::default(),
-            // Never doubled: servers ask once about a write, and its next copy has them ask again.
-            read_deadlines: Timeouts::new(config.read_timeout, 0),
-            write_deadlines: Timeouts::new(config.write_timeout, 0),
+            read_deadlines: Timeouts::new(config.read_timeout, doublings),
+            write_deadlines: Timeouts::new(config.write_timeout, doublings),
             waiting: 0,
             report_at: None,
             strikes: 0,
@@ -314,11 +321,14 @@ impl Client {
         } else {
             volume.targets[turn % volume.targets.len()]
         };
+        let is_unanswered = request.attempts > 0 && !request.is_turned_away;
+        request.unanswered = if is_unanswered { request.unanswered + 1 } else { 0 };
         request.is_turned_away = false;
         request.attempts += 1;
         request.sending += 1;
         let deadline = Deadline { tag, sending: request.sending };
-        (if request.is_writing { &mut self.write_deadlines } else { &mut self.read_deadlines }).push(now, 0, deadline);
+        let deadlines = if request.is_writing { &mut self.write_deadlines } else { &mut self.read_deadlines };
+        deadlines.push(now, request.unanswered, deadline);
         self.counters.sent += 1;
         self.counters.retried += u64::from(request.attempts > 1);
         let (oldest, life) = (volume.oldest().unwrap_or(tag), self.config.life);
@@ -569,6 +579,7 @@ impl Request {
             is_writing: operation == Operation::Write,
             attempts: 0,
             begins_at: 0,
+            unanswered: 0,
             issued: Time::ZERO,
             is_turned_away: false,
             epoch: 0,

@@ -468,13 +468,29 @@ fn an_unanswered_write_is_sent_to_the_same_server_until_time_is_up() {
     let mut desk = resending();
     let (tag, out) = desk.issue(Operation::Write);
     let first = sent_to(&but_questions(out));
-    for attempt in 1..20 {
+    // Each copy has twice as long, up to 8 times as long.
+    for timeouts in [1, 3, 7, 15] {
         let (at, out) = next_request(&mut desk);
-        assert_eq!((at, sent_to(&out)), (WRITE_TIMEOUT * attempt, first), "attempt {attempt}");
+        assert_eq!((at, sent_to(&out)), (WRITE_TIMEOUT * timeouts, first));
     }
     let (at, out) = next_request(&mut desk);
     let (outcome, label) = (ClientOutcome::Indeterminate, Span::ZERO);
-    assert_eq!((at, out), (Span::secs(1), vec![ClientOut::Done { tag, outcome, label }]));
+    assert_eq!((at, out), (WRITE_TIMEOUT * 23, vec![ClientOut::Done { tag, outcome, label }]));
+}
+
+/// An answer that turns it away is an answer: its server is not late.
+#[test]
+fn a_write_that_is_turned_away_has_the_first_time_again() {
+    let mut desk = resending();
+    let (tag, out) = desk.issue(Operation::Write);
+    assert_eq!(sent_to(&but_questions(out)), FIRST);
+    for timeouts in [1, 3] {
+        assert_eq!(next_request(&mut desk).0, WRITE_TIMEOUT * timeouts);
+    }
+    assert_eq!(desk.hear(FIRST, Body::WriteReply { tag, done: Err(Refusal::Full) }), []);
+    for timeouts in [7, 8, 10] {
+        assert_eq!(next_request(&mut desk).0, WRITE_TIMEOUT * timeouts);
+    }
 }
 
 #[test]

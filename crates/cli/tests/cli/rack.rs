@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -487,8 +487,9 @@ fn tag_of(rack: &Rack, switch: &str) -> [u8; 8] {
     *bytes.first_chunk().expect("it is longer")
 }
 
-#[test]
-fn a_flood_of_datagrams_changes_nothing_and_is_counted() {
+/// A rack of two servers `a` and `b` with a replica each of a disk of 2 MiB. Where switch, control
+/// plane, servers and door receive, where its host connects, and where the switch has its numbers.
+fn mirrored() -> (Rack, [String; 5], [String; 2]) {
     let [switch, control, a, b, door, host, numbers] = free();
     let flash = "flash = { size = '16MiB', channels = 2, pages_per_block = 16 }";
     let rack = Rack::of(&format!(
@@ -497,19 +498,25 @@ fn a_flood_of_datagrams_changes_nothing_and_is_counted() {
          [[storage]]\nname = 'b'\nlisten = '{b}'\n{flash}\n\
          [[volume]]\nname = 'disk'\nsize = '2MiB'\nreplicas = ['a', 'b']\n\
          [[door]]\nname = 'door'\nlisten = '{door}'\nconfig = 'target.toml'\n"
-    ))
-    .with("secret", &"s".repeat(32))
-    .with(
-        "target.toml",
-        &format!(
-            "[[port]]\naddress = '{host}'\n[[subsystem]]\nnqn = 'nqn.2026-11.io.rackweave:flood'\n\
-             [[subsystem.namespace]]\nbackend = 'volume'\nrack = 'rack.toml'\ndoor = 'door'\nvolume = 'disk'\n"
-        ),
+    ));
+    let target = format!(
+        "[[port]]\naddress = '{host}'\n[[subsystem]]\nnqn = 'nqn.2026-11.io.rackweave:mirrored'\n\
+         [[subsystem.namespace]]\nbackend = 'volume'\nrack = 'rack.toml'\ndoor = 'door'\nvolume = 'disk'\n"
     );
-    let tag = tag_of(&rack, &switch);
+    let rack = rack.with("secret", &"s".repeat(32)).with("target.toml", &target);
+    (rack, [switch, control, a, b, door], [host, numbers])
+}
+
+/// The roles of a mirrored rack that are not server `a`.
+const OTHERS: [&str; 4] = ["control", "switch", "b", "door"];
+
+#[test]
+fn a_flood_of_datagrams_changes_nothing_and_is_counted() {
+    let (rack, all, [host, _]) = mirrored();
+    let tag = tag_of(&rack, &all[0]);
     rack.run("up");
-    let before = ["control", "switch", "a", "b", "door"].map(|name| rack.pid(name));
-    let (all, is_over) = ([switch, control, a, b, door], AtomicBool::new(false));
+    let pids = || ["a"].into_iter().chain(OTHERS).map(|name| rack.pid(name)).collect::<Vec<_>>();
+    let (before, is_over) = (pids(), AtomicBool::new(false));
     let sent = std::thread::scope(|scope| {
         let flood = scope.spawn(|| flood(&all, tag, &is_over));
         let verified = rack.0.say(&format!("disk {host} verify --overwrite --bytes 512KiB"));
@@ -518,10 +525,49 @@ fn a_flood_of_datagrams_changes_nothing_and_is_counted() {
         flood.join().expect("it does not panic")
     });
     let (_, roles) = rack.status_once(&["ready"; 5]);
-    assert_eq!(before, ["control", "switch", "a", "b", "door"].map(|name| rack.pid(name)));
+    assert_eq!(before, pids());
     let switch = roles.iter().find(|role| role["role"] == "switch").expect("it is listed");
     let count = |name: &str| switch["metrics"][format!("rackweave_switch_datagrams_{name}_total")].as_f64();
     assert!(sent > 100 && count("foreign") > Some(0.0) && count("forged") > Some(0.0), "{sent} sent: {switch}");
+}
+
+/// A file system of 1 MiB in memory, until it is dropped.
+struct Small(PathBuf);
+
+impl Small {
+    /// Mounts it, where the system lets us.
+    fn mount(folder: PathBuf) -> Option<Small> {
+        fs::create_dir_all(&folder).expect("a disk");
+        let mut mount = Command::new("mount");
+        let mounted = mount.args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(&folder).output();
+        mounted.is_ok_and(|said| said.status.success()).then_some(Small(folder))
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_server_whose_disk_is_full_ends_and_its_peer_goes_on() {
+    let (rack, _, [host, _]) = mirrored();
+    let Some(_small) = Small::mount(rack.0.path("state/a.flash")) else {
+        return println!("SKIPPED: a file system in memory needs root");
+    };
+    rack.run("up");
+    let before = OTHERS.map(|name| rack.pid(name));
+    rack.0.run(&format!("disk {host} verify --overwrite --bytes 2MiB"));
+    let is_dead = |role: &Value| role["role"] == "a" && role["state"] == "dead";
+    let until = Instant::now() + TIMEOUT;
+    while !rack.status().1.iter().any(is_dead) {
+        assert!(Instant::now() < until, "a server with a full disk goes on: {}", rack.0.text("state/a.log"));
+    }
+    let log = rack.0.text("state/a.log");
+    assert!(log.contains("the server ends") && log.contains("No space left on device"), "{log}");
+    assert_eq!(before, OTHERS.map(|name| rack.pid(name)));
+    rack.0.run(&format!("disk {host} verify --overwrite --bytes 2MiB"));
 }
 
 #[test]

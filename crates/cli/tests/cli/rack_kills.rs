@@ -1,5 +1,5 @@
-//! A replicated volume while its roles are killed and paused: no error, and a linearizable history,
-//! by our judge and by Porcupine.
+//! A replicated volume, reached by two doors, while its roles and doors are killed and paused: no
+//! error, and a linearizable history, by our judge and by Porcupine.
 
 #[path = "../../../history/tests/porcupine/mod.rs"]
 mod porcupine;
@@ -7,15 +7,17 @@ mod porcupine;
 use crate::support::{Home, free};
 use base::{Seed, Time};
 use history::{Action, History, Operation, StoreAction, StoreAnswer, StoreHistory, StoreOperation, StoreVerdict};
+use live::{Extent, Host, HostError, RemoteDisk, host_id_of};
+use nvme::Nqn;
+use nvme::initiator::InitiatorConfig;
 use rand::RngExt;
-use runtime::storage::Storage as _;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use volumes::{Volume, twin};
+use volumes::twin;
 
 const PAGE: usize = 4_096;
 /// Few enough that clients meet on them all the time.
@@ -24,6 +26,8 @@ const PAGES: u64 = 16;
 const PAGES_ASKED: u64 = 4;
 const CLIENTS: u64 = 4;
 const ROLES: [&str; 4] = ["s0", "s1", "switch", "control"];
+const DOORS: [&str; 2] = ["door", "other"];
+const NQN: &str = "nqn.2026-11.io.rackweave:kills";
 /// After a fault: time for the control plane to notice that a role was away (6 beats of 30 ms), and
 /// to note it in its file, if it has its turns.
 const NOTICED: Duration = Duration::from_millis(400);
@@ -43,8 +47,16 @@ fn rack(metrics: &str) -> String {
          [[storage]]\nname = 's0'\nlisten = {s0}\nflash = {{ size = '4MiB', channels = 2, pages_per_block = 16 }}\n\
          [[storage]]\nname = 's1'\nlisten = {s1}\nflash = {{ size = '4MiB', channels = 2, pages_per_block = 16 }}\n\
          [[volume]]\nname = 'disk'\nsize = '1MiB'\nreplicas = ['s0', 's1']\n\
-         [[door]]\nname = 'door'\nlisten = {door}\nconfig = 'target.toml'\n\
-         [[door]]\nname = 'other'\nlisten = {other}\nconfig = 'target.toml'\n"
+         [[door]]\nname = 'door'\nlisten = {door}\nconfig = 'door.toml'\n\
+         [[door]]\nname = 'other'\nlisten = {other}\nconfig = 'other.toml'\n"
+    )
+}
+
+/// The target of a door.
+fn target(door: &str, port: &str) -> String {
+    format!(
+        "[[port]]\naddress = '{port}'\n[[subsystem]]\nnqn = '{NQN}'\n\
+         [[subsystem.namespace]]\nbackend = 'volume'\nrack = 'rack.toml'\ndoor = '{door}'\nvolume = 'disk'\n"
     )
 }
 
@@ -53,14 +65,20 @@ struct Roles {
     home: Home,
     /// Where the control plane answers.
     metrics: String,
+    /// Where the doors listen for hosts.
+    ports: [String; 2],
     running: Vec<(&'static str, Child)>,
 }
 
 impl Roles {
     fn up() -> Roles {
-        let [metrics] = free();
-        let home = Home::new().with("rack.toml", &rack(&metrics)).with("secret", &"s".repeat(32));
-        let mut roles = Roles { home, metrics, running: Vec::new() };
+        let [metrics, one, other] = free();
+        let mut home = Home::new().with("rack.toml", &rack(&metrics)).with("secret", &"s".repeat(32));
+        let ports = [one, other];
+        for (door, port) in DOORS.iter().zip(&ports) {
+            home = home.with(&format!("{door}.toml"), &target(door, port));
+        }
+        let mut roles = Roles { home, metrics, ports, running: Vec::new() };
         ROLES.iter().rev().for_each(|name| roles.start(name));
         roles
     }
@@ -78,7 +96,7 @@ impl Roles {
     /// How often a role has said that it is ready.
     fn greetings(&self, name: &str) -> usize {
         let log = std::fs::read_to_string(self.home.path(&format!("{name}.log"))).unwrap_or_default();
-        log.lines().filter(|line| line.starts_with("ready")).count()
+        log.lines().filter(|line| line.starts_with("ready") || line.starts_with("listening at ")).count()
     }
 
     fn child(&mut self, name: &str) -> &mut Child {
@@ -124,7 +142,7 @@ impl Drop for Roles {
         if std::thread::panicking() {
             let read = |name: &str| std::fs::read_to_string(self.home.path(name)).unwrap_or_default();
             eprintln!("control.json: {}", read("state/control.json"));
-            for name in ROLES {
+            for name in ROLES.iter().chain(&DOORS) {
                 let log = read(&format!("{name}.log"));
                 let last: Vec<&str> = log.lines().rev().take(8).collect();
                 eprintln!("{name}: {last:#?}");
@@ -174,10 +192,54 @@ impl Drop for Ends<'_> {
     }
 }
 
+/// A disk by two doors, as native multipath has it: a command whose door has gone goes by the other
+/// one.
+struct TwoPaths<'a> {
+    ports: &'a [String; 2],
+    /// The door in use.
+    at: usize,
+    host: Nqn,
+    disk: Option<RemoteDisk>,
+}
+
+impl TwoPaths<'_> {
+    fn new(ports: &[String; 2], client: u64) -> TwoPaths<'_> {
+        let host = Nqn::new(&format!("nqn.2026-11.io.rackweave:client-{client}")).expect("a name");
+        TwoPaths { ports, at: client as usize % 2, host, disk: None }
+    }
+
+    fn disk(&mut self) -> Result<&mut RemoteDisk, HostError> {
+        if self.disk.is_none() {
+            let config = InitiatorConfig::new(self.host, host_id_of(&self.host), Nqn::new(NQN).expect("a name"));
+            self.disk = Some(RemoteDisk::open(Host::connect(&self.ports[self.at], config)?, 1)?);
+        }
+        Ok(self.disk.as_mut().expect("it is open"))
+    }
+
+    fn call<T>(&mut self, page: u64, command: impl Fn(&mut RemoteDisk, Extent) -> Result<T, HostError>) -> T {
+        let until = Instant::now() + TIMEOUT;
+        loop {
+            let called = self.disk().and_then(|disk| {
+                let blocks = PAGE as u64 / disk.block_bytes();
+                command(disk, Extent { start: page * blocks, blocks: blocks as u32 })
+            });
+            match called {
+                Ok(answer) => return answer,
+                // Status of the path: of a host that has lost its door.
+                Err(HostError::Command { status, what }) if status.kind != 3 => {
+                    panic!("hosts see delays, and no errors: {what}: {status}")
+                }
+                Err(error) => assert!(Instant::now() < until, "no door serves: {error}"),
+            }
+            (self.disk, self.at) = (None, 1 - self.at);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
 /// Clients that read and write a few pages, and what they saw.
 struct Clients<'a> {
-    /// One volume by two doors.
-    volumes: [&'a Volume; 2],
+    ports: &'a [String; 2],
     start: Instant,
     ends: &'a AtomicBool,
     next: &'a AtomicU64,
@@ -190,7 +252,7 @@ impl Clients<'_> {
     }
 
     fn run(&self, client: u64) {
-        let volume = self.volumes[client as usize % 2];
+        let mut paths = TwoPaths::new(self.ports, client);
         let mut random = Seed(client).stream("client");
         while !self.ends.load(Ordering::Relaxed) {
             let page = random.random_range(0..PAGES);
@@ -199,11 +261,10 @@ impl Clients<'_> {
             let invoked = self.now();
             let (action, value) = if is_write {
                 let data = id.to_le_bytes().repeat(PAGE / 8);
-                volume.write(page * PAGE as u64, &data).expect("hosts see delays, and no errors");
+                paths.call(page, |disk, extent| disk.write(extent, data.clone(), false));
                 (Action::Write, id)
             } else {
-                let mut data = vec![1; PAGE];
-                volume.read(page * PAGE as u64, &mut data).expect("hosts see delays, and no errors");
+                let data = paths.call(page, RemoteDisk::read);
                 let value = u64::from_le_bytes(data[..8].try_into().expect("eight"));
                 assert!(data.chunks(8).all(|word| word == value.to_le_bytes()), "page {page} is torn: {value}");
                 (Action::Read, value)
@@ -250,19 +311,19 @@ fn no_write_is_lost_and_no_host_sees_an_error_whatever_role_is_killed_or_paused(
     let mut roles = Roles::up();
     // Each life lasts longer than its journal's last 0.1 s, which a kill loses.
     roles.wait_for_control();
-    let rack = roles.home.path("rack.toml").display().to_string();
-    let volumes = ["door", "other"].map(|door| volumes::open(&rack, door, "disk").expect("it opens"));
-    let volumes = volumes.each_ref();
+    DOORS.iter().for_each(|door| roles.start(door));
+    let ports = roles.ports.clone();
     let (ends, next, history) =
         (AtomicBool::new(false), AtomicU64::new(0), Mutex::new((History::default(), StoreHistory::new(|_| Some(0)))));
-    let clients = Clients { volumes, start: Instant::now(), ends: &ends, next: &next, history: &history };
+    let clients = Clients { ports: &ports, start: Instant::now(), ends: &ends, next: &next, history: &history };
     std::thread::scope(|scope| {
         let (clients, _ends) = (&clients, Ends(&ends));
         let workers: Vec<_> = (0..CLIENTS).map(|client| scope.spawn(move || clients.run(client))).collect();
         let mut random = Seed(faults).stream("faults");
         for fault in 0..faults {
             std::thread::sleep(Duration::from_millis(random.random_range(0..200)));
-            let name = ROLES[random.random_range(0..ROLES.len())];
+            let all = [&ROLES[..], &DOORS].concat();
+            let name = all[random.random_range(0..all.len())];
             let pause = Duration::from_millis(random.random_range(0..400));
             roles.wait_until_whole();
             strike(&mut roles, name, pause, fault % 4 != 3);
