@@ -413,7 +413,7 @@ impl JbofRole {
 
     fn admit(&mut self, mut line: Line) {
         let secret = self.config.secret.as_ref();
-        let (Ok(own), true) = (Greeting::new(secret), self.doors.len() < DOORS_MAX) else {
+        let (Ok(own), true) = (Greeting::new(secret), self.has_room()) else {
             self.counts.refused += 1;
             return;
         };
@@ -438,6 +438,19 @@ impl JbofRole {
         });
         self.counts.accepted += 1;
         self.list(door);
+    }
+
+    /// Whether one more may come. Where all places are taken, who is silent for longest makes room:
+    /// strangers that keep connections open do not keep doors out.
+    fn has_room(&mut self) -> bool {
+        if self.doors.len() < DOORS_MAX {
+            return true;
+        }
+        let strangers = self.doors.iter().filter(|(_, door)| !matches!(door.stage, Stage::Open(_)));
+        let Some((oldest, _)) = strangers.min_by_key(|(_, door)| door.number) else { return false };
+        self.doors.remove(oldest).channel.line.deregister(self.poll.registry());
+        self.counts.refused += 1;
+        true
     }
 
     /// Reads once, and takes what is there.

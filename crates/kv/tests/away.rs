@@ -6,6 +6,7 @@ use base::Span;
 use common::away::{RunningJbof, Way, door, has_fabric, role_config, socket, ways};
 use common::{Frame, Running, bulk, error, jbof, ok};
 use kv::{FabricPlace, JbofPlace, JbofRole, JbofRoleConfig, PeerAddress};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -239,6 +240,28 @@ fn what_is_no_door_is_closed_and_harms_nobody() {
     stream.read_exact(&mut got).expect("it answers");
     let answer = frame(&[&[4][..], &[0; 8], &[0]].concat());
     assert_eq!(&got[41 + 4 + 34..], answer.repeat(3));
+}
+
+#[test]
+fn strangers_that_keep_all_connections_do_not_keep_a_door_out() {
+    let files = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files }).expect("it may be as high");
+    let folder = tempfile::tempdir().expect("a folder");
+    let role = RunningJbof::start(role_config(folder.path(), jbof(folder.path()), None));
+    let earlier = Running::start(door(folder.path(), Way::Tcp, role.address, None));
+    assert_eq!(earlier.client().say("SET a 1"), ok());
+    // It has room for 1,024.
+    let mut strangers: Vec<_> = (0..1_100).map(|_| TcpStream::connect(role.address).expect("it listens")).collect();
+    strangers[0].set_read_timeout(Some(Duration::from_secs(60))).expect("it is a socket");
+    let first = strangers[0].read(&mut [0; 64]).map_err(|error| error.kind());
+    assert!(matches!(first, Ok(0) | Err(ErrorKind::ConnectionReset)), "the first makes room: {first:?}");
+    strangers[1_099].set_nonblocking(true).expect("it is a socket");
+    let last = strangers[1_099].read(&mut [0; 64]).map_err(|error| error.kind());
+    assert_eq!(last, Err(ErrorKind::WouldBlock), "the last came in");
+    let later = Running::start(door(folder.path(), Way::Tcp, role.address, None));
+    assert_eq!(later.client().say("GET a"), bulk("1"));
+    assert_eq!(earlier.client().say("SET a 2"), ok());
+    assert_eq!([&earlier, &later].map(|store| store.client().number("jbof_there")), [1; 2]);
 }
 
 #[test]

@@ -436,6 +436,8 @@ impl Loop {
         let mut room = std::mem::take(&mut self.room);
         match socket.read(&mut room) {
             Ok(count) => {
+                // A turn that began before this process was stopped does not say for how long.
+                let now = self.clock.now();
                 if let Some(channel) = socket.take_channel() {
                     self.target.secured(now, id, channel);
                 }

@@ -208,11 +208,16 @@ impl Target {
     /// Takes bytes of a connection, in any split, and returns how many. It takes all bytes of a
     /// connection that is gone. It takes less than all
     ///
-    /// - while too much output waits for the host, or when the connection closes;
+    /// - while too much output waits for the host, or when the connection closes, as it does when
+    ///   the keep-alive timeout has passed by `now`;
     /// - when a backend in memory has requests: take them from [`Self::next_io`], then bring the
     ///   rest while [`Self::wants_input`] says so.
     pub fn receive(&mut self, now: Time, connection: ConnectionId, bytes: &[u8]) -> usize {
         self.clock.pass(now);
+        // Before what has come: its host may have given it up, and have done it by another path.
+        if self.clock.next_wakeup().is_some_and(|at| at <= now) {
+            self.on_wakeup(now);
+        }
         let Some(index) = self.connections.find(connection) else { return bytes.len() };
         // Requests may be about bytes of the last call.
         if self.io.requests.hold_input() {

@@ -5,7 +5,7 @@
 mod porcupine;
 
 use crate::support::{Home, free};
-use base::{Seed, Time};
+use base::{Seed, Span, Time};
 use history::{Action, History, Operation, StoreAction, StoreAnswer, StoreHistory, StoreOperation, StoreVerdict};
 use live::{Extent, Host, HostError, RemoteDisk, host_id_of};
 use nvme::Nqn;
@@ -198,20 +198,20 @@ struct TwoPaths<'a> {
     ports: &'a [String; 2],
     /// The door in use.
     at: usize,
-    host: Nqn,
+    config: InitiatorConfig,
     disk: Option<RemoteDisk>,
 }
 
 impl TwoPaths<'_> {
     fn new(ports: &[String; 2], client: u64) -> TwoPaths<'_> {
         let host = Nqn::new(&format!("nqn.2026-11.io.rackweave:client-{client}")).expect("a name");
-        TwoPaths { ports, at: client as usize % 2, host, disk: None }
+        let config = InitiatorConfig::new(host, host_id_of(&host), Nqn::new(NQN).expect("a name"));
+        TwoPaths { ports, at: client as usize % 2, config, disk: None }
     }
 
     fn disk(&mut self) -> Result<&mut RemoteDisk, HostError> {
         if self.disk.is_none() {
-            let config = InitiatorConfig::new(self.host, host_id_of(&self.host), Nqn::new(NQN).expect("a name"));
-            self.disk = Some(RemoteDisk::open(Host::connect(&self.ports[self.at], config)?, 1)?);
+            self.disk = Some(RemoteDisk::open(Host::connect(&self.ports[self.at], self.config)?, 1)?);
         }
         Ok(self.disk.as_mut().expect("it is open"))
     }
@@ -234,6 +234,18 @@ impl TwoPaths<'_> {
             (self.disk, self.at) = (None, 1 - self.at);
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    fn write(&mut self, page: u64, value: u64) {
+        let data = value.to_le_bytes().repeat(PAGE / 8);
+        self.call(page, |disk, extent| disk.write(extent, data.clone(), false));
+    }
+
+    fn read(&mut self, page: u64) -> u64 {
+        let data = self.call(page, RemoteDisk::read);
+        let value = u64::from_le_bytes(data[..8].try_into().expect("eight"));
+        assert!(data.chunks(8).all(|word| word == value.to_le_bytes()), "page {page} is torn: {value}");
+        value
     }
 }
 
@@ -260,14 +272,10 @@ impl Clients<'_> {
             let id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
             let invoked = self.now();
             let (action, value) = if is_write {
-                let data = id.to_le_bytes().repeat(PAGE / 8);
-                paths.call(page, |disk, extent| disk.write(extent, data.clone(), false));
+                paths.write(page, id);
                 (Action::Write, id)
             } else {
-                let data = paths.call(page, RemoteDisk::read);
-                let value = u64::from_le_bytes(data[..8].try_into().expect("eight"));
-                assert!(data.chunks(8).all(|word| word == value.to_le_bytes()), "page {page} is torn: {value}");
-                (Action::Read, value)
+                (Action::Read, paths.read(page))
             };
             let responded = Some(self.now());
             let operation = Operation { id, register: (0, page), action, value, invoked, responded };
@@ -342,6 +350,30 @@ fn no_write_is_lost_and_no_host_sees_an_error_whatever_role_is_killed_or_paused(
     history.check().unwrap_or_else(|violation| panic!("{violation}"));
     assert!(history.operations() > 100 * faults, "only {} operations", history.operations());
     assert_replays(&roles.home);
+}
+
+/// What lies in the socket of a door that sleeps is done by the other door meanwhile. Executed
+/// after that, it would restore what is overwritten.
+#[test]
+fn a_door_that_slept_for_longer_than_its_hosts_wait_executes_nothing_of_them() {
+    let mut roles = Roles::up();
+    DOORS.iter().for_each(|door| roles.start(door));
+    let ports = roles.ports.clone();
+    let mut paths = TwoPaths::new(&ports, 0);
+    // The target counts its keep-alive timeout in seconds: a host that waits for longer is safe.
+    (paths.config.keep_alive_ms, paths.config.timeout) = (1_000, Span::ms(1_500));
+    paths.write(0, 1);
+    assert_eq!(paths.at, 0);
+    roles.signal("door", "-STOP");
+    paths.write(0, 2);
+    assert_eq!(paths.at, 1, "it has gone by the other door");
+    paths.write(0, 3);
+    roles.signal("door", "-CONT");
+    let mut later = TwoPaths::new(&ports, 0);
+    for _ in 0..20 {
+        assert_eq!((later.read(0), later.at), (3, 0));
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// A service manager that reloads all its units must not end a role that reads nothing anew.

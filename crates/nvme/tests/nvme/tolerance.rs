@@ -4,6 +4,7 @@
 use crate::common::raw::Raw;
 use crate::common::*;
 use base::Span;
+use nvme::pdu::Header;
 use nvme::target::*;
 use nvme::*;
 use std::collections::BTreeSet;
@@ -189,4 +190,23 @@ fn any_command_on_any_queue_keeps_the_controller_alive() {
         admin.status(&mut world);
     }
     assert!(!outlives(&mut world, Span::secs(1)));
+}
+
+/// The target had no turn meanwhile. Its host may have given up, and gone another way.
+#[test]
+fn what_is_read_after_the_keep_alive_timeout_is_not_executed() {
+    for (waited, is_done) in [(Span::ms(999), true), (Span::secs(1), false)] {
+        let mut world = World::new(config());
+        let mut admin = greeted(&mut world);
+        assert!(admin.connect_as(&mut world, (0, 31, 1000), &data(0xffff, 9).encode()).status.is_success());
+        admin.enable(&mut world, 0);
+        let mut queue = Raw::queue(&mut world, &admin, 1, 15);
+        world.now += waited;
+        let flush = Command { namespace: 1, ..Command::new(7, Body::Io(Io::Flush)) };
+        let mut bytes = Vec::new();
+        queue.framing.write(&Header::Command { entry: flush.encode(), data_length: 0 }, &[], &mut bytes);
+        assert_eq!(queue.bytes(&mut world, &bytes) > 0, is_done);
+        assert_eq!(queue.completion(&mut world, 7).is_some(), is_done);
+        assert_eq!((world.disks.flushes, world.target.gauges().controllers), (is_done.into(), is_done.into()));
+    }
 }
