@@ -113,7 +113,7 @@ impl Device {
                     let count = usize::from(input.byte()).min(input.0.len());
                     input.0.split_off(..count).unwrap_or(&[]).to_vec()
                 }
-                // One byte of a sector is another one, and the checksum of a bucket is right all the same.
+                // One byte of a sector is another one; a bucket's checksum is right all the same.
                 _ => {
                     let mut sector = bytes[at..at + SECTOR_BYTES as usize].to_vec();
                     sector[8 + input.word() as usize % 504] ^= input.byte();

@@ -1,6 +1,6 @@
 //! A rack of processes: started, watched, killed, started again and ended.
 
-use crate::support::{Home, Said, free};
+use crate::support::{Home, Said, free, volume_target};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
@@ -499,10 +499,7 @@ fn mirrored() -> (Rack, [String; 5], [String; 2]) {
          [[volume]]\nname = 'disk'\nsize = '2MiB'\nreplicas = ['a', 'b']\n\
          [[door]]\nname = 'door'\nlisten = '{door}'\nconfig = 'target.toml'\n"
     ));
-    let target = format!(
-        "[[port]]\naddress = '{host}'\n[[subsystem]]\nnqn = 'nqn.2026-11.io.rackweave:mirrored'\n\
-         [[subsystem.namespace]]\nbackend = 'volume'\nrack = 'rack.toml'\ndoor = 'door'\nvolume = 'disk'\n"
-    );
+    let target = volume_target("door", &host, "nqn.2026-11.io.rackweave:mirrored");
     let rack = rack.with("secret", &"s".repeat(32)).with("target.toml", &target);
     (rack, [switch, control, a, b, door], [host, numbers])
 }

@@ -4,7 +4,7 @@
 #[path = "../../../history/tests/porcupine/mod.rs"]
 mod porcupine;
 
-use crate::support::{Home, free};
+use crate::support::{Home, free, volume_target};
 use base::{Seed, Span, Time};
 use history::{Action, History, Operation, StoreAction, StoreAnswer, StoreHistory, StoreOperation, StoreVerdict};
 use live::{Extent, Host, HostError, RemoteDisk, host_id_of};
@@ -52,14 +52,6 @@ fn rack(metrics: &str) -> String {
     )
 }
 
-/// The target of a door.
-fn target(door: &str, port: &str) -> String {
-    format!(
-        "[[port]]\naddress = '{port}'\n[[subsystem]]\nnqn = '{NQN}'\n\
-         [[subsystem.namespace]]\nbackend = 'volume'\nrack = 'rack.toml'\ndoor = '{door}'\nvolume = 'disk'\n"
-    )
-}
-
 /// Processes of the rack, killed when the test is over, however it ends.
 struct Roles {
     home: Home,
@@ -76,7 +68,7 @@ impl Roles {
         let mut home = Home::new().with("rack.toml", &rack(&metrics)).with("secret", &"s".repeat(32));
         let ports = [one, other];
         for (door, port) in DOORS.iter().zip(&ports) {
-            home = home.with(&format!("{door}.toml"), &target(door, port));
+            home = home.with(&format!("{door}.toml"), &volume_target(door, port, NQN));
         }
         let mut roles = Roles { home, metrics, ports, running: Vec::new() };
         ROLES.iter().rev().for_each(|name| roles.start(name));
@@ -328,9 +320,9 @@ fn no_write_is_lost_and_no_host_sees_an_error_whatever_role_is_killed_or_paused(
         let (clients, _ends) = (&clients, Ends(&ends));
         let workers: Vec<_> = (0..CLIENTS).map(|client| scope.spawn(move || clients.run(client))).collect();
         let mut random = Seed(faults).stream("faults");
+        let all = [&ROLES[..], &DOORS].concat();
         for fault in 0..faults {
             std::thread::sleep(Duration::from_millis(random.random_range(0..200)));
-            let all = [&ROLES[..], &DOORS].concat();
             let name = all[random.random_range(0..all.len())];
             let pause = Duration::from_millis(random.random_range(0..400));
             roles.wait_until_whole();

@@ -1,7 +1,7 @@
 //! The twin of a rack of processes: what it says, and which files it refuses.
 
 use crate::rack::Rack;
-use crate::support::{Home, free};
+use crate::support::{Home, free, volume_target};
 use serde_json::Value;
 use std::fs;
 
@@ -15,10 +15,7 @@ fn rack() -> (Rack, String) {
          [[volume]]\nname = 'disk'\nsize = '2MiB'\nreplicas = ['a', 'b']\n\
          [[door]]\nname = 'door'\nlisten = '{door}'\nconfig = 'target.toml'\n"
     );
-    let target = format!(
-        "loops = 2\n[[port]]\naddress = '{host}'\n[[subsystem]]\nnqn = 'nqn.2026-11.io.rackweave:twin'\n\
-         [[subsystem.namespace]]\nbackend = 'volume'\nrack = 'rack.toml'\ndoor = 'door'\nvolume = 'disk'\n"
-    );
+    let target = format!("loops = 2\n{}", volume_target("door", &host, "nqn.2026-11.io.rackweave:twin"));
     (Rack::of(&file).with("target.toml", &target), host)
 }
 

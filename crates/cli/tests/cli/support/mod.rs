@@ -47,6 +47,14 @@ pub fn free<const N: usize>() -> [String; N] {
     })
 }
 
+/// The file of a target with volume `disk` of rack.toml behind `door`, for hosts at `port`.
+pub fn volume_target(door: &str, port: &str, nqn: &str) -> String {
+    format!(
+        "[[port]]\naddress = '{port}'\n[[subsystem]]\nnqn = '{nqn}'\n\
+         [[subsystem.namespace]]\nbackend = 'volume'\nrack = 'rack.toml'\ndoor = '{door}'\nvolume = 'disk'\n"
+    )
+}
+
 /// A folder in which the program is run.
 pub struct Home(TempDir);
 
