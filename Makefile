@@ -21,13 +21,14 @@ ifeq ($(CI),true)
 export RACKWEAVE_REQUIRE_CHROMIUM := 1
 export RACKWEAVE ?= target/debug/rackweave
 BUILD = test --workspace --no-run
-# The build of the tests lints: clippy-driver compiles as rustc does, and a check before it takes five minutes.
-LINTS = env RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings
+# The build of the tests lints, code and documents: `cargo clippy` and `cargo doc` would check all dependencies anew.
+LINTS = env RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/tools/lint.sh CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings
 LINT = $(LINTS) $(CARGO) test --workspace --all-targets --no-run $(TLS)
 else
 export RACKWEAVE ?= target/release/rackweave
 BUILD = build --release --package cli
 LINT = $(CARGO) clippy --workspace --all-targets $(TLS) -- -D warnings
+BESIDE = tools/beside.sh 'RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(TLS)'
 endif
 
 .DEFAULT_GOAL := help
@@ -54,7 +55,7 @@ test: openssl rust ## every check and every test
 	$(LINTS) $(CARGO) xtask tidy
 	$(LINT)
 	$(LINTS) $(CARGO) test --workspace --no-run $(TLS)
-	tools/beside.sh 'RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps $(TLS)' $(LINTS) $(CARGO) test --workspace $(TLS)
+	$(BESIDE) $(LINTS) $(CARGO) test --workspace $(TLS)
 	tools/test-go.sh
 	TLS="$(TLS)" WITH_TESTS=1 $(LINTS) tools/test-python.sh
 

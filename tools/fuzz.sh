@@ -19,13 +19,14 @@ need_compiler() {
 
 # The pass and its arguments are those that cargo-fuzz gives. No inlining limits, no link-time optimization: what counts is that every edge counts.
 build() {
-  local flags="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"
-  flags+=" -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table"
-  flags+=" -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions -Coverflow-checks"
+  local flags="--cfg fuzzing -Cdebug-assertions -Coverflow-checks"
+  export INSTRUMENT="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"
+  INSTRUMENT+=" -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table"
+  INSTRUMENT+=" -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1"
   # The sanitizer is not stable; the compiler is told to allow it.
   [ -z "$sanitizer" ] || { flags+=" -Zsanitizer=$sanitizer"; export RUSTC_BOOTSTRAP=1; }
   # A target of its own, so that build scripts and macros are not instrumented.
-  RUSTFLAGS=$flags cargo build --quiet --locked --release --manifest-path fuzz/Cargo.toml --target "$machine" \
+  RUSTC_WRAPPER=$PWD/tools/instrument.sh RUSTFLAGS=$flags cargo build --quiet --locked --release --manifest-path fuzz/Cargo.toml --target "$machine" \
     --target-dir "$place/build$sanitizer" $(names | sed 's/^/--bin /')
 }
 

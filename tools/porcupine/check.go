@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"sort"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -51,20 +50,20 @@ func step(held Value, request Request, response Response) (bool, Value) {
 	}
 }
 
-// Check judges each key alone (linearizability is local), in the order of the keys, and names the first that is not linearizable, or
+// Check judges each key alone (linearizability is local), in the order in which they appear, and names the first that is not linearizable, or
 // else the first that took too long.
 func Check(history []Entry, timeout time.Duration) (Verdict, string) {
 	byKey := map[string][]porcupine.Operation{}
+	var keys []string
 	for _, entry := range history {
 		if operation, says := operationOf(entry); says {
-			byKey[entry.Request.Key] = append(byKey[entry.Request.Key], operation)
+			key := entry.Request.Key
+			if byKey[key] == nil {
+				keys = append(keys, key)
+			}
+			byKey[key] = append(byKey[key], operation)
 		}
 	}
-	keys := make([]string, 0, len(byKey))
-	for key := range byKey {
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
 	verdict, where := Linearizable, ""
 	for _, key := range keys {
 		switch porcupine.CheckOperationsTimeout(store, byKey[key], timeout) {

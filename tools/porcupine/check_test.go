@@ -63,9 +63,9 @@ func TestHistories(t *testing.T) {
 {"client":1,"operation":"cas","key":"a","expected":"1","value":null,"result":true,"start":11,"end":20}
 {"client":2,"operation":"get","key":"a","result":null,"start":21,"end":30}`, 0, "linearizable"},
 		"keys are judged apart, the first is named": {`
-{"client":2,"operation":"get","key":"c","result":"9","start":0,"end":1}
-{"client":2,"operation":"get","key":"b","result":"9","start":0,"end":1}
-{"client":2,"operation":"get","key":"a","result":null,"start":0,"end":1}`, 1, `illegal: key "b"`},
+{"client":2,"operation":"get","key":"8","result":null,"start":0,"end":1}
+{"client":2,"operation":"get","key":"9","result":"9","start":0,"end":1}
+{"client":2,"operation":"get","key":"10","result":"9","start":0,"end":1}`, 1, `illegal: key "9"`},
 		"no operation of ours": {`{"client":1,"operation":"incr","key":"a","start":0,"end":1}`, 3, `line 1: operation "incr" is none of get, put, delete, cas`},
 		"time runs back":       {`{"client":1,"operation":"get","key":"a","start":2,"end":1}`, 3, "line 1: it ends at 1, before it starts at 2"},
 		"a put of nothing":     {`{"client":1,"operation":"put","key":"a","start":0,"end":1}`, 3, "line 1: a put without a value"},

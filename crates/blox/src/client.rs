@@ -231,8 +231,12 @@ struct Request {
     begins_at: u32,
     /// When it was issued.
     issued: Time,
-    /// The last asked server serves nobody now.
-    is_turned_away: bool,
+    /// Why the last asked server does not serve it.
+    refused: Option<Refusal>,
+    /// How many have refused it since it was issued or was last due.
+    refusals: u32,
+    /// A sending of its write had no answer in time: that one may have begun.
+    may_have_begun: bool,
     /// The epoch of its volume when it was sent first.
     epoch: u32,
     /// Whom it was sent to last.
@@ -317,13 +321,11 @@ impl Client {
             request.epoch = volume.epoch();
         }
         request.asked = if request.is_writing && request.attempts > 0 && self.config.resend.is_some() {
-            volume.target_of_copy((request.asked, !request.is_turned_away), request.epoch, turn)
+            volume.target_of_copy((request.asked, request.refused.is_none()), request.epoch, turn)
         } else {
             volume.targets[turn % volume.targets.len()]
         };
-        let is_unanswered = request.attempts > 0 && !request.is_turned_away;
-        request.unanswered = if is_unanswered { request.unanswered + 1 } else { 0 };
-        request.is_turned_away = false;
+        request.refused = None;
         request.attempts += 1;
         request.sending += 1;
         let deadline = Deadline { tag, sending: request.sending };
@@ -386,7 +388,7 @@ impl Client {
         match (self.requests.get_mut(&tag), value) {
             (Some(request), Ok(value)) if !request.is_writing => match request.operation {
                 Operation::ReadModifyWrite => {
-                    (request.is_writing, request.attempts) = (true, 0);
+                    (request.is_writing, request.attempts, request.unanswered) = (true, 0, 0);
                     self.send(now, tag, out);
                     self.trim_deadlines();
                 }
@@ -416,17 +418,20 @@ impl Client {
     }
 
     /// The next replica may serve what this one does not, save a page beyond the volume, or one for
-    /// whose copies this one has asked all others.
+    /// whose copies this one has asked all others. With `resend` it is asked at once while there is
+    /// one that has not refused, and then at the deadline: else servers would hand it to and fro.
     fn on_refusal(&mut self, now: Time, tag: Tag, refusal: Refusal, out: &mut Vec<ClientOut>) {
-        if self.config.resend.is_some() && matches!(refusal, Refusal::Stale | Refusal::Full) {
-            // It is sent on at its deadline: at once, two stale servers would hand it to and fro.
-            return self.requests.get_mut(&tag).into_iter().for_each(|request| request.is_turned_away = true);
-        }
-        let is_final = matches!(refusal, Refusal::OutOfRange | Refusal::Lost) || self.has_tried_enough(now, tag);
-        if is_final {
-            self.end(tag, ClientOutcome::Failed(refusal), out);
-        } else {
-            self.send(now, tag, out);
+        let Some(request) = self.requests.get_mut(&tag) else { return };
+        (request.refused, request.unanswered) = (Some(refusal), 0);
+        request.refusals += 1;
+        let have_all = request.refusals as usize >= self.volumes[request.volume as usize].targets.len();
+        let waits = matches!(refusal, Refusal::Stale | Refusal::Full) || have_all;
+        let is_final = matches!(refusal, Refusal::OutOfRange | Refusal::Lost);
+        match self.config.resend {
+            Some(_) if waits && !is_final => {}
+            None if self.has_tried_enough(now, tag) => self.end(tag, ClientOutcome::Failed(refusal), out),
+            _ if is_final => self.end(tag, ClientOutcome::Failed(refusal), out),
+            _ => self.send(now, tag, out),
         }
     }
 
@@ -517,24 +522,30 @@ impl Client {
 
     fn on_timeouts(&mut self, now: Time, out: &mut Vec<ClientOut>) {
         while let Some(Deadline { tag, sending }) = self.read_deadlines.pop_due(now) {
-            if self.is_current(tag, sending) {
-                self.strike(tag);
-                if self.has_tried_enough(now, tag) {
-                    self.end(tag, ClientOutcome::Unanswered, out);
-                } else {
-                    self.send(now, tag, out);
-                }
-            }
+            self.on_deadline(now, tag, sending, out);
         }
         while let Some(Deadline { tag, sending }) = self.write_deadlines.pop_due(now) {
-            if self.is_current(tag, sending) {
-                self.strike(tag);
-                if self.config.resend.is_some() && !self.has_tried_enough(now, tag) {
-                    self.send(now, tag, out);
-                } else {
-                    self.end(tag, ClientOutcome::Indeterminate, out);
-                }
-            }
+            self.on_deadline(now, tag, sending, out);
+        }
+    }
+
+    fn on_deadline(&mut self, now: Time, tag: Tag, sending: u32, out: &mut Vec<ClientOut>) {
+        if !self.is_current(tag, sending) {
+            return;
+        }
+        self.strike(tag);
+        let Some(request) = self.requests.get_mut(&tag) else { return };
+        request.refusals = 0;
+        let outcome = match request.refused {
+            Some(refusal) if !request.may_have_begun => ClientOutcome::Failed(refusal),
+            _ if request.is_writing => ClientOutcome::Indeterminate,
+            _ => ClientOutcome::Unanswered,
+        };
+        let may_go_again = !request.is_writing || self.config.resend.is_some();
+        if may_go_again && !self.has_tried_enough(now, tag) {
+            self.send(now, tag, out);
+        } else {
+            self.end(tag, outcome, out);
         }
     }
 
@@ -542,10 +553,13 @@ impl Client {
         self.requests.get(&tag).is_some_and(|request| request.sending == sending)
     }
 
+    /// Counts a sending that has no answer in time. One that was refused has an answer.
     fn strike(&mut self, tag: Tag) {
+        let Some(request) = self.requests.get_mut(&tag).filter(|request| request.refused.is_none()) else { return };
+        request.unanswered += 1;
+        request.may_have_begun |= request.is_writing;
         self.counters.timeouts += 1;
-        let asked = self.requests.get(&tag).map(|request| request.asked.0);
-        let in_rack = asked.is_some_and(|server| server.0 < self.config.rack_nodes);
+        let in_rack = request.asked.0.0 < self.config.rack_nodes;
         self.strikes = self.strikes.saturating_add(u32::from(in_rack));
     }
 
@@ -581,7 +595,9 @@ impl Request {
             begins_at: 0,
             unanswered: 0,
             issued: Time::ZERO,
-            is_turned_away: false,
+            refused: None,
+            refusals: 0,
+            may_have_begun: false,
             epoch: 0,
             asked: (NodeId(0), VssdId(0)),
             sending: 0,

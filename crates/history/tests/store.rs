@@ -292,3 +292,10 @@ fn porcupine_agrees_on_small_and_on_long_histories_right_and_corrupted() {
     }
     assert!(counts.iter().all(|count| *count > 10), "both kinds come up: {counts:?}");
 }
+
+#[test]
+fn porcupine_names_the_first_wrong_key_by_its_number_not_by_its_text() {
+    let wrong = |key| StoreOperation { key, ..get(key, 0, 1, Some(5)) };
+    let verdict = porcupine::verdict(&history(nothing_at_first, &[wrong(11), wrong(6)]), STEPS_MAX);
+    assert_eq!(verdict, StoreVerdict::Illegal { key: 6, operations: vec![6] });
+}

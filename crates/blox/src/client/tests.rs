@@ -493,6 +493,83 @@ fn a_write_that_is_turned_away_has_the_first_time_again() {
     }
 }
 
+/// Replicas that refuse are all asked at once, then again at the deadline: none is asked in a loop.
+/// A write that no server may have begun ends with their reason.
+#[test]
+fn what_every_server_refuses_is_sent_once_to_each_and_then_at_the_deadline() {
+    let refuse = |desk: &mut Desk, tag, from, is_write| {
+        let refused = Err(Refusal::WornOut);
+        let body = if is_write {
+            Body::WriteReply { tag, done: refused }
+        } else {
+            Body::ReadReply { tag, value: refused.map(|()| Value(0)) }
+        };
+        desk.hear(from, body)
+    };
+    for (operation, timeout) in [(Operation::Write, WRITE_TIMEOUT), (Operation::Read, READ_TIMEOUT)] {
+        let is_write = operation == Operation::Write;
+        let mut desk = resending();
+        let (tag, out) = desk.issue(operation);
+        let mut sent = but_questions(out);
+        let rounds = Span::secs(1).as_ps() / timeout.as_ps();
+        for round in 1..=rounds {
+            let mut asked = vec![];
+            for _ in 0..3 {
+                asked.push(sent_to(&sent));
+                sent = refuse(&mut desk, tag, sent_to(&sent), is_write);
+            }
+            assert_eq!(sent, [], "all have refused");
+            asked.sort();
+            assert_eq!(asked, [FIRST, SECOND, REMOTE]);
+            let at;
+            (at, sent) = next_request(&mut desk);
+            assert_eq!(at, timeout * round);
+        }
+        let (outcome, label) = (ClientOutcome::Failed(Refusal::WornOut), Span::ZERO);
+        assert_eq!(sent, [ClientOut::Done { tag, outcome, label }]);
+        assert_eq!(desk.client.counters().timeouts, 0);
+    }
+}
+
+/// A refusal is an answer: the next server has the first time.
+#[test]
+fn a_write_that_is_refused_has_the_first_time_again_and_may_have_begun_before() {
+    let mut desk = resending();
+    let (tag, _) = desk.issue(Operation::Write);
+    for timeouts in [1, 3] {
+        assert_eq!(next_request(&mut desk).0, WRITE_TIMEOUT * timeouts);
+    }
+    let mut asked = FIRST;
+    for _ in 0..2 {
+        let out = desk.hear(asked, Body::WriteReply { tag, done: Err(Refusal::WornOut) });
+        assert_ne!(sent_to(&out), asked);
+        asked = sent_to(&out);
+    }
+    for timeouts in [4, 6, 10] {
+        assert_eq!(next_request(&mut desk).0, WRITE_TIMEOUT * timeouts);
+    }
+    // Whoever refuses it last: a server that did not answer may have begun it.
+    loop {
+        desk.hear(asked, Body::WriteReply { tag, done: Err(Refusal::Full) });
+        match next_request(&mut desk).1[..] {
+            [ClientOut::Done { outcome, .. }] => break assert_eq!(outcome, ClientOutcome::Indeterminate),
+            ref out => asked = sent_to(out),
+        }
+    }
+}
+
+/// The server that has read is not late.
+#[test]
+fn the_write_of_a_read_modify_write_has_the_first_time() {
+    let mut desk = resending();
+    let (tag, _) = desk.issue(Operation::ReadModifyWrite);
+    next_request(&mut desk);
+    let (read, _) = next_request(&mut desk);
+    assert_eq!(read, READ_TIMEOUT * 3);
+    sent_to(&desk.hear(FIRST, Body::ReadReply { tag, value: Ok(Value(5)) }));
+    assert_eq!(next_request(&mut desk).0, read + WRITE_TIMEOUT);
+}
+
 #[test]
 fn a_write_goes_on_elsewhere_when_its_server_has_left_or_is_stale() {
     let mut desk = resending();

@@ -96,8 +96,8 @@ impl Volume {
     }
 
     /// Where a second copy of a write goes that was first sent in epoch `first`: where it was, if
-    /// it `stays` and that server has been a member since then, else to another that has. Only they
-    /// have seen the write if it is done. After two losses nobody may have.
+    /// it `stays` and that server has been a member since then, else to the next that has. Only
+    /// they have seen the write if it is done. After two losses nobody may have.
     pub fn target_of_copy(
         &self,
         (asked, stays): ((NodeId, VssdId), bool),
@@ -106,13 +106,13 @@ impl Volume {
     ) -> (NodeId, VssdId) {
         let is_steady =
             |target: &(NodeId, VssdId)| self.since.iter().any(|(member, since)| member == target && *since <= first);
-        let steady = || self.targets.iter().copied().filter(is_steady);
-        let others = || steady().filter(|target| *target != asked);
-        match (steady().any(|target| target == asked), others().count()) {
-            (true, others) if stays || others == 0 => asked,
-            (_, 0) => self.targets[turn % self.targets.len()],
-            (_, count) => others().nth(turn % count).unwrap_or(asked),
+        if stays && is_steady(&asked) && self.targets.contains(&asked) {
+            return asked;
         }
+        let next = self.targets.iter().position(|target| *target == asked).map_or(turn, |place| place + 1);
+        let from = |place: usize| self.targets.iter().copied().cycle().skip(place % self.targets.len());
+        let steady = from(next).take(self.targets.len()).find(is_steady);
+        steady.or_else(|| from(turn).next()).unwrap_or(asked)
     }
 
     /// Counts a request into the demand.
