@@ -15,6 +15,9 @@
 //! copy names the oldest write that is open: servers forget what is older. A copy that is not
 //! answered either has twice as long as the one before, up to 8 times as long as the first.
 //!
+//! Who asked may go before the answer comes, and have another client do it ([`ClientIn::Leave`]).
+//! A copy that is sent later could overwrite what was written there since.
+//!
 //! Calling order: [`ClientIn::Issue`] with a tag that no open request has, and with `resend` a
 //! higher one each time; exactly one [`ClientOut::Done`] follows for each.
 
@@ -34,6 +37,10 @@ use volume::Volume;
 /// How often the time for an answer is doubled, where requests are sent again until they are
 /// answered: copies that come faster than that take the time of the servers that are late.
 const DOUBLINGS: u32 = 3;
+
+/// A client with [`ClientConfig::resend`] that ran so late has been stopped. It waits as long again
+/// before it sends anything a second time: who asked may be gone, and say so now.
+const SLEPT: Span = Span::ms(500);
 
 /// Configuration of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,6 +149,9 @@ pub enum ClientIn {
     },
     /// A packet has arrived.
     Packet(Packet),
+    /// Nobody waits for this request any more: it ends, and is not sent again. None that is open
+    /// has the tag: nothing happens.
+    Leave(Tag),
 }
 
 /// What a client does.
@@ -186,6 +196,8 @@ pub struct ClientCounters {
     pub timeouts: u64,
     /// Requests that waited for the rate limit.
     pub limited: u64,
+    /// Requests that ended because nobody waited for them any more.
+    pub left: u64,
     /// Answers to what had ended, and packets that are not for a client; without effect.
     pub ignored: u64,
 }
@@ -211,6 +223,8 @@ pub struct Client {
     next_hello: (u64, Time),
     /// Time at which it last ran, from which waiting times count.
     seen: Time,
+    /// Before this nothing is sent again; `None`: it has not slept since the last deadline.
+    rests_until: Option<Time>,
     counters: ClientCounters,
 }
 
@@ -266,6 +280,7 @@ impl Client {
             next_probe: Time::ZERO,
             next_hello: (0, Time::ZERO),
             seen: Time::ZERO,
+            rests_until: None,
             counters: ClientCounters::default(),
             config,
         })
@@ -454,6 +469,15 @@ impl Client {
         out.push(ClientOut::Done { tag, outcome, label });
     }
 
+    /// A server may have begun a write, and may yet get a copy that is under way.
+    fn leave(&mut self, tag: Tag, out: &mut Vec<ClientOut>) {
+        if let Some(request) = self.requests.get(&tag) {
+            let outcome = if request.is_writing { ClientOutcome::Indeterminate } else { ClientOutcome::Unanswered };
+            self.counters.left += 1;
+            self.end(tag, outcome, out);
+        }
+    }
+
     fn on_members(
         &mut self,
         name: VssdId,
@@ -520,7 +544,22 @@ impl Client {
         }
     }
 
-    fn on_timeouts(&mut self, now: Time, out: &mut Vec<ClientOut>) {
+    /// Whether it rests, having slept since `seen`.
+    fn rests(&mut self, now: Time, seen: Time) -> bool {
+        let due = earlier(self.read_deadlines.next(), self.write_deadlines.next());
+        let Some(due) = due.filter(|due| *due <= now && self.config.resend.is_some()) else { return false };
+        let has_slept = now.saturating_since(due).min(now.saturating_since(seen)) >= SLEPT;
+        if has_slept && self.rests_until.is_none() {
+            self.rests_until = Some(now + SLEPT);
+        }
+        self.rests_until.is_some_and(|until| now < until)
+    }
+
+    fn on_timeouts(&mut self, now: Time, seen: Time, out: &mut Vec<ClientOut>) {
+        if self.rests(now, seen) {
+            return;
+        }
+        self.rests_until = None;
         while let Some(Deadline { tag, sending }) = self.read_deadlines.pop_due(now) {
             self.on_deadline(now, tag, sending, out);
         }
@@ -631,19 +670,21 @@ impl Program for Client {
                 self.issue(now, tag, Request::new(operation, vssd_group, page, value), out);
             }
             ClientIn::Packet(packet) => self.on_packet(now, packet, out),
+            ClientIn::Leave(tag) => self.leave(tag, out),
         }
         self.on_wakeup(now, out);
     }
 
     fn next_wakeup(&self) -> Option<Time> {
         let deadline = earlier(self.read_deadlines.next(), self.write_deadlines.next());
+        let deadline = deadline.map(|due| self.rests_until.map_or(due, |until| due.max(until)));
         let hello = self.config.hello.map(|_| self.next_hello.1);
         earlier(earlier(deadline, hello), earlier(self.report_at, self.release_at(self.seen)))
     }
 
     fn on_wakeup(&mut self, now: Time, out: &mut Vec<ClientOut>) {
-        self.seen = now;
-        self.on_timeouts(now, out);
+        let seen = std::mem::replace(&mut self.seen, now);
+        self.on_timeouts(now, seen, out);
         self.release_all(now, out);
         self.report(now, out);
         self.say_hello(now, out);

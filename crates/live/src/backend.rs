@@ -35,7 +35,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::io;
 use std::sync::{Arc, Mutex};
-use storage::Storage;
+use storage::{Leave, Storage};
 use watched::Watched;
 
 /// Bytes of a read that the loop tries by itself. More would keep other connections waiting.
@@ -133,6 +133,8 @@ pub(crate) struct Backends {
     fetched: Vec<Completion>,
     /// Outstanding requests.
     open: usize,
+    /// Those that end early when their hosts have gone.
+    leaves: BTreeMap<IoTag, Leave>,
     next: u32,
 }
 
@@ -161,7 +163,8 @@ impl Backends {
         (waker, keeper): (Arc<mio::Waker>, Arc<Keeper>),
     ) -> Backends {
         let (held, fetched, done) = (BinaryHeap::new(), Vec::new(), Arc::new(Done::new(waker)));
-        Backends { clock, all, is_shared, done, keeper, held, holds: 0, fetched, open: 0, next: 0 }
+        let leaves = BTreeMap::new();
+        Backends { clock, all, is_shared, done, keeper, held, holds: 0, fetched, open: 0, leaves, next: 0 }
     }
 
     /// All of them, for another loop.
@@ -269,8 +272,10 @@ impl Backends {
                 return over(answer_to(operation, IoStatus::Done));
             }
             let awaited = Awaited { tag, facts, due, done: self.done.clone() };
-            let job = Job { awaited, disk: backend.disk.clone(), operation, sources };
+            let (leavable, leave) = backend.disk.storage.leavable().unzip();
+            let job = Job { awaited, disk: backend.disk.clone(), leavable, operation, sources };
             Backend::submit(backend.ring.as_ref(), pool, job);
+            self.leaves.extend(leave.map(|leave| (tag, leave)));
             return Submitted::Later;
         }
         let disk = &self.all[&id].disk;
@@ -330,6 +335,7 @@ impl Backends {
         let mut fetched = std::mem::take(&mut self.fetched);
         self.done.take(&mut fetched);
         for completion in fetched.drain(..) {
+            self.leaves.remove(&completion.tag);
             if let Submitted::Over(completion) = self.over_or_held(completion, now) {
                 out.push(completion);
             }
@@ -339,6 +345,11 @@ impl Backends {
             out.extend(self.held.pop().map(|Reverse(held)| held.completion));
         }
         self.open -= out.len() - before;
+    }
+
+    /// Ends outstanding requests early, where that is possible, that nobody waits for.
+    pub(crate) fn leave(&mut self, is_abandoned: impl Fn(IoTag) -> bool) {
+        self.leaves.extract_if(.., |tag, _| is_abandoned(*tag)).for_each(|(_, leave)| leave());
     }
 
     /// Time of the next answer of an emulated drive.
@@ -422,4 +433,88 @@ fn transfer(operation: &IoOperation, backend: &Backend) -> Option<(Operation, u6
     };
     let (address, bytes) = backend.disk.blocks.bytes(range);
     Some((kind, address, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::State;
+    use nvme::target::BlockRange;
+    use runtime::in_use::InUse;
+    use std::sync::mpsc::channel;
+    use std::time::{Duration, Instant};
+
+    /// Memory whose writes wait until their hosts have gone.
+    struct Slow {
+        memory: storage::Memory,
+        left: Option<Mutex<std::sync::mpsc::Receiver<()>>>,
+    }
+
+    impl Storage for Slow {
+        fn bytes(&self) -> u64 {
+            self.memory.bytes()
+        }
+        fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()> {
+            self.memory.read(at, buffer)
+        }
+        fn write(&self, _: u64, _: &[u8]) -> io::Result<()> {
+            let left = self.left.as_ref().expect("each request has its own");
+            lock(left).recv_timeout(Duration::from_secs(60)).expect("its host goes");
+            Err(io::ErrorKind::ConnectionAborted.into())
+        }
+        fn zero(&self, at: u64, bytes: u64, gives_back: bool) -> io::Result<()> {
+            self.memory.zero(at, bytes, gives_back)
+        }
+        fn give_back(&self, at: u64, bytes: u64) -> io::Result<()> {
+            self.memory.give_back(at, bytes)
+        }
+        fn sync(&self) -> io::Result<()> {
+            Ok(())
+        }
+        fn leavable(&self) -> Option<(Arc<dyn Storage>, Leave)> {
+            let (leave, left) = channel();
+            let one = Slow { memory: storage::Memory::new(4096).ok()?, left: Some(Mutex::new(left)) };
+            Some((Arc::new(one), Box::new(move || leave.send(()).expect("it waits"))))
+        }
+        fn resize(&self, _: u64) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The next completion; there is one in a minute.
+    fn next(backends: &mut Backends, now: Time) -> Completion {
+        let (mut over, until) = (Vec::new(), Instant::now() + Duration::from_secs(60));
+        while over.is_empty() {
+            assert!(Instant::now() < until, "nothing is completed");
+            backends.take_over(now, &mut over);
+        }
+        over.remove(0)
+    }
+
+    #[test]
+    fn what_a_host_has_left_ends_early_and_what_others_wait_for_does_not() {
+        let poll = mio::Poll::new().expect("the system has one");
+        let waker = Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).expect("the system has one"));
+        let state = Arc::new(Mutex::new(State::open(None, &InUse::Refused).expect("it has no file")));
+        let clock = Clock::start();
+        let mut backends = Backends::new(clock, waker, state, false).expect("there is a thread");
+        let storage = Arc::new(Slow { memory: storage::Memory::new(4096).expect("there is memory"), left: None });
+        let parts = BackendParts { storage, block_shift: 9, io: IoName::Threads, threads: 2, drive: None };
+        let name = NamespaceName { subsystem: "nqn".into(), namespace: 1 };
+        let backend = backends.add(&name, parts).expect("it is one");
+        let now = clock.now();
+        let [first, second, third] = [1, 2, 3].map(IoTag::of_bits);
+        for tag in [first, second, third] {
+            let range = BlockRange { start: 0, blocks: 1 };
+            let operation = IoOperation::Write { range, data: vec![0; 512], is_durable: false };
+            let request = IoRequest { tag, backend, controller: 1, operation };
+            assert!(matches!(backends.submit(now, request), Submitted::Later));
+        }
+        // The third waits for a thread until the second is over.
+        for tag in [second, third, first] {
+            backends.leave(|other| other == tag);
+            assert_eq!(next(&mut backends, now).tag, tag);
+        }
+        assert_eq!((backends.open(), backends.leaves.len()), (0, 0));
+    }
 }

@@ -73,6 +73,9 @@ impl Machine {
     pub(crate) fn closed(&mut self, now: Time, connection: ConnectionId) {
         of_both!(self, machine => machine.closed(now, connection))
     }
+    pub(crate) fn is_abandoned(&self, tag: IoTag) -> bool {
+        self.target().is_abandoned(tag)
+    }
     pub(crate) fn should_close(&self, connection: ConnectionId) -> Option<CloseReason> {
         self.target().should_close(connection)
     }

@@ -621,7 +621,7 @@ impl Loop {
             tracing::debug!(peer = %socket.peer, connection = id.bits(), "connection lost");
             let _ = self.poll.registry().deregister(socket.stream());
         }
-        self.target.closed(now, id);
+        self.forget(now, id);
     }
 
     /// Closes a connection from this side.
@@ -630,7 +630,14 @@ impl Loop {
             let _ = self.poll.registry().deregister(socket.stream());
             socket.end();
         }
+        self.forget(now, id);
+    }
+
+    /// A connection is gone. What its host waited for is not done later than now.
+    fn forget(&mut self, now: Time, id: ConnectionId) {
         self.target.closed(now, id);
+        let target = &self.target;
+        self.backends.leave(|tag| target.is_abandoned(tag));
     }
 
     fn log_notices(&mut self, now: Time) {

@@ -279,6 +279,14 @@ impl Target {
         }
     }
 
+    /// Whether nobody hears of a request's result any more: the connection of its command is gone.
+    /// A backend may end it early. It answers it all the same.
+    pub fn is_abandoned(&self, tag: IoTag) -> bool {
+        let slot = self.io.flights.working(tag);
+        slot.map(|slot| &self.io.flights[slot])
+            .is_some_and(|flight| flight.connection.is_none() && flight.own.is_none())
+    }
+
     /// The socket is closed.
     pub fn closed(&mut self, now: Time, connection: ConnectionId) {
         self.clock.pass(now);

@@ -39,6 +39,11 @@ pub trait Storage: Send + Sync {
     fn give_back(&self, at: u64, bytes: u64) -> io::Result<()>;
     /// Returns when all earlier writes would survive a power loss.
     fn sync(&self) -> io::Result<()>;
+    /// Returns the same storage for one request, and what ends that request early: with an error,
+    /// and nothing that it has not begun is done later. `None` if requests end soon by themselves.
+    fn leavable(&self) -> Option<(Arc<dyn Storage>, Leave)> {
+        None
+    }
     /// Returns the underlying file, for several system calls at a time.
     #[doc(hidden)]
     fn file(&self) -> Option<&DiskFile> {
@@ -47,6 +52,9 @@ pub trait Storage: Send + Sync {
     /// Resizes it to `bytes`.
     fn resize(&self, bytes: u64) -> io::Result<()>;
 }
+
+/// Ends a request whose host has gone.
+pub type Leave = Box<dyn FnOnce() + Send>;
 
 /// Lent bytes.
 pub enum Lender<'a> {

@@ -14,6 +14,7 @@
 //! | 7 rest | wait: the role has nothing more to do, after a wake-up that made it do something |
 //! | 8 page rotten | vSSD, page, the value that it should have or 0: so the last read of it will end |
 //! | 9 packets leave | wait: what was sent since the last such entry is handed to the system |
+//! | 10 host gone | wait, tag: nobody waits for this request of a door any more |
 //!
 //! A packet is its length and its datagram without the page of data. Entries 4, 5 and 8 follow what
 //! caused them.
@@ -49,6 +50,7 @@ const FINISHED: u8 = 6;
 const RESTED: u8 = 7;
 const ROTTED: u8 = 8;
 const LEFT: u8 = 9;
+const HOST_LEFT: u8 = 10;
 
 /// What a role was when its journal began.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -155,6 +157,13 @@ pub enum Entry {
         /// Whether it is to be written.
         is_write: bool,
     },
+    /// Nobody waits for a request of a door any more.
+    HostLeft {
+        /// Its time by the role's clock.
+        at: Time,
+        /// The request's number.
+        tag: Tag,
+    },
     /// The role sent a packet.
     Sent {
         /// To whom.
@@ -198,7 +207,7 @@ pub enum Entry {
 impl Entry {
     /// Whether it came from outside the role.
     pub fn is_input(&self) -> bool {
-        matches!(self, Entry::Packet { .. } | Entry::Wakeup { .. } | Entry::Asked { .. })
+        matches!(self, Entry::Packet { .. } | Entry::Wakeup { .. } | Entry::Asked { .. } | Entry::HostLeft { .. })
     }
 }
 
@@ -256,6 +265,11 @@ impl Writer {
     pub fn asked(&mut self, at: Time, volume: u32, page: Page, is_write: bool) {
         let numbers = [u64::from(volume), page.0, u64::from(is_write)];
         self.file.input(ASKED, at, |entry| numbers.into_iter().for_each(|number| put(number, entry)));
+    }
+
+    /// The host of a request has gone.
+    pub fn host_left(&mut self, at: Time, tag: Tag) {
+        self.file.input(HOST_LEFT, at, |entry| put(tag.0, entry));
     }
 
     /// The role sent a packet.
@@ -395,6 +409,7 @@ fn parse(kind: u8, source: &mut Source) -> Result<Entry, Broken> {
         }
         RESTED => Entry::Rested { at: source.time()? },
         LEFT => Entry::Left { at: source.time()? },
+        HOST_LEFT => Entry::HostLeft { at: source.time()?, tag: Tag(source.number()?) },
         ROTTED => {
             let (vssd, page, named) = (VssdId(source.number32("vSSD")?), Page(source.number()?), source.number()?);
             Entry::Rotted { vssd, page, named: Some(Value(named)).filter(|named| *named != Value(0)) }

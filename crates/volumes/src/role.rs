@@ -41,6 +41,8 @@ pub(crate) trait Carrier {
     }
     /// A door begins with a page of a volume.
     fn asked(&mut self, now: Time, volume: u32, page: Page, is_write: bool);
+    /// The host of a request of a door has gone.
+    fn left(&mut self, _now: Time, _tag: Tag) {}
     /// A request of a door has ended.
     fn ended(&mut self, tag: Tag, end: End);
     /// A read has found a page of the flash rotten, which should have the named value.
@@ -85,6 +87,9 @@ impl Carrier for Noted {
     fn asked(&mut self, now: Time, volume: u32, page: Page, is_write: bool) {
         self.journal.iter_mut().for_each(|journal| journal.asked(now, volume, page, is_write));
     }
+    fn left(&mut self, now: Time, tag: Tag) {
+        self.journal.iter_mut().for_each(|journal| journal.host_left(now, tag));
+    }
     fn ended(&mut self, tag: Tag, end: End) {
         self.journal.iter_mut().for_each(|journal| journal.ended(tag, end));
     }
@@ -108,6 +113,8 @@ pub(crate) trait Role {
     fn numbers(&self) -> Vec<Number>;
     /// Another thread has something for it.
     fn on_waker(&mut self, _now: Time, _wire: &mut dyn Carrier) {}
+    /// The host of a request of a door has gone.
+    fn leave(&mut self, _now: Time, _tag: Tag, _wire: &mut dyn Carrier) {}
     /// In a twin: what its flash did, in [`Carrier::rotted`].
     fn rot(&mut self, _vssd: VssdId, _page: Page, _named: Option<Value>) {}
     /// Why it cannot go on.

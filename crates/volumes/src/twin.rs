@@ -95,11 +95,16 @@ impl Anew {
     fn ask(&mut self, volume: u32, page: Page, is_write: bool) {
         let data = is_write.then(|| self.page.clone());
         // The role has the other end.
-        let _ = self.asks.send(Ask { volume, page, data, place: 0, answer: self.answer.clone() });
+        let _ = self.asks.send(Ask { volume, page, data, place: 0, is_left: None, answer: self.answer.clone() });
     }
 
     fn begin(&mut self, now: Time) {
         self.role.on_waker(now, &mut self.done);
+        while self.answers.try_recv().is_ok() {}
+    }
+
+    fn leave(&mut self, now: Time, tag: Tag) {
+        self.role.leave(now, tag, &mut self.done);
         while self.answers.try_recv().is_ok() {}
     }
 

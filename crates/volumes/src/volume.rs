@@ -10,10 +10,12 @@ use mio::Waker;
 use plan::rack::Rack;
 use runtime::error::StartError;
 use runtime::metrics::{Number, counter, gauge};
-use runtime::storage::Storage;
+use runtime::storage::{Leave, Storage};
 use rustc_hash::FxHashMap;
 use std::io;
 use std::num::NonZero;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -31,6 +33,8 @@ pub(crate) struct Ask {
     pub data: Option<Bytes>,
     /// The place of the page in its request.
     pub place: usize,
+    /// Whether its host has gone.
+    pub is_left: Option<Arc<AtomicBool>>,
     pub answer: Sender<(usize, io::Result<Bytes>)>,
 }
 
@@ -38,6 +42,8 @@ pub(crate) struct Ask {
 pub struct Door {
     asks: Mutex<Sender<Ask>>,
     waker: Arc<Waker>,
+    /// Hosts have gone since the thread looked last.
+    left: Arc<AtomicBool>,
     stop: Stop,
     thread: Option<JoinHandle<()>>,
 }
@@ -47,6 +53,8 @@ pub struct Volume {
     door: Arc<Door>,
     volume: u32,
     bytes: u64,
+    /// For one request: whether its host has gone.
+    is_left: Option<Arc<AtomicBool>>,
 }
 
 /// The place of a name; an error that says which there are.
@@ -75,6 +83,7 @@ impl Door {
         let node = configs::door_node(rack, place);
         let (asks, asked) = channel();
         let role = DoorRole::new(rack, place, start, asked)?;
+        let left = role.left.clone();
         let mut waker_of = None;
         let state = State::Door { door: place, start };
         let setup = Setup { name: "door", rack, node, metrics: None, start: Start::Thread, state, rows: None };
@@ -91,7 +100,7 @@ impl Door {
         let thread = std::thread::Builder::new().name("rack-door".into()).spawn(run);
         let thread = thread.map_err(StartError::system("a thread"))?;
         let waker = waker_of.expect("the role was made");
-        Ok(Arc::new(Door { asks: Mutex::new(asks), waker, stop, thread: Some(thread) }))
+        Ok(Arc::new(Door { asks: Mutex::new(asks), waker, left, stop, thread: Some(thread) }))
     }
 
     /// A volume by its name.
@@ -100,7 +109,8 @@ impl Door {
     /// When the rack has none of that name.
     pub fn volume(self: &Arc<Door>, rack: &Rack, name: &str) -> Result<Volume, StartError> {
         let place = place_of("volume", rack.volumes.iter().map(|volume| &*volume.name), name)?;
-        Ok(Volume { door: self.clone(), volume: place as u32, bytes: rack.volumes[place].size.count() })
+        let bytes = rack.volumes[place].size.count();
+        Ok(Volume { door: self.clone(), volume: place as u32, bytes, is_left: None })
     }
 
     fn ask(&self, asks: impl Iterator<Item = Ask>) -> io::Result<()> {
@@ -143,6 +153,7 @@ impl Volume {
             page: Page(page),
             data: data(place),
             place,
+            is_left: self.is_left.clone(),
             answer: answer.clone(),
         };
         self.door.ask(pages.enumerate().map(ask))?;
@@ -203,15 +214,44 @@ impl Storage for Volume {
         Ok(())
     }
 
+    /// What a host that has gone has asked for is not sent to servers again: by another door it may
+    /// have done it, and written since.
+    fn leavable(&self) -> Option<(Arc<dyn Storage>, Leave)> {
+        let is_left = Arc::new(AtomicBool::new(false));
+        let door = self.door.clone();
+        let leave = Box::new({
+            let is_left = is_left.clone();
+            move || {
+                is_left.store(true, Release);
+                door.left.store(true, Release);
+                // It fails only when the door is closed.
+                let _ = door.waker.wake();
+            }
+        });
+        let one = Volume { door: self.door.clone(), volume: self.volume, bytes: self.bytes, is_left: Some(is_left) };
+        Some((Arc::new(one), leave))
+    }
+
     fn resize(&self, _: u64) -> io::Result<()> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "a volume keeps the size that the rack's file gives it"))
     }
+}
+
+fn is_left(flag: &Option<Arc<AtomicBool>>) -> bool {
+    flag.as_ref().is_some_and(|flag| flag.load(Acquire))
+}
+
+fn its_host_has_gone() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionAborted, "its host has gone")
 }
 
 /// A request under way.
 struct Open {
     place: usize,
     answer: Sender<(usize, io::Result<Bytes>)>,
+    /// Whether its host has gone, and whether the program knows it.
+    is_left: Option<Arc<AtomicBool>>,
+    has_left: bool,
     /// What it writes.
     data: Option<(Value, Bytes)>,
 }
@@ -219,6 +259,8 @@ struct Open {
 pub(crate) struct DoorRole {
     program: Client,
     asked: Receiver<Ask>,
+    /// Hosts have gone since it looked last.
+    left: Arc<AtomicBool>,
     switch: NodeId,
     open: FxHashMap<Tag, Open>,
     /// Pages that may still be sent.
@@ -239,6 +281,7 @@ impl DoorRole {
         Ok(DoorRole {
             program: Client::new(configs::client(rack, place, life)).map_err(StartError::plan)?,
             asked,
+            left: Arc::default(),
             switch: configs::switch_node(rack),
             open: FxHashMap::default(),
             data: FxHashMap::default(),
@@ -269,6 +312,7 @@ impl DoorRole {
         let Some(open) = self.open.remove(&tag) else { return };
         open.data.iter().for_each(|(value, _)| drop(self.data.remove(value)));
         let result = match outcome {
+            _ if open.has_left => Err(its_host_has_gone()),
             ClientOutcome::Written => Ok(Bytes::new()),
             ClientOutcome::Read(value) => {
                 let came = page.filter(|(packet, _)| packet.body.value() == Some(value));
@@ -285,7 +329,9 @@ impl DoorRole {
                 Err(io::Error::new(io::ErrorKind::TimedOut, "no replica has answered"))
             }
         };
-        if let Err(error) = &result {
+        if let Err(error) = &result
+            && error.kind() != io::ErrorKind::ConnectionAborted
+        {
             self.failed += 1;
             tracing::error!(%error, "a page of a volume failed");
         }
@@ -310,7 +356,11 @@ impl Role for DoorRole {
     }
 
     fn on_waker(&mut self, now: Time, wire: &mut dyn Carrier) {
-        while let Ok(Ask { volume, page, data, place, answer }) = self.asked.try_recv() {
+        while let Ok(Ask { volume, page, data, place, is_left: left, answer }) = self.asked.try_recv() {
+            if is_left(&left) {
+                let _ = answer.send((place, Err(its_host_has_gone())));
+                continue;
+            }
             wire.asked(now, volume, page, data.is_some());
             let tag = Tag(self.next_tag);
             self.next_tag += 1;
@@ -321,9 +371,22 @@ impl Role for DoorRole {
             });
             let value = data.as_ref().map_or(Value(0), |(value, _)| *value);
             self.data.extend(data.clone());
-            self.open.insert(tag, Open { place, answer, data });
+            self.open.insert(tag, Open { place, answer, is_left: left, has_left: false, data });
             self.program.on(now, ClientIn::Issue { tag, operation, vssd_group: volume, page, value }, &mut self.out);
         }
+        self.act(wire, None);
+        if self.left.swap(false, Acquire) {
+            let left = self.open.iter().filter(|(_, open)| is_left(&open.is_left));
+            let mut left: Vec<Tag> = left.map(|(tag, _)| *tag).collect();
+            left.sort();
+            left.into_iter().for_each(|tag| self.leave(now, tag, wire));
+        }
+    }
+
+    fn leave(&mut self, now: Time, tag: Tag, wire: &mut dyn Carrier) {
+        wire.left(now, tag);
+        self.open.get_mut(&tag).into_iter().for_each(|open| open.has_left = true);
+        self.program.on(now, ClientIn::Leave(tag), &mut self.out);
         self.act(wire, None);
     }
 
@@ -335,6 +398,7 @@ impl Role for DoorRole {
             counter("timeouts", "Attempts that were not answered in time.", counts.timeouts),
             counter("ignored", "Answers to what had ended.", counts.ignored),
             counter("failed", "Pages that failed.", self.failed),
+            counter("left", "Pages whose hosts went before the answer came.", counts.left),
             gauge("open", "Requests under way.", self.open.len() as u64),
         ]
     }

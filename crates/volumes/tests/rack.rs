@@ -120,6 +120,49 @@ fn hosts_see_delays_and_no_errors_while_each_role_is_stopped_and_started() {
     end_and_replay(live, volume);
 }
 
+/// A host that gives up has its write done by the other door, and writes again. No copy of the
+/// first write may come after that.
+#[test]
+fn a_write_whose_host_has_gone_is_not_sent_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut rack = noted(folder.path(), 2, 64);
+    let (name, listen) = ("other".into(), free_addresses(1)[0]);
+    rack.doors.push(plan::rack::Door { name, listen, ..rack.doors[0].clone() });
+    let mut live = Live::up(rack);
+    let volume = live.volume();
+    let other = Door::open(&live.rack, "other").and_then(|door| door.volume(&live.rack, "disk")).expect("it opens");
+    write(&volume, 5, 1);
+    for round in 0..4 {
+        live.wait_until_whole();
+        // Whatever is sent now is lost.
+        live.stop("switch");
+        let (request, leave) = volume.leavable().expect("servers may be long away");
+        let (late, now) = (2 * round + 2, 2 * round + 3);
+        let ended = std::thread::scope(|scope| {
+            let ends = scope.spawn(|| request.write(5 * PAGE as u64, &page_of(5, late)));
+            std::thread::sleep(Duration::from_millis(100));
+            leave();
+            ends.join().expect("it returns")
+        });
+        assert_eq!(ended.expect_err("nobody has answered").kind(), std::io::ErrorKind::ConnectionAborted);
+        live.start("switch");
+        write(&other, 5, now);
+        // A copy would come within 8 times 50 ms.
+        for _ in 0..10 {
+            assert_eq!(read(&other, 5), page_of(5, now), "round {round}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+    // One that its host has left before the door begins with it.
+    let (request, leave) = volume.leavable().expect("servers may be long away");
+    leave();
+    let ended = request.write(5 * PAGE as u64, &page_of(5, 100));
+    assert_eq!(ended.expect_err("it is not begun").kind(), std::io::ErrorKind::ConnectionAborted);
+    assert_eq!(read(&volume, 5), page_of(5, 9));
+    drop((request, other));
+    end_and_replay(live, volume);
+}
+
 #[test]
 fn a_server_that_stays_away_is_replaced_by_another() {
     let folder = tempfile::tempdir().expect("a folder");

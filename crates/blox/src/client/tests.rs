@@ -558,6 +558,66 @@ fn a_write_that_is_refused_has_the_first_time_again_and_may_have_begun_before() 
     }
 }
 
+/// Its host has it done by another client, and writes again: a copy would overwrite that.
+#[test]
+fn what_nobody_waits_for_is_not_sent_again() {
+    for (operation, outcome) in
+        [(Operation::Write, ClientOutcome::Indeterminate), (Operation::Read, ClientOutcome::Unanswered)]
+    {
+        let mut desk = resending();
+        let (tag, _) = desk.issue(operation);
+        let (other, _) = desk.issue(operation);
+        let done = ClientOut::Done { tag, outcome, label: Span::ZERO };
+        assert_eq!(but_questions(desk.on(ClientIn::Leave(tag))), [done]);
+        assert_eq!(desk.on(ClientIn::Leave(tag)), [], "it is over");
+        loop {
+            match next_request(&mut desk).1[..] {
+                [ClientOut::Send(Packet { body: Body::Write { tag, session, .. }, .. })] => {
+                    assert_eq!((tag, session.expect("it may be sent again").oldest), (other, other));
+                }
+                [ClientOut::Send(Packet { body: Body::Read { tag, .. }, .. })] => assert_eq!(tag, other),
+                [ClientOut::Done { tag, .. }] => break assert_eq!(tag, other),
+                ref out => panic!("{out:?}"),
+            }
+        }
+        assert_eq!(desk.client.counters().left, 1);
+    }
+}
+
+/// A client that was stopped hears first whether its hosts are still there.
+#[test]
+fn a_client_that_slept_waits_before_it_sends_again() {
+    for (slept, at) in [(SLEPT, SLEPT * 2), (SLEPT - Span::ps(1), SLEPT - Span::ps(1))] {
+        let mut desk = resending();
+        let (_, out) = desk.issue(Operation::Write);
+        assert!(!but_questions(out).is_empty());
+        // Half of that counts from the deadline, half from when it last ran: both are passed.
+        let asleep = WRITE_TIMEOUT + slept;
+        desk.now = Time::ZERO + asleep;
+        let mut out = Vec::new();
+        desk.client.on_wakeup(desk.now, &mut out);
+        let sent = !but_questions(out).is_empty();
+        assert_eq!(sent, slept < SLEPT);
+        let again = if sent { asleep } else { next_request(&mut desk).0 };
+        assert_eq!(again, WRITE_TIMEOUT + at);
+    }
+}
+
+/// A machine that is slow for ever has its requests sent again all the same.
+#[test]
+fn a_client_that_always_sleeps_sends_every_other_time() {
+    let mut desk = resending();
+    desk.issue(Operation::Write);
+    let mut sent = 0;
+    for turn in 1..=8 {
+        desk.now = Time::ZERO + SLEPT * 2 * turn;
+        let mut out = Vec::new();
+        desk.client.on_wakeup(desk.now, &mut out);
+        sent += but_questions(out).len();
+    }
+    assert!(sent > 0, "it gives up at least");
+}
+
 /// The server that has read is not late.
 #[test]
 fn the_write_of_a_read_modify_write_has_the_first_time() {

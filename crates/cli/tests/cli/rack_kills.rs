@@ -372,6 +372,35 @@ fn a_door_that_slept_for_longer_than_its_hosts_wait_executes_nothing_of_them() {
     }
 }
 
+/// Hosts give up commands that nobody answers, have them done by the other door, and write again.
+/// What the first door had begun must not come after that.
+#[test]
+fn a_door_sends_nothing_again_for_a_host_that_has_gone() {
+    let mut roles = Roles::up();
+    DOORS.iter().for_each(|door| roles.start(door));
+    let ports = roles.ports.clone();
+    let write_and_read = |client: u64, value: u64| {
+        let mut paths = TwoPaths::new(&ports, client);
+        paths.config.timeout = Span::ms(1_500);
+        paths.write(client, value);
+        let other = 1 - paths.at;
+        (paths.disk, paths.at) = (None, other);
+        paths.write(client, value + 1);
+        for _ in 0..20 {
+            assert_eq!(paths.read(client), value + 1);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    write_and_read(0, 1);
+    roles.kill("switch");
+    std::thread::scope(|scope| {
+        (0..8).for_each(|client| drop(scope.spawn(move || write_and_read(client, 10))));
+        std::thread::sleep(Duration::from_secs(2));
+        roles.start("switch");
+    });
+    drop(roles);
+}
+
 /// A service manager that reloads all its units must not end a role that reads nothing anew.
 #[test]
 fn sighup_ends_no_role_and_is_answered_in_the_log() {

@@ -24,12 +24,17 @@ impl Disk {
     /// Carries out a request of this disk while other threads do the same; a copy reads from
     /// `sources`.
     pub(crate) fn carry_out(&self, operation: IoOperation, sources: &Sources) -> IoResult {
+        self.carry_out_on(&*self.storage, operation, sources)
+    }
+
+    /// As [`Self::carry_out`], by this disk's storage [for one request](Storage::leavable).
+    pub(crate) fn carry_out_on(&self, storage: &dyn Storage, operation: IoOperation, sources: &Sources) -> IoResult {
         if matches!(operation, IoOperation::CompareAndWrite { .. }) {
             let _alone = self.turn.write().unwrap_or_else(PoisonError::into_inner);
-            return self.carry_out_alone(operation, sources);
+            return self.by_itself(storage, operation, sources);
         }
         let _shared = self.turn.read().unwrap_or_else(PoisonError::into_inner);
-        self.carry_out_alone(operation, sources)
+        self.by_itself(storage, operation, sources)
     }
 
     /// Writes bytes of an input while other threads carry out requests.
@@ -41,11 +46,15 @@ impl Disk {
 
     /// As [`Self::carry_out`], for a single thread.
     pub(crate) fn carry_out_alone(&self, operation: IoOperation, sources: &Sources) -> IoResult {
+        self.by_itself(&*self.storage, operation, sources)
+    }
+
+    fn by_itself(&self, storage: &dyn Storage, operation: IoOperation, sources: &Sources) -> IoResult {
         let source = |(disk, range): &'_ (Arc<Disk>, BlockRange)| (disk.storage.clone(), *range);
         let held: Vec<_> = sources.iter().map(source).collect();
         let sources: Vec<_> =
             held.iter().map(|(storage, range)| Source { storage: &**storage, range: *range }).collect();
-        carry_out(&*self.storage, self.blocks, operation, &sources)
+        carry_out(storage, self.blocks, operation, &sources)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Threads for work that would block the loop.
 
 use super::disk::{Disk, Sources};
+use super::storage::Storage;
 use super::{Completion, Facts};
 use crate::clock::Clock;
 use base::Time;
@@ -57,6 +58,8 @@ impl Awaited {
 pub(crate) struct Job {
     pub awaited: Awaited,
     pub disk: Arc<Disk>,
+    /// The disk's storage for this request, where its host may leave it.
+    pub leavable: Option<Arc<dyn Storage>>,
     pub operation: IoOperation,
     pub sources: Sources,
 }
@@ -111,7 +114,8 @@ impl Drop for Pool {
 fn work(shared: &Shared, clock: Clock) {
     while let Some(mut job) = next(shared) {
         job.awaited.facts.taken_up = clock.now();
-        let result = job.disk.carry_out(job.operation, &job.sources);
+        let storage = job.leavable.as_deref().unwrap_or(&*job.disk.storage);
+        let result = job.disk.carry_out_on(storage, job.operation, &job.sources);
         job.awaited.facts.done = clock.now();
         job.awaited.answer(result);
     }

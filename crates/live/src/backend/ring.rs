@@ -199,7 +199,7 @@ impl Loop {
     }
 
     fn begin(&mut self, job: Job) {
-        let Job { mut awaited, operation, sources, disk } = job;
+        let Job { mut awaited, operation, sources, disk, .. } = job;
         awaited.facts.taken_up = self.clock.now();
         let bytes = |range| disk.blocks.bytes(range);
         let (at, length, buffer, is_durable, is_read) = match operation {
@@ -399,7 +399,8 @@ mod tests {
             let facts =
                 Facts { backend, controller: 0, transfer: None, came: now, taken_up: now, done: now, drive: None };
             let awaited = Awaited { tag: IoTag::of_bits(number), facts, due: now, done: self.done.clone() };
-            let job = Job { awaited, disk: self.disk.clone(), operation, sources: Vec::new() };
+            let (disk, sources) = (self.disk.clone(), Vec::new());
+            let job = Job { awaited, disk, leavable: None, operation, sources };
             assert!(self.ring.as_ref().expect("it runs").submit(job).is_none(), "the ring takes it");
         }
 

@@ -1,7 +1,7 @@
 //! A storage whose failures are logged: the disk, the address, and the system's reason. A failing
 //! disk fails often; see [`Throttle`].
 
-use super::storage::{DiskFile, Lender, Storage};
+use super::storage::{DiskFile, Leave, Lender, Storage};
 use crate::clock::Clock;
 use crate::state::NamespaceName;
 use crate::throttle::Throttle;
@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex};
 pub(crate) struct Watched {
     storage: Arc<dyn Storage>,
     /// The file, or the namespace without one.
-    path: String,
+    path: Arc<str>,
     clock: Clock,
-    throttle: Mutex<Throttle>,
+    throttle: Arc<Mutex<Throttle>>,
 }
 
 impl Watched {
@@ -23,16 +23,17 @@ impl Watched {
             Some(file) => file.path().display().to_string(),
             None => format!("namespace {} of {}", name.namespace, name.subsystem),
         };
-        Watched { storage, path, clock, throttle: Mutex::default() }
+        Watched { storage, path: path.into(), clock, throttle: Arc::default() }
     }
 
-    /// A range beyond the end is a host's error, or of a namespace that has shrunk.
+    /// A range beyond the end is a host's error, or of a namespace that has shrunk. Of a request
+    /// that its host has left nobody wants to know.
     fn note<T>(&self, operation: &'static str, at: u64, bytes: u64, result: io::Result<T>) -> io::Result<T> {
         if let Err(error) = &result
-            && error.kind() != io::ErrorKind::UnexpectedEof
+            && !matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionAborted)
             && let Some(left_out) = lock(&self.throttle).admit(self.clock.now())
         {
-            tracing::error!(path = self.path, operation, at, bytes, %error, left_out, "I/O error");
+            tracing::error!(path = &*self.path, operation, at, bytes, %error, left_out, "I/O error");
         }
         result
     }
@@ -64,6 +65,11 @@ impl Storage for Watched {
     fn sync(&self) -> io::Result<()> {
         let result = self.storage.sync();
         if self.storage.file().is_some() { result } else { self.note("sync", 0, 0, result) }
+    }
+    fn leavable(&self) -> Option<(Arc<dyn Storage>, Leave)> {
+        let (storage, leave) = self.storage.leavable()?;
+        let (path, clock, throttle) = (self.path.clone(), self.clock, self.throttle.clone());
+        Some((Arc::new(Watched { storage, path, clock, throttle }), leave))
     }
     fn file(&self) -> Option<&DiskFile> {
         self.storage.file()

@@ -223,8 +223,10 @@ fn a_connection_lost_under_io_drops_its_commands_and_late_results_without_harm()
     }
     world.settle();
     let lost = world.guests[0].queues[&1];
+    let abandoned = |world: &World| world.held.iter().filter(|held| world.target.is_abandoned(held.tag)).count();
+    assert_eq!(abandoned(&world), 0, "their host waits for them");
     world.target.closed(world.now, lost);
-    assert_eq!(world.target.gauges().commands, 4, "backends still work");
+    assert_eq!((world.target.gauges().commands, abandoned(&world)), (4, 4), "backends still work");
     for request in std::mem::take(&mut world.held) {
         let tag = request.tag;
         let result = world.disks.carry_out(request);
@@ -233,6 +235,26 @@ fn a_connection_lost_under_io_drops_its_commands_and_late_results_without_harm()
         world.target.complete(world.now, tag, result);
     }
     assert_eq!((world.target.gauges().commands, world.target.counters().unknown_results), (0, 4));
+}
+
+#[test]
+fn what_a_silent_host_waited_for_is_abandoned_when_its_controller_ends() {
+    let mut world = World::connected(config(), InitiatorConfig { event_requests: 0, ..initiator(1) });
+    world.answers = false;
+    world.submit(0, 1, 1, Body::Io(Io::Read(access(0, 8))), Payload::ToHost(4096));
+    world.settle();
+    let tag = world.held[0].tag;
+    let at = |world: &mut World, span: Span| {
+        world.target.on_wakeup(world.now + span);
+        world.target.is_abandoned(tag)
+    };
+    let keep_alive = Span::ms(initiator(1).keep_alive_ms.into());
+    assert!(!at(&mut world, keep_alive - Span::ms(1)));
+    assert!(at(&mut world, keep_alive + Span::secs(2)));
+    let request = world.held.remove(0);
+    let result = world.disks.carry_out(request);
+    world.target.complete(world.now, tag, result);
+    assert!(!world.target.is_abandoned(tag), "it is over");
 }
 
 #[test]

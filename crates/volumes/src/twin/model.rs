@@ -330,7 +330,8 @@ impl Fit {
             Entry::Wakeup { .. } => self.next(at, node, Duty::Turn),
             Entry::Rested { .. } => self.next(at, node, Duty::Rest),
             Entry::Left { .. } => self.leave(at, node),
-            Entry::Ended { .. } | Entry::Rotted { .. } | Entry::Finished { .. } => {}
+            // It is soon done: its time is part of that of the input before.
+            Entry::HostLeft { .. } | Entry::Ended { .. } | Entry::Rotted { .. } | Entry::Finished { .. } => {}
         }
     }
 

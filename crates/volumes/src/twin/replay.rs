@@ -72,6 +72,7 @@ fn time_of(entry: &Entry) -> Option<Time> {
         Entry::Packet { at, .. }
         | Entry::Wakeup { at }
         | Entry::Asked { at, .. }
+        | Entry::HostLeft { at, .. }
         | Entry::Rested { at }
         | Entry::Left { at } => Some(*at),
         Entry::Sent { .. } | Entry::Ended { .. } | Entry::Rotted { .. } | Entry::Finished { .. } => None,
@@ -108,6 +109,7 @@ impl Play {
                 self.asked = Some(at);
                 self.anew.ask(volume, page, is_write);
             }
+            Entry::HostLeft { at, tag } => self.anew.leave(at, tag),
             _ => {}
         }
     }

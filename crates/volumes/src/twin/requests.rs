@@ -134,6 +134,7 @@ impl Requests {
             Entry::Wakeup { .. }
             | Entry::Rested { .. }
             | Entry::Left { .. }
+            | Entry::HostLeft { .. }
             | Entry::Rotted { .. }
             | Entry::Finished { .. } => {}
         }
