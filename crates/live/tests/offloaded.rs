@@ -23,8 +23,9 @@ const BACKENDS: [&str; 3] = [
 /// Three namespaces of one kind each, or of three kinds.
 fn plan(kinds: [usize; 3], folder: &tempfile::TempDir) -> String {
     let path = folder.path().join("disk").display().to_string();
+    // The path comes last: the system's random name may have an "ID" in it.
     let namespaces =
-        kinds.iter().zip(1..).map(|(kind, id)| BACKENDS[*kind].replace("PATH", &path).replace("ID", &format!("{id}")));
+        kinds.iter().zip(1..).map(|(kind, id)| BACKENDS[*kind].replace("ID", &format!("{id}")).replace("PATH", &path));
     format!("[[subsystem]]\nnamespace = [{}]", namespaces.collect::<Vec<_>>().join(", "))
 }
 

@@ -48,6 +48,9 @@ pub enum Refusal {
         /// How many it can.
         most: u32,
     },
+    /// Its updates are numbered, and no number is left. What it holds can be read, and copied.
+    #[error("the store has made as many updates as it can number: copy what it holds into a new one")]
+    UsedUp,
     /// What is on the device is not what was written; it is counted, and never returned as data.
     #[error("the record on flash is corrupt")]
     Corrupt,

@@ -19,6 +19,13 @@ pub const SECTORS_MAX: u64 = 1 << 34;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sequence(pub u64);
 
+impl Sequence {
+    /// The highest.
+    pub const MAX: Sequence = Sequence((1 << 40) - 1);
+    /// No update follows this one. What remains is for compaction, and for 65,536 restarts.
+    pub const UPDATES_MAX: Sequence = Sequence(Sequence::MAX.0 - (1 << 32));
+}
+
 /// A row of sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Extent {

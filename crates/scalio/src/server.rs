@@ -331,6 +331,9 @@ impl<V: Value> Server<V> {
     }
 
     fn check(&self, now: Time, request: Request<V>) -> Result<Update<V>, Refusal> {
+        if self.sequence >= Sequence::UPDATES_MAX {
+            return Err(Refusal::UsedUp);
+        }
         if let Some(value) = request.body.value() {
             check_value(value, self.config.value_bytes_max)?;
         }

@@ -117,6 +117,7 @@ fn results() -> impl Strategy<Value = RequestResult<Bytes>> {
         Just(Refusal::Device),
         Just(Refusal::Recovering),
         Just(Refusal::NoOperation),
+        Just(Refusal::UsedUp),
         (any::<u32>(), any::<u32>()).prop_map(|(got, current)| Refusal::WrongEpoch { got, current }),
     ];
     prop_oneof![

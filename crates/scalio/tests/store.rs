@@ -6,9 +6,9 @@ use base::{Program, Span, Time};
 use device::Flash;
 use scalio::{
     Client, ClientConfig, ClientCounters, ClientId, ClientIn, ClientOut, Condition, Content, Contents, Corrupt, Expiry,
-    Extent, FlashAnswer, FlashOperation, GRANULE_BYTES, Index, Item, Key, Left, LimitError, MemoryAnswer,
+    Extent, FlashAnswer, FlashOperation, GRANULE_BYTES, Index, Item, Kept, Key, Left, LimitError, MemoryAnswer,
     MemoryOperation, Operation, Outcome, Page, Preload, Protocol, RecordPlace, Refusal, Request, RequestBody,
-    SECTOR_BYTES, SEGMENT_ITEMS_MAX, Segment, Server, ServerConfig, ServerIn, ServerOut, Source, Token,
+    SECTOR_BYTES, SEGMENT_ITEMS_MAX, Segment, Sequence, Server, ServerConfig, ServerIn, ServerOut, Source, Token,
     VALUE_BYTES_MAX, Value, ZoneKind,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -548,6 +548,27 @@ fn a_value_over_the_limit_is_refused_and_one_at_it_is_stored() {
     };
     assert_eq!(put(65), Outcome::Refused(Refusal::Limit(LimitError::Value { got: 65, most: 64 })));
     assert_eq!(put(64), Outcome::Stored);
+}
+
+/// Records of higher numbers would be taken for rotten ones.
+#[test]
+fn the_last_numbers_are_for_no_update_and_what_is_stored_stays() {
+    let mut store = Store::new(4);
+    assert_eq!(store.put(1, 10), Outcome::Stored);
+    store.restart(4);
+    // A put takes two: for its record and for the segment.
+    let sequence = Sequence(Sequence::UPDATES_MAX.0 - 1);
+    let kept = Kept { sequence, ..store.server.kept() };
+    store.server = Server::resume(CONFIG, kept).expect("it is of the same size");
+    assert_eq!(store.put(2, 20), Outcome::Unknown, "the client knows the epoch before");
+    assert_eq!(store.put(2, 20), Outcome::Stored);
+    for _ in 0..2 {
+        assert_eq!(store.put(3, 30), Outcome::Refused(Refusal::UsedUp));
+        assert_eq!(store.delete(1), Outcome::Refused(Refusal::UsedUp));
+        assert_eq!([1, 2, 3].map(|number| store.found(number)), [Some(10), Some(20), None]);
+        store.restart(4);
+        assert_eq!(store.put(3, 30), Outcome::Unknown);
+    }
 }
 
 #[test]

@@ -231,6 +231,7 @@ noted! {
         5 WrongEpoch { got, current },
         6 NoOperation,
         7 Recovering,
+        8 UsedUp,
     }
     enum RequestBody<V> {
         0 Put { key, value, time_to_live, condition },

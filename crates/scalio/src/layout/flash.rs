@@ -12,7 +12,6 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 const SEGMENT_MAGIC: u32 = u32::from_le_bytes(*b"ScSg");
 const PAGE_MAGIC: u32 = u32::from_le_bytes(*b"ScPg");
-const SEQUENCE_MAX: u64 = (1 << 40) - 1;
 
 /// In front of a bucket's items.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -400,7 +399,7 @@ fn key(padded: &[u8; KEY_BYTES_MAX], length: u8) -> Result<Key, Corrupt> {
 }
 
 fn sequence(got: u64) -> Result<Sequence, Corrupt> {
-    if got > SEQUENCE_MAX { Err(field("sequence", got)) } else { Ok(Sequence(got)) }
+    if got > Sequence::MAX.0 { Err(field("sequence", got)) } else { Ok(Sequence(got)) }
 }
 
 fn short(bytes: &[u8], needed: usize) -> Corrupt {

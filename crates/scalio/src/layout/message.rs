@@ -190,6 +190,7 @@ fn refusal_fields(refusal: &Refusal, body: &mut Vec<u8>) -> (u8, u64, u32) {
         Refusal::WrongEpoch { got, current } => (26, (*got).into(), *current),
         Refusal::Recovering => (27, 0, 0),
         Refusal::NoOperation => (28, 0, 0),
+        Refusal::UsedUp => (29, 0, 0),
     }
 }
 
@@ -224,6 +225,7 @@ fn refusal(header: &Header, reader: &mut Reader) -> Result<Refusal, MessageError
         26 => Refusal::WrongEpoch { got: low, current: header.second },
         27 => Refusal::Recovering,
         28 => Refusal::NoOperation,
+        29 => Refusal::UsedUp,
         kind => return Err(MessageError::Field { field: "kind", got: kind.into() }),
     })
 }
