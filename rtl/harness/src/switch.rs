@@ -12,7 +12,7 @@
 use crate::egress::{Cycle, Egress, Offers};
 use crate::gates::{Functions, Gates};
 use crate::ingress::{Arrival, Asked, Ingress, Limits, Word};
-use crate::system::Descrambler;
+use crate::system::{Descrambler, Scrambler};
 use crate::timed::{Input, Timed};
 use base::{Bytes, Rate};
 use edm::pcs::block::{Block, Content};
@@ -41,6 +41,24 @@ const LANE: usize = 17;
 const PLACES: [usize; 3] = [8, 64, 4];
 /// Cycles from the last block of a request to the answer of the scheduler.
 const ANSWER_AFTER: u64 = 3;
+
+/// What comes in at the ports in a cycle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inputs {
+    /// The bits on the lines in, scrambled.
+    pub lines: Vec<u128>,
+    /// Blocks of frames for the lines out.
+    pub frames: Vec<Option<Block>>,
+}
+
+/// What a port shows in a cycle: the block on its line out, that of a frame that it has received, and
+/// the numbers of [`NAMES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shown {
+    line: u128,
+    frame: u128,
+    state: [u64; NAMES.len()],
+}
 
 /// A compiled switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -241,6 +259,15 @@ impl Model {
         self.ports[port].line
     }
 
+    fn shown(&self, port: usize) -> Shown {
+        let Port { is_down, faults, received, .. } = &self.ports[port];
+        let (ingress, egress) = (&self.ingress[port], &self.egress[port]);
+        let (circuits, open) = ingress.state();
+        let (down, ready) = (u64::from(*is_down), u64::from(self.takes_frame(port)));
+        let state = [down, ready, *faults, ingress.violations(), egress.lost(), circuits, open, egress.state()];
+        Shown { line: self.line(port).to_bits(), frame: received.frame.to_bits(), state }
+    }
+
     /// Whether the scheduler has nothing to do.
     pub fn is_drained(&self) -> bool {
         self.scheduler.is_drained()
@@ -418,21 +445,12 @@ impl Lockstep {
     pub fn compare(&mut self) -> Result<(), String> {
         let now = self.model.now();
         for port in 0..self.ports {
-            let line = self.heard[port].push(self.gates.block(LINE_OUT, port));
-            let model = self.model.line(port).to_bits();
-            if line != model {
-                return Err(format!("cycle {now}: line to {port}: model {model:#x}, gates {line:#x}"));
-            }
-            let (frame, model) = (self.gates.block(FRAME_OUT, port), self.model.ports[port].received.frame.to_bits());
-            if frame != model {
-                return Err(format!("cycle {now}: frame of {port}: model {model:#x}, gates {frame:#x}"));
-            }
-            let (seen, model) = (self.seen(port), self.expected(port));
+            let (seen, model) = (seen(&self.gates, &mut self.heard[port], port), self.model.shown(port));
             if seen != model {
-                return Err(format!("cycle {now}: port {port}: {NAMES:?}: model {model:?}, gates {seen:?}"));
+                return Err(format!("cycle {now}: port {port}: {NAMES:?}: model {model:x?}, gates {seen:x?}"));
             }
         }
-        let counts = COUNTS.map(|count| self.gates.get(count, 0, 32));
+        let counts = counts(&self.gates);
         let model = self.model.scheduler.counts();
         if counts != model {
             return Err(format!("cycle {now}: refused, withdrawn, idle: model {model:?}, gates {counts:?}"));
@@ -440,49 +458,132 @@ impl Lockstep {
         Ok(())
     }
 
-    fn seen(&self, port: usize) -> [u64; NAMES.len()] {
-        [
-            self.gates.get(DOWN, port, 1),
-            self.gates.get(FRAME_READY, port, 1),
-            self.gates.get(FAULTS, port * 32, 32),
-            self.gates.get(VIOLATIONS, port * 32, 32),
-            self.gates.get(LOST, port * 32, 32),
-            self.gates.get(CIRCUITS, port * 16, 16),
-            self.gates.get(OPEN, port * 8, 8),
-            self.gates.get(LANE, port * 8, 8),
-        ]
-    }
-
-    fn expected(&self, port: usize) -> [u64; NAMES.len()] {
-        let Port { is_down, faults, .. } = self.model.ports[port];
-        let (ingress, egress) = (&self.model.ingress[port], &self.model.egress[port]);
-        let (circuits, open) = ingress.state();
-        let ready = self.model.takes_frame(port);
-        [is_down.into(), ready.into(), faults, ingress.violations(), egress.lost(), circuits, open, egress.state()]
-    }
-
-    /// Ends the cycle that [`compare`](Lockstep::compare) has looked at, with these bits on the lines
-    /// in, scrambled, and these blocks of frames for the lines out.
+    /// Ends the cycle that [`compare`](Lockstep::compare) has looked at, with these inputs.
     ///
     /// # Errors
     /// If an assertion of the gates fails, or the model contradicts itself.
-    pub fn step(&mut self, lines: &[u128], frames: &[Option<Block>]) -> Result<(), String> {
-        for port in 0..self.ports {
-            self.gates.set_block(LINE, port, lines[port]);
-            self.gates.set_bit(FRAME_VALID, port, frames[port].is_some());
-            if let Some(block) = frames[port] {
-                self.gates.set_block(FRAME, port, block.to_bits());
-            }
-        }
-        let bits: Vec<u128> = lines.iter().zip(&mut self.arrives).map(|(line, arrives)| arrives.push(*line)).collect();
-        self.gates.tick();
+    pub fn step(&mut self, inputs: &Inputs) -> Result<(), String> {
         let now = self.model.now();
-        self.model.cycle(&bits, frames).map_err(|error| format!("cycle {now}: {error}"))?;
-        match Gates::failures() {
-            0 => Ok(()),
-            failures => Err(format!("cycle {now}: {failures} assertions of the gates failed")),
+        let bits = inputs.bits(&mut self.arrives);
+        give(&mut self.gates, inputs, now)?;
+        self.model.cycle(&bits, &inputs.frames).map_err(|error| format!("cycle {now}: {error}"))
+    }
+}
+
+impl Inputs {
+    /// The blocks on the lines, without the scrambler.
+    fn bits(&self, arrives: &mut [Descrambler]) -> Vec<u128> {
+        self.lines.iter().zip(arrives).map(|(line, arrives)| arrives.push(*line)).collect()
+    }
+}
+
+fn seen(gates: &Gates, heard: &mut Descrambler, port: usize) -> Shown {
+    let state = [
+        gates.get(DOWN, port, 1),
+        gates.get(FRAME_READY, port, 1),
+        gates.get(FAULTS, port * 32, 32),
+        gates.get(VIOLATIONS, port * 32, 32),
+        gates.get(LOST, port * 32, 32),
+        gates.get(CIRCUITS, port * 16, 16),
+        gates.get(OPEN, port * 8, 8),
+        gates.get(LANE, port * 8, 8),
+    ];
+    Shown { line: heard.push(gates.block(LINE_OUT, port)), frame: gates.block(FRAME_OUT, port), state }
+}
+
+fn counts(gates: &Gates) -> [u64; 3] {
+    COUNTS.map(|count| gates.get(count, 0, 32))
+}
+
+/// A cycle of the gates.
+fn give(gates: &mut Gates, inputs: &Inputs, now: u64) -> Result<(), String> {
+    for (port, (line, frame)) in inputs.lines.iter().zip(&inputs.frames).enumerate() {
+        gates.set_block(LINE, port, *line);
+        gates.set_bit(FRAME_VALID, port, frame.is_some());
+        if let Some(block) = frame {
+            gates.set_block(FRAME, port, block.to_bits());
         }
     }
+    gates.tick();
+    match Gates::failures() {
+        0 => Ok(()),
+        failures => Err(format!("cycle {now}: {failures} assertions of the gates failed")),
+    }
+}
+
+/// Golden vectors of a switch, by the model. A line is a cycle, a part before each `|` a port, and the
+/// last part has demands refused, withdrawn and not named so far. A port has the block that comes in,
+/// that of a frame for its line out, the block on its line out, that of a frame that it has received,
+/// and eight numbers: whether its link is disabled, whether it takes a block of a frame, faults, breaches
+/// of the protocol, grants that found no room, circuits, those that are open, and whose turn it is.
+/// Blocks have 66 bits, the sync header last, without the scrambler; `-` is an idle, and no block for the
+/// line out. All numbers are hexadecimal. What comes in shows in the next cycle at the earliest.
+///
+/// # Errors
+/// If programs of `crates/edm` contradict the references of this harness.
+pub fn vectors(
+    variant: Variant,
+    is_honest: bool,
+    mut hosts: impl FnMut(&Model) -> Option<Inputs>,
+) -> Result<String, String> {
+    let (mut model, mut text) = (Model::new(variant, is_honest), String::new());
+    let mut arrives = vec![Descrambler::default(); variant.limits().ports as usize];
+    while let Some(inputs) = hosts(&model) {
+        let bits = inputs.bits(&mut arrives);
+        let shown: Vec<Shown> = (0..bits.len()).map(|port| model.shown(port)).collect();
+        text += &line(&bits, &inputs.frames, &shown, model.scheduler.counts());
+        model.cycle(&bits, &inputs.frames)?;
+    }
+    Ok(text)
+}
+
+fn line(bits: &[u128], frames: &[Option<Block>], shown: &[Shown], counts: [u64; 3]) -> String {
+    let told = |bits: u128| if bits == Block::IDLE.to_bits() { "-".into() } else { format!("{bits:017x}") };
+    let mut text = String::new();
+    for ((bits, frame), shown) in bits.iter().zip(frames).zip(shown) {
+        let frame = frame.map_or("-".into(), |block| format!("{:017x}", block.to_bits()));
+        text += &format!("{} {frame} {} {}", told(*bits), told(shown.line), told(shown.frame));
+        shown.state.iter().for_each(|number| text += &format!(" {number:x}"));
+        text += " | ";
+    }
+    let [refused, withdrawn, idle] = counts;
+    text + &format!("{refused:x} {withdrawn:x} {idle:x}\n")
+}
+
+/// Plays [`vectors`] to the gates, and compares what they show in each cycle.
+///
+/// # Errors
+/// The first cycle in which they differ, or that is no vector.
+pub fn replay(variant: Variant, text: &str) -> Result<(), String> {
+    let ports = variant.limits().ports as usize;
+    let mut gates = Gates::new(variant.functions());
+    let (mut heard, mut says) = (vec![Descrambler::default(); ports], vec![Scrambler::default(); ports]);
+    for (cycle, expected) in (0..).zip(text.lines()) {
+        let parts: Option<Vec<_>> = expected.split(" | ").take(ports).map(given_of).collect();
+        let given = parts.filter(|given| given.len() == ports);
+        let given = given.ok_or_else(|| format!("cycle {cycle}: no vector: {expected}"))?;
+        let (bits, frames): (Vec<u128>, Vec<Option<Block>>) = given.into_iter().unzip();
+        let shown: Vec<Shown> = (0..ports).map(|port| seen(&gates, &mut heard[port], port)).collect();
+        let got = line(&bits, &frames, &shown, counts(&gates));
+        if got.trim_end() != expected {
+            return Err(format!("cycle {cycle}: the gates show {got}, expected is {expected}"));
+        }
+        let lines = bits.iter().zip(&mut says).map(|(bits, says)| says.push(*bits)).collect();
+        give(&mut gates, &Inputs { lines, frames }, cycle)?;
+    }
+    Ok(())
+}
+
+/// What comes in at a port, and the block of a frame for its line out.
+fn given_of(part: &str) -> Option<(u128, Option<Block>)> {
+    let block = |field: &str| match field {
+        "-" => Some(None),
+        digits => u128::from_str_radix(digits, 16).ok().filter(|bits| bits >> 66 == 0).map(Some),
+    };
+    let mut fields = part.split(' ').map(block);
+    let (bits, frame) = (fields.next()??, fields.next()??);
+    let frame = frame.map(Block::from_bits).transpose().ok()?;
+    Some((bits.unwrap_or(Block::IDLE.to_bits()), frame))
 }
 
 const NAMES: [&str; 8] = ["down", "frame ready", "faults", "violations", "lost", "circuits", "open", "lane"];

@@ -1,15 +1,23 @@
 //! The gates do what the golden vectors say that `crates/edm` has written. The model is not asked
 //! then: another implementation can be held against the same files. Those of a line are written by
-//! `crates/edm/tests/vectors.rs`, those of a scheduler here, since its cycles are in the harness.
+//! `crates/edm/tests/vectors.rs`, those of a scheduler and of a switch here, since their cycles are in
+//! the harness.
+
+#[path = "common/hosts.rs"]
+mod hosts;
 
 use base::{Seed, Stream};
 use edm::Modify;
 use edm::pcs::multiplex::Policy;
+use hosts::Hosts;
 use rtl_harness::line::replay;
 use rtl_harness::scheduler::{self, Action, Step, Variant};
+use rtl_harness::switch;
 
 /// Steps of a scheduler's vectors.
 const STEPS: usize = 400;
+/// Cycles of a switch's.
+const SWITCH_CYCLES: u64 = 700;
 
 fn step(variant: Variant, random: &mut Stream) -> Step {
     let ports = u64::from(variant.ports());
@@ -44,15 +52,79 @@ fn the_gates_of_a_scheduler_do_what_the_golden_vectors_say() {
         let mut random = Seed(21).stream(name);
         let steps: Vec<Step> = (0..STEPS).map(|_| step(variant, &mut random)).collect();
         let path = format!("{}/../vectors/scheduler-{name}.txt", env!("CARGO_MANIFEST_DIR"));
-        let now = scheduler::vectors(variant, &steps);
-        if std::env::var_os("WRITE_VECTORS").is_some() {
-            std::fs::write(&path, &now).expect("a disk");
-        }
-        let text = std::fs::read_to_string(&path).expect("it is there");
-        let differs = text.lines().zip(now.lines()).position(|(kept, now)| kept != now);
-        assert_eq!((differs, text.len()), (None, now.len()), "{name}: the first cycle that differs");
+        let text = scheduler::vectors(variant, &steps);
+        compare(&path, &text);
         scheduler::replay(variant, &text).unwrap_or_else(|error| panic!("{path}: {error}"));
         sees_what_differs(variant, &text);
+    }
+}
+
+/// Compares vectors with those that are kept.
+fn compare(path: &str, now: &str) {
+    if std::env::var_os("WRITE_VECTORS").is_some() {
+        std::fs::write(path, now).expect("a disk");
+    }
+    let kept = std::fs::read_to_string(path).expect("it is there");
+    let differs = kept.lines().zip(now.lines()).position(|(kept, now)| kept != now);
+    assert_eq!((differs, kept.len()), (None, now.len()), "{path}: the first cycle that differs");
+}
+
+/// Hosts that are honest, and such that are not.
+#[test]
+fn the_gates_of_a_switch_do_what_the_golden_vectors_say() {
+    for (name, breaches) in [("honest", 0), ("broken", 40)] {
+        let mut random = Seed(21).stream(name);
+        let variant = switch::Variant::Three;
+        let ports = variant.limits().ports;
+        let step = |random: &mut Stream| {
+            let numbers = (
+                random.below(100 + breaches) as u8,
+                random.below(1 << 32) as u32,
+                random.below(1 << 32) as u32,
+                random.below(u64::MAX),
+            );
+            (random.below(9) as u8, random.below(ports.into()) as u32, hosts::doing_of(ports, numbers))
+        };
+        let steps = (0..STEPS).map(|_| step(&mut random)).collect();
+        let manners = (0..ports).map(|_| (0..30).map(|_| random.below(256) as u8).collect()).collect();
+        let (plan, is_honest) = ((steps, manners), breaches == 0);
+        let mut hosts = Hosts::new(variant, &plan, is_honest);
+        let text =
+            switch::vectors(
+                variant,
+                is_honest,
+                |model| {
+                    if model.now() < SWITCH_CYCLES { hosts.cycle(model) } else { None }
+                },
+            );
+        let text = text.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let path = format!("{}/../vectors/switch-{name}.txt", env!("CARGO_MANIFEST_DIR"));
+        compare(&path, &text);
+        switch::replay(variant, &text).unwrap_or_else(|error| panic!("{path}: {error}"));
+        sees_what_of_a_switch_differs(variant, &text);
+    }
+}
+
+/// Of a cycle in which port 1 sends a block, one digit of what is expected is wrong: the comparison
+/// sees it in that cycle.
+fn sees_what_of_a_switch_differs(variant: switch::Variant, text: &str) {
+    let lines: Vec<&str> = text.lines().collect();
+    let fields = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<String>>();
+    // 12 fields and a bar are before those of port 1: what comes in, a frame, and its line out.
+    const LINE_OUT: usize = 13 + 2;
+    let place = lines.iter().position(|line| fields(line)[LINE_OUT] != "-").expect("something is sent");
+    for field in [LINE_OUT, LINE_OUT + 3, LINE_OUT + 6, fields(lines[place]).len() - 2] {
+        let mut wrong = fields(lines[place]);
+        let digit = wrong[field].pop().expect("a digit");
+        wrong[field].push(if digit == '0' { '1' } else { '0' });
+        let wrong = wrong.join(" ");
+        let mut changed = lines.clone();
+        changed[place] = &wrong;
+        let error = switch::replay(variant, &changed.join("\n")).expect_err("it differs");
+        assert!(error.starts_with(&format!("cycle {place}:")), "{error}");
+    }
+    for wrong in ["- - - - 0 0 0 0 0 0 0 0 | 0 0 0", "x - | - - | - - | 0 0 0"] {
+        assert!(switch::replay(variant, wrong).is_err_and(|error| error.contains("no vector")), "{wrong}");
     }
 }
 
