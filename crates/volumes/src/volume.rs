@@ -249,9 +249,8 @@ fn its_host_has_gone() -> io::Error {
 struct Open {
     place: usize,
     answer: Sender<(usize, io::Result<Bytes>)>,
-    /// Whether its host has gone, and whether the program knows it.
+    /// Whether its host has gone.
     is_left: Option<Arc<AtomicBool>>,
-    has_left: bool,
     /// What it writes.
     data: Option<(Value, Bytes)>,
 }
@@ -308,11 +307,16 @@ impl DoorRole {
         }
     }
 
-    fn done(&mut self, tag: Tag, outcome: ClientOutcome, page: Option<(&Packet, &Bytes)>) {
-        let Some(open) = self.open.remove(&tag) else { return };
+    /// A request is over, and its page is sent no more.
+    fn close(&mut self, tag: Tag) -> Option<Open> {
+        let open = self.open.remove(&tag)?;
         open.data.iter().for_each(|(value, _)| drop(self.data.remove(value)));
+        Some(open)
+    }
+
+    fn done(&mut self, tag: Tag, outcome: ClientOutcome, page: Option<(&Packet, &Bytes)>) {
+        let Some(open) = self.close(tag) else { return };
         let result = match outcome {
-            _ if open.has_left => Err(its_host_has_gone()),
             ClientOutcome::Written => Ok(Bytes::new()),
             ClientOutcome::Read(value) => {
                 let came = page.filter(|(packet, _)| packet.body.value() == Some(value));
@@ -329,9 +333,7 @@ impl DoorRole {
                 Err(io::Error::new(io::ErrorKind::TimedOut, "no replica has answered"))
             }
         };
-        if let Err(error) = &result
-            && error.kind() != io::ErrorKind::ConnectionAborted
-        {
+        if let Err(error) = &result {
             self.failed += 1;
             tracing::error!(%error, "a page of a volume failed");
         }
@@ -371,7 +373,7 @@ impl Role for DoorRole {
             });
             let value = data.as_ref().map_or(Value(0), |(value, _)| *value);
             self.data.extend(data.clone());
-            self.open.insert(tag, Open { place, answer, is_left: left, has_left: false, data });
+            self.open.insert(tag, Open { place, answer, is_left: left, data });
             self.program.on(now, ClientIn::Issue { tag, operation, vssd_group: volume, page, value }, &mut self.out);
         }
         self.act(wire, None);
@@ -385,7 +387,9 @@ impl Role for DoorRole {
 
     fn leave(&mut self, now: Time, tag: Tag, wire: &mut dyn Carrier) {
         wire.left(now, tag);
-        self.open.get_mut(&tag).into_iter().for_each(|open| open.has_left = true);
+        if let Some(open) = self.close(tag) {
+            let _ = open.answer.send((open.place, Err(its_host_has_gone())));
+        }
         self.program.on(now, ClientIn::Leave(tag), &mut self.out);
         self.act(wire, None);
     }
