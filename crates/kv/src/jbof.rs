@@ -14,8 +14,9 @@ use mapped::Mapped;
 use mio::Waker;
 use runtime::clock::Clock;
 use runtime::error::StartError;
+use runtime::in_use::InUse;
 use runtime::secret::random;
-use runtime::storage::{DiskFile, Storage};
+use runtime::storage::{DiskFile, Hold, Storage};
 use scalio::layout::Seal;
 use scalio::{
     ClientId, Done, ENTRY_BYTES, Extent, RegisteredMemory, Request, RequestId, SECTOR_BYTES, Server, ServerConfig,
@@ -81,7 +82,8 @@ fn open(config: &JbofConfig) -> Result<(DiskFile, Seal), StartError> {
     let size = u64::from(shape.zones) * u64::from(shape.zone_sectors) * u64::from(SECTOR_BYTES);
     let fail = |error| StartError::file(&config.path, error);
     refuse_cut(config, SUPERBLOCK_BYTES + size)?;
-    let file = DiskFile::open(&config.path, Some(SUPERBLOCK_BYTES + size), false, false)?;
+    let size = Some(SUPERBLOCK_BYTES + size);
+    let file = DiskFile::try_open(&config.path, size, false, false, Hold::Ever, &InUse::Refused)?;
     let mut head = vec![0; SUPERBLOCK_BYTES as usize];
     file.read(0, &mut head).map_err(fail)?;
     let seal = match decode(&head) {
@@ -97,12 +99,34 @@ fn open(config: &JbofConfig) -> Result<(DiskFile, Seal), StartError> {
         }
         Found::Foreign => return Err(StartError::file(&config.path, NO_STORE)),
         Found::New => {
+            refuse_data(&file)?;
             let seal = Seal(u32::from_le_bytes(random().map_err(StartError::system("random bytes"))?));
             file.write(0, &encode(&shape, seal)).and_then(|()| file.sync()).map_err(fail)?;
             seal
         }
     };
+    file.keep();
     Ok((file, seal))
+}
+
+/// Some file systems and volume managers leave the first block of a device empty. Their marks are
+/// in the first MiB or the last one.
+fn refuse_data(file: &DiskFile) -> Result<(), StartError> {
+    const LOOKED_AT: u64 = 1 << 20;
+    let fail = |error| StartError::file(file.path(), error);
+    let mut bytes = vec![0; LOOKED_AT.min(file.bytes()) as usize];
+    for at in [0, file.bytes() - bytes.len() as u64] {
+        file.read(at, &mut bytes).map_err(fail)?;
+        if let Some(found) = bytes.iter().position(|byte| *byte != 0) {
+            let reason = format!(
+                "it is no store, and there are data at byte {}. Not touched; where they are not needed, \
+                 zero its first and its last MiB",
+                at + found as u64
+            );
+            return Err(StartError::file(file.path(), reason));
+        }
+    }
+    Ok(())
 }
 
 /// A store whose file was cut short has lost records: grown again, it would serve without them, and

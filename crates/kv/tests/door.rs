@@ -393,7 +393,16 @@ fn a_file_that_is_no_store_or_another_is_refused() {
     drop(running);
     assert!(refused(with(first.clone(), |jbof| jbof.blocks = 512)).contains("these cannot change"));
     std::fs::write(folder.path().join("other"), vec![1; 8192]).expect("it is written");
-    assert!(refused(with(first, |jbof| jbof.path = folder.path().join("other"))).contains("it is no store"));
+    let other = with(first, |jbof| jbof.path = folder.path().join("other"));
+    assert!(refused(other.clone()).contains("it is no store"));
+    // As on a device of some file systems, whose first block is empty.
+    let mut bytes = vec![0; 128 << 10];
+    bytes[64 << 10] = 1;
+    std::fs::write(folder.path().join("other"), &bytes).expect("it is written");
+    assert!(refused(other.clone()).contains("there are data at byte 65536"));
+    assert_eq!(std::fs::read(folder.path().join("other")).expect("it is there"), bytes, "not touched");
+    std::fs::write(folder.path().join("other"), vec![0; 128 << 10]).expect("it is written");
+    drop(Running::start(other));
 }
 
 /// Cut short, a store has lost records. One that serves without them would lie.

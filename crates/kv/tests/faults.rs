@@ -2,6 +2,8 @@
 //! takes no more: some order of their operations explains what clients saw. Porcupine says so too.
 
 mod common;
+#[path = "common/device.rs"]
+mod device;
 #[path = "common/game.rs"]
 mod game;
 #[path = "../../history/tests/porcupine/mod.rs"]
@@ -13,10 +15,14 @@ use base::{Seed, Stream, Time};
 use common::away::{Way, has_fabric};
 use common::target::Relay;
 use common::{Client, Frame, Running, bulk, ok};
+use device::Device;
 use game::{Told, name_of, send, told};
 use history::{StoreAction, StoreHistory, StoreOperation, StoreVerdict};
 use process::{Process, config_in};
+use runtime::storage::DiskFile;
 use std::net::SocketAddr;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{scope, sleep};
@@ -399,4 +405,63 @@ fn a_full_file_system_refuses_writes_and_serves_again_when_there_is_room() {
     for number in 0..MORE {
         assert_eq!(client.ask(&[b"GET", format!("more {number}").as_bytes()]), bulk(long(number)), "{number}");
     }
+}
+
+/// A block device in the place of the store's file, of which so many zones can be written.
+fn device_in(folder: &Path, zones: u64) -> Option<Device> {
+    let device = Device::over(folder, 17 << 20, 4096 + (zones << 20))?;
+    symlink(&device.path, folder.join("flash")).expect("a link");
+    Some(device)
+}
+
+#[test]
+fn a_block_device_holds_a_store_that_nobody_else_has_claimed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(device) = device_in(folder.path(), 16) else { return };
+    // As a file system does that is mounted.
+    let claim = DiskFile::open(&device.path, None, false, false).expect("it is there");
+    let refused = kv::Store::start(config_in(folder.path()), false).err().expect("it is claimed");
+    assert!(refused.to_string().contains("mounted"), "{refused}");
+    drop(claim);
+    // Three times what it has room for: zones are won back.
+    for round in 0..3 {
+        let store = Running::start(config_in(folder.path()));
+        let mut client = store.client();
+        for number in 0..150 {
+            let value = long(number + round);
+            assert_eq!(client.ask(&[b"SET", format!("key {number}").as_bytes(), &value]), ok(), "{number}");
+        }
+    }
+    let process = Process::start(folder.path());
+    let mut client = Client::new(process.address);
+    for number in 0..150 {
+        assert_eq!(client.ask(&[b"GET", format!("key {number}").as_bytes()]), bulk(long(number + 2)), "{number}");
+    }
+}
+
+/// The device takes writes into the page cache, and fails when they are to be flushed (EIO, or what
+/// its kind says).
+#[test]
+fn a_device_that_fails_loses_nothing_that_was_acknowledged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(device) = device_in(folder.path(), 6) else { return };
+    let stored = {
+        let store = Process::start(folder.path());
+        let mut client = Client::new(store.address);
+        let (stored, told) = write_until_refused(&mut client);
+        eprintln!("{} values stored, then {told:?}", stored.len());
+        assert!(stored.len() > 50, "{stored:?}");
+        assert!(told.iter().all(|text| text.starts_with("ERR the outcome is unknown")), "{told:?}");
+        // After a flush that failed nobody knows what the system dropped: it takes no more updates.
+        device.mend();
+        let Frame::Error(text) = client.say("SET after 1") else { panic!("a flush has failed") };
+        assert!(text.starts_with("ERR the outcome is unknown"), "{text}");
+        stored
+    };
+    let store = Process::start(folder.path());
+    let mut client = Client::new(store.address);
+    for number in &stored {
+        assert_eq!(client.ask(&[b"GET", format!("key {number}").as_bytes()]), bulk(long(*number)), "{number}");
+    }
+    assert_eq!(client.say("SET after 1"), ok());
 }

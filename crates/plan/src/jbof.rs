@@ -79,8 +79,8 @@ table! {
         log: LogLevelName = LogLevelName::Info,
         /// How they are written.
         log_format: LogFormatName = LogFormatName::Text,
-        /// The file of the flash, made if it is not there. It is that of a store with the JBOF
-        /// inside as well, with the same `size`, `zone` and `blocks`.
+        /// The file of the flash, made if it is not there, or a block device. It is that of a store
+        /// with the JBOF inside as well, with the same `size`, `zone` and `blocks`.
         path: String [length from 1] where [needed] => String::new(),
         /// Size of the flash: at least 12 zones. Compaction needs a sixth to a third of it.
         size: Quantity<Bytes> = Bytes::new(1 << 30),

@@ -165,8 +165,8 @@ table! {
         /// An NVMe/TCP target that serves the JBOF's file. The door reads the flash by it, and no
         /// process of the store works for a read. Without, the JBOF reads the flash for the door.
         jbof_flash: JbofFlashFile where [given jbof_address],
-        /// The file of the flash. It is made if it is not there. One that is there has to be a
-        /// store with the same `size`, `zone` and `blocks`.
+        /// The file of the flash, or a block device. A file is made if it is not there. One that is
+        /// there has to be a store with the same `size`, `zone` and `blocks`, or empty.
         path: String [length from 1] where [without jbof_socket | jbof_address; needed] => String::new(),
         /// Size of the flash: at least 12 zones. A sixth to a third of it is needed for compaction.
         size: Quantity<Bytes> where [without jbof_socket | jbof_address] = Bytes::new(1 << 30),

@@ -32,5 +32,6 @@ pub mod replay;
 pub mod secret;
 pub mod stopper;
 pub mod storage;
+mod syncs;
 pub mod timer;
 pub mod times;

@@ -2,8 +2,9 @@
 
 use crate::error::StartError;
 use crate::in_use::InUse;
+use crate::syncs::Syncs;
 use memmap2::{Advice, MmapMut};
-use rustix::fs::{FallocateFlags, OFlags, fallocate};
+use rustix::fs::{FallocateFlags, OFlags, fallocate, fcntl_getfl};
 use rustix::io::{ReadWriteFlags, preadv2};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSliceMut, Seek, SeekFrom};
@@ -11,7 +12,7 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Bytes at addresses. Ranges outside are errors of the kind `UnexpectedEof`. Several threads may
@@ -312,9 +313,7 @@ pub struct DiskFile {
     bytes: AtomicU64,
     is_regular: bool,
     is_direct: bool,
-    /// A sync has failed: the system may have dropped what it could not write, so later syncs
-    /// promise nothing.
-    is_broken: AtomicBool,
+    syncs: Syncs,
     luck: Luck,
     /// An open file with its lock, which ends with the last copy of it.
     lock: Arc<File>,
@@ -399,7 +398,7 @@ impl DiskFile {
             bytes: AtomicU64::new(bytes),
             is_regular,
             is_direct: false,
-            is_broken: AtomicBool::new(false),
+            syncs: Syncs::default(),
             luck: Luck::default(),
             undo: Mutex::new(Undo::Nothing),
         })
@@ -429,7 +428,10 @@ impl DiskFile {
         if is_new && size.is_none() {
             return Err(StartError::file(path, "it is not there; with a `size` it is made"));
         }
-        let file = open_or_make(path, is_new && !read_only, direct, read_only)?;
+        // File systems heed no lock of a device: they claim it, and so does who alone writes it.
+        let claims = !read_only && matches!(hold, Hold::Alone | Hold::Ever) && is_device(path);
+        let open = |claims| open_or_make(path, is_new && !read_only, direct, read_only, claims);
+        let file = claimed(path, claims, in_use, open)?.map_err(|error| explained(path, error, direct))?;
         let kind = file.metadata().map_err(fail)?.file_type();
         let storage = DiskFile {
             path: path.into(),
@@ -438,7 +440,7 @@ impl DiskFile {
             bytes: AtomicU64::new(0),
             is_regular: kind.is_file(),
             is_direct: direct,
-            is_broken: AtomicBool::new(false),
+            syncs: Syncs::default(),
             luck: Luck::default(),
             undo: Mutex::new(if is_new { Undo::Remove } else { Undo::Nothing }),
         };
@@ -580,9 +582,20 @@ impl DiskFile {
         &self.path
     }
 
-    /// Returns another descriptor of the same file, with the same lock.
+    /// Opens the same file once more, for syncs of its own: the system tells each opening of a file
+    /// once that it could not write.
+    ///
+    /// # Errors
+    /// When the system does not open it.
     pub fn another(&self) -> io::Result<File> {
-        self.file.try_clone()
+        let mut options = OpenOptions::new();
+        let flags = if self.is_direct { OFlags::DIRECT } else { OFlags::empty() };
+        options.read(true).write(!self.is_read_only()?).custom_flags(flags.bits() as i32);
+        options.open(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+    }
+
+    fn is_read_only(&self) -> io::Result<bool> {
+        Ok(!fcntl_getfl(&self.file)?.intersects(OFlags::WRONLY | OFlags::RDWR))
     }
 
     /// Whether transfers have to be aligned.
@@ -601,9 +614,10 @@ impl DiskFile {
     /// Notes the outcome of a sync. After a failure nothing more is promised.
     pub fn note_sync(&self, result: io::Result<()>) -> io::Result<()> {
         result.inspect_err(|error| {
-            self.is_broken.store(true, Ordering::Release);
+            self.syncs.fail();
             tracing::error!(path = %self.path.display(), %error, "sync failed: no more writes are taken until a restart");
-        })
+        })?;
+        self.check_whole()
     }
 
     fn check(&self, at: u64, bytes: u64) -> io::Result<()> {
@@ -611,10 +625,7 @@ impl DiskFile {
     }
 
     fn check_whole(&self) -> io::Result<()> {
-        match self.is_broken.load(Ordering::Acquire) {
-            true => Err(io::Error::other("an earlier sync has failed")),
-            false => Ok(()),
-        }
+        self.syncs.check()
     }
 
     fn write_zeros(&self, at: u64, bytes: u64) -> io::Result<()> {
@@ -630,18 +641,41 @@ impl DiskFile {
     }
 }
 
-/// Creates a file exclusively: if another process creates it at the same time, this fails.
-fn open_or_make(path: &Path, make: bool, direct: bool, read_only: bool) -> Result<File, StartError> {
-    let flags = if direct { OFlags::DIRECT.bits() as i32 } else { 0 };
+/// Creates a file exclusively: if another process creates it at the same time, this fails. With
+/// `claims` a device that somebody else has claimed is busy.
+fn open_or_make(path: &Path, make: bool, direct: bool, read_only: bool, claims: bool) -> io::Result<File> {
+    let [direct, claims] = [(direct, OFlags::DIRECT), (claims, OFlags::EXCL)]
+        .map(|(is_set, flag)| if is_set { flag } else { OFlags::empty() });
     let mut options = OpenOptions::new();
-    options.read(true).write(!read_only).create_new(make).mode(PRIVATE).custom_flags(flags);
-    options.open(path).map_err(|error| {
+    options.read(true).write(!read_only).create_new(make).mode(PRIVATE);
+    options.custom_flags((direct | claims).bits() as i32);
+    options.open(path).inspect_err(|error| {
         // It was created before direct reads turned out to be impossible.
-        if make && direct && error.kind() == io::ErrorKind::InvalidInput {
+        if make && !direct.is_empty() && error.kind() == io::ErrorKind::InvalidInput {
             let _ = std::fs::remove_file(path);
         }
-        explained(path, error, direct)
     })
+}
+
+/// What `open` gives; without the claim where somebody else has it, and that is only noted.
+fn claimed(
+    path: &Path,
+    claims: bool,
+    in_use: &InUse,
+    open: impl Fn(bool) -> io::Result<File>,
+) -> Result<io::Result<File>, StartError> {
+    match open(claims) {
+        Err(error) if claims && error.kind() == io::ErrorKind::ResourceBusy => {
+            let reason = "it is mounted, a part of another device, or claimed by another process";
+            in_use.meet(StartError::file(path, reason))?;
+            Ok(open(false))
+        }
+        file => Ok(file),
+    }
+}
+
+fn is_device(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|about| about.file_type().is_block_device())
 }
 
 fn explained(path: &Path, error: io::Error, direct: bool) -> StartError {
@@ -727,8 +761,7 @@ impl Storage for DiskFile {
         Ok(())
     }
     fn sync(&self) -> io::Result<()> {
-        self.check_whole()?;
-        self.note_sync(self.file.sync_data())
+        self.syncs.run(|| self.note_sync(self.file.sync_data()))
     }
     fn file(&self) -> Option<&DiskFile> {
         Some(self)
@@ -880,8 +913,8 @@ mod tests {
         let path = folder.path().join("disk");
         std::fs::write(&path, b"another's").expect("it is made");
         // It was missing a moment ago.
-        let refused = open_or_make(&path, true, false, false).expect_err("it is there").to_string();
-        assert!(refused.contains("disk: File exists"), "{refused}");
+        let refused = open_or_make(&path, true, false, false, false).expect_err("it is there");
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(std::fs::read(&path).expect("it is there"), b"another's");
         let new = folder.path().join("new");
         let refused = DiskFile::open(&new, Some(u64::MAX), false, false).err().expect("it is too large").to_string();

@@ -107,7 +107,8 @@ type Room = Slice<Vec<u8>>;
 enum Step {
     Read(Key<ReadAt<Room, Fd>>),
     Write(Key<WriteAt<Room, Fd>>),
-    Sync(Key<Sync<Fd>>),
+    /// For these requests too.
+    Sync(Key<Sync<Fd>>, Vec<Held>),
 }
 
 /// A request.
@@ -136,13 +137,18 @@ struct Loop {
     fd: Fd,
     clock: Clock,
     underway: Vec<Underway>,
+    /// Whether a sync is under way, and requests for the next one: the system tells a failure to
+    /// one of two, so they do not run at the same time.
+    syncs: bool,
+    to_sync: Vec<Held>,
 }
 
 impl Loop {
     fn new(queue: Arc<Mutex<Queue>>, disk: Arc<Disk>, clock: Clock) -> io::Result<Loop> {
         let proactor = Proactor::builder().capacity(UNDERWAY_MAX as u32).driver_type(DriverType::IoUring).build()?;
         let file = disk.storage.file().ok_or(io::ErrorKind::Unsupported)?.another()?;
-        Ok(Loop { proactor, queue, disk, fd: SharedFd::new(file), clock, underway: Vec::new() })
+        let (underway, to_sync) = (Vec::new(), Vec::new());
+        Ok(Loop { proactor, queue, disk, fd: SharedFd::new(file), clock, underway, syncs: false, to_sync })
     }
 
     /// Runs until the channel is closed and nothing is left.
@@ -164,9 +170,14 @@ impl Loop {
     /// The ring has failed: outstanding requests fail, and threads do the rest.
     fn give_up(&mut self, error: &io::Error) {
         tracing::error!(%error, "io_uring has failed: from now on threads read and write the file");
-        for underway in std::mem::take(&mut self.underway) {
-            self.finish(underway.held.awaited, IoResult::bare(IoStatus::Unavailable));
+        let mut all = std::mem::take(&mut self.to_sync);
+        for Underway { held, step } in std::mem::take(&mut self.underway) {
+            all.push(held);
+            if let Step::Sync(_, others) = step {
+                all.extend(others);
+            }
         }
+        all.into_iter().for_each(|held| self.finish(held.awaited, IoResult::bare(IoStatus::Unavailable)));
         let jobs = {
             let mut queue = lock(&self.queue);
             queue.is_closed = true;
@@ -180,7 +191,7 @@ impl Loop {
 
     /// Starts waiting jobs, as far as there is room. Returns whether the channel is closed.
     fn begin_waiting(&mut self) -> bool {
-        while self.underway.len() < UNDERWAY_MAX {
+        while self.underway.len() + self.to_sync.len() < UNDERWAY_MAX {
             let mut queue = lock(&self.queue);
             let is_closed = queue.is_closed;
             let Some(job) = queue.jobs.front() else { return is_closed };
@@ -254,9 +265,21 @@ impl Loop {
 
     /// As fdatasync(2): after the answered writes, which the kernel has finished.
     fn sync(&mut self, held: Held) {
+        self.to_sync.push(held);
+        self.begin_sync();
+    }
+
+    /// Begins a sync for all that wait for one.
+    fn begin_sync(&mut self) {
+        if self.syncs {
+            return;
+        }
+        let mut others = std::mem::take(&mut self.to_sync);
+        let Some(held) = others.pop() else { return };
+        self.syncs = true;
         match self.proactor.push(Sync::new(self.fd.clone(), true)) {
-            PushEntry::Pending(key) => self.underway.push(Underway { held, step: Step::Sync(key) }),
-            PushEntry::Ready(BufResult(result, _)) => self.after_sync(held, result.map(drop)),
+            PushEntry::Pending(key) => self.underway.push(Underway { held, step: Step::Sync(key, others) }),
+            PushEntry::Ready(BufResult(result, _)) => self.after_sync(held, others, result.map(drop)),
         }
     }
 
@@ -280,9 +303,9 @@ impl Loop {
                 Ok(result) => self.after_write(held, result),
                 Err(key) => return Some(Underway { held, step: Step::Write(key) }),
             },
-            Step::Sync(key) => match popped(&mut self.proactor, key) {
-                Ok(BufResult(result, _)) => self.after_sync(held, result.map(drop)),
-                Err(key) => return Some(Underway { held, step: Step::Sync(key) }),
+            Step::Sync(key, others) => match popped(&mut self.proactor, key) {
+                Ok(BufResult(result, _)) => self.after_sync(held, others, result.map(drop)),
+                Err(key) => return Some(Underway { held, step: Step::Sync(key, others) }),
             },
         }
         None
@@ -316,15 +339,19 @@ impl Loop {
     }
 
     /// A sync that failed is never retried: the system may have dropped what it could not write.
-    fn after_sync(&mut self, held: Held, result: io::Result<()>) {
+    fn after_sync(&mut self, held: Held, others: Vec<Held>, result: io::Result<()>) {
+        self.syncs = false;
         let noted = match self.file() {
             Some(file) => file.note_sync(result),
             None => result,
         };
-        match noted {
-            Ok(()) => self.succeed(held),
-            Err(error) => self.fail(held, error, false),
+        for held in others.into_iter().chain([held]) {
+            match &noted {
+                Ok(()) => self.succeed(held),
+                Err(error) => self.fail(held, error.kind().into(), false),
+            }
         }
+        self.begin_sync();
     }
 
     fn succeed(&mut self, held: Held) {
