@@ -383,6 +383,15 @@ impl Source {
         Ok(self.at)
     }
 
+    /// So many nanoseconds.
+    ///
+    /// # Errors
+    /// When there is no number, or it is too large for a time.
+    pub fn span(&mut self) -> Result<Span, Broken> {
+        let number = self.number()?;
+        after(Time::ZERO, number).map(|end| end.saturating_since(Time::ZERO))
+    }
+
     /// Some bytes, up to `most`.
     ///
     /// # Errors

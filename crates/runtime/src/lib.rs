@@ -9,6 +9,7 @@
 //! | end | [`stopper`] |
 //! | write records | [`records`], [`parts`] |
 //! | note what comes in and what is done about it | [`journal`]; compared by [`replay`] |
+//! | tell work from a wait for a processor | [`processor`] |
 //! | serve metrics and health | [`http`] |
 //! | read secrets, and encrypt with them | [`secret`], [`cipher`] |
 //! | say why it does not work | [`error`] |
@@ -27,6 +28,7 @@ pub mod lock;
 pub mod metrics;
 pub mod moments;
 pub mod parts;
+pub mod processor;
 pub mod records;
 pub mod replay;
 pub mod secret;

@@ -15,12 +15,14 @@
 //! | 8 page rotten | vSSD, page, the value that it should have or 0: so the last read of it will end |
 //! | 9 packets leave | wait: what was sent since the last such entry is handed to the system |
 //! | 10 host gone | wait, tag: nobody waits for this request of a door any more |
+//! | 11 processor | 0 before and 1 after what a role does between two sleeps, the time that it ran since the last such entry, the time that it waited for a processor |
+//! | 12 machine | how long all processors of the machine were busy so far |
 //!
 //! A packet is its length and its datagram without the page of data. Entries 4, 5 and 8 follow what
 //! caused them.
 
 use crate::configs;
-use base::{NodeId, Time};
+use base::{NodeId, Span, Time};
 use blox::{
     ClientOutcome, ControlState, PAGE_BYTES, Packet, Page, Tag, Value, VssdId, decode_datagram, encode_datagram,
 };
@@ -30,6 +32,7 @@ use runtime::error::StartError;
 pub use runtime::journal::JournalError;
 use runtime::journal::{self, Broken, Kind, Source, put};
 use runtime::metrics::Number;
+use runtime::processor::{self, Had, Processor};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -51,6 +54,11 @@ const RESTED: u8 = 7;
 const ROTTED: u8 = 8;
 const LEFT: u8 = 9;
 const HOST_LEFT: u8 = 10;
+const PROCESSOR: u8 = 11;
+const MACHINE: u8 = 12;
+
+/// How often a journal says how busy its machine is. Ours.
+const MACHINE_EVERY: Span = Span::ms(500);
 
 /// What a role was when its journal began.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -67,6 +75,9 @@ pub struct Beginning {
     pub boot: String,
     /// The machine's monotonic clock at the role's time zero, in nanoseconds.
     pub clock_ns: u64,
+    /// Processors of the machine; 0 where that is not known.
+    #[serde(default)]
+    pub processors: u32,
     /// What the role knew.
     pub state: State,
 }
@@ -197,6 +208,18 @@ pub enum Entry {
         /// Its time by the role's clock.
         at: Time,
     },
+    /// What the role had of processors since the last such entry.
+    Processor {
+        /// Whether it has done something since: it was asleep, and is now about to begin.
+        is_done: bool,
+        /// How long it ran, and how long it waited.
+        had: Had,
+    },
+    /// How long all processors of its machine were busy so far.
+    Machine {
+        /// By all threads, in nanoseconds.
+        busy_ns: u64,
+    },
     /// The role ended in order.
     Finished {
         /// Its counters.
@@ -215,6 +238,12 @@ impl Entry {
 pub(crate) struct Writer {
     file: journal::Writer,
     has_done: bool,
+    /// Whether something came in since it slept.
+    is_busy: bool,
+    /// Of the role's thread, once that runs.
+    processor: Option<Processor>,
+    /// When it said last how busy its machine is.
+    machine_at: Option<Time>,
     packet: Vec<u8>,
 }
 
@@ -233,23 +262,30 @@ impl Writer {
             node: node.0,
             boot: journal::boot(),
             clock_ns: journal::clock_ns(clock),
+            processors: processor::count(),
             state,
         };
         let text = serde_json::to_vec(&beginning).expect("numbers and names make a text");
         let file = journal::Writer::begin(folder, &name, Kind::Volumes, &text)?;
-        Ok(Some(Writer { file, has_done: false, packet: Vec::new() }))
+        let (has_done, is_busy, processor, machine_at) = (false, false, None, None);
+        Ok(Some(Writer { file, has_done, is_busy, processor, machine_at, packet: Vec::new() }))
     }
 
     /// A packet came in.
     pub fn came(&mut self, at: Time, packet: &Packet) {
+        self.begin_to_work();
         let bare = &mut self.packet;
         self.file.input(PACKET, at, |entry| put_packet(packet, bare, entry));
     }
 
     /// Time passed.
     pub fn woke(&mut self, at: Time) {
+        if !self.is_busy {
+            self.note_processor(false);
+        }
         self.file.input(WAKEUP, at, |_| {});
         self.has_done = false;
+        self.note_machine(at);
     }
 
     /// The role rests, if it has done something since it woke.
@@ -257,12 +293,39 @@ impl Writer {
         if self.has_done {
             self.file.input(RESTED, at(), |_| {});
         }
-        self.has_done = false;
+        if self.has_done || self.is_busy {
+            self.note_processor(true);
+        }
+        (self.has_done, self.is_busy) = (false, false);
         self.file.flush_when_due();
+    }
+
+    fn begin_to_work(&mut self) {
+        if !std::mem::replace(&mut self.is_busy, true) {
+            self.note_processor(false);
+        }
+    }
+
+    fn note_processor(&mut self, is_done: bool) {
+        let processor = self.processor.get_or_insert_with(Processor::of_this_thread);
+        if let Some(Had { ran, waited }) = processor.since() {
+            let numbers = [is_done.into(), ran.as_ps() / 1_000, waited.as_ps() / 1_000];
+            self.file.entry(PROCESSOR, |entry| numbers.into_iter().for_each(|number| put(number, entry)));
+        }
+    }
+
+    /// Says how busy the machine is, now and then.
+    fn note_machine(&mut self, at: Time) {
+        let is_due = self.machine_at.is_none_or(|before| at.saturating_since(before) >= MACHINE_EVERY);
+        if let Some(busy_ns) = is_due.then(processor::busy_ns).flatten() {
+            self.machine_at = Some(at);
+            self.file.entry(MACHINE, |entry| put(busy_ns, entry));
+        }
     }
 
     /// A host wants a page.
     pub fn asked(&mut self, at: Time, volume: u32, page: Page, is_write: bool) {
+        self.begin_to_work();
         let numbers = [u64::from(volume), page.0, u64::from(is_write)];
         self.file.input(ASKED, at, |entry| numbers.into_iter().for_each(|number| put(number, entry)));
     }
@@ -409,6 +472,11 @@ fn parse(kind: u8, source: &mut Source) -> Result<Entry, Broken> {
         }
         RESTED => Entry::Rested { at: source.time()? },
         LEFT => Entry::Left { at: source.time()? },
+        PROCESSOR => {
+            let (is_done, ran, waited) = (source.number()? == 1, source.span()?, source.span()?);
+            Entry::Processor { is_done, had: Had { ran, waited } }
+        }
+        MACHINE => Entry::Machine { busy_ns: source.number()? },
         HOST_LEFT => Entry::HostLeft { at: source.time()?, tag: Tag(source.number()?) },
         ROTTED => {
             let (vssd, page, named) = (VssdId(source.number32("vSSD")?), Page(source.number()?), source.number()?);

@@ -13,7 +13,7 @@ mod requests;
 mod run;
 mod simulate;
 
-pub use model::{Fit, Host, Kind, Link, Model, Pause, SLEEPS};
+pub use model::{Fit, Host, Kind, Link, Machine, Model, Pause, SLEEPS};
 pub use planned::{first_lives, planned_load};
 pub use replay::replay;
 pub use requests::{Parts, Request, Requests, Served};

@@ -13,8 +13,8 @@ use std::fs;
 use std::path::Path;
 use volumes::journal::Beginning;
 use volumes::twin::{
-    Fit, Host, Journals, Kind, Life, Link, Load, Model, PageAsk, Pause, Request, Requests, Simulated, Times, TwinError,
-    first_lives, planned_load, simulate,
+    Fit, Host, Journals, Kind, Life, Link, Load, Machine, Model, PageAsk, Pause, Request, Requests, Simulated, Times,
+    TwinError, first_lives, planned_load, simulate,
 };
 
 const DOOR: NodeId = NodeId(2);
@@ -49,6 +49,7 @@ fn model(link: Span, [packet, ask, turn]: [Span; 3]) -> Model {
         turn_ns: [(); 2].map(|()| times(turn)),
         leave_ns: [(); 2].map(|()| times(Span::ZERO)),
         late_ns: times(Span::ZERO),
+        rest_ns: Default::default(),
     };
     let hosts = Kind::ALL.into_iter().map(|kind| (kind, host.clone())).collect();
     Model { links, hosts, ..Model::default() }
@@ -62,6 +63,8 @@ fn load(asks: &[(Time, u64, bool)]) -> Load {
         volume: 0,
         page: Page(*page),
         is_write: *is_write,
+        ended: 0,
+        soon: None,
     };
     Load { pages: asks.iter().map(page).collect(), ..Load::default() }
 }
@@ -164,20 +167,76 @@ fn times_are_those_of_moments_at_which_as_much_was_asked() {
     assert_eq!(reads[0], link * 4 + Span::us(2) * 3, "never written: two packets of the switch, one of the server");
 }
 
+fn asked(done: &Simulated) -> Vec<Time> {
+    done.requests.all().iter().map(|request| request.asked).collect()
+}
+
 #[test]
-fn a_host_that_has_one_request_open_waits_until_it_ends() {
-    let (link, at) = (Span::us(7), Time::ms(1_013));
-    let mut load = load(&[(at, 3, false), (at, 4, false), (at, 5, false)]);
-    load.open_max.insert(DOOR, 1);
-    let done = simulated(Span::us(100), &model(link, [Span::ZERO; 3]), &load);
-    let asked: Vec<_> = done.requests.all().iter().map(|request| request.asked).collect();
-    assert_eq!(asked, [at, at + link * 4, at + link * 8]);
-    assert!(done.requests.all().iter().all(|request| request.total() == Some(link * 4)));
-    // So many were open at a time.
-    assert_eq!(Load::of(&done.requests).open_max[&DOOR], 1);
-    load.open_max.insert(DOOR, 3);
-    let together = simulated(Span::us(100), &model(link, [Span::ZERO; 3]), &load);
-    assert_eq!(Load::of(&together.requests).open_max[&DOOR], 3);
+fn a_host_that_waited_for_an_end_waits_for_it_again() {
+    let (at, later) = (Time::ms(1_013), Time::ms(1_113));
+    let after = |link: Span, load: &Load| simulated(Span::us(100), &model(link, [Span::ZERO; 3]), load);
+    let mut load = load(&[(at, 3, false), (at, 4, false), (at, 5, false), (later, 6, false)]);
+    // The second one comes when the first has ended, and the third 2 us after the second has.
+    for (place, soon) in [(1, Span::ZERO), (2, Span::us(2))] {
+        (load.pages[place].ended, load.pages[place].soon) = (place as u64, Some(soon));
+    }
+    let done = after(Span::us(7), &load);
+    assert_eq!(asked(&done), [at, at + Span::us(28), at + Span::us(58), later]);
+    let seen = Load::of(&done.requests);
+    let waits: Vec<_> = seen.pages.iter().map(|page| (page.ended, page.soon)).collect();
+    assert_eq!(waits, [(0, None), (1, Some(Span::ZERO)), (2, Some(Span::us(2))), (3, None)]);
+    // Of a slower rack each is asked later, and the last at its time.
+    assert_eq!(asked(&after(Span::us(9), &seen)), [at, at + Span::us(36), at + Span::us(74), later]);
+    // One so slow that the third ends behind that time.
+    let slow = Span::ms(10);
+    assert_eq!(asked(&after(slow, &seen))[3], at + slow * 12 + Span::us(2));
+}
+
+/// All roles on one machine with so many processors, of which others have so much for each request.
+fn shared(model: Model, processors: u32, others: Span) -> Model {
+    let others_ns = Times::from(vec![others.as_ps() / 1_000]);
+    Model { machines: vec![Machine { processors, nodes: (0..5).collect(), others_ns }], ..model }
+}
+
+#[test]
+fn roles_of_a_machine_share_its_processors() {
+    let (link, [packet, ask, turn]) = (Span::us(7), [Span::us(2), Span::us(3), Span::us(5)]);
+    let (busy, wake) = (Span::us(17), Span::us(4));
+    // Between two heartbeats.
+    let asks = load(&[(Time::ms(1_013), 3, false)]);
+    let total = |processors, change: fn(&mut Host, Times)| {
+        let mut model = shared(model(link, [packet, ask, turn]), processors, Span::ZERO);
+        for host in model.hosts.values_mut() {
+            host.wake_ns = [(); 4].map(|()| Times::from(vec![wake.as_ps() / 1_000]));
+            change(host, Times::from(vec![busy.as_ps() / 1_000]));
+        }
+        simulated(Span::us(100), &model, &asks).requests.all()[0].total().expect("it ends")
+    };
+    // Switch, server, switch and door wake up when the packet comes.
+    // The server answers in its turn.
+    let alone = ask + packet * 3 + turn;
+    let leaves: fn(&mut Host, Times) = |host, times| host.leave_ns = [(); 2].map(|()| times.clone());
+    let rests: fn(&mut Host, Times) = |host, times| host.rest_ns = [(); 2].map(|()| times.clone());
+    for change in [leaves, rests] {
+        assert_eq!(total(0, change), alone + (link + wake) * 4, "not known: nobody waits");
+        assert_eq!(total(2, change), alone + (link + wake) * 4, "the sender has one, the receiver the other");
+        assert_eq!(total(1, change), alone + busy * 4, "it is there and awake when the sender is done");
+    }
+}
+
+#[test]
+fn others_have_processors_behind_each_request() {
+    let (link, [packet, ask]) = (Span::us(7), [Span::us(2), Span::us(3)]);
+    let (each, soon) = (Span::us(10), Span::us(5));
+    let model = shared(model(link, [packet, ask, Span::ZERO]), 1, each * 3);
+    let mut asks = load(&[(Time::ms(1_013), 3, false), (Time::ms(1_013), 4, false)]);
+    (asks.pages[1].ended, asks.pages[1].soon) = (1, Some(soon));
+    let done = simulated(Span::us(100), &model, &asks);
+    let total = |place: usize| done.requests.all()[place].total().expect("it ends");
+    assert_eq!(total(0), ask + packet * 3 + link * 4);
+    // The door waits for the first of the others, then switch and server for the next two.
+    let door = packet + each - soon + ask;
+    assert_eq!(total(1), door + each + packet + each + packet + link + packet + link);
 }
 
 #[test]
@@ -370,12 +429,13 @@ fn a_planned_load_is_what_its_file_says() {
     // A binomial and an Erlang distribution: six deviations are once in 10^9.
     assert!((reads as f64 - 1_000.0).abs() < 6.0 * 27.4, "{reads}");
     assert!((last - 4.0).abs() < 6.0 * 0.0633, "{last}");
-    assert!(load.open_max.is_empty());
+    assert!(load.pages.iter().all(|page| (page.ended, page.soon) == (0, None)));
     assert_eq!(load, planned_load(&rack, Seed(7)));
     assert_ne!(load, planned_load(&rack, Seed(8)));
     let load = planned_load(&loaded("requests = 1_500\norder = 'sequential'\ndepth = 3"), Seed(7));
     assert!((0..).zip(&load.pages).all(|(at, page)| page.page == Page(at % 1_024)));
-    assert_eq!(load.open_max[&DOOR], 3);
+    assert!((0_u64..).zip(&load.pages).all(|(at, page)| page.ended == (at + 1).saturating_sub(3)));
+    assert!(load.pages.iter().all(|page| page.soon == Some(Span::ZERO)));
 }
 
 /// Little's law: the times of all requests together are those of `depth` at a time.

@@ -131,7 +131,18 @@ fn links(model: &Model) -> String {
         0 => String::new(),
         count => format!("\n\n{count} times the machine kept a role waiting, {} in all", time(waited)),
     };
-    format!("{}\n\n{}{pauses}", shown(rows, 2), shown(hosts, 2))
+    format!("{}\n\n{}{pauses}{}", shown(rows, 2), shown(hosts, 2), machines(model))
+}
+
+fn machines(model: &Model) -> String {
+    let known = model.machines.iter().filter(|machine| machine.processors > 0);
+    let said = known.map(|machine| {
+        let others = machine.others_ns.rising();
+        let median = others.get(others.len() / 2).copied().unwrap_or_default();
+        let (processors, roles) = (machine.processors, machine.nodes.len());
+        format!("\n\n{roles} roles share {processors} processors with others, which have {} a request", time(median))
+    });
+    said.collect()
 }
 
 fn times(times: &[Times], [_, twin]: [&str; 2]) -> String {

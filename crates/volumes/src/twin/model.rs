@@ -109,6 +109,10 @@ pub struct Host {
     pub leave_ns: [Times; 2],
     /// From a timer's time until the role is awake.
     pub late_ns: Times,
+    /// What else a sleep and the next waking occupy a processor: where the role did nothing in
+    /// between that anybody sees, and where it did.
+    #[serde(default)]
+    pub rest_ns: [Times; 2],
 }
 
 /// The machine kept a role waiting.
@@ -122,6 +126,18 @@ pub struct Pause {
     pub node: u32,
 }
 
+/// A machine whose processors roles share.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// How many it has; where that is not known, no role waits for one.
+    pub processors: u32,
+    /// The roles' nodes.
+    pub nodes: Vec<u32>,
+    /// How long others than roles, such as hosts and targets, had processors for each request of
+    /// its doors.
+    pub others_ns: Times,
+}
+
 /// What is between the roles of a rack.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Model {
@@ -132,6 +148,9 @@ pub struct Model {
     /// When roles were kept waiting.
     #[serde(default)]
     pub pauses: Vec<Pause>,
+    /// Where they ran. Times of roles are without waits for a processor then.
+    #[serde(default)]
+    pub machines: Vec<Machine>,
     /// What was read and written when. A file does not say.
     #[serde(skip)]
     pub loads: Loads<2>,
@@ -139,13 +158,13 @@ pub struct Model {
 
 impl Host {
     /// Its times by what they are of.
-    fn groups(&self) -> [&[Times]; 6] {
-        let Host { wake_ns, packet_ns, ask_ns, turn_ns, leave_ns, late_ns } = self;
-        [wake_ns, packet_ns, ask_ns, turn_ns, leave_ns, std::slice::from_ref(late_ns)]
+    fn groups(&self) -> [&[Times]; 7] {
+        let Host { wake_ns, packet_ns, ask_ns, turn_ns, leave_ns, late_ns, rest_ns } = self;
+        [wake_ns, packet_ns, ask_ns, turn_ns, leave_ns, std::slice::from_ref(late_ns), rest_ns]
     }
-    fn groups_mut(&mut self) -> [&mut [Times]; 6] {
-        let Host { wake_ns, packet_ns, ask_ns, turn_ns, leave_ns, late_ns } = self;
-        [wake_ns, packet_ns, ask_ns, turn_ns, leave_ns, std::slice::from_mut(late_ns)]
+    fn groups_mut(&mut self) -> [&mut [Times]; 7] {
+        let Host { wake_ns, packet_ns, ask_ns, turn_ns, leave_ns, late_ns, rest_ns } = self;
+        [wake_ns, packet_ns, ask_ns, turn_ns, leave_ns, std::slice::from_mut(late_ns), rest_ns]
     }
 
     /// How long it is occupied by what follows a sleep, or something else that it did.
@@ -195,7 +214,8 @@ impl Model {
     pub fn is_sound(&self) -> bool {
         const LONGEST_NS: u64 = 3_600_000_000_000;
         const LATEST_NS: u64 = 53 * 24 * LONGEST_NS;
-        let hosts = self.hosts.values().flat_map(Host::groups).flatten().flat_map(Times::rising);
+        let others = self.machines.iter().flat_map(|machine| machine.others_ns.rising());
+        let hosts = self.hosts.values().flat_map(Host::groups).flatten().flat_map(Times::rising).chain(others);
         let pauses = self.pauses.iter().map(|pause| &pause.took_ns);
         let is_late = |pause: &Pause| pause.at_ns > LATEST_NS;
         let mut times = self.links.iter().map(|link| &link.least_ns).chain(hosts).chain(pauses);
@@ -248,6 +268,7 @@ pub struct Fit {
     long: BTreeMap<(Kind, Time, Span), Pause>,
     switch: NodeId,
     loads: Loads<2>,
+    sites: Sites,
     doing: Doing,
     printer: Printer,
 }
@@ -268,6 +289,46 @@ struct Doing {
     sends_data: bool,
     /// How many it has just handed over.
     left: u64,
+    /// What it did since it slept.
+    pieces: Vec<Piece>,
+    /// How long it ran since it woke before, and how much of that was what it did; none of it where
+    /// it did nothing.
+    ran: Option<Span>,
+    worked: Option<Span>,
+}
+
+/// Something that occupied a role.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    node: NodeId,
+    of: Of,
+    at: Time,
+    since: Time,
+    took: Span,
+    count: u64,
+}
+
+/// Which times of a [`Host`] something belongs to.
+#[derive(Clone, Copy, Debug)]
+enum Of {
+    Duty(Duty, usize),
+    Late,
+    Wake(usize),
+    Rest(usize),
+}
+
+impl Of {
+    fn times(self, host: &mut Host) -> &mut Times {
+        match self {
+            Of::Duty(Duty::Packet, class) => &mut host.packet_ns[class],
+            Of::Duty(Duty::Ask, class) => &mut host.ask_ns[class],
+            Of::Duty(Duty::Leave, class) => &mut host.leave_ns[class],
+            Of::Duty(Duty::Turn | Duty::Rest, class) => &mut host.turn_ns[class],
+            Of::Late => &mut host.late_ns,
+            Of::Wake(class) => &mut host.wake_ns[class],
+            Of::Rest(class) => &mut host.rest_ns[class],
+        }
+    }
 }
 
 /// What occupies a role.
@@ -292,17 +353,20 @@ impl Fit {
         let kinds = (0..=switch.0).map(|node| Kind::of(rack, NodeId(node))).collect();
         let (sent, came, hosts, long) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (loads, doing, printer) = (Loads::default(), Doing::default(), Printer::default());
-        Fit { kinds, sent, came, hosts, long, switch, loads, doing, printer }
+        Fit { kinds, sent, came, hosts, long, switch, loads, sites: Sites::default(), doing, printer }
     }
 
-    /// Another journal begins.
-    pub(crate) fn begin(&mut self) {
+    /// Another journal begins, of a role on the machine that was booted as `boot`.
+    pub(crate) fn begin(&mut self, node: NodeId, boot: &str, processors: u32) {
+        self.end_turn(Span::ZERO);
         self.doing = Doing::default();
+        self.sites.begin(node, boot, processors);
     }
 
     pub(crate) fn see(&mut self, at: Time, node: NodeId, entry: &Entry) {
         if let Entry::Asked { is_write, .. } = entry {
             self.loads.note(at, usize::from(*is_write));
+            self.sites.asked(at);
         }
         match entry {
             Entry::Packet { packet, .. } => {
@@ -330,6 +394,18 @@ impl Fit {
             Entry::Wakeup { .. } => self.next(at, node, Duty::Turn),
             Entry::Rested { .. } => self.next(at, node, Duty::Rest),
             Entry::Left { .. } => self.leave(at, node),
+            Entry::Processor { is_done, had } => {
+                self.sites.ran(at, had.ran);
+                let ran = self.doing.ran.take().map(|ran| together(ran, had.ran));
+                if *is_done {
+                    self.doing.ran = ran;
+                    self.end_turn(had.waited);
+                } else {
+                    self.rested(at, node, ran);
+                    self.doing.ran = Some(Span::ZERO);
+                }
+            }
+            Entry::Machine { busy_ns } => self.sites.busy(node, at, *busy_ns),
             // It is soon done: its time is part of that of the input before.
             Entry::HostLeft { .. } | Entry::Ended { .. } | Entry::Rotted { .. } | Entry::Finished { .. } => {}
         }
@@ -361,20 +437,49 @@ impl Fit {
         let has_slept = self.slept_since().is_some();
         let follows = std::mem::replace(&mut self.doing.follows, !has_slept);
         let Some((done, since)) = self.doing.input.replace((duty, at)) else { return };
-        let took = at.saturating_since(since);
-        let class = class_of_duty(done, has_data, follows);
-        match done {
-            Duty::Packet => self.note(node, (since, since), (took, 1), |host| &mut host.packet_ns[class]),
-            Duty::Ask => self.note(node, (since, since), (took, asks), |host| &mut host.ask_ns[class]),
+        // Where the kernel does not say how long it waited for processors, nobody ends a turn.
+        if has_slept && matches!(duty, Duty::Packet | Duty::Ask | Duty::Turn) {
+            self.end_turn(Span::ZERO);
+        }
+        let count = match done {
+            Duty::Packet => 1,
+            Duty::Ask => asks,
             // One that sends nothing ends without a word about it, and the role sleeps.
-            Duty::Turn if duty == Duty::Leave => {
-                let count = self.doing.sends.len() as u64;
-                self.note(node, (since, since), (took, count), |host| &mut host.turn_ns[class]);
+            Duty::Turn if duty == Duty::Leave => self.doing.sends.len() as u64,
+            Duty::Leave => self.doing.left,
+            Duty::Turn | Duty::Rest => return,
+        };
+        let (of, took) = (Of::Duty(done, class_of_duty(done, has_data, follows)), at.saturating_since(since));
+        self.doing.pieces.push(Piece { node, of, at: since, since, took, count });
+    }
+
+    /// A role is done, and has waited so long for a processor meanwhile: that is no time of what it
+    /// did. A wait is one of few, so it is in what took longest.
+    fn end_turn(&mut self, mut waited: Span) {
+        let mut pieces = std::mem::take(&mut self.doing.pieces);
+        pieces.sort_by_key(|piece| std::cmp::Reverse(piece.took));
+        for piece in &mut pieces {
+            // A pause is one, whatever it was that kept the role waiting.
+            if piece.took < PAUSE {
+                let rest = piece.took.saturating_sub(waited);
+                waited = waited.saturating_sub(piece.took);
+                piece.took = rest;
             }
-            Duty::Leave => {
-                self.note(node, (since, since), (took, self.doing.left), |host| &mut host.leave_ns[class]);
-            }
-            Duty::Turn | Duty::Rest => {}
+        }
+        if !pieces.is_empty() {
+            let worked = pieces.iter().fold(Span::ZERO, |all, piece| all + piece.took);
+            self.doing.worked = Some(self.doing.worked.unwrap_or_default() + worked);
+        }
+        pieces.into_iter().for_each(|piece| self.note(piece));
+    }
+
+    /// A role wakes up again, and ran for so long since it woke before.
+    fn rested(&mut self, at: Time, node: NodeId, ran: Option<Span>) {
+        let worked = self.doing.worked.take();
+        if let Some(ran) = ran {
+            let took = ran.saturating_sub(worked.unwrap_or_default());
+            let of = Of::Rest(usize::from(worked.is_some()));
+            self.note(Piece { node, of, at, since: at, took, count: 1 });
         }
     }
 
@@ -383,20 +488,14 @@ impl Fit {
         // What follows a packet or a request was not woken by a timer.
         let was_asleep = self.slept_since().is_some();
         if let Some(due) = due.filter(|due| *due <= at && was_asleep) {
-            self.note(node, (at, due), (at - due, 1), |host| &mut host.late_ns);
+            self.note(Piece { node, of: Of::Late, at, since: due, took: at - due, count: 1 });
         }
     }
 
-    /// So many things took a node so long from `since` on, all together.
-    fn note(
-        &mut self,
-        node: NodeId,
-        (at, since): (Time, Time),
-        (took, count): (Span, u64),
-        times: impl FnOnce(&mut Host) -> &mut Times,
-    ) {
+    /// Something occupied a node.
+    fn note(&mut self, Piece { node, of, at, since, took, count }: Piece) {
         let (kind, each) = (self.kinds[node.index()], took / count.max(1));
-        times(self.hosts.entry(kind).or_default()).note(at, each);
+        of.times(self.hosts.entry(kind).or_default()).note(at, each);
         if took >= PAUSE {
             let pause = Pause { at_ns: since.as_ps() / 1_000, took_ns: took.as_ps() / 1_000, node: node.0 };
             self.long.insert((kind, at, each), pause);
@@ -422,6 +521,7 @@ impl Fit {
     }
 
     fn into_seen(mut self) -> Model {
+        self.end_turn(Span::ZERO);
         let mut links: BTreeMap<(Kind, Kind), Vec<Pair>> = BTreeMap::new();
         let mut lost: BTreeMap<(Kind, Kind), u64> = BTreeMap::new();
         for (ends, came) in &self.came {
@@ -440,12 +540,12 @@ impl Fit {
             let (packets, lost) = (pairs.len() as u64, lost[&(from, to)]);
             model.links.push(Link { from, to, least_ns: least.as_ps() / 1_000, packets, lost });
             let waits = pairs.iter().filter_map(|pair| pair.wait(least));
-            waits.for_each(|(node, at, slept, waited)| {
-                let since = Time::ZERO + at.saturating_since(Time::ZERO + waited);
-                self.note(node, (at, since), (waited, 1), |host| &mut host.wake_ns[class_of(slept)]);
+            waits.for_each(|(node, at, slept, took)| {
+                let since = Time::ZERO + at.saturating_since(Time::ZERO + took);
+                self.note(Piece { node, of: Of::Wake(class_of(slept)), at, since, took, count: 1 });
             });
         }
-        let Fit { mut hosts, long, loads, .. } = self;
+        let Fit { mut hosts, long, loads, sites, .. } = self;
         for (kind, host) in &mut hosts {
             for times in host.groups_mut().into_iter().flatten() {
                 let rare = times.take_rare(RARE, |at, took| long.get(&(*kind, at, took)).copied());
@@ -454,7 +554,90 @@ impl Fit {
             }
         }
         model.pauses.sort_unstable();
-        Model { hosts, loads, ..model }
+        Model { hosts, loads, machines: sites.machines(), ..model }
+    }
+}
+
+/// Both, as far as a [`Span`] can say: a journal may say anything.
+fn together(one: Span, other: Span) -> Span {
+    Span::ps(one.as_ps().saturating_add(other.as_ps()))
+}
+
+/// What is seen of machines.
+#[derive(Clone, Debug, Default)]
+struct Sites {
+    boots: Vec<String>,
+    machines: Vec<Machine>,
+    /// That of the present journal.
+    now: usize,
+    /// Of each: when its roles ran, how long, and how many requests its doors had then.
+    work: Vec<Vec<(Time, Span, u64)>>,
+    /// How busy each was when, as the first of its roles says.
+    busy: Vec<Vec<(Time, u64)>>,
+    told_by: Vec<Option<NodeId>>,
+}
+
+impl Sites {
+    fn begin(&mut self, node: NodeId, boot: &str, processors: u32) {
+        self.now = self.boots.iter().position(|known| known == boot).unwrap_or_else(|| {
+            self.boots.push(boot.into());
+            self.machines.push(Machine::default());
+            self.work.push(Vec::new());
+            self.busy.push(Vec::new());
+            self.told_by.push(None);
+            self.boots.len() - 1
+        });
+        let machine = &mut self.machines[self.now];
+        // One journal that does not tell is enough: times of its role have waits in them.
+        machine.processors = if machine.nodes.is_empty() { processors } else { machine.processors.min(processors) };
+        if !machine.nodes.contains(&node.0) {
+            machine.nodes.push(node.0);
+        }
+    }
+
+    fn ran(&mut self, at: Time, ran: Span) {
+        self.work[self.now].push((at, ran, 0));
+    }
+
+    fn asked(&mut self, at: Time) {
+        self.work[self.now].push((at, Span::ZERO, 1));
+    }
+
+    fn busy(&mut self, node: NodeId, at: Time, busy_ns: u64) {
+        let told_by = self.told_by[self.now].get_or_insert(node);
+        if *told_by == node {
+            self.busy[self.now].push((at, busy_ns));
+        }
+    }
+
+    fn machines(self) -> Vec<Machine> {
+        /// Fewer requests do not tell what others have of each.
+        const ENOUGH: u64 = 64;
+        let Sites { mut machines, work, busy, .. } = self;
+        for ((machine, mut work), mut busy) in machines.iter_mut().zip(work).zip(busy) {
+            work.sort_unstable();
+            busy.sort_unstable();
+            let mut next = 0;
+            for pair in busy.windows(2) {
+                let [(from, before), (until, after)] = [pair[0], pair[1]];
+                let (mut ran, mut asked) = (Span::ZERO, 0);
+                while let Some((at, span, count)) = work.get(next).filter(|(at, _, _)| *at < until) {
+                    if *at >= from {
+                        (ran, asked) = (together(ran, *span), asked + count);
+                    }
+                    next += 1;
+                }
+                // In a container the system may tell of processors that are for others.
+                let all_ns = (until.saturating_since(from).as_ps() / 1_000).saturating_mul(machine.processors.into());
+                let busy_ns = after.saturating_sub(before);
+                if asked >= ENOUGH && busy_ns <= all_ns {
+                    let others_ns = busy_ns.saturating_sub(ran.as_ps() / 1_000);
+                    machine.others_ns.note(from, Span::ns(others_ns / asked));
+                }
+            }
+            machine.others_ns = std::mem::take(&mut machine.others_ns).settled();
+        }
+        machines
     }
 }
 
@@ -522,6 +705,7 @@ fn pair(to: NodeId, sent: &[Sent], came: &[Came], pairs: &mut Vec<Pair>) -> u64 
 mod tests {
     use super::*;
     use blox::{Body, Packet, Page, Tag, VssdId};
+    use runtime::processor::Had;
 
     const SERVER: NodeId = NodeId(0);
     const DOOR: NodeId = NodeId(1);
@@ -531,6 +715,11 @@ mod tests {
         let text = "[[storage]]\nname = 's'\nlisten = '127.0.0.1:7010'\n\
                     [[door]]\nname = 'd'\nlisten = '127.0.0.1:7020'\nconfig = 't.toml'\n";
         Fit::new(&plan::rack::parse("rack.toml", text).expect("a rack"))
+    }
+
+    /// Another journal, of a machine whose processors are not known.
+    fn begin(fit: &mut Fit) {
+        fit.begin(SERVER, "", 0);
     }
 
     fn read(tag: u64) -> Packet {
@@ -548,7 +737,7 @@ mod tests {
 
     /// A door begins with reads at these times and is occupied for 4 us by each; then it sleeps.
     fn door(fit: &mut Fit, begins: &[u64]) {
-        fit.begin();
+        begin(fit);
         for (tag, begin) in (0..).zip(begins) {
             let at = us(*begin);
             fit.see(at, DOOR, &Entry::Asked { at, volume: 0, page: Page(2), is_write: false });
@@ -567,7 +756,7 @@ mod tests {
     fn a_link_has_the_least_time_and_what_more_a_sleeper_needs_is_its_waking() {
         let mut fit = fit();
         door(&mut fit, &[10, 110, 210]);
-        fit.begin();
+        begin(&mut fit);
         // The second of them is lost. The switch has slept for 19 us when the first one comes, and
         // for 150 us when the last one could have come.
         for (tag, slept, comes) in [(0, 1, 20), (2, 70, 244)] {
@@ -591,13 +780,13 @@ mod tests {
     #[test]
     fn what_a_timer_sends_takes_its_time_before_it_leaves_and_while_it_does() {
         let mut fit = fit();
-        fit.begin();
+        begin(&mut fit);
         fit.see(us(5), SWITCH, &Entry::Wakeup { at: us(5) });
         (0..2).for_each(|tag| fit.see(us(5), SWITCH, &Entry::Sent { to: SERVER, packet: read(tag) }));
         fit.see(us(15), SWITCH, &Entry::Left { at: us(15) });
         fit.see(us(19), SWITCH, &Entry::Rested { at: us(19) });
         fit.see(us(60), SWITCH, &Entry::Wakeup { at: us(60) });
-        fit.begin();
+        begin(&mut fit);
         fit.see(us(1), SERVER, &Entry::Wakeup { at: us(1) });
         fit.see(us(22), SERVER, &Entry::Packet { at: us(22), packet: read(0) });
         let model = fit.into_seen();
@@ -607,11 +796,79 @@ mod tests {
         assert_eq!(link(&model, Kind::Switch, Kind::Storage).0, 7_000, "left at 15 us, taken at 22 us");
     }
 
+    /// The door is occupied for 90 us by what it is asked, and for 9 us by handing it over. It
+    /// waited for 67 us meanwhile: that is in what took longest.
+    #[test]
+    fn a_wait_for_a_processor_is_no_time_of_what_a_role_did() {
+        let mut fit = fit();
+        fit.begin(DOOR, "", 2);
+        let had =
+            |is_done, waited| Entry::Processor { is_done, had: Had { ran: Span::us(5), waited: Span::us(waited) } };
+        let at = us(10);
+        fit.see(at, DOOR, &had(false, 2));
+        fit.see(at, DOOR, &Entry::Asked { at, volume: 0, page: Page(2), is_write: false });
+        fit.see(at, DOOR, &Entry::Sent { to: SWITCH, packet: read(0) });
+        fit.see(us(100), DOOR, &Entry::Left { at: us(100) });
+        fit.see(us(109), DOOR, &Entry::Wakeup { at: us(109) });
+        fit.see(us(109), DOOR, &had(true, 67));
+        fit.begin(SWITCH, "", 4);
+        let model = fit.into_seen();
+        let door = &model.hosts[&Kind::Door];
+        assert_eq!([&door.ask_ns[0], &door.leave_ns[0]].map(Times::rising), [[23_000], [9_000]]);
+        assert_eq!(model.machines[0].processors, 2, "what the least of them says");
+        assert_eq!(model.machines[0].nodes, [DOOR.0, SWITCH.0]);
+    }
+
+    /// The door runs for 40 us from one waking to the next, of which it is occupied for 9 us by
+    /// what it is asked; then for 6 us, and does nothing.
+    #[test]
+    fn a_role_rests_for_what_it_ran_beyond_what_it_did() {
+        let mut fit = fit();
+        fit.begin(DOOR, "", 2);
+        let had = |is_done, ran| Entry::Processor { is_done, had: Had { ran: Span::us(ran), waited: Span::ZERO } };
+        // What it ran before is of its start.
+        fit.see(us(9), DOOR, &had(false, 500));
+        fit.see(us(10), DOOR, &Entry::Asked { at: us(10), volume: 0, page: Page(2), is_write: false });
+        fit.see(us(19), DOOR, &Entry::Wakeup { at: us(19) });
+        fit.see(us(19), DOOR, &had(true, 12));
+        fit.see(us(90), DOOR, &had(false, 28));
+        fit.see(us(91), DOOR, &Entry::Wakeup { at: us(91) });
+        fit.see(us(120), DOOR, &had(false, 6));
+        let door = &fit.into_seen().hosts[&Kind::Door];
+        assert_eq!(rising(&door.rest_ns), [[6_000], [31_000]]);
+    }
+
+    /// In half a second processors were busy for 400 ms, and roles ran for 300 ms of it.
+    #[test]
+    fn others_have_what_roles_do_not() {
+        let others = |busy_ms: u64, asks: u64| {
+            let mut fit = fit();
+            fit.begin(DOOR, "", 2);
+            fit.see(us(0), DOOR, &Entry::Machine { busy_ns: 7_000_000 });
+            for at in (0..asks).map(|place| us(1_000 + place)) {
+                fit.see(at, DOOR, &Entry::Asked { at, volume: 0, page: Page(2), is_write: false });
+            }
+            let had = Had { ran: Span::ms(200), waited: Span::ZERO };
+            fit.see(us(300_000), DOOR, &Entry::Processor { is_done: true, had });
+            fit.see(us(500_000), DOOR, &Entry::Machine { busy_ns: 7_000_000 + busy_ms * 1_000_000 });
+            fit.begin(SWITCH, "", 2);
+            let had = Had { ran: Span::ms(100), waited: Span::ZERO };
+            fit.see(us(400_000), SWITCH, &Entry::Processor { is_done: true, had });
+            // The door has said it.
+            fit.see(us(410_000), SWITCH, &Entry::Machine { busy_ns: 1 });
+            fit.into_seen().machines[0].others_ns.rising().to_vec()
+        };
+        assert_eq!(others(400, 100), [1_000_000]);
+        assert!(others(400, 63).is_empty(), "too few to tell");
+        assert_eq!(others(1_000, 100), [7_000_000], "two processors are busy for a second at most");
+        assert!(others(1_001, 100).is_empty(), "of other processors, too");
+    }
+
     #[test]
     fn a_packet_behind_another_one_tells_what_that_takes_and_nothing_of_waking() {
         let mut fit = fit();
         door(&mut fit, &[10, 110]);
-        fit.begin();
+        begin(&mut fit);
         fit.see(us(1), SWITCH, &Entry::Wakeup { at: us(1) });
         [(0, 200), (1, 203)].into_iter().for_each(|(tag, at)| {
             fit.see(us(at), SWITCH, &Entry::Packet { at: us(at), packet: read(tag) });
@@ -626,7 +883,7 @@ mod tests {
     #[test]
     fn a_timer_is_late_only_for_a_role_that_slept() {
         let mut fit = fit();
-        fit.begin();
+        begin(&mut fit);
         fit.due(SWITCH, us(5), Some(us(2)));
         fit.see(us(5), SWITCH, &Entry::Wakeup { at: us(5) });
         fit.due(SWITCH, us(90), Some(us(80)));
@@ -640,7 +897,7 @@ mod tests {
     #[test]
     fn a_kind_of_which_little_was_seen_takes_of_what_is_most_like_it() {
         let mut fit = fit();
-        fit.begin();
+        begin(&mut fit);
         fit.see(us(0), DOOR, &Entry::Asked { at: us(0), volume: 0, page: Page(2), is_write: false });
         (0..40).for_each(|place| {
             let at = us(9_000 + 2 * place);
@@ -660,13 +917,13 @@ mod tests {
     #[test]
     fn what_took_long_once_is_a_pause_of_its_role() {
         let mut fit = fit();
-        fit.begin();
+        begin(&mut fit);
         let asked = |at| Entry::Asked { at, volume: 0, page: Page(2), is_write: false };
         (0..2).for_each(|_| fit.see(us(100), DOOR, &asked(us(100))));
         fit.see(us(3_000_100), DOOR, &Entry::Rested { at: us(3_000_100) });
         fit.see(us(3_000_200), DOOR, &asked(us(3_000_200)));
         fit.see(us(3_000_204), DOOR, &Entry::Rested { at: us(3_000_204) });
-        fit.begin();
+        begin(&mut fit);
         fit.see(us(5), SWITCH, &Entry::Wakeup { at: us(5) });
         fit.due(SWITCH, us(20_090), Some(us(90)));
         fit.see(us(20_090), SWITCH, &Entry::Wakeup { at: us(20_090) });
@@ -674,13 +931,13 @@ mod tests {
             fit.see(us(at), SWITCH, &Entry::Packet { at: us(at), packet: read(tag) });
         }
         // A packet was on its way when the server went to sleep, and another came while it slept.
-        fit.begin();
+        begin(&mut fit);
         for (tag, left) in [(0, 60_000), (1, 90_000)] {
             fit.see(us(left - 1), SWITCH, &Entry::Sent { to: SERVER, packet: read(tag) });
             fit.see(us(left), SWITCH, &Entry::Left { at: us(left) });
             fit.see(us(left + 3), SWITCH, &Entry::Rested { at: us(left + 3) });
         }
-        fit.begin();
+        begin(&mut fit);
         for (tag, slept, came) in [(0, 60_001, 80_001), (1, 80_005, 90_002)] {
             fit.see(us(slept), SERVER, &Entry::Rested { at: us(slept) });
             fit.see(us(came), SERVER, &Entry::Packet { at: us(came), packet: read(tag) });

@@ -19,6 +19,8 @@ const WIRE: Span = Span::ns(10);
 const PIPELINE: Span = Span::ns(600);
 /// A page and its headers at 50 Gb/s, the rate of the paper's testbed (3.7).
 const PAGE_TIME: Span = Span::ns(670);
+/// Pages that are open at a time at each door while volumes are filled.
+const FILL_DEPTH: u64 = 64;
 /// Software of a host a packet, as in an experiment of RackBlox (`rack.host`).
 const HOST: Span = Span::us(1);
 
@@ -40,6 +42,7 @@ pub fn first_lives(rack: &Rack) -> Vec<Life> {
             node,
             boot: String::new(),
             clock_ns: 0,
+            processors: 0,
             state,
         },
         start: Time::ZERO,
@@ -73,6 +76,7 @@ impl Model {
                 turn_ns: pair(),
                 leave_ns: [(); 2].map(|()| vec![0].into()),
                 late_ns: vec![0].into(),
+                rest_ns: Default::default(),
             }
         };
         let hosts = Kind::ALL.map(|kind| (kind, host(kind))).into();
@@ -86,12 +90,12 @@ pub fn planned_load(rack: &Rack, seed: Seed) -> Load {
     for one in &rack.loads {
         let door = door_node(rack, one.door);
         let pages = (rack.volumes[one.volume].size.count() / PAGE.count()).max(1);
-        let ask = |at, page, is_write| PageAsk { at, door, volume: one.volume as u32, page: Page(page), is_write };
+        let ask = |at, page, is_write| {
+            let (volume, page, ended, soon) = (one.volume as u32, Page(page), 0, None);
+            PageAsk { at, door, volume, page, is_write, ended, soon }
+        };
         if one.fill {
-            load.fill.extend((0..pages).map(|page| ask(BEGIN, page, true)));
-        }
-        if one.rate.is_none() {
-            load.open_max.insert(door, one.depth.into());
+            load.fill.extend((0..pages).map(|page| ask(BEGIN, page, true).of_depth(page, FILL_DEPTH)));
         }
         let mut stream = seed.stream(&format!("load/{}", rack.doors[one.door].name));
         let mut at = BEGIN;
@@ -103,7 +107,8 @@ pub fn planned_load(rack: &Rack, seed: Seed) -> Load {
                 OrderName::Random => stream.below(pages),
                 OrderName::Sequential => number % pages,
             };
-            load.pages.push(ask(at, page, stream.unit() >= one.reads));
+            let ask = ask(at, page, stream.unit() >= one.reads);
+            load.pages.push(if one.rate.is_some() { ask } else { ask.of_depth(number, one.depth.into()) });
         }
     }
     load.pages.sort_by_key(|page| page.at);

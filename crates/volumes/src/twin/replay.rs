@@ -3,7 +3,7 @@
 use super::model::Fit;
 use super::requests::Requests;
 use super::{Anew, TwinError};
-use crate::journal::{Entry, Reader};
+use crate::journal::{Beginning, Entry, Reader};
 use base::{NodeId, Time};
 use plan::rack::Rack;
 use runtime::clocks::Axis;
@@ -30,7 +30,7 @@ pub fn replay(
         replayed: Replayed::of(beginning.name),
     };
     requests.begin(node, &beginning.state);
-    fit.begin();
+    fit.begin(node, &beginning.boot, beginning.processors);
     let mut at = Time::ZERO;
     while let Some(entry) = journal.next()? {
         at = time_of(&entry).unwrap_or(at);
@@ -56,8 +56,9 @@ pub fn replay(
 /// # Errors
 /// When the journal cannot be read.
 pub fn look(mut journal: Reader, axis: Axis, fit: &mut Fit) -> Result<(), TwinError> {
-    let node = NodeId(journal.beginning().node);
-    fit.begin();
+    let Beginning { node, boot, processors, .. } = journal.beginning();
+    let node = NodeId(*node);
+    fit.begin(node, boot, *processors);
     let mut at = Time::ZERO;
     while let Some(entry) = journal.next()? {
         at = time_of(&entry).unwrap_or(at);
@@ -75,7 +76,12 @@ fn time_of(entry: &Entry) -> Option<Time> {
         | Entry::HostLeft { at, .. }
         | Entry::Rested { at }
         | Entry::Left { at } => Some(*at),
-        Entry::Sent { .. } | Entry::Ended { .. } | Entry::Rotted { .. } | Entry::Finished { .. } => None,
+        Entry::Sent { .. }
+        | Entry::Ended { .. }
+        | Entry::Rotted { .. }
+        | Entry::Processor { .. }
+        | Entry::Machine { .. }
+        | Entry::Finished { .. } => None,
     }
 }
 
@@ -117,7 +123,7 @@ impl Play {
     fn see(&mut self, entry: Entry) {
         let numbers = match entry {
             Entry::Finished { numbers } => numbers,
-            Entry::Rested { .. } | Entry::Left { .. } => return,
+            Entry::Rested { .. } | Entry::Left { .. } | Entry::Processor { .. } | Entry::Machine { .. } => return,
             Entry::Rotted { vssd, page, named } => return self.anew.role.rot(vssd, page, named),
             done => return self.live.push(done),
         };

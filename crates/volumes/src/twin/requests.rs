@@ -133,6 +133,8 @@ impl Requests {
             }
             Entry::Wakeup { .. }
             | Entry::Rested { .. }
+            | Entry::Processor { .. }
+            | Entry::Machine { .. }
             | Entry::Left { .. }
             | Entry::HostLeft { .. }
             | Entry::Rotted { .. }

@@ -2,12 +2,13 @@
 //!
 //! A role takes packets in the order of their coming, each for a while, then lets time pass for its
 //! timers and sleeps. What a role sends comes at its receiver after the time of the link.
-//! Processors are not simulated. Where a live role waited for one, that is part of how long it
-//! took.
+//! Roles of a machine share its processors. One that wakes up gets a free one, or waits in a row;
+//! it keeps it until it sleeps. Hosts and targets, which no journal tells of, have processors
+//! behind each request.
 
 use super::Anew;
-use super::model::{Duty, Kind, Model, Pause};
-use super::requests::Requests;
+use super::model::{Duty, Kind, Machine, Model, Pause};
+use super::requests::{Request, Requests};
 use super::run::{Life, TwinError};
 use crate::configs::{self, name_of};
 use crate::journal::Entry;
@@ -25,8 +26,10 @@ const BATCH: u32 = 64;
 /// before.
 const GRACE: Span = Span::secs(40);
 
-/// Pages that are open at a time at each door while volumes are filled.
-const FILL_DEPTH: u64 = 64;
+/// Turns of target, host and target between two requests.
+const OTHERS: u64 = 3;
+/// What came no longer after a request had ended is what its host had kept for then. Ours.
+const SOON: Span = Span::ms(1);
 
 /// A page that a door is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +44,18 @@ pub struct PageAsk {
     pub page: Page,
     /// Whether it is to be written.
     pub is_write: bool,
+    /// It comes when so many earlier ones of its door have ended, and not before its time.
+    pub ended: u64,
+    /// It comes so long after the last of these has ended, whenever that is.
+    pub soon: Option<Span>,
+}
+
+impl PageAsk {
+    /// The one at this place of a host that keeps `depth` open.
+    pub(crate) fn of_depth(self, place: u64, depth: u64) -> PageAsk {
+        let ended = (place + 1).saturating_sub(depth);
+        PageAsk { ended, soon: Some(Span::ZERO), ..self }
+    }
 }
 
 /// What doors are asked, in order of time.
@@ -48,27 +63,39 @@ pub struct PageAsk {
 pub struct Load {
     /// The pages.
     pub pages: Vec<PageAsk>,
-    /// Pages that are asked for before, 64 at a time at each door. The others come as much later as
-    /// these take.
+    /// Pages that are asked for before. The others come as much later as these take.
     pub fill: Vec<PageAsk>,
-    /// The most requests of a door that are open at a time; as many as come, where it is not said.
-    /// Further ones wait until one ends: a host has a bound of its own.
-    pub open_max: BTreeMap<NodeId, u64>,
 }
 
 impl Load {
-    /// What doors were asked. None has more open than it once had.
+    /// What doors were asked. A host that waited for an end waits for it again: what its door is
+    /// asked soon after one has ended comes as soon after it. All else comes at its time, when as
+    /// many have ended as then.
     pub fn of(requests: &Requests) -> Load {
-        let asked = requests.all().iter().map(|request| PageAsk {
-            at: request.asked,
-            door: request.door,
-            volume: request.volume,
-            page: request.page,
-            is_write: request.is_write,
-        });
-        let mut pages: Vec<PageAsk> = asked.collect();
+        let mut doors: BTreeMap<NodeId, Vec<&Request>> = BTreeMap::new();
+        requests.all().iter().for_each(|one| doors.entry(one.door).or_default().push(one));
+        let mut pages = Vec::new();
+        for all in doors.values_mut() {
+            all.sort_by_key(|one| one.asked);
+            // One without an end keeps nobody waiting.
+            let mut ends: Vec<Time> = all.iter().map(|one| one.ended.map_or(one.asked, |(at, _)| at)).collect();
+            ends.sort_unstable();
+            pages.extend(all.iter().enumerate().map(|(place, one)| {
+                let ended = ends.partition_point(|end| *end <= one.asked).min(place);
+                let last = ended.checked_sub(1).map(|last| one.asked.saturating_since(ends[last]));
+                PageAsk {
+                    at: one.asked,
+                    door: one.door,
+                    volume: one.volume,
+                    page: one.page,
+                    is_write: one.is_write,
+                    ended: ended as u64,
+                    soon: last.filter(|gap| *gap <= SOON),
+                }
+            }));
+        }
         pages.sort_by_key(|page| page.at);
-        Load { pages, open_max: most_open(requests), ..Load::default() }
+        Load { pages, fill: Vec::new() }
     }
 
     fn loads(&self) -> Loads<2> {
@@ -76,23 +103,6 @@ impl Load {
         self.pages.iter().for_each(|ask| loads.note(ask.at, usize::from(ask.is_write)));
         loads
     }
-}
-
-/// The most requests that each door had open at a time.
-fn most_open(requests: &Requests) -> BTreeMap<NodeId, u64> {
-    // Of the same time, an end is before a beginning.
-    let begins = requests.all().iter().map(|request| (request.asked, true, request.door));
-    let ends = requests.all().iter().filter_map(|request| Some((request.ended?.0, false, request.door)));
-    let mut changes: Vec<(Time, bool, NodeId)> = begins.chain(ends).collect();
-    changes.sort_unstable();
-    let (mut open, mut most) = (BTreeMap::new(), BTreeMap::new());
-    for (_, begins, door) in changes {
-        let now: &mut u64 = open.entry(door).or_default();
-        *now = if begins { *now + 1 } else { now.saturating_sub(1) };
-        let before: &mut u64 = most.entry(door).or_default();
-        *before = (*before).max(*now);
-    }
-    most
 }
 
 /// What came of a simulation.
@@ -114,23 +124,56 @@ pub struct Simulated {
 enum Event {
     /// A packet comes at a node.
     Comes { node: u32, packet: Packet },
-    /// Doors are asked for the pages that fill volumes.
-    Filled,
-    /// A door is asked for the page at this place of the load.
-    Asked(u32),
+    /// A host may ask this door.
+    Asked { door: u32 },
     /// The life at this place begins.
     Begins(u32),
     /// The node's life ends.
     Ends { node: u32 },
+    /// A node that was asleep wants a processor.
+    Wakes(Waking),
     /// A node that is awake goes on, in this of its lives.
     Goes { node: u32, life: u32 },
+    /// Others are done with a processor of this machine.
+    OthersRest { machine: u32, others: Others },
     /// A node is kept waiting for so long.
     Pauses { node: u32, took: Span },
     /// A timer of a node fires, if it is still set.
     Fires { node: u32 },
 }
 
+/// Work of others behind a request: of target, host and target again, one after another.
+#[derive(Clone, Copy, Debug)]
+struct Others {
+    left: u8,
+    each: Span,
+}
+
+/// Who waits for a processor.
+#[derive(Clone, Copy, Debug)]
+enum Waiting {
+    Node(Waking),
+    Others(Others),
+}
+
+/// A node that wakes up in this of its lives, not before it is awake.
+#[derive(Clone, Copy, Debug)]
+struct Waking {
+    node: u32,
+    life: u32,
+    awake: Time,
+}
+
+/// Processors that are free, and who waits where none is.
+struct Processors {
+    free: u32,
+    waiting: VecDeque<Waiting>,
+}
+
 struct Node {
+    /// Its machine, where its processors are known, and whether it has one of them.
+    machine: Option<usize>,
+    has_processor: bool,
     /// None while it does not run.
     anew: Option<Anew>,
     kind: Kind,
@@ -144,11 +187,17 @@ struct Node {
     sends: Vec<(NodeId, Packet)>,
     /// Packets of the last call.
     received: usize,
+    /// What the door will be asked for, and when it will be asked next, if that is known.
+    left: VecDeque<PageAsk>,
+    asked_at: Option<Time>,
     /// Requests that the door has begun with, or will next, and that have no end.
     open: u64,
-    /// Those whose host waits until others end.
-    held: VecDeque<PageAsk>,
+    /// When others ended, or were lost.
+    ends: Vec<Time>,
     is_awake: bool,
+    /// Whether it has done something since it woke, and is about to sleep.
+    has_worked: bool,
+    is_resting: bool,
     taken: u32,
     slept_at: Time,
     /// Until then it does nothing.
@@ -162,6 +211,12 @@ struct Node {
 enum Input {
     Ask(PageAsk),
     Packet(Packet),
+}
+
+/// The place of a node's machine, where its processors are known.
+fn machine_of(model: &Model, node: u32) -> Option<usize> {
+    let has = |machine: &Machine| machine.processors > 0 && machine.nodes.contains(&node);
+    model.machines.iter().position(has)
 }
 
 impl Node {
@@ -195,6 +250,7 @@ struct Simulation<'a> {
     rack: &'a Rack,
     lives: &'a [Life],
     nodes: Vec<Node>,
+    machines: Vec<Processors>,
     queue: EventQueue<Event>,
     load: &'a Load,
     model: &'a Model,
@@ -213,16 +269,13 @@ impl<'a> Simulation<'a> {
     fn new(rack: &'a Rack, lives: &'a [Life], load: &'a Load, model: &'a Model, seed: Seed) -> Simulation<'a> {
         let mut queue = EventQueue::new();
         (0..).zip(lives).for_each(|(place, life)| queue.push(life.start, Event::Begins(place)));
-        match (load.fill.first(), load.pages.first()) {
-            (Some(first), _) => queue.push(first.at, Event::Filled),
-            (None, Some(first)) => queue.push(first.at, Event::Asked(0)),
-            (None, None) => {}
-        }
         // Most slow times are a wait for a core, which another role had meanwhile: each draws of
         // moments by its own chance, or all would be slow at once.
         let moments = Moments::new(&load.loads(), &model.loads);
         let chance = |node| Chance::new(seed.stream(&format!("node/{node}")), moments.clone());
         let node = |node| Node {
+            machine: machine_of(model, node),
+            has_processor: false,
             anew: None,
             kind: Kind::of(rack, NodeId(node)),
             start: Time::ZERO,
@@ -232,9 +285,13 @@ impl<'a> Simulation<'a> {
             batch: VecDeque::new(),
             sends: Vec::new(),
             received: 0,
+            left: VecDeque::new(),
+            asked_at: None,
             open: 0,
-            held: VecDeque::new(),
+            ends: Vec::new(),
             is_awake: false,
+            has_worked: false,
+            is_resting: false,
             taken: 0,
             slept_at: Time::ZERO,
             paused_until: Time::ZERO,
@@ -242,9 +299,26 @@ impl<'a> Simulation<'a> {
             chance: chance(node),
         };
         let nodes = (0..=configs::switch_node(rack).0).map(node).collect();
+        let processors = |machine: &Machine| Processors { free: machine.processors, waiting: VecDeque::new() };
+        let machines = model.machines.iter().map(processors).collect();
         let (requests, numbers) = (Requests::default(), BTreeMap::new());
         let (open, is_filling, later, ended, now) = (0, !load.fill.is_empty(), Span::ZERO, Time::ZERO, Time::ZERO);
-        Simulation { rack, lives, nodes, queue, load, model, requests, open, is_filling, later, ended, now, numbers }
+        Simulation {
+            rack,
+            lives,
+            nodes,
+            machines,
+            queue,
+            load,
+            model,
+            requests,
+            open,
+            is_filling,
+            later,
+            ended,
+            now,
+            numbers,
+        }
     }
 
     /// Those of the model, as far as this rack has their nodes.
@@ -259,10 +333,10 @@ impl<'a> Simulation<'a> {
 
     fn run(&mut self) -> Result<(), TwinError> {
         self.expect_pauses();
+        self.expect(if self.is_filling { &self.load.fill } else { &self.load.pages });
         let end = self.lives.iter().map(|life| life.end).max().unwrap_or(Time::ZERO);
-        let mut asked = 0;
         while let Some((now, event)) = self.queue.pop() {
-            let is_over = now > end && self.open == 0 && asked == self.load.pages.len();
+            let is_over = now > end && self.open == 0 && self.nodes.iter().all(|node| node.left.is_empty());
             if is_over || now > end.max(self.ended) + GRACE {
                 break;
             }
@@ -271,10 +345,11 @@ impl<'a> Simulation<'a> {
                 Event::Begins(place) => self.begins(now, place)?,
                 Event::Ends { node } => self.ends(node),
                 Event::Comes { node, packet } => self.comes(now, node, packet),
-                Event::Filled => self.load.fill.iter().for_each(|ask| self.ask(now, *ask)),
-                Event::Asked(place) => asked = self.asked(now, place),
+                Event::Asked { door } => self.asked(now, door),
                 Event::Goes { node, life } if self.nodes[node as usize].life == life => self.goes(now, node),
                 Event::Goes { .. } => {}
+                Event::Wakes(waking) => self.wakes(now, waking),
+                Event::OthersRest { machine, others } => self.others_rest(now, machine as usize, others),
                 Event::Pauses { node, took } => {
                     let at = &mut self.nodes[node as usize];
                     at.paused_until = at.paused_until.max(now + took);
@@ -286,6 +361,8 @@ impl<'a> Simulation<'a> {
     }
 
     fn finish(mut self) -> Simulated {
+        // Nobody gets what roles leave behind.
+        self.nodes.iter_mut().for_each(|node| node.has_processor = false);
         (0..self.nodes.len() as u32).for_each(|node| self.ends(node));
         self.requests.finish();
         let mut filled = BTreeMap::new();
@@ -300,7 +377,7 @@ impl<'a> Simulation<'a> {
         let at = &mut self.nodes[node.index()];
         at.anew = Some(Anew::new(self.rack, &life.beginning).map_err(TwinError::Start)?);
         (at.start, at.life, at.is_awake, at.alarm) = (now, at.life + 1, true, None);
-        self.queue.push(now, Event::Goes { node: node.0, life: at.life });
+        self.queue.push(now, Event::Wakes(Waking { node: node.0, life: at.life, awake: now }));
         if life.ends {
             self.queue.push(life.end.max(now), Event::Ends { node: node.0 });
         }
@@ -317,9 +394,9 @@ impl<'a> Simulation<'a> {
             at.asks.clear();
             at.batch.clear();
             at.sends.clear();
-            at.held.clear();
-            at.open = 0;
+            at.ends.extend((0..std::mem::take(&mut at.open)).map(|_| self.now));
             (at.is_awake, at.life, at.alarm) = (false, at.life + 1, None);
+            self.rests(self.now, node);
         }
     }
 
@@ -332,55 +409,59 @@ impl<'a> Simulation<'a> {
         at.packets.push_back(packet);
         if !at.is_awake {
             at.is_awake = true;
-            let host = self.model.host(at.kind);
             let slept = now.saturating_since(at.slept_at);
-            let wake = host.wake(slept, at.chance.at(now));
-            self.queue.push(now + wake, Event::Goes { node, life: at.life });
+            let awake = now + self.model.host(at.kind).wake(slept, at.chance.at(now));
+            let waking = Waking { node, life: at.life, awake };
+            self.wakes(now, waking);
         }
     }
 
-    /// Doors are asked for the page at this place, and for all others whose time it is. Returns the
-    /// place of the next one.
-    fn asked(&mut self, now: Time, mut place: u32) -> usize {
-        while let Some(ask) = self.load.pages.get(place as usize) {
-            let at = ask.at + self.later;
-            if at > now {
-                self.queue.push(at, Event::Asked(place));
+    /// Hosts will ask for these pages.
+    fn expect(&mut self, pages: &[PageAsk]) {
+        pages.iter().for_each(|ask| self.nodes[ask.door.index()].left.push_back(*ask));
+        for (door, node) in (0..).zip(&mut self.nodes) {
+            node.ends.clear();
+            if let Some(first) = node.left.front() {
+                let at = first.at + self.later;
+                node.asked_at = Some(at);
+                self.queue.push(at, Event::Asked { door });
+            }
+        }
+    }
+
+    /// Hosts ask a door for all that they may.
+    fn asked(&mut self, now: Time, door: u32) {
+        let at = &mut self.nodes[door as usize];
+        at.asked_at = at.asked_at.filter(|due| *due > now);
+        while let Some(ask) = at.left.front().copied()
+            && at.ends.len() as u64 >= ask.ended
+        {
+            let last = ask.ended.checked_sub(1).map(|last| at.ends[last as usize]);
+            let due = match (last, ask.soon) {
+                (Some(last), Some(soon)) => last + soon,
+                (last, _) => (ask.at + self.later).max(last.unwrap_or(Time::ZERO)),
+            };
+            if due > now {
+                if at.asked_at.is_none_or(|known| due < known) {
+                    at.asked_at = Some(due);
+                    self.queue.push(due, Event::Asked { door });
+                }
                 break;
             }
-            self.ask(now, *ask);
-            place += 1;
-        }
-        place as usize
-    }
-
-    fn ask(&mut self, now: Time, ask: PageAsk) {
-        let at = &mut self.nodes[ask.door.index()];
-        if at.anew.is_none() {
-            return;
-        }
-        self.open += 1;
-        at.held.push_back(ask);
-        self.admit(now, ask.door);
-    }
-
-    /// Lets a door begin with what its hosts hold, as far as they would.
-    fn admit(&mut self, now: Time, door: NodeId) {
-        let open_max = self.load.open_max.get(&door).copied().unwrap_or(u64::MAX);
-        let open_max = if self.is_filling { FILL_DEPTH } else { open_max };
-        let at = &mut self.nodes[door.index()];
-        while at.open < open_max
-            && let Some(ask) = at.held.pop_front()
-        {
-            at.open += 1;
+            at.left.pop_front();
+            if at.anew.is_none() {
+                at.ends.push(now);
+                continue;
+            }
+            (self.open, at.open) = (self.open + 1, at.open + 1);
             at.asks.push_back(ask);
             let PageAsk { volume, page, is_write, .. } = ask;
-            self.requests.see(now, door, &Entry::Asked { at: now, volume, page, is_write });
+            self.requests.see(now, NodeId(door), &Entry::Asked { at: now, volume, page, is_write });
         }
         // The load says when the door begins with it, not when it is woken.
         if !at.asks.is_empty() && !at.is_awake {
             at.is_awake = true;
-            self.queue.push(now, Event::Goes { node: door.0, life: at.life });
+            self.queue.push(now, Event::Wakes(Waking { node: door, life: at.life, awake: now }));
         }
     }
 
@@ -388,7 +469,71 @@ impl<'a> Simulation<'a> {
         let at = &mut self.nodes[node as usize];
         if !at.is_awake && at.alarm.is_some_and(|(_, fires)| fires <= now) {
             (at.is_awake, at.alarm) = (true, None);
-            self.goes(now, node);
+            let life = at.life;
+            self.wakes(now, Waking { node, life, awake: now });
+        }
+    }
+
+    /// A node gets a processor, or waits for one.
+    fn wakes(&mut self, now: Time, waking: Waking) {
+        let Waking { node, life, awake } = waking;
+        let at = &mut self.nodes[node as usize];
+        if at.life != life {
+            return;
+        }
+        if let Some(machine) = at.machine {
+            let processors = &mut self.machines[machine];
+            if processors.free == 0 {
+                return processors.waiting.push_back(Waiting::Node(waking));
+            }
+            (processors.free, at.has_processor) = (processors.free - 1, true);
+        }
+        self.queue.push(now.max(awake), Event::Goes { node, life });
+    }
+
+    /// A node gives its processor back.
+    fn rests(&mut self, now: Time, node: u32) {
+        let at = &mut self.nodes[node as usize];
+        if std::mem::take(&mut at.has_processor)
+            && let Some(machine) = at.machine
+        {
+            self.pass_on(now, machine);
+        }
+    }
+
+    /// A processor of a machine is free: who has waited longest has it.
+    fn pass_on(&mut self, now: Time, machine: usize) {
+        while let Some(next) = self.machines[machine].waiting.pop_front() {
+            match next {
+                Waiting::Node(Waking { node, life, awake }) if self.nodes[node as usize].life == life => {
+                    self.nodes[node as usize].has_processor = true;
+                    return self.queue.push(now.max(awake), Event::Goes { node, life });
+                }
+                Waiting::Node(_) => {}
+                Waiting::Others(others) => return self.others_run(now, machine, others),
+            }
+        }
+        self.machines[machine].free += 1;
+    }
+
+    fn others_run(&mut self, now: Time, machine: usize, others: Others) {
+        self.queue.push(now + others.each, Event::OthersRest { machine: machine as u32, others });
+    }
+
+    /// Others want a processor.
+    fn others_wake(&mut self, now: Time, machine: usize, others: Others) {
+        let processors = &mut self.machines[machine];
+        if processors.free == 0 {
+            return processors.waiting.push_back(Waiting::Others(others));
+        }
+        processors.free -= 1;
+        self.others_run(now, machine, others);
+    }
+
+    fn others_rest(&mut self, now: Time, machine: usize, Others { left, each }: Others) {
+        self.pass_on(now, machine);
+        if left > 0 {
+            self.others_wake(now, machine, Others { left: left - 1, each });
         }
     }
 
@@ -410,8 +555,9 @@ impl<'a> Simulation<'a> {
         let Some((duty, has_data)) = self.does(now, local, node) else { return };
         let at = &mut self.nodes[node as usize];
         if duty == Duty::Rest && at.packets.is_empty() && at.asks.is_empty() {
-            return self.sleep(now, local, node);
+            return self.rest(now, local, node);
         }
+        (at.is_resting, at.has_worked) = (false, at.has_worked || duty != Duty::Rest);
         let host = self.model.host(at.kind);
         let (count, sends_data) = at.anew.as_ref().map_or((0, false), Anew::sends);
         let times = if duty == Duty::Turn { count } else { 1 };
@@ -474,7 +620,12 @@ impl<'a> Simulation<'a> {
                     self.open = self.open.saturating_sub(1);
                     self.ended = now;
                     at.open = at.open.saturating_sub(1);
-                    self.admit(now, NodeId(node));
+                    at.ends.push(now);
+                    if let Some(machine) = at.machine {
+                        let each = self.model.machines[machine].others_ns.draw(at.chance.at(now)) / OTHERS;
+                        self.others_wake(now, machine, Others { left: OTHERS as u8 - 1, each });
+                    }
+                    self.asked(now, node);
                     self.begin_load(now);
                 }
                 _ => {}
@@ -489,8 +640,20 @@ impl<'a> Simulation<'a> {
         }
         let begin = self.load.fill.first().map_or(now, |ask| ask.at);
         self.later = now.saturating_since(begin);
-        if let Some(first) = self.load.pages.first() {
-            self.queue.push(first.at + self.later, Event::Asked(0));
+        self.expect(&self.load.pages);
+    }
+
+    /// A node has nothing more to do: what that takes has a processor too. What comes meanwhile
+    /// needs not wake it up.
+    fn rest(&mut self, now: Time, local: Time, node: u32) {
+        let at = &mut self.nodes[node as usize];
+        let class = usize::from(std::mem::take(&mut at.has_worked));
+        let took =
+            if at.is_resting { Span::ZERO } else { self.model.host(at.kind).rest_ns[class].draw(at.chance.at(now)) };
+        at.is_resting = took > Span::ZERO;
+        match at.is_resting {
+            true => self.queue.push(now + took, Event::Goes { node, life: at.life }),
+            false => self.sleep(now, local, node),
         }
     }
 
@@ -505,5 +668,6 @@ impl<'a> Simulation<'a> {
             at.alarm = Some((due, fires));
             self.queue.push(fires, Event::Fires { node });
         }
+        self.rests(now, node);
     }
 }
