@@ -55,6 +55,7 @@ test: openssl rust ## every check and every test
 	$(LINTS) $(CARGO) xtask tidy
 	$(LINT)
 	$(LINTS) $(CARGO) test --workspace --no-run $(TLS)
+	@touch target/tests-are-built
 	$(BESIDE) $(LINTS) $(CARGO) test --workspace $(TLS)
 	tools/test-go.sh
 	TLS="$(TLS)" WITH_TESTS=1 $(LINTS) tools/test-python.sh
