@@ -89,6 +89,8 @@ struct Expected {
     what: Wire,
     /// The data, if they are known.
     data: Option<Vec<u8>>,
+    /// The request that it belongs to.
+    tag: Tag,
 }
 
 /// A request that the application of a node has made.
@@ -176,6 +178,27 @@ impl Follower {
         }
     }
 
+    /// What the last input has made a model decide.
+    pub fn decided(&self) -> &[HostOut] {
+        &self.out
+    }
+
+    /// Takes what the model of a host has sent and nobody has seen: targets in order, classes in
+    /// order, and those of one class as they were sent. Each with the tag of its request.
+    ///
+    /// # Panics
+    /// If the data of a message are not known.
+    pub fn take_sent(&mut self, node: usize) -> Vec<(Heard, Tag)> {
+        let own = self.expected.iter_mut().filter(|((from, ..), _)| *from as usize == node);
+        let sent = own.flat_map(|(_, queue)| queue.drain(..));
+        sent.map(|Expected { what, data, tag }| match what {
+            Wire::Memory(message) if payload_of(&message) == 0 => (Heard::Message(message, Vec::new()), tag),
+            Wire::Memory(message) => (Heard::Message(message, data.expect("the data are known")), tag),
+            Wire::Notification(said) => (Heard::Notification(said), tag),
+        })
+        .collect()
+    }
+
     /// Whether all that the models have sent has been seen.
     pub fn is_idle(&self) -> bool {
         self.expected.values().all(VecDeque::is_empty)
@@ -207,7 +230,8 @@ impl Follower {
         Ok(())
     }
 
-    fn submit(&mut self, node: usize, request: Request) {
+    /// Gives the model of a host a request of its application.
+    pub fn submit(&mut self, node: usize, request: Request) {
         let Request { there, here, .. } = request;
         let access = match request.access {
             system::Access::Read { bytes } => Access::Read { address: there, bytes },
@@ -226,7 +250,11 @@ impl Follower {
         self.constant[address as usize..address as usize + bytes].to_vec()
     }
 
-    fn receive(&mut self, node: usize, heard: Heard) -> Result<(), String> {
+    /// Gives the model of a host what comes from the switch.
+    ///
+    /// # Errors
+    /// It is nothing that the host waits for, and no host may get such.
+    pub fn receive(&mut self, node: usize, heard: Heard) -> Result<(), String> {
         let input = match heard {
             Heard::Grant(grant) => HostIn::Granted(grant),
             Heard::Notification(_) => return Err(format!("to {node}: an /N/ goes to the switch alone")),
@@ -269,7 +297,7 @@ impl Follower {
                 Wire::Notification(_) => None,
             };
             let key = key_of(node, &sent.what);
-            self.expected.entry(key).or_default().push_back(Expected { what: sent.what, data });
+            self.expected.entry(key).or_default().push_back(Expected { what: sent.what, data, tag: sent.tag });
         }
     }
 
@@ -316,6 +344,23 @@ impl Follower {
 /// The tag of an answer: requester and id, above all tags of the application.
 fn answer_tag(request: &Message) -> u32 {
     1 << 31 | request.source.0 << 8 | u32::from(request.id.0)
+}
+
+/// Bytes of data of a message.
+fn payload_of(message: &Message) -> u32 {
+    match message.body {
+        Body::WriteRequest { bytes, .. } | Body::ReadResponse { bytes, .. } => bytes,
+        Body::ReadRequest { .. } | Body::ReadModifyWrite { .. } => 0,
+    }
+}
+
+/// Puts what was heard from a node in the order of [`Follower::take_sent`].
+pub fn in_order(node: usize, heard: &mut [Heard]) {
+    heard.sort_by_key(|heard| match heard {
+        Heard::Message(message, _) => key_of(node, &Wire::Memory(*message)),
+        Heard::Notification(said) => key_of(node, &Wire::Notification(*said)),
+        Heard::Grant(grant) => (node as u32, grant.target.0, Class::Answer),
+    });
 }
 
 fn key_of(node: usize, what: &Wire) -> (u32, u32, Class) {

@@ -4,6 +4,7 @@
 pub mod egress;
 pub mod follow;
 pub mod gates;
+pub mod host;
 pub mod ingress;
 pub mod liar;
 pub mod line;

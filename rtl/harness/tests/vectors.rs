@@ -1,23 +1,30 @@
 //! The gates do what the golden vectors say that `crates/edm` has written. The model is not asked
 //! then: another implementation can be held against the same files. Those of a line are written by
-//! `crates/edm/tests/vectors.rs`, those of a scheduler and of a switch here, since their cycles are in
-//! the harness.
+//! `crates/edm/tests/vectors.rs`. Those of a scheduler and of a switch are written here, since
+//! their cycles are in the harness; so are those of a host, which have none.
 
 #[path = "common/hosts.rs"]
 mod hosts;
+#[path = "common/outside.rs"]
+mod outside;
 
 use base::{Seed, Stream};
 use edm::Modify;
 use edm::pcs::multiplex::Policy;
 use hosts::Hosts;
+use outside::Outside;
+use rtl_harness::host;
 use rtl_harness::line::replay;
 use rtl_harness::scheduler::{self, Action, Step, Variant};
 use rtl_harness::switch;
+use rtl_harness::system;
 
 /// Steps of a scheduler's vectors.
 const STEPS: usize = 400;
 /// Cycles of a switch's.
 const SWITCH_CYCLES: u64 = 700;
+/// Steps of a host's, before all that is open is ended.
+const HOST_STEPS: u32 = 120;
 
 fn step(variant: Variant, random: &mut Stream) -> Step {
     let ports = u64::from(variant.ports());
@@ -102,6 +109,45 @@ fn the_gates_of_a_switch_do_what_the_golden_vectors_say() {
         compare(&path, &text);
         switch::replay(variant, &text).unwrap_or_else(|error| panic!("{path}: {error}"));
         sees_what_of_a_switch_differs(variant, &text);
+    }
+}
+
+/// One peer that the host asks for more than it may at a time, and two peers. Some of what comes is
+/// for nobody.
+#[test]
+fn the_gates_of_a_host_do_what_the_golden_vectors_say() {
+    for (name, variant) in [("two", system::Variant::Two), ("three", system::Variant::Three)] {
+        let text = Outside::play(host::setting(variant), Seed(21).stream(name), HOST_STEPS);
+        let path = format!("{}/../vectors/host-{name}.txt", env!("CARGO_MANIFEST_DIR"));
+        compare(&path, &text);
+        host::replay(variant, &text).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let count = |begin: &str| text.lines().filter(|line| line.starts_with(begin)).count();
+        let begins = ["ask read", "ask write", "ask add", "hear", "say", "end answered", "end sent", "hold"];
+        for begin in begins {
+            assert!(count(begin) > 2, "{name}: {begin}: {}", count(begin));
+        }
+        sees_what_of_a_host_differs(variant, &text);
+    }
+}
+
+/// Of the last line of each kind that a host is held to, one digit is wrong: the comparison sees it
+/// in that step.
+fn sees_what_of_a_host_differs(variant: system::Variant, text: &str) {
+    let lines: Vec<&str> = text.lines().collect();
+    for begin in ["say", "end answered", "end sent", "count", "hold"] {
+        let place = lines.iter().rposition(|line| line.starts_with(begin)).expect("there is one");
+        let step = lines[..place].iter().filter(|line| **line == "rest").count();
+        let mut wrong = lines[place].to_owned();
+        let digit = wrong.pop().expect("a digit");
+        wrong.push(if digit == '0' { '1' } else { '0' });
+        let mut changed = lines.clone();
+        changed[place] = &wrong;
+        let error = host::replay(variant, &changed.join("\n")).expect_err("it differs");
+        let seen = if begin == "hold" { "at ".to_owned() } else { format!("step {step}: the gates do") };
+        assert!(error.starts_with(&seen), "{error}");
+    }
+    for wrong in ["ask read 1 0 0 0", "hear x", "tell 0", "fill 0 1", "hold 0 x"] {
+        assert!(host::replay(variant, wrong).is_err_and(|error| error.contains("no vector")), "{wrong}");
     }
 }
 
