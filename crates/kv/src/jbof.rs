@@ -120,8 +120,9 @@ fn refuse_data(file: &DiskFile) -> Result<(), StartError> {
         if let Some(found) = bytes.iter().position(|byte| *byte != 0) {
             let reason = format!(
                 "it is no store, and there are data at byte {}. Not touched; where they are not needed, \
-                 zero its first and its last MiB",
-                at + found as u64
+                 zero the first and the last MiB of its {} bytes for this store",
+                at + found as u64,
+                file.bytes()
             );
             return Err(StartError::file(file.path(), reason));
         }
