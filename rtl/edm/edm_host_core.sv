@@ -78,8 +78,8 @@ module edm_host_core
   logic [NodeW-1:0] early_node;
   logic [IdW-1:0] early_id;
   logic early_found, early_over;
-  logic may_read, may_write, may_answer, touches;
-  logic [Slots-1:0] reads_open, writes_open;
+  logic may_read, may_write, answer_open, touches;
+  logic [Slots-1:0] reads_open, writes_open, answers_open;
   logic [AddressW-1:0] may_from;
   logic [DemandW-1:0] may_bytes;
   logic put_read, put_write, put_answer;
@@ -90,8 +90,7 @@ module edm_host_core
   state_t write_state, answer_state, answer_kept, chunk_changed;
   /* verilator lint_off UNUSEDSIGNAL */  // nobody asks
   logic [TagW-1:0] answer_tag;
-  logic answer_expires, read_end_found, write_end_found;
-  logic [Slots-1:0] answers_open;
+  logic answer_expires, read_end_found, write_end_found, may_answer;
   logic reads_over, writes_over;
   /* verilator lint_on UNUSEDSIGNAL */
   logic read_expires, write_expires;
@@ -176,11 +175,13 @@ module edm_host_core
       .expired_tag_o  (expired_write_tag_o)
   );
 
-  // An answer that is never granted whole goes when the requester must have given it up.
+  // An answer that is never granted whole goes when the requester must have given it up, or asks
+  // for another one in its place. A requester keeps to X itself.
   edm_state_table #(
-      .Nodes  (Nodes),
-      .Active (Active),
-      .Timeout(Timeout)
+      .Nodes   (Nodes),
+      .Active  (Active),
+      .Timeout (Timeout),
+      .Replaces(1'b1)
   ) u_answers (
       .clk_i,
       .rst_ni,
@@ -207,6 +208,8 @@ module edm_host_core
       .expired_o      (answer_expires),
       .expired_tag_o  (answer_tag)
   );
+
+  assign answer_open = answers_open[answer_id[SlotW-1:0]];
 
   // The data of short answers, as the memory held them when the request came.
   /* verilator lint_off UNUSEDSIGNAL */  // the table has compared the rest
@@ -333,7 +336,7 @@ module edm_host_core
       .read_state_o      (read_changed),
       .answer_node_o     (answer_node),
       .answer_id_o       (answer_id),
-      .may_answer_i      (may_answer),
+      .answer_open_i     (answer_open),
       .early_node_o      (early_node),
       .early_id_o        (early_id),
       .early_found_i     (early_found),

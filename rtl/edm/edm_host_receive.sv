@@ -11,6 +11,9 @@
 // The next request or /G/ in the place ends what was there for another id. A sum whose request does
 // not come within a timeout goes to the transmitting side, which withdraws it.
 //
+// A request is served whatever is open in its place: its peer has given that up. What is granted of
+// an older answer and not made yet finds nothing any more, and is withdrawn.
+//
 // An RMWREQ reads, changes and writes its word in two cycles. What comes behind it waits, so
 // nothing comes between. An answer of up to eight bytes is read when its request comes, a longer
 // one when its chunks are granted.
@@ -53,7 +56,7 @@ module edm_host_receive
     // State table of answers.
     output logic [NodeW-1:0] answer_node_o,
     output logic [IdW-1:0]   answer_id_o,
-    input  logic             may_answer_i,
+    input  logic             answer_open_i,   // in the place of this one
     output logic             put_answer_o,
     output state_t           put_state_o,
     // Whether the answer that a grant is for is open, or over.
@@ -343,7 +346,7 @@ module edm_host_receive
   always_comb begin
     serves = front_valid && !lock_q &&
         (front.kind == MemoryServe || front.kind == MemoryModify);
-    put_answer_o = serves && may_answer_i && !id_of_write(front.id);
+    put_answer_o = serves && !id_of_write(front.id);
     lock_d = put_answer_o && front.kind == MemoryModify;
     front_take = front_valid && !lock_d;
     put_state_o = '{
@@ -502,7 +505,7 @@ module edm_host_receive
       end
       if (unexpected_count_q[31:2] != '1) begin
         unexpected_count_q <= unexpected_count_q + 32'(unexpected) + 32'(early_ends) +
-            32'(serves && !put_answer_o);
+            32'(serves && (answer_open_i || id_of_write(front.id)));
       end
 
       // A line is never faster than the memory.

@@ -2,7 +2,7 @@
 //
 // Ids of a pair follow one another, so id modulo `Slots` finds the place. A message whose place is
 // still taken waits; an id is thus never in use twice. At most `Active` messages of a pair are
-// open.
+// open. With `Replaces` a message takes its place from what is there, and nothing is waited for.
 //
 // With a `Timeout`, one place is looked at each cycle, in turn. What has not changed for so many
 // cycles is given up, and comes out of `expired_o` (the NULL timer, paper 3.3).
@@ -15,6 +15,7 @@ module edm_state_table
     parameter int unsigned Nodes = 4,
     parameter int unsigned Active = ActivePerPair,
     parameter int unsigned Timeout = 0,
+    parameter bit Replaces = 1'b0,
     localparam int unsigned SlotW = Active > 1 ? $clog2(Active) : 1,
     localparam int unsigned Slots = 2 ** SlotW,
     localparam int unsigned PlaceW = $clog2(Nodes) + SlotW
@@ -136,17 +137,19 @@ module edm_state_table
       if (put_i) open_q[place(put_node_i, put_id_i)] <= 1'b1;
       if (put_i) used_q[place(put_node_i, put_id_i)] <= 1'b1;
       // A place is never taken twice, and only what is there changes.
-      assert (!put_i || (32'(put_node_i) < Nodes && !open_q[place(put_node_i, put_id_i)]));
+      assert (!put_i || (32'(put_node_i) < Nodes &&
+          (Replaces || !open_q[place(put_node_i, put_id_i)])));
       assert (!change_i || found_o);
     end
   end
 
   always_ff @(posedge clk_i) begin
+    if (change_i && !close_i) state_q[found] <= change_state_i;
+    // What takes the place of a message stays if that one changes in the same cycle.
     if (put_i) begin
       id_q[place(put_node_i, put_id_i)] <= put_id_i;
       state_q[place(put_node_i, put_id_i)] <= put_state_i;
     end
-    if (change_i && !close_i) state_q[found] <= change_state_i;
   end
 
 endmodule

@@ -17,7 +17,7 @@ module formal_lock
     input block_t memory_i,
     input logic   read_found_i,
     input state_t read_state_i,
-    input logic   may_answer_i,
+    input logic   answer_open_i,
     input logic   early_found_i,
     input logic   early_over_i,
     input logic [63:0] read_data_i
@@ -52,7 +52,7 @@ module formal_lock
       .read_state_o      (),
       .answer_node_o     (),
       .answer_id_o       (),
-      .may_answer_i,
+      .answer_open_i,
       .put_answer_o      (),
       .put_state_o       (),
       .early_node_o      (),

@@ -98,8 +98,9 @@ impl Writer {
                 HostOut::Null { .. } => panic!("no timer fires"),
             }
         }
-        if self.counts[1] == before
-            && let Heard::Message(message, data) = heard
+        // A request may end an older answer, and is served.
+        if let Heard::Message(message, data) = heard
+            && (self.counts[1] == before || matches!(message.body, Body::ReadModifyWrite { .. }))
         {
             self.keep(message.source, message.id, message.body, &data);
         }

@@ -12,7 +12,7 @@ use base::{Seed, Stream};
 use edm::Modify;
 use edm::pcs::multiplex::Policy;
 use hosts::Hosts;
-use outside::Outside;
+use outside::{Outside, Peers};
 use rtl_harness::host;
 use rtl_harness::line::replay;
 use rtl_harness::scheduler::{self, Action, Step, Variant};
@@ -113,18 +113,25 @@ fn the_gates_of_a_switch_do_what_the_golden_vectors_say() {
 }
 
 /// One peer that the host asks for more than it may at a time, and two peers. Some of what comes is
-/// for nobody.
+/// for nobody. In the third file answers stay open, since a /G/ is lost.
 #[test]
 fn the_gates_of_a_host_do_what_the_golden_vectors_say() {
-    for (name, variant) in [("two", system::Variant::Two), ("three", system::Variant::Three)] {
-        let text = Outside::play(host::setting(variant), Seed(21).stream(name), HOST_STEPS);
+    let files = [
+        ("two", system::Variant::Two, Peers::InTurn),
+        ("three", system::Variant::Three, Peers::InTurn),
+        ("lost", system::Variant::Three, Peers::Lossy),
+    ];
+    for (name, variant, peers) in files {
+        let text = Outside::play(host::setting(variant), peers, Seed(21).stream(name), HOST_STEPS);
         let path = format!("{}/../vectors/host-{name}.txt", env!("CARGO_MANIFEST_DIR"));
         compare(&path, &text);
         host::replay(variant, &text).unwrap_or_else(|error| panic!("{path}: {error}"));
         let count = |begin: &str| text.lines().filter(|line| line.starts_with(begin)).count();
         let begins = ["ask read", "ask write", "ask add", "hear", "say", "end answered", "end sent", "hold"];
+        // Peers that lose grants ask more, and the host less.
+        let least = if peers == Peers::Lossy { 1 } else { 3 };
         for begin in begins {
-            assert!(count(begin) > 2, "{name}: {begin}: {}", count(begin));
+            assert!(count(begin) >= least, "{name}: {begin}: {}", count(begin));
         }
         sees_what_of_a_host_differs(variant, &text);
     }

@@ -21,6 +21,20 @@ const ACTIVE: usize = 3;
 const WRITE_ID: u8 = 0x80;
 /// So much is open at most when something new begins.
 const OPEN_MAX: usize = 8;
+/// Places of a pair: an answer has one by its id.
+const PLACES: u8 = 4;
+/// An answer that has lost a /G/ is ended after so many steps, long before the timers of the gates.
+const LOST_STEPS: u32 = 20;
+
+/// How the peers give their requests ids, and whether they get all that they are granted.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Peers {
+    /// In turn, and no /G/ is lost.
+    InTurn,
+    /// Some ids are left out, and a /G/ may be lost. A request may find an older answer open in its
+    /// place, or more answers open than a pair may have.
+    Lossy,
+}
 
 /// Something that goes on between the host and a peer, with the bytes that are not granted, or not
 /// answered.
@@ -58,11 +72,20 @@ pub struct Outside {
     next_answer: u64,
     /// Whether something for nobody came in this step: the host withdraws one grant at a time.
     has_lied: bool,
+    peers: Peers,
+    steps: u32,
+    /// Answers that get no /G/ any more, and since which step.
+    lost: VecDeque<(NodeId, MessageId, u32)>,
+    /// Places in which something came in this step. The chunks of an answer are on the line when
+    /// the host rests; until then a new request there would end what is granted already.
+    touched: Vec<(NodeId, u8)>,
+    /// Answers in whose place a request came.
+    ended: u32,
 }
 
 impl Outside {
     /// The vectors of a host that is busy for so many steps.
-    pub fn play(setting: Setting, mut random: Stream, steps: u32) -> String {
+    pub fn play(setting: Setting, peers: Peers, mut random: Stream, steps: u32) -> String {
         let constant = (0..CONSTANT_BYTES).map(|_| random.below(256) as u8).collect();
         let mut outside = Outside {
             writer: Writer::new(setting, constant),
@@ -76,8 +99,14 @@ impl Outside {
             next_write: WRITES,
             next_answer: ANSWERS,
             has_lied: false,
+            peers,
+            steps: 0,
+            lost: VecDeque::new(),
+            touched: Vec::new(),
+            ended: 0,
         };
         for _ in 0..steps {
+            outside.end_lost();
             for _ in 0..=outside.random.below(3) {
                 outside.begin();
             }
@@ -87,6 +116,7 @@ impl Outside {
             outside.go_on();
             outside.rest();
         }
+        assert!(peers == Peers::InTurn || outside.ended > 10, "{} older answers are ended", outside.ended);
         outside.writer.text()
     }
 
@@ -94,6 +124,7 @@ impl Outside {
         let peer = NodeId(1 + self.random.below(self.setting.nodes as u64 - 1) as u32);
         match self.random.below(20) {
             _ if self.open.len() >= OPEN_MAX => self.go_on(),
+            11..15 if self.peers == Peers::Lossy => self.read(peer),
             0..6 => self.ask(peer),
             6..8 => self.read(peer),
             8 | 9 => self.change(peer),
@@ -109,7 +140,8 @@ impl Outside {
 
     /// Bytes of something that is longer than a word.
     fn bytes(&mut self) -> u32 {
-        let most = if self.below(4) == 0 { 600 } else { 80 };
+        let is_long = (self.below(4) == 0) == (self.peers == Peers::InTurn);
+        let most = if is_long { 600 } else { 80 };
         9 + self.below(most)
     }
 
@@ -161,6 +193,13 @@ impl Outside {
         if kind == Kind::Read {
             return self.hear(peer, id, Body::ReadResponse { bytes, last: left == 0 });
         }
+        if kind == Kind::Answer {
+            if self.peers == Peers::Lossy && self.below(2) == 0 {
+                self.open.retain(|open| (open.kind, open.peer, open.id) != (kind, peer, id));
+                return self.lost.push_back((peer, id, self.steps));
+            }
+            self.touched.push(place_of(peer, id));
+        }
         self.writer.hear(Heard::Grant(Grant { target: peer, id, bytes: bytes as u16 }));
     }
 
@@ -176,19 +215,43 @@ impl Outside {
 
     /// A request of a peer, if it may have one more.
     fn request(&mut self, peer: NodeId, body: Body, bytes: u32) {
-        let mut open = self.open.iter().filter(|open| open.kind == Kind::Answer && open.peer == peer);
-        // An answer has a place by its id. Grants come in order: the one before it there is over.
-        let next = &mut self.ids[peer.index()];
-        if open.next().is_some_and(|oldest| next.wrapping_sub(oldest.id.0) % WRITE_ID > ACTIVE as u8) {
+        let left_out = match self.peers {
+            Peers::InTurn => 0,
+            Peers::Lossy => self.random.below(PLACES.into()) as u8,
+        };
+        let id = MessageId((self.ids[peer.index()] + left_out) % WRITE_ID);
+        let place = place_of(peer, id);
+        // Grants come in order: the answer that was there is over.
+        let is_free = self.open.iter().all(|open| open.kind != Kind::Answer || place_of(open.peer, open.id) != place);
+        if self.touched.contains(&place) || self.peers == Peers::InTurn && !is_free {
             return self.go_on();
         }
-        let id = MessageId(std::mem::replace(next, (*next + 1) % WRITE_ID));
+        self.request_with(peer, id, body, bytes);
+    }
+
+    /// The same with this id. An older answer in its place is ended.
+    fn request_with(&mut self, peer: NodeId, id: MessageId, body: Body, bytes: u32) {
+        let place = place_of(peer, id);
+        let before = self.open.len() + self.lost.len();
+        self.open.retain(|open| open.kind != Kind::Answer || place_of(open.peer, open.id) != place);
+        self.lost.retain(|(peer, id, _)| place_of(*peer, *id) != place);
+        self.ended += (before - self.open.len() - self.lost.len()) as u32;
+        self.ids[peer.index()] = (id.0 + 1) % WRITE_ID;
+        self.touched.push(place);
         // A request is the grant of its first chunk.
         let left = bytes.saturating_sub(self.setting.chunk as u32);
         if left > 0 {
             self.open.push_back(Open { kind: Kind::Answer, peer, id, left });
         }
         self.hear(peer, id, body);
+    }
+
+    /// Peers ask again where an answer has waited for long.
+    fn end_lost(&mut self) {
+        while let Some(&(peer, id, _)) = self.lost.front().filter(|(.., since)| since + LOST_STEPS < self.steps) {
+            let (id, bytes) = (MessageId((id.0 + PLACES) % WRITE_ID), self.bytes());
+            self.request_with(peer, id, Body::ReadRequest { address: 0, bytes }, bytes);
+        }
     }
 
     fn word(&mut self) -> u64 {
@@ -240,6 +303,8 @@ impl Outside {
     /// Lets the host rest, and takes up what it has said.
     fn rest(&mut self) {
         self.has_lied = false;
+        self.steps += 1;
+        self.touched.clear();
         for said in self.writer.rest() {
             let open = match said {
                 Heard::Notification(said) if said.bytes > 0 => {
@@ -257,6 +322,11 @@ impl Outside {
             self.open.push_back(open);
         }
     }
+}
+
+/// Where an answer is kept.
+fn place_of(peer: NodeId, id: MessageId) -> (NodeId, u8) {
+    (peer, id.0 % PLACES)
 }
 
 /// The next free place, in whole words, with a word after it.
