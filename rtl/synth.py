@@ -718,7 +718,7 @@ def main():
     reader, mapper, placer = arguments.versions
     made = (f"Read by {reader}, mapped by {mapper} with its ABC, placed and routed by {placer}; at most {arguments.limit} s "
             f"a module; {' to '.join(str(day) for day in sorted({min(arguments.days), max(arguments.days)}))}.")
-    lines = [*results.lines[1:], "", made.replace("; ", ";\n"), "", DIGESTS, *digests()]
+    lines = [*results.lines[1:], "", made.replace("; ", ";\n"), "", DIGESTS, "", "```text", *digests(), "```"]
     for path in arguments.write:
         path.write_text(page(path, lines), encoding="utf-8")
     if arguments.data:
