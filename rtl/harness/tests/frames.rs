@@ -6,11 +6,26 @@ use rtl_harness::system::{Access, Descrambler, End, Request, System, Variant};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+/// The Internet's sum of words of 16 bits (RFC 1071).
+fn sum(bytes: &[u8]) -> u16 {
+    let words = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
+    let fold = |all: u32| (all & 0xffff) + (all >> 16);
+    !fold(fold(words.sum())) as u16
+}
+
+/// UDP over IPv4, in a frame of so many bytes without its check sequence.
 fn frame(number: usize, bytes: usize) -> Vec<u8> {
-    let mut frame: Vec<u8> = (0..bytes).map(|index| (index * 31 + number * 17) as u8).collect();
-    frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0]);
-    frame[12..14].copy_from_slice(&[0x08, 0x00]);
-    frame
+    const ADDRESSES: [u8; 8] = [10, 0, 0, 1, 10, 0, 0, 2];
+    let words = |words: &[usize]| words.iter().flat_map(|word| (*word as u16).to_be_bytes()).collect::<Vec<u8>>();
+    let (packet, datagram) = (bytes - 14, bytes - 34);
+    let mut ip = [words(&[0x4500, packet, number, 0x4000, 0x4011, 0]), ADDRESSES.to_vec()].concat();
+    let own = sum(&ip).to_be_bytes();
+    ip[10..12].copy_from_slice(&own);
+    let mut udp = words(&[4_000, 5_000, datagram, 0]);
+    udp.extend((8..datagram).map(|index| (index * 31 + number * 17) as u8));
+    let own = sum(&[&ADDRESSES[..], &words(&[17, datagram]), &udp].concat()).to_be_bytes();
+    udp[6..8].copy_from_slice(&own);
+    [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0x08, 0x00], &ip[..], &udp].concat()
 }
 
 /// Counts the memory blocks between /S/ and /T/ on a line.
@@ -40,7 +55,8 @@ impl Preemption {
 /// What `frames.py` makes of the blocks that a host's decoder got.
 fn decode(blocks: &[Block]) -> Vec<String> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/frames.py");
-    let mut child = Command::new("python3")
+    // With scapy: tools/setup-rtl.sh installs it there.
+    let mut child = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/rtl/bin/python3"))
         .arg(script)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -58,7 +74,7 @@ fn decode(blocks: &[Block]) -> Vec<String> {
 }
 
 #[test]
-fn memory_preempts_frames_and_zlib_finds_them_whole() {
+fn memory_preempts_frames_and_zlib_and_scapy_find_them_whole() {
     let mut system = System::new(Variant::Two);
     let sizes = [60, 61, 63, 64, 67, 100, 512, 1_500, 1_514, 9_018, 9_018, 9_018];
     let frames: Vec<Vec<u8>> = sizes.iter().enumerate().map(|(number, bytes)| frame(number, *bytes)).collect();
