@@ -5,6 +5,7 @@
 //! after another, and one does for all that were asked for before it began.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug, Default)]
@@ -13,7 +14,6 @@ struct State {
     begun: u64,
     ended: u64,
     runs: bool,
-    has_failed: bool,
 }
 
 /// The syncs of a file. After a failure none succeeds: the system may have dropped what it could
@@ -22,6 +22,8 @@ struct State {
 pub(crate) struct Syncs {
     state: Mutex<State>,
     changed: Condvar,
+    /// Beside the state: each write looks at it.
+    has_failed: AtomicBool,
 }
 
 impl Syncs {
@@ -31,7 +33,7 @@ impl Syncs {
 
     /// Whether one has failed.
     pub fn check(&self) -> io::Result<()> {
-        match self.state().has_failed {
+        match self.has_failed.load(Ordering::Acquire) {
             true => Err(io::Error::other("an earlier sync has failed")),
             false => Ok(()),
         }
@@ -39,7 +41,7 @@ impl Syncs {
 
     /// One has failed, here or elsewhere.
     pub fn fail(&self) {
-        self.state().has_failed = true;
+        self.has_failed.store(true, Ordering::Release);
     }
 
     /// Returns when a sync that began after this call has succeeded. Runs it, unless somebody else
@@ -50,16 +52,14 @@ impl Syncs {
         while state.runs && state.ended < wanted {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        if state.has_failed || state.ended >= wanted {
-            drop(state);
+        if state.ended >= wanted || self.check().is_err() {
             return self.check();
         }
         (state.begun, state.runs) = (wanted, true);
         drop(state);
-        let result = sync();
+        let result = sync().inspect_err(|_| self.fail());
         let mut state = self.state();
         (state.runs, state.ended) = (false, wanted);
-        state.has_failed |= result.is_err();
         drop(state);
         self.changed.notify_all();
         result
@@ -69,7 +69,7 @@ impl Syncs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
     use std::thread::{scope, sleep};
     use std::time::Duration;
 
