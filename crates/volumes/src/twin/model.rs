@@ -566,28 +566,30 @@ fn together(one: Span, other: Span) -> Span {
 /// What is seen of machines.
 #[derive(Clone, Debug, Default)]
 struct Sites {
-    boots: Vec<String>,
-    machines: Vec<Machine>,
+    all: Vec<Site>,
     /// That of the present journal.
     now: usize,
-    /// Of each: when its roles ran, how long, and how many requests its doors had then.
-    work: Vec<Vec<(Time, Span, u64)>>,
-    /// How busy each was when, as the first of its roles says.
-    busy: Vec<Vec<(Time, u64)>>,
-    told_by: Vec<Option<NodeId>>,
+}
+
+/// What is seen of a machine.
+#[derive(Clone, Debug, Default)]
+struct Site {
+    boot: String,
+    machine: Machine,
+    /// When its roles ran, how long, and how many requests its doors had then.
+    work: Vec<(Time, Span, u64)>,
+    /// How busy it was when, as the first of its roles says.
+    busy: Vec<(Time, u64)>,
+    told_by: Option<NodeId>,
 }
 
 impl Sites {
     fn begin(&mut self, node: NodeId, boot: &str, processors: u32) {
-        self.now = self.boots.iter().position(|known| known == boot).unwrap_or_else(|| {
-            self.boots.push(boot.into());
-            self.machines.push(Machine::default());
-            self.work.push(Vec::new());
-            self.busy.push(Vec::new());
-            self.told_by.push(None);
-            self.boots.len() - 1
+        self.now = self.all.iter().position(|site| site.boot == boot).unwrap_or_else(|| {
+            self.all.push(Site { boot: boot.into(), ..Site::default() });
+            self.all.len() - 1
         });
-        let machine = &mut self.machines[self.now];
+        let machine = &mut self.all[self.now].machine;
         // One journal that does not tell is enough: times of its role have waits in them.
         machine.processors = if machine.nodes.is_empty() { processors } else { machine.processors.min(processors) };
         if !machine.nodes.contains(&node.0) {
@@ -596,48 +598,50 @@ impl Sites {
     }
 
     fn ran(&mut self, at: Time, ran: Span) {
-        self.work[self.now].push((at, ran, 0));
+        self.all[self.now].work.push((at, ran, 0));
     }
 
     fn asked(&mut self, at: Time) {
-        self.work[self.now].push((at, Span::ZERO, 1));
+        self.all[self.now].work.push((at, Span::ZERO, 1));
     }
 
     fn busy(&mut self, node: NodeId, at: Time, busy_ns: u64) {
-        let told_by = self.told_by[self.now].get_or_insert(node);
-        if *told_by == node {
-            self.busy[self.now].push((at, busy_ns));
+        let site = &mut self.all[self.now];
+        if *site.told_by.get_or_insert(node) == node {
+            site.busy.push((at, busy_ns));
         }
     }
 
     fn machines(self) -> Vec<Machine> {
+        self.all.into_iter().map(Site::machine).collect()
+    }
+}
+
+impl Site {
+    fn machine(self) -> Machine {
         /// Fewer requests do not tell what others have of each.
         const ENOUGH: u64 = 64;
-        let Sites { mut machines, work, busy, .. } = self;
-        for ((machine, mut work), mut busy) in machines.iter_mut().zip(work).zip(busy) {
-            work.sort_unstable();
-            busy.sort_unstable();
-            let mut next = 0;
-            for pair in busy.windows(2) {
-                let [(from, before), (until, after)] = [pair[0], pair[1]];
-                let (mut ran, mut asked) = (Span::ZERO, 0);
-                while let Some((at, span, count)) = work.get(next).filter(|(at, _, _)| *at < until) {
-                    if *at >= from {
-                        (ran, asked) = (together(ran, *span), asked + count);
-                    }
-                    next += 1;
+        let Site { machine, mut work, mut busy, .. } = self;
+        work.sort_unstable();
+        busy.sort_unstable();
+        let (mut others_ns, mut next) = (Times::default(), 0);
+        for pair in busy.windows(2) {
+            let [(from, before), (until, after)] = [pair[0], pair[1]];
+            let (mut ran, mut asked) = (Span::ZERO, 0);
+            while let Some((at, span, count)) = work.get(next).filter(|(at, _, _)| *at < until) {
+                if *at >= from {
+                    (ran, asked) = (together(ran, *span), asked + count);
                 }
-                // In a container the system may tell of processors that are for others.
-                let all_ns = (until.saturating_since(from).as_ps() / 1_000).saturating_mul(machine.processors.into());
-                let busy_ns = after.saturating_sub(before);
-                if asked >= ENOUGH && busy_ns <= all_ns {
-                    let others_ns = busy_ns.saturating_sub(ran.as_ps() / 1_000);
-                    machine.others_ns.note(from, Span::ns(others_ns / asked));
-                }
+                next += 1;
             }
-            machine.others_ns = std::mem::take(&mut machine.others_ns).settled();
+            // In a container the system may tell of processors that are for others.
+            let all_ns = (until.saturating_since(from).as_ps() / 1_000).saturating_mul(machine.processors.into());
+            let busy_ns = after.saturating_sub(before);
+            if asked >= ENOUGH && busy_ns <= all_ns {
+                others_ns.note(from, Span::ns(busy_ns.saturating_sub(ran.as_ps() / 1_000) / asked));
+            }
         }
-        machines
+        Machine { others_ns: others_ns.settled(), ..machine }
     }
 }
 

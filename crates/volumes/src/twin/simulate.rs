@@ -187,9 +187,8 @@ struct Node {
     sends: Vec<(NodeId, Packet)>,
     /// Packets of the last call.
     received: usize,
-    /// What the door will be asked for, and when it will be asked next, if that is known.
+    /// What the door will be asked for.
     left: VecDeque<PageAsk>,
-    asked_at: Option<Time>,
     /// Requests that the door has begun with, or will next, and that have no end.
     open: u64,
     /// When others ended, or were lost.
@@ -286,7 +285,6 @@ impl<'a> Simulation<'a> {
             sends: Vec::new(),
             received: 0,
             left: VecDeque::new(),
-            asked_at: None,
             open: 0,
             ends: Vec::new(),
             is_awake: false,
@@ -422,9 +420,7 @@ impl<'a> Simulation<'a> {
         for (door, node) in (0..).zip(&mut self.nodes) {
             node.ends.clear();
             if let Some(first) = node.left.front() {
-                let at = first.at + self.later;
-                node.asked_at = Some(at);
-                self.queue.push(at, Event::Asked { door });
+                self.queue.push(first.at + self.later, Event::Asked { door });
             }
         }
     }
@@ -432,7 +428,6 @@ impl<'a> Simulation<'a> {
     /// Hosts ask a door for all that they may.
     fn asked(&mut self, now: Time, door: u32) {
         let at = &mut self.nodes[door as usize];
-        at.asked_at = at.asked_at.filter(|due| *due > now);
         while let Some(ask) = at.left.front().copied()
             && at.ends.len() as u64 >= ask.ended
         {
@@ -442,10 +437,7 @@ impl<'a> Simulation<'a> {
                 (last, _) => (ask.at + self.later).max(last.unwrap_or(Time::ZERO)),
             };
             if due > now {
-                if at.asked_at.is_none_or(|known| due < known) {
-                    at.asked_at = Some(due);
-                    self.queue.push(due, Event::Asked { door });
-                }
+                self.queue.push(due, Event::Asked { door });
                 break;
             }
             at.left.pop_front();
