@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Boots one Debian kernel in QEMU and lets it use our target: `guest.sh own|new all|small|tls|latency`.
+# Boots one Debian kernel in QEMU and lets it use our target: `guest.sh own|new all|small|tls|latency|delays`.
 #
 # Prints a line a step and "N passed, N failed" at the end. Where QEMU cannot be installed it says so and skips.
 # Software emulation on purpose: what is tested is right or wrong, not fast, and nested virtualisation hangs on some machines.
@@ -13,12 +13,12 @@ rackweave=${RACKWEAVE:-target/release/rackweave}
 case "$guest" in
 own) place=target/interop memory=768 processors=2 ;;
 new) place=target/interop/${INTEROP_SUITE:-trixie} memory=1024 processors=1 ;;
-*) echo "usage: $0 own|new all|small|tls|latency" >&2; exit 2 ;;
+*) echo "usage: $0 own|new all|small|tls|latency|delays" >&2; exit 2 ;;
 esac
 case "$steps" in
 all | latency) seconds_max=${INTEROP_SECONDS:-1800} ;;
-small | tls) seconds_max=${INTEROP_SECONDS:-900} ;;
-*) echo "usage: $0 own|new all|small|tls|latency" >&2; exit 2 ;;
+small | tls | delays) seconds_max=${INTEROP_SECONDS:-900} ;;
+*) echo "usage: $0 own|new all|small|tls|latency|delays" >&2; exit 2 ;;
 esac
 
 if tests/interop/setup.sh "$guest"; then :; else
@@ -53,14 +53,31 @@ start_target() {
 # `answer` does what the guest asks for.
 . "tests/interop/$guest/around.sh"
 
+# A rack inside the guest needs our own program, with its libraries. Linux unpacks archives one after the other.
+add_rackweave() {
+  local root=$run/root library
+  initramfs=$place/initramfs
+  [ "$steps" = delays ] || return 0
+  mkdir -p "$root/usr/bin"
+  cp "$rackweave" "$root/usr/bin/rackweave"
+  ldd "$rackweave" | grep -o '/[^ ]*' | while read -r library; do
+    mkdir -p "$root$(dirname "$library")"
+    cp --dereference "$library" "$root$library"
+  done
+  initramfs=$run/initramfs
+  { cat "$place/initramfs" && (cd "$root" && find . | busybox cpio -o -H newc 2>/dev/null); } >"$initramfs"
+  rm -rf "$root"
+}
+
 start_guest() {
   local kernel
   kernel=$(compgen -G "$place/kernel/boot/vmlinuz-*" | head -n 1)
+  add_rackweave
   : >"$log"
   mkfifo "$run/answers"
   exec 3<>"$run/answers"
   qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp "$processors" -m "$memory" -nographic -no-reboot -monitor none -serial stdio \
-    -kernel "$kernel" -initrd "$place/initramfs" -append "console=ttyS0 quiet panic=-1 steps=$steps $words" \
+    -kernel "$kernel" -initrd "$initramfs" -append "console=ttyS0 quiet panic=-1 steps=$steps $words" \
     -netdev user,id=net -device virtio-net-pci,netdev=net,romfile= <"$run/answers" >"$log" 2>"$run/qemu.log" &
   guest_pid=$!
 }

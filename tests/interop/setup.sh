@@ -20,9 +20,9 @@ guest=${1:?usage: setup.sh own|new}
 case "$guest" in
 own)
   place=target/interop
-  programs=(nvme fio mke2fs)
+  programs=(nvme fio mke2fs ip tc)
   # The last is left to whoever follows the guide.
-  modules=(virtio_pci virtio_net ext4 crc32c_generic crc32c-intel nvme-tcp)
+  modules=(virtio_pci virtio_net ext4 crc32c_generic crc32c-intel veth bridge sch_netem nvme-tcp)
   ;;
 new)
   suite=${INTEROP_SUITE:-trixie}
@@ -33,8 +33,8 @@ new)
   ;;
 *) echo "usage: $0 own|new" >&2; exit 2 ;;
 esac
-host_programs=(nvme fio mke2fs)
-packages=(qemu-system-x86 busybox-static nvme-cli fio e2fsprogs kmod xz-utils)
+host_programs=(nvme fio mke2fs ip tc)
+packages=(qemu-system-x86 busybox-static nvme-cli fio e2fsprogs iproute2 kmod xz-utils)
 suite_packages=(nvme-cli ktls-utils keyutils fio)
 
 have() { command -v "$1" >/dev/null; }

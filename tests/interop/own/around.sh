@@ -66,6 +66,8 @@ answer() {
 }
 
 prepare() {
+  words=
+  [ "$steps" != delays ] || return 0
   port=$(free_port)
   guide_port=$(free_port)
   door_port=$(free_port)

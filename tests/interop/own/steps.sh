@@ -207,6 +207,61 @@ latency_steps() {
   ask rack report
 }
 
+# A rack whose roles have the network 10.9.0.0/24.
+write_rack() {
+  mkdir -p /tmp/rack /run/netns && cd /tmp/rack || return
+  head -c 32 /dev/urandom | md5sum >secret
+  {
+    printf 'folder = "state"\nsecret_file = "secret"\n[switch]\nlisten = "10.9.0.1:7000"\n[control]\nlisten = "10.9.0.2:7000"\n'
+    printf '[[storage]]\nname = "s0"\nlisten = "10.9.0.3:7000"\n[[storage]]\nname = "s1"\nlisten = "10.9.0.4:7000"\n'
+    printf '[[volume]]\nname = "disk"\nsize = "4MiB"\nreplicas = ["s0", "s1"]\n'
+    printf '[[door]]\nname = "door"\nlisten = "10.9.0.5:7000"\nconfig = "target.toml"\n'
+  } >rack.toml
+  {
+    printf '[[port]]\naddress = "10.9.0.5:4420"\n[[subsystem]]\nnqn = "nqn.2026-11.io.rackweave:delays"\n'
+    printf '[[subsystem.namespace]]\nbackend = "volume"\nrack = "rack.toml"\ndoor = "door"\nvolume = "disk"\nblock = "4KiB"\n'
+  } >target.toml
+}
+
+rack_is_up() { rackweave rack up --wait 200 rack.toml --netns 10.9.0.254/24 "$@" && rackweave rack status rack.toml; }
+
+# median WHOSE: of reads that wait for each other, in us; it goes to the file of this name.
+median() {
+  rackweave disk 10.9.0.5:4420 bench --load random-read --seconds 10 --json >/tmp/json && cat /tmp/json &&
+    sed -n 's/.*"p50_us": *\([0-9]*\).*/\1/p' /tmp/json >"/tmp/$1" && [ -s "/tmp/$1" ]
+}
+
+# The shortest of ten ways to each role and back.
+has_one_delay() {
+  for role in 1 2 3 4 5; do
+    ping -c 10 -i 0.2 -q 10.9.0.$role | tee /tmp/ping
+    shortest=$(sed -n 's|.*min/avg/max = \([0-9]*\)\..*|\1|p' /tmp/ping)
+    [ -n "$shortest" ] && [ "$shortest" -ge 20 ] && [ "$shortest" -lt 24 ] || return
+  done
+}
+
+# A read leaves a role five times: the door for the switch, the switch for a server, the server for the
+# switch, the switch for the door, and the door for its host. Emulated processors wake up late.
+has_five_delays() {
+  median delayed || return
+  more=$(($(cat /tmp/delayed) - $(cat /tmp/plain)))
+  echo "20 ms of delay: $(cat /tmp/plain) us became $(cat /tmp/delayed) us, $more more"
+  [ "$more" -ge 98000 ] && [ "$more" -lt 160000 ]
+}
+
+delays_steps() {
+  step "write the files of a rack" write_rack || return
+  step "a rack in namespaces" rack_is_up || return
+  step "its disk, verified" rackweave disk 10.9.0.5:4420 verify --overwrite --bytes 1MiB
+  step "its reads" median plain
+  step "down" rackweave rack down rack.toml || return
+  step "a rack whose roles delay what they send" rack_is_up --delay 20ms || return
+  step "each role delays what it sends" has_one_delay
+  step "its disk has what was written" rackweave disk 10.9.0.5:4420 verify --overwrite --bytes 64KiB
+  step "a read takes five delays more" has_five_delays && sed -n '$s|^|    |p' /tmp/output
+  step "down again" rackweave rack down rack.toml
+}
+
 died_and_came() { ask rack kill "$1" && sleep 2 && ask rack up; }
 
 # lost ROLE: it dies and comes again while fio writes.
@@ -222,6 +277,10 @@ echo "STEP ok booted $(uname -r) after $(cut -d ' ' -f 1 /proc/uptime) s"
 if [ "$steps" = latency ]; then
   modprobe nvme-tcp
   latency_steps
+  give_up
+fi
+if [ "$steps" = delays ]; then
+  delays_steps
   give_up
 fi
 step "the guide's lines" followed_the_guide || { umount /mnt 2>/dev/null; nvme disconnect-all; }

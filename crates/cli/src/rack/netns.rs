@@ -154,7 +154,8 @@ impl Network {
         ip(&["-netns", space, "link", "set", "lo", "up"])?;
         ip(&["-netns", space, "link", "set", INSIDE, "up"])?;
         if self.delay > Span::ZERO {
-            let delay = format!("{}ns", self.delay.as_ps() / 1_000);
+            // tc knows no unit below this one.
+            let delay = format!("{}us", self.delay.as_ns_f64() / 1e3);
             let queue = ["root", "netem", "delay", &delay, "limit", DELAYED_MAX];
             run("tc", &[&["-netns", space, "qdisc", "replace", "dev", INSIDE][..], &queue].concat())?;
         }
