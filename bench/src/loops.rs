@@ -12,7 +12,11 @@
 //! `same_load_ratio` is the servers' CPU time for a message where each loop has the same load:
 //! one loop with half of the connections, and two with all, each connection with a batch every
 //! [`PACE`] at most. Loops sleep between batches and are woken as often, so that the ratio has
-//! only what loops cost each other: locks, and memory that both write.
+//! what loops cost each other: locks, and memory that both write.
+//!
+//! It also has what three busy threads cost each other on two processors. So both loads are measured
+//! with two servers of one loop each too, which share nothing and have half of the connections each:
+//! `apart_ratio` and `same_load_apart_ratio` are two loops over these.
 
 use crate::harness::Figures;
 use crate::target::{Kind, PREPARED, Target, median, requests, server_cpu};
@@ -29,6 +33,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -69,6 +74,14 @@ struct Served {
     streams: Vec<TcpStream>,
     /// Keeps it alive.
     server: Box<dyn std::any::Any>,
+}
+
+impl Served {
+    /// Both of them, to one client. Connections of the two take turns.
+    fn beside(self, other: Served) -> Served {
+        let streams = self.streams.into_iter().zip(other.streams).flat_map(|(one, another)| [one, another]);
+        Served { streams: streams.collect(), server: Box::new((self.server, other.server)) }
+    }
 }
 
 /// When requests go out.
@@ -122,26 +135,28 @@ fn measure(
         return Ok(());
     }
     let (mut turns, mut paced) = (Vec::new(), Vec::new());
+    let half = CONNECTIONS / 2;
+    let apart = || anyhow::Ok(start(1, half)?.beside(start(1, half)?));
     for _ in 0..ROUNDS {
-        let saturated = |loops| turn(start(loops, CONNECTIONS)?, load, MESSAGES, Pace::Saturating);
-        turns.push([saturated(1)?, saturated(2)?]);
-        let even = |loops| turn(start(loops, CONNECTIONS / 2 * loops)?, load, PACED_MESSAGES * loops, Pace::SameLoad);
-        paced.push([even(1)?, even(2)?]);
+        let saturated = |served| turn(served, load, MESSAGES, Pace::Saturating);
+        turns.push([saturated(start(1, CONNECTIONS)?)?, saturated(start(2, CONNECTIONS)?)?, saturated(apart()?)?]);
+        let even = |loops, served| turn(served, load, PACED_MESSAGES * loops, Pace::SameLoad);
+        paced.push([even(1, start(1, half)?)?, even(2, start(2, CONNECTIONS)?)?, even(2, apart()?)?]);
     }
-    let same_load = median(paced.iter().map(|[one, two]| two.cpu_ns / one.cpu_ns).collect());
-    figures.insert(format!("{name}.same_load_ratio"), same_load);
-    let mut insert = |what: &str, of: &dyn Fn(&[Turn; 2]) -> f64| {
+    let mut insert = |what: &str, turns: &[[Turn; 3]], of: &dyn Fn(&[Turn; 3]) -> f64| {
         let value = median(turns.iter().map(of).collect());
         figures.insert(format!("{name}.{what}"), value);
     };
-    insert("cpu_ratio", &|[one, two]| two.cpu_ns / one.cpu_ns);
-    insert("rate_ratio", &|[one, two]| two.per_second / one.per_second);
-    insert("cpu_ns.one", &|[one, _]| one.cpu_ns);
-    insert("cpu_ns.two", &|[_, two]| two.cpu_ns);
-    insert("per_second.one", &|[one, _]| one.per_second);
-    insert("per_second.two", &|[_, two]| two.per_second);
-    insert("client_cpu.one", &|[one, _]| one.client);
-    insert("client_cpu.two", &|[_, two]| two.client);
+    insert("same_load_ratio", &paced, &|[one, two, _]| two.cpu_ns / one.cpu_ns);
+    insert("same_load_apart_ratio", &paced, &|[_, two, apart]| two.cpu_ns / apart.cpu_ns);
+    insert("cpu_ratio", &turns, &|[one, two, _]| two.cpu_ns / one.cpu_ns);
+    insert("apart_ratio", &turns, &|[_, two, apart]| two.cpu_ns / apart.cpu_ns);
+    insert("rate_ratio", &turns, &|[one, two, _]| two.per_second / one.per_second);
+    for (place, of) in ["one", "two", "apart"].into_iter().enumerate() {
+        insert(&format!("cpu_ns.{of}"), &turns, &|turns| turns[place].cpu_ns);
+        insert(&format!("per_second.{of}"), &turns, &|turns| turns[place].per_second);
+        insert(&format!("client_cpu.{of}"), &turns, &|turns| turns[place].client);
+    }
     Ok(())
 }
 
@@ -204,7 +219,9 @@ impl Drop for RunningStore {
 
 /// A store that has the values of `fill`.
 fn store(loops: usize, connections: usize, fill: &Load) -> anyhow::Result<Served> {
-    let path = PathBuf::from(format!("target/bench-loops-{}.flash", std::process::id()));
+    static STORES: AtomicU32 = AtomicU32::new(0);
+    let number = STORES.fetch_add(1, Ordering::Relaxed);
+    let path = PathBuf::from(format!("target/bench-loops-{}-{number}.flash", std::process::id()));
     let (zones, zone_sectors, blocks, slots, value_bytes_max) = (64, 32 << 10, 8_192, 8, 64 << 10);
     let protocol = kv::Protocol::Linearizable;
     let jbof =
