@@ -396,8 +396,7 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
-    /// A ring over a file, and its completions. `None`, with a message, if the kernel has no
-    /// io_uring.
+    /// A file, its completions, and a ring over it once that is started.
     struct Bench {
         ring: Option<Ring>,
         done: Arc<Done>,
@@ -405,29 +404,36 @@ mod tests {
         _poll: Poll,
     }
 
-    fn bench(folder: &Path, direct: bool) -> Option<Bench> {
+    /// What the kernel has for us; `None`, with a message, if it has no io_uring.
+    fn unless_missing<T>(made: io::Result<T>) -> Option<T> {
+        made.inspect_err(|error| println!("skipped: the kernel has no io_uring for us ({error})")).ok()
+    }
+
+    fn bench_without_ring(folder: &Path, direct: bool) -> Bench {
         let file = DiskFile::open(&folder.join("disk"), Some(1 << 20), direct, false).expect("it is made");
         let poll = Poll::new().expect("there is one");
         let waker = Arc::new(mio::Waker::new(poll.registry(), mio::Token(0)).expect("there is one"));
-        let done = Arc::new(Done::new(waker));
         let disk = Arc::new(Disk::new(Arc::new(file), 12));
-        match Ring::start("test", disk.clone(), true, Clock::start()) {
-            Ok(ring) => Some(Bench { ring: Some(ring), done, disk, _poll: poll }),
-            Err(error) => {
-                println!("skipped: the kernel has no io_uring for us ({error})");
-                None
-            }
-        }
+        Bench { ring: None, done: Arc::new(Done::new(waker)), disk, _poll: poll }
+    }
+
+    fn bench(folder: &Path, direct: bool) -> Option<Bench> {
+        let bench = bench_without_ring(folder, direct);
+        let ring = unless_missing(Ring::start("test", bench.disk.clone(), true, Clock::start()))?;
+        Some(Bench { ring: Some(ring), ..bench })
     }
 
     impl Bench {
-        fn submit(&self, number: u64, operation: IoOperation) {
+        fn job(&self, number: u64, operation: IoOperation) -> Job {
             let (backend, now) = (BackendId(0), Time::ZERO);
             let facts =
                 Facts { backend, controller: 0, transfer: None, came: now, taken_up: now, done: now, drive: None };
             let awaited = Awaited { tag: IoTag::of_bits(number), facts, due: now, done: self.done.clone() };
-            let (disk, sources) = (self.disk.clone(), Vec::new());
-            let job = Job { awaited, disk, leavable: None, operation, sources };
+            Job { awaited, disk: self.disk.clone(), leavable: None, operation, sources: Vec::new() }
+        }
+
+        fn submit(&self, number: u64, operation: IoOperation) {
+            let job = self.job(number, operation);
             assert!(self.ring.as_ref().expect("it runs").submit(job).is_none(), "the ring takes it");
         }
 
@@ -470,6 +476,25 @@ mod tests {
                 assert_eq!(result.buffer, vec![number as u8 | 1; 4096], "block {number}");
             }
         }
+    }
+
+    #[test]
+    fn of_the_flushes_that_come_together_one_syncs_and_the_others_share_the_next() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (bench, queue) = (bench_without_ring(folder.path(), false), Arc::new(Mutex::new(Queue::default())));
+        let made = Loop::new(queue.clone(), bench.disk.clone(), Clock::start());
+        let Some(mut ring) = unless_missing(made) else { return };
+        lock(&queue).jobs.extend((0..5).map(|number| bench.job(number, IoOperation::Flush)));
+        ring.begin_waiting();
+        assert_eq!((ring.underway.len(), ring.to_sync.len()), (1, 4));
+        while ring.to_sync.len() == 4 {
+            ring.proactor.poll(None).expect("it ends");
+            ring.collect();
+        }
+        assert_eq!((ring.underway.len(), ring.to_sync.len()), (1, 0));
+        lock(&queue).is_closed = true;
+        ring.run();
+        assert!(bench.wait(5).iter().all(|(_, result)| result.status == IoStatus::Done));
     }
 
     #[test]
