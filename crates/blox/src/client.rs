@@ -247,7 +247,7 @@ struct Request {
     issued: Time,
     /// Why the last asked server does not serve it.
     refused: Option<Refusal>,
-    /// How many have refused it since it was issued or was last due.
+    /// How many have refused this half since it began or was last due.
     refusals: u32,
     /// A sending of its write had no answer in time: that one may have begun.
     may_have_begun: bool,
@@ -403,7 +403,8 @@ impl Client {
         match (self.requests.get_mut(&tag), value) {
             (Some(request), Ok(value)) if !request.is_writing => match request.operation {
                 Operation::ReadModifyWrite => {
-                    (request.is_writing, request.attempts, request.unanswered) = (true, 0, 0);
+                    (request.is_writing, request.attempts) = (true, 0);
+                    (request.unanswered, request.refusals) = (0, 0);
                     self.send(now, tag, out);
                     self.trim_deadlines();
                 }
@@ -442,11 +443,11 @@ impl Client {
         let have_all = request.refusals as usize >= self.volumes[request.volume as usize].targets.len();
         let waits = matches!(refusal, Refusal::Stale | Refusal::Full) || have_all;
         let is_final = matches!(refusal, Refusal::OutOfRange | Refusal::Lost);
-        match self.config.resend {
-            Some(_) if waits && !is_final => {}
-            None if self.has_tried_enough(now, tag) => self.end(tag, ClientOutcome::Failed(refusal), out),
-            _ if is_final => self.end(tag, ClientOutcome::Failed(refusal), out),
-            _ => self.send(now, tag, out),
+        let is_live = self.config.resend.is_some();
+        if is_final || !is_live && self.has_tried_enough(now, tag) {
+            self.end(tag, ClientOutcome::Failed(refusal), out);
+        } else if !(is_live && waits) {
+            self.send(now, tag, out);
         }
     }
 
@@ -472,7 +473,7 @@ impl Client {
     /// A server may have begun a write, and may yet get a copy that is under way.
     fn leave(&mut self, tag: Tag, out: &mut Vec<ClientOut>) {
         if let Some(request) = self.requests.get(&tag) {
-            let outcome = if request.is_writing { ClientOutcome::Indeterminate } else { ClientOutcome::Unanswered };
+            let outcome = request.without_answer();
             self.counters.left += 1;
             self.end(tag, outcome, out);
         }
@@ -577,8 +578,7 @@ impl Client {
         request.refusals = 0;
         let outcome = match request.refused {
             Some(refusal) if !request.may_have_begun => ClientOutcome::Failed(refusal),
-            _ if request.is_writing => ClientOutcome::Indeterminate,
-            _ => ClientOutcome::Unanswered,
+            _ => request.without_answer(),
         };
         let may_go_again = !request.is_writing || self.config.resend.is_some();
         if may_go_again && !self.has_tried_enough(now, tag) {
@@ -647,6 +647,11 @@ impl Request {
     /// Returns whether it counts and costs as a write.
     fn is_write(&self) -> bool {
         self.operation != Operation::Read
+    }
+
+    /// How it ends when nobody has answered.
+    fn without_answer(&self) -> ClientOutcome {
+        if self.is_writing { ClientOutcome::Indeterminate } else { ClientOutcome::Unanswered }
     }
 
     fn packet(&self, source: NodeId, tag: Tag, session: Option<Session>) -> Packet {

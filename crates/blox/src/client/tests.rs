@@ -630,6 +630,26 @@ fn the_write_of_a_read_modify_write_has_the_first_time() {
     assert_eq!(next_request(&mut desk).0, read + WRITE_TIMEOUT);
 }
 
+/// Who has refused to read has not refused to write.
+#[test]
+fn the_write_of_a_read_modify_write_asks_all_servers_at_once() {
+    let mut desk = resending();
+    let (tag, out) = desk.issue(Operation::ReadModifyWrite);
+    let mut sent = but_questions(out);
+    for _ in 0..2 {
+        sent = desk.hear(sent_to(&sent), Body::ReadReply { tag, value: Err(Refusal::WornOut) });
+    }
+    sent = desk.hear(sent_to(&sent), Body::ReadReply { tag, value: Ok(Value(5)) });
+    let mut asked = vec![];
+    for _ in 0..3 {
+        asked.push(sent_to(&sent));
+        sent = desk.hear(sent_to(&sent), Body::WriteReply { tag, done: Err(Refusal::WornOut) });
+    }
+    assert_eq!(sent, [], "all have refused");
+    asked.sort();
+    assert_eq!(asked, [FIRST, SECOND, REMOTE]);
+}
+
 #[test]
 fn a_write_goes_on_elsewhere_when_its_server_has_left_or_is_stale() {
     let mut desk = resending();
