@@ -252,7 +252,7 @@ has_five_delays() {
 delays_steps() {
   step "write the files of a rack" write_rack || return
   step "a rack in namespaces" rack_is_up || return
-  step "its disk, verified" rackweave disk 10.9.0.5:4420 verify --overwrite --bytes 1MiB
+  step "its disk, verified" rackweave disk 10.9.0.5:4420 verify --overwrite --bytes 64KiB
   step "its reads" median plain
   step "down" rackweave rack down rack.toml || return
   step "a rack whose roles delay what they send" rack_is_up --delay 20ms || return
