@@ -14,9 +14,9 @@
 //! [`PACE`] at most. Loops sleep between batches and are woken as often, so that the ratio has
 //! what loops cost each other: locks, and memory that both write.
 //!
-//! It also has what three busy threads cost each other on two processors. So both loads are measured
-//! with two servers of one loop each too, which share nothing and have half of the connections each:
-//! `apart_ratio` and `same_load_apart_ratio` are two loops over these.
+//! It also has what three busy threads cost each other on two processors. So both loads are also
+//! measured with two servers of one loop each, which share nothing and have half of the connections
+//! each: `apart_ratio` and `same_load_apart_ratio` are two loops over these.
 
 use crate::harness::Figures;
 use crate::target::{Kind, PREPARED, Target, median, requests, server_cpu};
