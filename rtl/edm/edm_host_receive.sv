@@ -11,8 +11,8 @@
 // The next request or /G/ in the place ends what was there for another id. A sum whose request does
 // not come within a timeout goes to the transmitting side, which withdraws it.
 //
-// A request is served whatever is open in its place: its peer has given that up. What is granted of
-// an older answer and not made yet finds nothing any more, and is withdrawn.
+// A request is served whatever is open in its place: its peer has given that up. It goes through the
+// grant queue, behind what is granted of the older answer, and ends that one there.
 //
 // An RMWREQ reads, changes and writes its word in two cycles. What comes behind it waits, so
 // nothing comes between. An answer of up to eight bytes is read when its request comes, a longer
@@ -40,9 +40,12 @@ module edm_host_receive
     input logic   memory_valid_i,
     input block_t memory_i,
 
-    // To the grant queue.
+    // To the grant queue. A request opens an answer: what it asks for.
     output logic    permit_valid_o,
     output permit_t permit_o,
+    output logic    permit_opens_o,
+    output logic [AddressW-1:0] permit_here_o,
+    output logic [DemandW-1:0]  permit_size_o,
 
     // State table of reads.
     output logic [NodeW-1:0] read_node_o,
@@ -53,22 +56,9 @@ module edm_host_receive
     output logic             read_close_o,
     output state_t           read_state_o,
 
-    // State table of answers.
-    output logic [NodeW-1:0] answer_node_o,
-    output logic [IdW-1:0]   answer_id_o,
-    input  logic             answer_open_i,   // in the place of this one
-    output logic             put_answer_o,
-    output state_t           put_state_o,
-    // Whether the answer that a grant is for is open, or over.
-    output logic [NodeW-1:0] early_node_o,
-    output logic [IdW-1:0]   early_id_o,
-    input  logic             early_found_i,
-    input  logic             early_over_i,
-    // The word of an answer of up to eight bytes, two cycles after its request.
-    output logic             word_o,
-    output logic [NodeW-1:0] word_node_o,
-    output logic [IdW-1:0]   word_id_o,
-    output logic [63:0]      word_data_o,
+    // The word of an answer of up to eight bytes, in the cycle after its request.
+    output logic        word_o,
+    output logic [63:0] word_data_o,
 
     // The memory: what is read comes in the next cycle.
     output logic                read_o,
@@ -317,11 +307,9 @@ module edm_host_receive
   // In the cycle in which what was read is there.
   logic word_valid_q, word_valid_d;
   logic word_compares_q;
-  logic [NodeW-1:0] word_node_q;
-  logic [IdW-1:0] word_id_q;
   logic [3:0] word_bytes_q;
   logic [63:0] word_expected_q;
-  logic serves;
+  logic serves, opens;
   logic [63:0] changed;
   logic swaps;
 
@@ -340,28 +328,17 @@ module edm_host_receive
   logic grant_early, early_put, early_same, answer_same, early_ends;
   logic looks, early_old, early_lapses;
 
-  assign answer_node_o = front.peer;
-  assign answer_id_o = front.id;
-
   always_comb begin
     serves = front_valid && !lock_q &&
         (front.kind == MemoryServe || front.kind == MemoryModify);
-    put_answer_o = serves && !id_of_write(front.id);
-    lock_d = put_answer_o && front.kind == MemoryModify;
+    opens = serves && !id_of_write(front.id);
+    lock_d = opens && front.kind == MemoryModify;
     front_take = front_valid && !lock_d;
-    put_state_o = '{
-        there: '0,
-        here: front.address,
-        bytes: front.size,
-        done: '0,
-        tag: '0,
-        in_word: front.size <= 32'd8
-    };
 
     // A modification is of the word that holds the address.
-    read_o = put_answer_o;
+    read_o = opens;
     read_address_o = front.kind == MemoryModify ? {front.address[63:3], 3'd0} : front.address;
-    word_valid_d = put_answer_o && put_state_o.in_word;
+    word_valid_d = opens && front.size <= 32'd8;
 
     unique case (front.opcode)
       OpcodeCompareAndSwap: changed = front.second;
@@ -376,8 +353,6 @@ module edm_host_receive
     write_bytes_o = lock_q ? 4'd8 : front.bytes;
 
     word_o = word_valid_q;
-    word_node_o = word_node_q;
-    word_id_o = word_id_q;
     word_data_o = word_compares_q ? 64'(read_data_i == word_expected_q) :
         first_bytes(read_data_i, word_bytes_q);
 
@@ -390,14 +365,17 @@ module edm_host_receive
 
   // A request is the grant of its first chunk, and of those whose /G/ has come before it.
   always_comb begin
-    grant_take = grant_waits && !put_answer_o;
-    permit_valid_o = put_answer_o || (grant_take && !grant_early) || early_lapses;
+    grant_take = grant_waits && !opens;
+    permit_valid_o = opens || (grant_take && !grant_early) || early_lapses;
+    permit_opens_o = opens;
+    permit_here_o = front.address;
+    permit_size_o = front.size;
     permit_o = grant_front;
     if (early_lapses) begin
       permit_o.target = NodeW'(look_q[PlaceW-1:SlotW]);
       permit_o.id = early_q[look_q].id;
     end
-    if (put_answer_o) begin
+    if (opens) begin
       permit_o.target = front.peer;
       permit_o.id = front.id;
       permit_o.bytes = front.size > 32'(Chunk) ? DemandW'(Chunk) : front.size;
@@ -407,18 +385,21 @@ module edm_host_receive
 
   // --- Grants that have overtaken their request, which is longer: kept until it comes. ---
 
-  assign early_node_o = grant_front.target;
-  assign early_id_o = grant_front.id;
-  assign early_place = {early_node_o[$clog2(Nodes)-1:0], early_id_o[SlotW-1:0]};
+  // The last request in each place. A grant for its answer finds it at the transmitting side, which
+  // withdraws one for an answer that is over.
+  logic [Places-1:0] asked_valid_q;
+  logic [IdW-1:0] asked_q[Places];
+
+  assign early_place = {grant_front.target[$clog2(Nodes)-1:0], grant_front.id[SlotW-1:0]};
   assign answer_place = {front.peer[$clog2(Nodes)-1:0], front.id[SlotW-1:0]};
-  // For an answer that is over there is no request to wait for: the transmitting side withdraws it.
-  assign grant_early = !id_of_write(grant_front.id) && !early_found_i && !early_over_i;
+  assign grant_early = !id_of_write(grant_front.id) &&
+      !(asked_valid_q[early_place] && asked_q[early_place] == grant_front.id);
   assign early_put = grant_take && grant_early;
 
   assign early_same = early_valid_q[early_place] && early_q[early_place].id == grant_front.id;
   assign answer_same = early_valid_q[answer_place] && early_q[answer_place].id == front.id;
   // Of what was there for another id nothing will come any more.
-  assign early_ends = (put_answer_o && early_valid_q[answer_place] && !answer_same) ||
+  assign early_ends = (opens && early_valid_q[answer_place] && !answer_same) ||
       (early_put && early_valid_q[early_place] && !early_same);
 
   // One place is looked at in so many cycles, in turn. What has had no request for a timeout lapses,
@@ -426,7 +407,7 @@ module edm_host_receive
   assign early_age = now_q - early_q[look_q].since;
   assign early_old = early_valid_q[look_q] && early_age >= AgeW'(Timeout);
   assign looks = now_q[LookW-1:0] == '0;
-  assign early_lapses = looks && early_old && !grant_waits && !put_answer_o;
+  assign early_lapses = looks && early_old && !grant_waits && !opens;
 
   always_comb begin
     early_d = '{id: grant_front.id, bytes: grant_front.bytes, since: now_q};
@@ -436,12 +417,13 @@ module edm_host_receive
     end
     early_valid_d = early_valid_q;
     if (early_lapses) early_valid_d[look_q] = 1'b0;
-    if (put_answer_o) early_valid_d[answer_place] = 1'b0;
+    if (opens) early_valid_d[answer_place] = 1'b0;
     if (early_put) early_valid_d[early_place] = 1'b1;
   end
 
   always_ff @(posedge clk_i) begin
     if (early_put) early_q[early_place] <= early_d;
+    if (opens) asked_q[answer_place] <= front.id;
   end
 
   logic [31:0] unexpected_count_q;
@@ -464,13 +446,12 @@ module edm_host_receive
       op_valid_q <= 1'b0;
       op_q <= '0;
       early_valid_q <= '0;
+      asked_valid_q <= '0;
       now_q <= '0;
       look_q <= '0;
       lock_q <= 1'b0;
       word_valid_q <= 1'b0;
       word_compares_q <= 1'b0;
-      word_node_q <= '0;
-      word_id_q <= '0;
       word_bytes_q <= '0;
       word_expected_q <= '0;
       unexpected_count_q <= '0;
@@ -492,20 +473,19 @@ module edm_host_receive
       op_valid_q <= op_valid;
       if (op_valid) op_q <= op;
       early_valid_q <= early_valid_d;
+      if (opens) asked_valid_q[answer_place] <= 1'b1;
       now_q <= now_q + 1'b1;
       if (looks) look_q <= look_q + 1'b1;
       lock_q <= lock_d;
       word_valid_q <= word_valid_d;
       if (word_valid_d) begin
         word_compares_q <= front.kind == MemoryModify && front.opcode == OpcodeCompareAndSwap;
-        word_node_q <= front.peer;
-        word_id_q <= front.id;
         word_bytes_q <= 4'(front.size);
         word_expected_q <= front.data;
       end
       if (unexpected_count_q[31:2] != '1) begin
         unexpected_count_q <= unexpected_count_q + 32'(unexpected) + 32'(early_ends) +
-            32'(serves && (answer_open_i || id_of_write(front.id)));
+            32'(serves && !opens);
       end
 
       // A line is never faster than the memory.

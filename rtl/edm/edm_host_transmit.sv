@@ -38,6 +38,12 @@ module edm_host_transmit
     input  logic    permit_valid_i,
     output logic    permit_take_o,
     input  permit_t permit_i,
+    // A request of a peer: what it asks for, and the word of a short answer.
+    input  logic                permit_opens_i,
+    input  logic [AddressW-1:0] permit_here_i,
+    input  logic [DemandW-1:0]  permit_size_i,
+    input  logic [63:0]         word_i,
+    output logic                word_take_o,
     output logic   unexpected_o,       // nothing waits for this grant
 
     // State tables: reads, writes, answers.
@@ -60,6 +66,8 @@ module edm_host_transmit
     input  logic             answer_found_i,
     input  state_t           answer_state_i,
     output logic             answer_change_o,
+    output logic             answer_put_o,
+    output logic             answer_closed_o,
     output logic             change_close_o,
     output state_t           change_state_o,
     output logic             write_end_o,
@@ -269,15 +277,28 @@ module edm_host_transmit
   step_t step_q, step_d;
   logic chunk_wants, chunk_goes, step_moves, job_done, chunk_write, chunk_found;
 
-  state_t found, changed;
+  state_t found, changed, asked;
+  logic opens;                        // the first chunk of a request
   logic [DemandW-1:0] used_q, used_d;  // of this permit
+  logic begun_q, begun_d;             // whether some of it is
   logic [DemandW-1:0] left, permitted;
   logic [SizeW-1:0] granted;
   logic job_begins;
 
   assign chunk_write = id_of_write(permit_i.id);
-  assign found = chunk_write ? write_state_i : answer_state_i;
-  assign chunk_found = chunk_write ? write_found_i : answer_found_i;
+  // What is before a request in the grant queue is of the older answer in its place.
+  assign opens = permit_opens_i && !begun_q;
+  assign found = chunk_write ? write_state_i : opens ? asked : answer_state_i;
+  assign chunk_found = chunk_write ? write_found_i : opens || answer_found_i;
+
+  assign asked = '{
+      there: word_i,
+      here: permit_here_i,
+      bytes: permit_size_i,
+      done: '0,
+      tag: '0,
+      in_word: permit_size_i <= 32'd8
+  };
 
   always_comb begin
     left = found.bytes - found.done;
@@ -293,17 +314,21 @@ module edm_host_transmit
     permit_take_o = job_begins && (unexpected_o || permitted == DemandW'(granted));
     used_d = used_q;
     if (job_begins) used_d = permit_take_o ? '0 : used_q + DemandW'(granted);
+    begun_d = job_begins ? !permit_take_o : begun_q;
     write_change_o = job_begins && chunk_write && !unexpected_o;
-    answer_change_o = job_begins && !chunk_write && !unexpected_o;
-    change_close_o = !chunk_write && changed.done == found.bytes;
+    answer_put_o = job_begins && opens;
+    answer_closed_o = changed.done == found.bytes;
+    word_take_o = answer_put_o && asked.in_word;
+    answer_change_o = job_begins && !chunk_write && !unexpected_o && !opens;
+    change_close_o = !chunk_write && answer_closed_o;
     change_state_o = changed;
 
     job_valid_d = job_valid_q && !(job_done && step_moves);
     job_d = job_q;
-    if (write_change_o || answer_change_o) begin
+    if (job_begins && !unexpected_o) begin
       job_valid_d = 1'b1;
       job_d.write = chunk_write;
-      job_d.last = changed.done == found.bytes;
+      job_d.last = answer_closed_o;
       job_d.target = permit_i.target;
       job_d.id = permit_i.id;
       job_d.bytes = granted;
@@ -433,6 +458,7 @@ module edm_host_transmit
       request_index_q <= '0;
       request_id_q <= '0;
       used_q <= '0;
+      begun_q <= 1'b0;
       job_valid_q <= 1'b0;
       job_q <= '0;
       index_q <= '0;
@@ -459,6 +485,7 @@ module edm_host_transmit
       request_index_q <= request_index_d;
       request_id_q <= request_id;
       used_q <= used_d;
+      begun_q <= begun_d;
       job_valid_q <= job_valid_d;
       job_q <= job_d;
       index_q <= index_d;
@@ -470,6 +497,9 @@ module edm_host_transmit
       // One message at a time is on its way, and a read never passes a write of its pair.
       assert (!request_goes || !chunk_goes);
       assert (!put_read_o || !writes_open_i);
+      // A request is of an answer, and grants some of it.
+      assert (!answer_put_o || (!chunk_write && !unexpected_o));
+      assert (begun_q || used_q == 0);
       // The queue of the port and the register before it.
       assert (queued_q <= PlacesW'(65));
     end

@@ -2,7 +2,8 @@
 //
 // Ids of a pair follow one another, so id modulo `Slots` finds the place. A message whose place is
 // still taken waits; an id is thus never in use twice. At most `Active` messages of a pair are
-// open. With `Replaces` a message takes its place from what is there, and nothing is waited for.
+// open. With `Replaces` a message takes its place from what is there, and nothing is waited for. One
+// that is closed already only ends that.
 //
 // With a `Timeout`, one place is looked at each cycle, in turn. What has not changed for so many
 // cycles is given up, and comes out of `expired_o` (the NULL timer, paper 3.3).
@@ -36,6 +37,7 @@ module edm_state_table
     input logic [NodeW-1:0] put_node_i,
     input logic [IdW-1:0]   put_id_i,
     input state_t           put_state_i,
+    input logic             put_closed_i,
 
     // Find one, and change it.
     input  logic [NodeW-1:0] find_node_i,
@@ -51,8 +53,6 @@ module edm_state_table
     input  logic [NodeW-1:0] end_node_i,
     input  logic [IdW-1:0]   end_id_i,
     output logic             end_found_o,
-    // It is the last one that its place had, and is not open any more.
-    output logic             end_over_o,
 
     output logic            expired_o,
     output logic [TagW-1:0] expired_tag_o
@@ -75,7 +75,7 @@ module edm_state_table
     return {node[$clog2(Nodes)-1:0], id[SlotW-1:0]};
   endfunction
 
-  logic [Places-1:0] open_q, used_q;
+  logic [Places-1:0] open_q;
   logic [IdW-1:0] id_q[Places];
   state_t state_q[Places];
   logic [Slots-1:0] slots;
@@ -91,8 +91,6 @@ module edm_state_table
   assign state_o = state_q[found];
   assign ended = place(end_node_i, end_id_i);
   assign end_found_o = 32'(end_node_i) < Nodes && open_q[ended] && id_q[ended] == end_id_i;
-  assign end_over_o = 32'(end_node_i) < Nodes && used_q[ended] && !open_q[ended] &&
-      id_q[ended] == end_id_i;
 
   logic [PlaceW-1:0] look_q;
   if (Timeout > 0) begin : gen_timer
@@ -129,13 +127,11 @@ module edm_state_table
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       open_q <= '0;
-      used_q <= '0;
     end else begin
       if (expired_o) open_q[look_q] <= 1'b0;
       if (end_i && end_found_o) open_q[ended] <= 1'b0;
       if (change_i && close_i) open_q[found] <= 1'b0;
-      if (put_i) open_q[place(put_node_i, put_id_i)] <= 1'b1;
-      if (put_i) used_q[place(put_node_i, put_id_i)] <= 1'b1;
+      if (put_i) open_q[place(put_node_i, put_id_i)] <= !put_closed_i;
       // A place is never taken twice, and only what is there changes.
       assert (!put_i || (32'(put_node_i) < Nodes &&
           (Replaces || !open_q[place(put_node_i, put_id_i)])));

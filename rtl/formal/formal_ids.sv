@@ -23,6 +23,10 @@ module formal_ids
     input access_t access_i,
     input logic    permit_valid_i,
     input permit_t permit_i,
+    input logic    permit_opens_i,
+    input logic [AddressW-1:0] permit_here_i,
+    input logic [DemandW-1:0]  permit_size_i,
+    input logic [63:0] word_i,
     input logic [63:0] read_data_i,
     input logic control_ready_i,
     input logic message_ready_i,
@@ -64,6 +68,11 @@ module formal_ids
       .permit_valid_i,
       .permit_take_o   (),
       .permit_i,
+      .permit_opens_i,
+      .permit_here_i,
+      .permit_size_i,
+      .word_i,
+      .word_take_o     (),
       .unexpected_o    (),
       .may_node_o      (may_node),
       .may_read_id_o   (may_read_id),
@@ -84,6 +93,8 @@ module formal_ids
       .answer_found_i,
       .answer_state_i,
       .answer_change_o (),
+      .answer_put_o    (),
+      .answer_closed_o (),
       .change_close_o  (),
       .change_state_o  (change_state),
       .write_end_o     (write_end),
@@ -118,6 +129,7 @@ module formal_ids
       .put_node_i     (may_node),
       .put_id_i       (put_id),
       .put_state_i    (put_state),
+      .put_closed_i   (1'b0),
       .find_node_i    (close_node_i),
       .find_id_i      (close_id_i),
       .found_o        (read_found),
@@ -129,7 +141,6 @@ module formal_ids
       .end_node_i     ('0),
       .end_id_i       ('0),
       .end_found_o    (),
-      .end_over_o     (),
       .expired_o      (),
       .expired_tag_o()
   );
@@ -148,6 +159,7 @@ module formal_ids
       .put_node_i     (may_node),
       .put_id_i       (put_id),
       .put_state_i    (put_state),
+      .put_closed_i   (1'b0),
       .find_node_i    (permit_i.target),
       .find_id_i      (permit_i.id),
       .found_o        (write_found),
@@ -159,7 +171,6 @@ module formal_ids
       .end_node_i     (end_node),
       .end_id_i       (end_id),
       .end_found_o    (),
-      .end_over_o     (),
       .expired_o      (),
       .expired_tag_o()
   );
@@ -174,6 +185,9 @@ module formal_ids
       assume (!message_left_i || port_q != 0);
       assume (message_ready_i == (port_q < 7'd64));
       assume (!down_i);
+      // A request is of an answer, and asks for something.
+      assume (!permit_opens_i ||
+          (!id_of_write(permit_i.id) && permit_i.bytes != 0 && permit_size_i != 0));
       if (Calm != 0) begin
         assume (!permit_valid_i && control_ready_i && own_i == '0 && access_valid_i);
         assume (access_i.kind == (Calm == 1 ? AccessWrite : AccessRead));

@@ -4,8 +4,8 @@
 A proof is a module of this folder around a module of rtl/edm. YoWASP's Yosys reads both (with
 slang) and writes SMT-LIB; yosys-smtbmc checks the first cycles after a reset, and then does the
 induction where there is one. A guard is a piece of the gates; in a copy it is replaced, and then
-there must be a counterexample to an assertion of the proof itself. Yices does all of that; z3 does
-the proofs of SECOND too, independently. Needs what tools/setup-rtl.sh installs.
+there must be a counterexample to an assertion of the proof itself. Yices does all of that. z3 does
+the proofs of SECOND too, independently, and finds the counterexamples. Needs what tools/setup-rtl.sh installs.
 """
 
 import argparse
@@ -170,6 +170,36 @@ def prove(arguments, solver, proof, parameters, is_larger):
     print(f"formal: {proof.name} {named}: holds {how}, by {solver} ({time.monotonic() - begin:.0f} s)", flush=True)
 
 
+def cycles(proof, model, last):
+    """The begin of a question in bits: states from `s0` to `last`, each from the one before, none but the first of a reset."""
+    text = ["(set-logic QF_BV)", model, *(f"(declare-fun s{at} () |{proof.top}_s|)" for at in range(last + 1))]
+    text += [f"(assert (and (|{proof.top}_u| s{at}) (|{proof.top}_h| s{at})))" for at in range(last + 1)]
+    return text + [f"(assert (and (|{proof.top}_t| s{at} s{at + 1}) (not (|{proof.top}_is| s{at + 1}))))" for at in range(last)]
+
+
+def answered(arguments, proof, folder, question):
+    """What z3 says to a question. It is one text, so z3 need not be ready for more, and has a tactic of its own."""
+    (folder / "question.smt2").write_text("\n".join(question), encoding="utf-8")
+    return said_by(["z3", "question.smt2"], arguments.limit, f"{proof.name}: z3", cwd=folder)
+
+
+def refuted_in_bits(arguments, proof, folder, guard):
+    """The assertions of a counterexample by z3, which is asked for one of each length; empty if there is none."""
+    model = (folder / f"{proof.top}.smt2").read_text(encoding="utf-8")
+    places = dict(re.findall(r"; yosys-smt2-assert (\d+) \S+ (\S+?\.sv:\d+)", model))
+    for last in range(guard.cycles[0], guard.cycles[1] + 1):
+        question = [*cycles(proof, model, last), f"(assert (and (|{proof.top}_i| s0) (|{proof.top}_is| s0)))",
+                    f"(assert (not (|{proof.top}_a| s{last})))", "(check-sat)"]
+        question += [f"(get-value ((|{proof.top}_a {number}| s{last})))" for number in places]
+        said = answered(arguments, proof, folder, question)
+        if said.startswith("sat"):
+            failed = re.findall(r"_a (\d+)\| s\d+\) false", said)
+            return asserted("\n".join(f"Assert failed in {proof.top}: {places[number]}" for number in failed), folder)
+        if not said.startswith("unsat"):
+            raise Failed(f"{proof.name}: no answer from z3:\n{said[-2000:]}")
+    return ""
+
+
 def prove_in_parts(arguments, proof, parameters):
     """The property holds, by z3: after a reset, and by an induction for one assertion at a time.
 
@@ -189,13 +219,11 @@ def prove_in_parts(arguments, proof, parameters):
         if not assertions:
             raise Failed(f"{proof.name}: no assertions in its model")
         last = proof.induction
-        text = ["(set-logic QF_BV)", model, *(f"(declare-fun s{at} () |{proof.top}_s|)" for at in range(last + 1))]
-        text += [f"(assert (and (|{proof.top}_u| s{at}) (|{proof.top}_h| s{at}) (not (|{proof.top}_is| s{at}))))" for at in range(last + 1)]
-        text += [f"(assert (and (|{proof.top}_a| s{at}) (|{proof.top}_t| s{at} s{at + 1})))" for at in range(last)]
+        text = [*cycles(proof, model, last), f"(assert (not (|{proof.top}_is| s0)))"]
+        text += [f"(assert (|{proof.top}_a| s{at}))" for at in range(last)]
         for assertion in assertions:
-            question = "\n".join([*text, f"(assert (not (|{assertion}| s{last})))", "(check-sat)"])
-            (folder / "question.smt2").write_text(question, encoding="utf-8")
-            said = said_by(["z3", "question.smt2"], arguments.limit, f"{proof.name}: z3, {assertion}", cwd=folder)
+            question = [*text, f"(assert (not (|{assertion}| s{last})))", "(check-sat)"]
+            said = answered(arguments, proof, folder, question)
             if said.strip() != "unsat":
                 raise Failed(f"{proof.name} {named}: no induction of {assertion}: {said[-2000:]}")
     how = f"by induction over {last} cycles, {len(assertions)} assertions one by one"
@@ -207,10 +235,12 @@ def refute(arguments, solver, proof, guard):
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
-        compiled(proof, folder, {**proof.parameters, **guard.parameters}, guard)
-        passed, said = solve(arguments, solver, proof, folder, "-t", "{}:{}".format(*guard.cycles))
-        failed = asserted(said, folder)
-        if passed or not failed:
+        compiled(proof, folder, {**proof.parameters, **guard.parameters}, guard, in_bits=solver == "z3")
+        if solver == "z3":
+            failed = refuted_in_bits(arguments, proof, folder, guard)
+        else:
+            failed = asserted(solve(arguments, solver, proof, folder, "-t", "{}:{}".format(*guard.cycles))[1], folder)
+        if not failed:
             raise Failed(f"{proof.name}: without {guard.name} nothing fails in the cycles {guard.cycles}")
     took = time.monotonic() - begin
     print(f"formal: {proof.name} without {guard.name}: {failed} fails, as it should, by {solver} ({took:.0f} s)", flush=True)
@@ -279,7 +309,7 @@ PROOFS = (
     ),
 )
 SMALL = ("scrambler", "lock", "ids")
-# What z3 proves too: without their larger parameters, and without what fails without a guard.
+# What z3 proves too: without their larger parameters. Counterexamples it finds to all.
 SECOND = ("scrambler", "lock", "ids", "scheduler", "line")
 # Of these, the induction of an assertion at a time.
 IN_PARTS = ("line",)
@@ -303,7 +333,7 @@ def steps(arguments, proof):
             yield lambda solver=solver: prove(arguments, solver, proof, proof.parameters, False)
             for parameters in proof.larger if arguments.steps == "all" and not is_second else ():
                 yield lambda solver=solver, parameters=parameters: prove(arguments, solver, proof, parameters, True)
-        for guard in proof.guards if not is_second else ():
+        for guard in proof.guards:
             if arguments.guard in (None, guard.name):
                 yield lambda solver=solver, guard=guard: refute(arguments, solver, proof, guard)
 

@@ -28,7 +28,7 @@ pub mod shim;
 mod sparse;
 mod switch;
 
-pub use circuits::Circuits;
+pub use circuits::{Circuits, Passage};
 pub use config::{Config, Matching, Ordering, Place, Policy};
 pub use host::{Access, Host, HostIn, HostOut, Transmission, Wire};
 pub use message::{Body, Grant, Message, MessageId, Modify, Notification};

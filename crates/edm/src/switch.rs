@@ -4,7 +4,7 @@
 //! It never buffers data: what arrives without a circuit broke the protocol and is dropped and
 //! counted.
 
-use crate::circuits::Circuits;
+use crate::circuits::{Circuits, Passage};
 use crate::config::{Config, Place};
 use crate::message::{Body, Grant, Message, MessageId, Notification};
 use crate::priority::Competitor;
@@ -76,6 +76,9 @@ pub enum SwitchOut {
         /// The port of the target.
         to: NodeId,
     },
+    /// The data that has just come in was granted, and its target's port has died since. It is
+    /// dropped, and its sender broke nothing.
+    Swallowed,
     /// The data that has just come in has no circuit and is dropped.
     NoCircuit,
     /// The sender broke the protocol; nothing changed.
@@ -134,7 +137,8 @@ impl Switch {
     pub fn restart_longest_queue(&mut self) {
         self.scheduler.restart_longest_queue();
     }
-    /// Bytes that `source` has been granted and whose first block has not come.
+    /// Bytes that `source` has been granted for ports that are up, and whose first block has not
+    /// come.
     pub fn granted(&self, source: NodeId) -> u64 {
         self.circuits.granted(source)
     }
@@ -207,16 +211,23 @@ impl Switch {
             Body::WriteRequest { bytes, .. } | Body::ReadResponse { bytes, .. } => bytes,
             Body::ReadRequest { .. } | Body::ReadModifyWrite { .. } => 0,
         };
-        let forwards = self.forwards(now, message.source, message.target, message.id, bytes);
-        out.push(if forwards { SwitchOut::Forward { to: message.target } } else { SwitchOut::NoCircuit });
+        out.push(match self.pass(now, message.source, message.target, message.id, bytes) {
+            Passage::Forwarded => SwitchOut::Forward { to: message.target },
+            Passage::Swallowed => SwitchOut::Swallowed,
+            Passage::NoCircuit => SwitchOut::NoCircuit,
+        });
     }
 
     /// [`SwitchIn::Data`] with this many bytes, without a buffer: returns whether they are
     /// forwarded to `target`.
     pub fn forwards(&mut self, now: Time, source: NodeId, target: NodeId, id: MessageId, bytes: u32) -> bool {
-        let has_circuit = self.circuits.pass(now, source, target, id, bytes);
-        self.violations += u64::from(!has_circuit);
-        has_circuit
+        self.pass(now, source, target, id, bytes) == Passage::Forwarded
+    }
+
+    fn pass(&mut self, now: Time, source: NodeId, target: NodeId, id: MessageId, bytes: u32) -> Passage {
+        let passage = self.circuits.pass(now, source, target, id, bytes);
+        self.violations += u64::from(passage == Passage::NoCircuit);
+        passage
     }
 
     fn port_down(&mut self, port: NodeId, out: &mut Vec<SwitchOut>) {
@@ -225,7 +236,7 @@ impl Switch {
         }
         self.scheduler.disable(port, &mut self.dropped);
         out.extend(self.dropped.drain(..).map(|tag| SwitchOut::Forgotten { tag }));
-        self.circuits.forget(port);
+        self.circuits.port_down(port);
     }
 }
 

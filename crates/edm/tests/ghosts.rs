@@ -162,6 +162,7 @@ impl Rack {
                     }
                     self.at(at + HOP, Event::AtHost(message.target.0, HostIn::Serve { message, tag }));
                 }
+                SwitchOut::Swallowed => panic!("no port dies"),
                 SwitchOut::NoCircuit => self.without_circuit += 1,
                 SwitchOut::Refused { reason: Refused::PairFull { .. }, .. } => drop(self.refused.insert(about)),
                 SwitchOut::Refused { reason, .. } => panic!("{reason}"),

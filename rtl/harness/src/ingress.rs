@@ -12,7 +12,7 @@ use base::{NodeId, Time};
 use edm::pcs::block::{Block, Content};
 use edm::pcs::memory::{Assembler, NOTIFICATION_BLOCKS, decode_notification, decode_opening, encode_message};
 use edm::scheduler::{Demand, DemandKind, Match};
-use edm::{Body, Circuits, Message, MessageId, Tag};
+use edm::{Body, Circuits, Message, MessageId, Passage, Tag};
 use std::collections::VecDeque;
 
 /// What a port and its queues are made for.
@@ -139,6 +139,11 @@ impl Ingress {
     /// is room for another one.
     pub fn request_is_gone(&mut self, memory: u32) {
         self.requests[memory as usize] -= 1;
+    }
+
+    /// The link of a port is dead.
+    pub fn port_is_down(&mut self, port: u32) {
+        self.model.port_down(NodeId(port));
     }
 
     /// Breaches of the protocol.
@@ -293,7 +298,8 @@ impl Ingress {
     /// Whether a chunk has a circuit, and `crates/edm` says so too.
     fn passes(&mut self, time: Time, target: u32, id: MessageId, bytes: u32) -> Result<bool, String> {
         let passes = self.circuits.pass(target, id, u64::from(bytes));
-        let model = self.model.pass(time, NodeId(self.own), NodeId(target), id, bytes);
+        // A dead port swallows what it is offered, and here that is what passes.
+        let model = self.model.pass(time, NodeId(self.own), NodeId(target), id, bytes) != Passage::NoCircuit;
         // A chunk of two grants has one circuit here and none there, and takes its bytes only here.
         self.differs |= self.circuits.lost || (passes && !model && !self.is_honest);
         let agrees = model == passes || self.differs;

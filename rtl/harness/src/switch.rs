@@ -353,6 +353,7 @@ impl Model {
         let Port { is_down, .. } = self.ports[port];
         if is_down && !std::mem::replace(&mut self.was_down[port], true) {
             inputs.push((port as u32, Input::Down));
+            self.ingress.iter_mut().for_each(|ingress| ingress.port_is_down(port as u32));
         }
         let (memory, is_broken) = (self.ports[port].memory(), self.ports[port].is_broken());
         let arrival = Arrival { memory, is_broken, is_down, grant };

@@ -76,9 +76,6 @@ pub struct Outside {
     steps: u32,
     /// Answers that get no /G/ any more, and since which step.
     lost: VecDeque<(NodeId, MessageId, u32)>,
-    /// Places in which something came in this step. The chunks of an answer are on the line when
-    /// the host rests; until then a new request there would end what is granted already.
-    touched: Vec<(NodeId, u8)>,
     /// Answers in whose place a request came.
     ended: u32,
 }
@@ -102,7 +99,6 @@ impl Outside {
             peers,
             steps: 0,
             lost: VecDeque::new(),
-            touched: Vec::new(),
             ended: 0,
         };
         for _ in 0..steps {
@@ -198,7 +194,6 @@ impl Outside {
                 self.open.retain(|open| (open.kind, open.peer, open.id) != (kind, peer, id));
                 return self.lost.push_back((peer, id, self.steps));
             }
-            self.touched.push(place_of(peer, id));
         }
         self.writer.hear(Heard::Grant(Grant { target: peer, id, bytes: bytes as u16 }));
     }
@@ -223,7 +218,7 @@ impl Outside {
         let place = place_of(peer, id);
         // Grants come in order: the answer that was there is over.
         let is_free = self.open.iter().all(|open| open.kind != Kind::Answer || place_of(open.peer, open.id) != place);
-        if self.touched.contains(&place) || self.peers == Peers::InTurn && !is_free {
+        if self.peers == Peers::InTurn && !is_free {
             return self.go_on();
         }
         self.request_with(peer, id, body, bytes);
@@ -237,7 +232,6 @@ impl Outside {
         self.lost.retain(|(peer, id, _)| place_of(*peer, *id) != place);
         self.ended += (before - self.open.len() - self.lost.len()) as u32;
         self.ids[peer.index()] = (id.0 + 1) % WRITE_ID;
-        self.touched.push(place);
         // A request is the grant of its first chunk.
         let left = bytes.saturating_sub(self.setting.chunk as u32);
         if left > 0 {
@@ -304,7 +298,6 @@ impl Outside {
     fn rest(&mut self) {
         self.has_lied = false;
         self.steps += 1;
-        self.touched.clear();
         for said in self.writer.rest() {
             let open = match said {
                 Heard::Notification(said) if said.bytes > 0 => {
