@@ -422,12 +422,14 @@ fn a_pipeline_leaves_as_one_and_its_segments_are_read_one_after_another() {
         ("loop: update, others follow", 1),
         ("loop: update, last of up to 4", 30),
         ("helper: request, others follow", 2),
+        ("helper: request, last of up to 2", 5),
         ("helper: request, last of up to 4", 5),
     ];
     let model = Model {
         answers: answers.map(|(name, us)| (name.to_owned(), later(us))).into(),
         takes_ns: takes.map(|(name, us)| (name.to_owned(), vec![us * 1_000].into())).into(),
         ways_ns: [vec![10_000].into(), vec![20_000].into()],
+        piece_bytes: 20,
         ..Model::default()
     };
     let together = (0..4).map(|place| {
@@ -438,10 +440,10 @@ fn a_pipeline_leaves_as_one_and_its_segments_are_read_one_after_another() {
         [forth, begun + 40 * (place + 1) + 40, 20]
     });
     assert_eq!(parts(&seen, &model), together.collect::<Vec<_>>());
-    // Where one comes a millisecond after the other, the helper has each alone.
-    let model = Model { steps_ns: vec![1_000_000].into(), ..model };
-    let apart = (0..4).map(|place| [(3 - place) + 30 + 10 + 1_000 * place, 2 + 160 + 40, 20]);
-    assert_eq!(parts(&seen, &model), apart.collect::<Vec<_>>());
+    // Where a turn takes two of a door, the others wait for the next one.
+    let model = Model { piece_bytes: 10, ..model };
+    let in_two = [[43, 7 + 80 + 40, 20], [48, 7 + 80 + 40, 20], [44, 5 + 160 + 40, 20], [49, 5 + 160 + 40, 20]];
+    assert_eq!(parts(&seen, &model), in_two);
 }
 
 /// Microseconds to the helper, there, and back, of the last four updates.
@@ -449,6 +451,34 @@ fn parts(seen: &Seen, model: &Model) -> Vec<[u64; 3]> {
     let twin = simulate(seen, model, Seed(1)).expect("it can be simulated");
     let parts = |one: &kv::twin::Request| one.helper.expect("its helper was seen").map(|part| part.as_ps() / 1_000_000);
     twin.requests.all()[4..].iter().map(parts).collect()
+}
+
+/// A store with two loops, which one client has asked for something, one after the other.
+fn asked_one_by_one(folder: &Path) -> Seen {
+    let store = Running::start(Config { loops: 2, journal: noted(folder, "store"), ..config(folder) });
+    let mut client = store.client();
+    for key in 0..50 {
+        assert_eq!(client.ask(&[b"SET", format!("k{key}").as_bytes(), b"value"]), ok());
+    }
+    drop((client, store));
+    seen(folder)
+}
+
+/// Gaps between the end of an operation and the next one.
+fn gaps(requests: &kv::twin::Requests) -> Vec<Span> {
+    requests.all().windows(2).map(|two| two[1].asked.saturating_since(two[0].ended)).collect()
+}
+
+#[test]
+fn a_host_that_waited_for_an_end_waits_for_it_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let seen = asked_one_by_one(folder.path());
+    let model = Model { ways_ns: [vec![5_000_000].into(), vec![20_000].into()], ..Model::default() };
+    let twin = simulate(&seen, &model, Seed(1)).expect("it can be simulated");
+    // Each takes 5 ms more, and the next comes as soon after it.
+    let pairs: Vec<(Span, Span)> = gaps(&seen.requests).into_iter().zip(gaps(&twin.requests)).collect();
+    let soon: Vec<_> = pairs.into_iter().filter(|(live, _)| *live <= Span::ms(1)).collect();
+    assert!(soon.len() > 20 && soon.iter().all(|(live, twin)| live == twin), "{soon:?}");
 }
 
 /// Makes a journal one of another machine, whose clock is three hours ahead.

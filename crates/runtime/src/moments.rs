@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 /// What is asked in so long says what a moment is like. Ours.
 const WHILE: Span = Span::ms(50);
+/// What came no longer after a request had ended is what its host had kept for then. Ours.
+pub const SOON: Span = Span::ms(1);
 /// So many moments of the other run, those most alike, stand for one. Ours.
 const ALIKE: usize = 8;
 /// Moments of the other run that are looked at.

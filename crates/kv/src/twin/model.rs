@@ -7,8 +7,8 @@ use base::{Span, Time};
 use runtime::moments::Loads;
 use runtime::times::{Luck, Times};
 use scalio::{
-    ClientIn, ClientOut, Extent, FlashAnswer, FlashOperation, Length, MemoryAnswer, Operation, RequestId, ServerIn,
-    ServerOut,
+    ClientId, ClientIn, ClientOut, Extent, FlashAnswer, FlashOperation, Length, MemoryAnswer, Operation, Request,
+    RequestBody, RequestId, ServerIn, ServerOut,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -39,8 +39,9 @@ pub struct Model {
     /// How long before the end of a door's turn an update is at the helper: a turn has its end when
     /// the loop has dealt with all, and an update may be on its way by then.
     pub leads_ns: Times,
-    /// From one update of a turn to the next, at the helper.
-    pub steps_ns: Times,
+    /// The most bytes of values that a helper takes of one door in a turn: those of one read of its
+    /// socket, or all that were ever there. 0 where it took none.
+    pub piece_bytes: u64,
     /// From the time of a client's timer until it is woken.
     pub late_ns: Times,
     /// What was read and updated when, and how often a connection asked, where its times are of
@@ -77,17 +78,18 @@ impl Model {
         self.ways_ns[way].draw((now, if sleeps { part } else { 0.0 }))
     }
 
+    /// When an answer that takes a loop which sleeps so long is there: waking is part of that.
+    pub(super) fn early(&self, took: Span, luck: Luck) -> Span {
+        let [awake, asleep] = [false, true].map(|sleeps| self.way(1, sleeps, luck));
+        took.saturating_sub(asleep.saturating_sub(awake))
+    }
+
     /// When an update of a turn that ends at `end` is at the helper, not before `now`: of all that
     /// were seen, either the way or the lead is none.
     pub(super) fn comes(&self, (now, end): (Time, Time), sleeps: bool, (like, part): Luck) -> Time {
         let lead = self.leads_ns.draw((like, if sleeps { 1.0 - part } else { 1.0 }));
         let earliest = end.max(now + lead) - lead;
         earliest + self.way(0, sleeps, (like, part))
-    }
-
-    /// From one update of a turn to the next, at the helper.
-    pub(super) fn step(&self, luck: Luck) -> Span {
-        self.steps_ns.draw(luck)
     }
 
     /// How late a timer is.
@@ -172,6 +174,8 @@ pub(super) fn kind_of_input(input: &ClientIn<Length>) -> &'static str {
     }
 }
 
+/// An update that a helper is told.
+pub(super) const REQUEST: &str = "helper: request";
 /// A client's wake-up.
 pub(super) const WOKE: &str = "loop: timer";
 
@@ -179,7 +183,7 @@ pub(super) const WOKE: &str = "loop: timer";
 /// them.
 pub(super) fn kind_of_request(input: &ServerIn<Length>) -> Option<&'static str> {
     match input {
-        ServerIn::Request(_) => Some("helper: request"),
+        ServerIn::Request(_) => Some(REQUEST),
         ServerIn::Flash { answer: FlashAnswer::Done | FlashAnswer::Failed, .. } => Some("helper: written"),
         ServerIn::Flash { .. } => Some("helper: read"),
         ServerIn::Memory { .. } => None,
@@ -234,6 +238,29 @@ pub(super) fn read_sectors(operation: &FlashOperation<Length>) -> Option<u32> {
     }
 }
 
+/// Bytes of values that a turn of a helper has taken of each door.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Taken(BTreeMap<ClientId, u64>);
+
+impl Taken {
+    /// Takes a request. Returns how many bytes that are of its door.
+    pub fn take(&mut self, request: &Request<Length>) -> u64 {
+        let value = match &request.body {
+            RequestBody::Put { value, .. } => *value,
+            RequestBody::CompareAndSwap { new, .. } => *new,
+            RequestBody::Delete { .. } | RequestBody::Take { .. } | RequestBody::Expire { .. } => Length(0),
+        };
+        let taken = self.0.entry(request.client).or_default();
+        *taken = taken.saturating_add(value.0.into());
+        *taken
+    }
+
+    /// How many bytes it has taken of a door.
+    pub fn of(&self, client: ClientId) -> u64 {
+        self.0.get(&client).copied().unwrap_or(0)
+    }
+}
+
 /// Reads of one turn.
 #[derive(Clone, Debug)]
 struct Reads {
@@ -258,8 +285,9 @@ struct Doing {
     writes: Vec<(Extent, RequestId)>,
     reads: Vec<RequestId>,
     sectors: u32,
-    /// When the turn began.
+    /// When the turn began, and bytes of values that it has taken of each door.
     began: Time,
+    taken: Taken,
     /// Reads of earlier turns, by the number of the turn, and whose a read is.
     reading: BTreeMap<u64, Reads>,
     turns: BTreeMap<RequestId, u64>,
@@ -276,14 +304,18 @@ struct Asked {
     crowded: Times,
 }
 
+/// An input, by what it is, how many operations it ended up to a power of two, and where it is.
+type Kind = (&'static str, u32, Place);
+
 /// Takes a [`Model`] from what is seen in journals of one JBOF and its doors.
 #[derive(Clone, Debug, Default)]
 pub struct Fit {
-    takes: BTreeMap<(&'static str, u32, Place), Times>,
+    takes: BTreeMap<Kind, Times>,
     /// When loops were told something, for a helper that is inside.
     told: Vec<Time>,
     answers: BTreeMap<String, Asked>,
     late: Times,
+    piece_bytes: u64,
     doing: Doing,
 }
 
@@ -327,8 +359,12 @@ impl Fit {
             Entry::Turn { .. } => {
                 self.doing.turn += 1;
                 self.doing.began = self.doing.at;
+                self.doing.taken = Taken::default();
             }
             Entry::Input { input, .. } => {
+                if let ServerIn::Request(request) = input {
+                    self.piece_bytes = self.piece_bytes.max(self.doing.taken.take(request));
+                }
                 if let ServerIn::Flash { request, .. } = input {
                     self.read(*request);
                     self.answered(*request);
@@ -449,30 +485,42 @@ impl Fit {
     }
 
     /// The model of what was seen, with the ways between doors and helper.
-    pub(super) fn model(self, [forth, back, lead]: [Times; 3], steps: Times) -> Model {
+    pub(super) fn model(self, [forth, back, lead]: [Times; 3]) -> Model {
         let answers = |Asked { at_once, later, took, crowded }| {
             let later_ns = if took.is_empty() { crowded } else { took }.settled();
             Answers { at_once, later, later_ns }
         };
-        let takes = self.takes.into_iter();
+        let takes = filled(self.takes.into_iter().map(|(kind, times)| (kind, times.settled())).collect());
         Model {
-            takes_ns: takes
-                .map(|((kind, answers, place), times)| (name_of(kind, answers, place), times.settled()))
-                .collect(),
+            takes_ns: takes.map(|((kind, answers, place), times)| (name_of(kind, answers, place), times)).collect(),
             answers: self.answers.into_iter().map(|(name, asked)| (name, answers(asked))).collect(),
             ways_ns: [forth, back].map(Times::settled),
             leads_ns: lead.settled(),
-            steps_ns: steps.settled(),
+            piece_bytes: self.piece_bytes,
             late_ns: self.late.settled(),
             of_run: None,
         }
     }
 }
 
+/// Where little of an input was seen, times of what is most like it are taken too: with nearly as
+/// many answers, then at a place nearby. Else one of three that was slow would be slow for every
+/// third.
+fn filled(seen: BTreeMap<Kind, Times>) -> impl Iterator<Item = (Kind, Times)> {
+    let alike = |(kind, answers, place): Kind, times: &Times| {
+        let is_like = |other: &&Kind| other.0 == kind && (other.2 == FOLLOWED) == (place == FOLLOWED);
+        let mut others: Vec<&Kind> = seen.keys().filter(is_like).collect();
+        others.sort_by_key(|other| (other.1.abs_diff(answers), rank(other.2).abs_diff(rank(place))));
+        others.into_iter().skip(1).fold(times.clone(), |times, other| times.filled(&seen[other]))
+    };
+    let all: Vec<(Kind, Times)> = seen.iter().map(|(kind, times)| (*kind, alike(*kind, times))).collect();
+    all.into_iter()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scalio::{ClientId, Reply, RequestResult};
+    use scalio::{Condition, Key, Reply, RequestResult};
 
     #[test]
     fn counts_are_told_apart_by_doublings() {
@@ -499,6 +547,17 @@ mod tests {
         assert_eq!(model.comes((at(0), at(100)), false, (at(0), 0.99)), at(70), "the soonest of all, where it is busy");
     }
 
+    /// A loop that sleeps has an answer after 30 us, of which it needs what the helper's answers
+    /// need more than to a busy one.
+    #[test]
+    fn what_comes_to_a_busy_loop_does_not_wait_for_it_to_wake_up() {
+        let early = |asleep: u64| {
+            let ways_ns = [Times::default(), vec![5_000, asleep].into()];
+            Model { ways_ns, ..Model::default() }.early(Span::us(30), (Time::ZERO, 0.9))
+        };
+        assert_eq!([early(20_000), early(5_000), early(90_000)], [15, 30, 0].map(Span::us));
+    }
+
     /// A helper is told that flash has written, and answers; a loop is told so, and rests.
     fn takes_of_a_helper(is_inside: bool) -> BTreeMap<String, Vec<u64>> {
         let at = |us| Some(Time::ZERO + Span::us(us));
@@ -513,7 +572,7 @@ mod tests {
         fit.see_helper((at(5), is_inside), &Entry::Input { at: Time::ZERO, input });
         fit.see_helper((None, is_inside), &Entry::Decided(ServerOut::Reply(reply)));
         fit.see_helper((at(30), is_inside), &Entry::Rested { at: Time::ZERO });
-        let takes = fit.model(Default::default(), Times::default()).takes_ns.into_iter();
+        let takes = fit.model(Default::default()).takes_ns.into_iter();
         takes.filter(|(kind, _)| kind.starts_with("helper")).map(|(kind, times)| (kind, times.into())).collect()
     }
 
@@ -522,5 +581,36 @@ mod tests {
         let name = || "helper: written, with an answer".to_owned();
         assert_eq!(takes_of_a_helper(true), [(name(), vec![5_000])].into());
         assert_eq!(takes_of_a_helper(false), [(name(), vec![25_000])].into());
+    }
+
+    #[test]
+    fn one_of_few_that_was_slow_is_not_slow_for_as_many() {
+        let times = |count: u64, us| {
+            let mut times = Times::default();
+            (0..count).for_each(|at| times.note(Time::ZERO + Span::us(at), Span::us(us)));
+            times.settled()
+        };
+        let seen = [(("a", 3, 4), times(1, 90)), (("a", 3, 8), times(2, 9)), (("a", 2, 4), times(40, 3))];
+        let more = [(("a", 3, FOLLOWED), times(40, 1)), (("b", 3, 4), times(40, 1))];
+        let all: BTreeMap<Kind, Times> = filled(seen.into_iter().chain(more).collect()).collect();
+        let expected = [vec![3_000; 13], vec![9_000; 2], vec![90_000]].concat();
+        assert_eq!(all[&("a", 3, 4)].rising(), expected);
+    }
+
+    /// A turn takes 4 and 3 bytes of a door and 5 of another one, the next one 6 of the first.
+    #[test]
+    fn a_piece_is_the_most_that_a_turn_has_taken_of_a_door() {
+        let (mut fit, at) = (Fit::default(), Some(Time::ZERO));
+        for turn in [&[(0, 4), (1, 5), (0, 3)][..], &[(0, 6)]] {
+            fit.see_helper((at, false), &Entry::Turn { now: Time::ZERO });
+            for (client, bytes) in turn {
+                let (key, value) = (Key::new(b"k").expect("it is short"), Length(*bytes));
+                let body = RequestBody::Put { key, value, time_to_live: None, condition: Condition::Always };
+                let request = Request { client: ClientId(*client), number: 1, settled: 0, epoch: 1, body };
+                let input = ServerIn::Request(request);
+                fit.see_helper((at, false), &Entry::Input { at: Time::ZERO, input });
+            }
+        }
+        assert_eq!(fit.model(Default::default()).piece_bytes, 7);
     }
 }

@@ -39,8 +39,6 @@ pub struct Request {
     /// From then to the helper, and from the end of the helper's turn back; and how long before the
     /// end of the loop's turn it was at the helper.
     ways: Option<[Span; 3]>,
-    /// When the turn of the helper began, in which it came.
-    began: Option<Time>,
     /// Whether the helper slept until it came, and the loop until it was answered.
     woke: [bool; 2],
 }
@@ -68,7 +66,6 @@ struct Open {
 /// Where the helper of a JBOF was with an update.
 #[derive(Clone, Copy, Debug)]
 struct Handled {
-    began: Time,
     came: Time,
     /// Whether the helper slept until then.
     woke: bool,
@@ -102,8 +99,7 @@ pub struct Requests {
     loops: BTreeMap<usize, Loop>,
     ended: Vec<Request>,
     handled: BTreeMap<Update, Handled>,
-    /// When the helper's turn began, when it got its last input, and whether the turn has ended.
-    began: Time,
+    /// When the helper got its last input, and whether its turn has ended.
     at: Time,
     rests: bool,
     /// What the helper answers in this turn.
@@ -151,7 +147,6 @@ impl Requests {
         }
         let at = self.at;
         match entry {
-            Entry::Turn { .. } => self.began = at,
             Entry::Rested { .. } => {
                 self.rests = true;
                 for update in std::mem::take(&mut self.answering) {
@@ -161,7 +156,7 @@ impl Requests {
             Entry::Input { input, .. } => {
                 let woke = std::mem::take(&mut self.rests);
                 if let ServerIn::Request(request) = input {
-                    let handled = Handled { began: self.began, came: at, woke, answered: None, left: None };
+                    let handled = Handled { came: at, woke, answered: None, left: None };
                     self.handled.entry((request.client, request.number)).or_insert(handled);
                 }
             }
@@ -181,7 +176,7 @@ impl Requests {
             let Some(handled) = request.update.and_then(|update| self.handled.get(&update)) else { continue };
             if let Some(answered) = handled.answered {
                 let parts = [(request.asked, handled.came), (handled.came, answered), (answered, request.ended)];
-                (request.began, request.woke[0]) = (Some(handled.began), handled.woke);
+                request.woke[0] = handled.woke;
                 request.helper = Some(parts.map(|(from, to)| to.saturating_since(from)));
                 let left = request.left.zip(handled.left);
                 let came = handled.came;
@@ -204,25 +199,6 @@ impl Requests {
             }
             seen
         })
-    }
-
-    /// From one update to the next of those that left a loop together, as the helper's turns had
-    /// them. Those that come by shared memory come together.
-    pub(super) fn steps(&self) -> Times {
-        let mut groups: BTreeMap<(ClientId, Time), (u64, Time, Time)> = BTreeMap::new();
-        for request in &self.ended {
-            if let (Some((client, _)), Some(left), Some(began)) = (request.update, request.left, request.began) {
-                let (count, first, last) = groups.entry((client, left)).or_insert((0, began, began));
-                (*count, *first, *last) = (*count + 1, began.min(*first), began.max(*last));
-            }
-        }
-        let mut seen = Times::default();
-        for ((_, left), (count, first, last)) in groups {
-            if count > 1 {
-                seen.note(left, (last - first) / (count - 1));
-            }
-        }
-        seen
     }
 }
 
@@ -296,7 +272,7 @@ impl Loop {
             Source::Flash => Answered::Flash,
             Source::Server => Answered::Helper,
         };
-        let (ended, helper, ways, began, woke) = (self.at, None, None, None, [false, self.woke]);
-        Some(Request { asked, ended, answered, verbs, flash, helper, update, left, ways, began, woke })
+        let (ended, helper, ways, woke) = (self.at, None, None, [false, self.woke]);
+        Some(Request { asked, ended, answered, verbs, flash, helper, update, left, ways, woke })
     }
 }

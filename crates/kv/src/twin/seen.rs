@@ -7,9 +7,9 @@ use crate::frames::Welcome;
 use crate::journal::{Beginning, ClientEntry, Entry, Part, ServerEntry};
 use base::{Span, Time};
 use runtime::clocks::Axis;
-use runtime::moments::Loads;
+use runtime::moments::{Loads, SOON};
 use scalio::{ClientIn, ClientOut, FlashOperation, Kept, Length, RequestId, ServerConfig, ServerOut};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Slots that are simulated at most: as many as an experiment may have.
 const SLOTS_MAX: u64 = 200_000_000;
@@ -34,7 +34,7 @@ impl Site {
 }
 
 /// A loop of a door.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct LoopSeen {
     pub name: String,
     pub welcome: Option<Welcome>,
@@ -42,9 +42,13 @@ pub(super) struct LoopSeen {
     pub asked: Vec<Batch>,
     /// Whether the last batch goes on.
     in_batch: bool,
-    /// Walks, which are not simulated.
+    /// Walks, which are not simulated, and those that have no end.
     walks: u64,
-    open: u64,
+    walking: BTreeSet<u64>,
+    /// Other operations that have ended, and when the last one did.
+    ended: u64,
+    ended_at: Time,
+    at: Time,
     was_away: bool,
 }
 
@@ -53,13 +57,12 @@ pub(super) struct LoopSeen {
 pub(super) struct Batch {
     /// When the loop began to take it.
     pub at: Time,
-    /// Operations that the loop had open with it.
-    pub open: u64,
+    /// It comes when so many earlier operations of its loop have ended, and not before its time.
+    pub ended: u64,
+    /// It comes so long after the last of these has ended, whenever that is.
+    pub soon: Option<Span>,
     pub inputs: Vec<ClientIn<Length>>,
 }
-
-/// Batches before and after one that tell how much hosts had open then.
-const AROUND: usize = 32;
 
 /// The helper, when it began.
 #[derive(Clone, Debug)]
@@ -114,8 +117,7 @@ impl Seen {
         let is_of_first = self.boot.get_or_insert_with(|| beginning.boot.clone()) == &beginning.boot;
         self.has_one_clock &= is_of_first || are_known;
         if let Part::Loop(_) = beginning.part {
-            let (name, welcome, asked) = (beginning.name(), None, Vec::new());
-            self.loops.push(LoopSeen { name, welcome, asked, in_batch: false, walks: 0, open: 0, was_away: false });
+            self.loops.push(LoopSeen { name: beginning.name(), ..LoopSeen::default() });
         }
     }
 
@@ -187,7 +189,7 @@ impl Seen {
 
     /// The model of what was between its programs.
     pub fn model(&self) -> Model {
-        self.fit.clone().model(self.requests.ways(), self.requests.steps())
+        self.fit.clone().model(self.requests.ways())
     }
 
     /// The same for another run.
@@ -249,6 +251,7 @@ impl Seen {
 
 impl LoopSeen {
     fn see(&mut self, at: Option<Time>, entry: &ClientEntry<Length>) {
+        self.at = at.unwrap_or(self.at);
         // Decisions follow each input.
         self.in_batch &= matches!(entry, Entry::Decided(_)) || is_asked(entry);
         match entry {
@@ -259,31 +262,23 @@ impl LoopSeen {
             // A loop that begins meets its JBOF twice.
             Entry::Lost { .. } => self.was_away |= !self.asked.is_empty(),
             Entry::Input { input: input @ (ClientIn::Issue { .. } | ClientIn::Describe { .. }), .. } => {
-                self.open += 1;
                 if !std::mem::replace(&mut self.in_batch, true) {
-                    self.asked.extend(at.map(|at| Batch { at, open: 0, inputs: Vec::new() }));
+                    let (at, ended) = (self.at, self.ended);
+                    let gap = (ended > 0).then(|| at.saturating_since(self.ended_at));
+                    let soon = gap.filter(|gap| *gap <= SOON);
+                    self.asked.push(Batch { at, ended, soon, inputs: Vec::new() });
                 }
-                if let Some(batch) = self.asked.last_mut() {
-                    batch.open = self.open;
-                    batch.inputs.push(input.clone());
-                }
+                self.asked.last_mut().into_iter().for_each(|batch| batch.inputs.push(input.clone()));
             }
-            Entry::Input { input: ClientIn::Names { .. }, .. } => {
+            Entry::Input { input: ClientIn::Names { ticket, .. }, .. } => {
                 self.walks += 1;
-                self.open += 1;
+                self.walking.insert(*ticket);
             }
-            Entry::Decided(ClientOut::Done { .. }) => self.open = self.open.saturating_sub(1),
+            Entry::Decided(ClientOut::Done { ticket, .. }) if !self.walking.remove(ticket) => {
+                (self.ended, self.ended_at) = (self.ended + 1, self.at);
+            }
             _ => {}
         }
-    }
-
-    /// The most that its hosts had open around each batch.
-    pub(super) fn open_around(&self) -> Vec<u64> {
-        let most = |place: usize| {
-            let around = place.saturating_sub(AROUND)..(place + AROUND + 1).min(self.asked.len());
-            self.asked[around].iter().map(|batch| batch.open).max()
-        };
-        (0..self.asked.len()).filter_map(most).collect()
     }
 }
 

@@ -9,7 +9,7 @@
 
 use super::flash::Contents;
 use super::model::{
-    Chain, HELPER, Model, WOKE, is_asked, kind_of_input, kind_of_request, question, question_of_flash,
+    Chain, HELPER, Model, REQUEST, Taken, WOKE, is_asked, kind_of_input, kind_of_request, question, question_of_flash,
     question_of_reads, question_of_row, read_sectors,
 };
 use super::requests::Requests;
@@ -29,6 +29,12 @@ use scalio::{
 use slab::Slab;
 use std::collections::{BTreeMap, VecDeque};
 
+/// What a helper takes next: of flash, or the request at this place.
+enum Next {
+    Work,
+    Asked(usize),
+}
+
 /// What came of a simulation.
 #[derive(Clone, Debug)]
 pub struct Simulated {
@@ -38,12 +44,17 @@ pub struct Simulated {
     pub numbers: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
+/// The helper among programs, where loops have their places.
+const HELPS: u32 = u32::MAX;
+
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// A loop is asked what is at this place of its load.
-    Asked { number: u32, place: u32 },
+    /// Hosts may ask this loop.
+    Asked { number: u32 },
     /// A letter is there.
     Comes { letter: u32 },
+    /// A program begins a turn.
+    Begins { node: u32 },
     /// A loop that is awake goes on.
     Goes { number: u32 },
     /// A timer of a loop fires.
@@ -57,9 +68,24 @@ enum Letter {
     /// To a loop.
     Answer { number: u32, input: ClientIn<Length> },
     /// Of a loop to memory. The answer comes at that time.
-    Verbs { number: u32, request: Option<RequestId>, block: u32, operation: MemoryOperation<Length>, back: Time },
+    Verbs { number: u32, request: Option<RequestId>, block: u32, operation: MemoryOperation<Length>, back: [Time; 2] },
     /// To the helper.
     Helper(ServerIn<Length>),
+}
+
+/// Where a program has its turns.
+struct Seat {
+    is_awake: bool,
+    /// When its turn began.
+    turn: Time,
+    chain: Chain,
+    chance: Chance,
+}
+
+impl Seat {
+    fn new(chance: Chance) -> Seat {
+        Seat { is_awake: false, turn: Time::ZERO, chain: Chain::default(), chance }
+    }
 }
 
 struct Door {
@@ -69,42 +95,32 @@ struct Door {
     /// What its hosts want, as far as they would ask for it now: since when, and the place of its
     /// batch.
     asks: VecDeque<(Time, u32, ClientIn<Length>)>,
-    /// Places of batches that they would ask for later.
-    held: VecDeque<u32>,
-    /// The most that its hosts had open around each batch.
-    open_around: Vec<u64>,
+    /// The place of the batch that they ask for next, and when operations ended.
+    next: usize,
+    ends: Vec<Time>,
     /// The batch of which it takes one after another, and what it has decided about that.
     batch: Option<u32>,
     decided: Vec<ClientOut<Length>>,
-    chain: Chain,
-    /// When its turn began.
-    turn: Time,
+    seat: Seat,
     /// Updates that leave with the end of the turn.
     sends: Vec<Request<Length>>,
-    open: u64,
-    is_awake: bool,
     /// When the last verb on a block reaches memory: they do so in their order.
     verbs_at: BTreeMap<u32, Time>,
-    chance: Chance,
 }
 
 impl Door {
-    fn new(one: &LoopSeen, welcome: &Welcome, chance: Chance) -> Door {
+    fn new(welcome: &Welcome, seat: Seat) -> Door {
         Door {
             reader: Reader::new(Time::ZERO, welcome),
             arrived: VecDeque::new(),
             asks: VecDeque::new(),
-            held: VecDeque::new(),
-            open_around: one.open_around(),
+            next: 0,
+            ends: Vec::new(),
             batch: None,
             decided: Vec::new(),
-            chain: Chain::default(),
-            turn: Time::ZERO,
+            seat,
             sends: Vec::new(),
-            open: 0,
-            is_awake: false,
             verbs_at: BTreeMap::new(),
-            chance,
         }
     }
 
@@ -118,7 +134,7 @@ impl Door {
         if self.goes_on() {
             return Some(true);
         }
-        let is_of_turn = |came: &Time| *came <= self.turn;
+        let is_of_turn = |came: &Time| *came <= self.seat.turn;
         if self.arrived.front().is_some_and(|(came, _)| is_of_turn(came)) {
             return Some(false);
         }
@@ -155,25 +171,25 @@ struct Simulation<'a> {
     helper: &'a HelperSeen,
     model: &'a Model,
     queue: EventQueue<Event>,
-    letters: Slab<Letter>,
+    /// With the time at which who gets it is awake, if it slept.
+    letters: Slab<(Time, Letter)>,
     doors: Vec<Door>,
     index: Index<Length>,
     contents: Contents,
     server: Server<Length>,
-    /// What has come to the helper, and when.
+    /// What has come to the helper, and when: of flash, and of doors. A turn begins with the first,
+    /// and takes of each door what one read of its socket brings.
     work: VecDeque<(Time, ServerIn<Length>)>,
+    asked: VecDeque<(Time, Request<Length>)>,
+    taken: Taken,
     /// Writes that go to flash, and answers that leave, when the helper's turn ends.
     writes: Vec<(Extent, ServerIn<Length>)>,
     reads: Vec<(u32, ServerIn<Length>)>,
     replies: Vec<Reply<Length>>,
-    is_working: bool,
-    /// When the helper's turn began.
-    turn: Time,
-    chain: Chain,
+    seat: Seat,
     /// Whether the helper is in the thread of the only loop.
     is_inside: bool,
     requests: Requests,
-    chance: Chance,
     issued: u64,
     tickets: u64,
     open: u64,
@@ -204,16 +220,17 @@ impl<'a> Simulation<'a> {
             let mut welcome = one.welcome?;
             welcome.now = Time::ZERO;
             if let Some(batch) = one.asked.first() {
-                queue.push(batch.at, Event::Asked { number, place: 0 });
+                queue.push(batch.at, Event::Asked { number });
             }
             let stream = seed.stream(&format!("store/{}", one.name));
-            doors.push(Door::new(one, &welcome, Chance::new(stream, moments.clone())));
+            doors.push(Door::new(&welcome, Seat::new(Chance::new(stream, moments.clone()))));
         }
         let mut index = Index::new(helper.config.blocks, slots);
         for (block, segment) in (0..).zip(&helper.kept.pointers) {
             let header = scalio::BlockHeader { epoch: helper.kept.epoch, segment: *segment };
             index.carry_out(block, MemoryOperation::Reset { header });
         }
+        let stream = seed.stream(&format!("helper/{}", seen.site.jbof));
         Some(Simulation {
             seen,
             helper,
@@ -225,15 +242,14 @@ impl<'a> Simulation<'a> {
             contents: seen.contents.clone(),
             server,
             work: VecDeque::new(),
+            asked: VecDeque::new(),
+            taken: Taken::default(),
             writes: Vec::new(),
             reads: Vec::new(),
             replies: Vec::new(),
-            is_working: false,
-            turn: Time::ZERO,
-            chain: Chain::default(),
+            seat: Seat::new(Chance::new(stream, moments)),
             is_inside: seen.is_inside(),
             requests: Requests::default(),
-            chance: Chance::new(seed.stream(&format!("helper/{}", seen.site.jbof)), moments),
             issued: 0,
             tickets: 0,
             open: 0,
@@ -249,11 +265,12 @@ impl<'a> Simulation<'a> {
                 break;
             }
             match event {
-                Event::Asked { number, place } => self.asked(now, number, place),
+                Event::Asked { number } => self.asked(now, number),
                 Event::Comes { letter } => self.comes(now, letter),
                 Event::Goes { number } => self.goes(now, number),
-                Event::Fires { number } => self.fires(now, number),
+                Event::Fires { number } => self.wake(now, number),
                 Event::Works => self.works(now),
+                Event::Begins { node } => self.begins(now, node),
             }
         }
     }
@@ -272,83 +289,92 @@ impl<'a> Simulation<'a> {
         Time::ZERO + now.saturating_since(self.helper.zero)
     }
 
-    fn send(&mut self, at: Time, letter: Letter) {
-        let letter = self.letters.insert(letter) as u32;
+    /// A letter comes at `at`. Who gets it, and slept, is awake at `awake`.
+    fn send(&mut self, (at, awake): (Time, Time), letter: Letter) {
+        let letter = self.letters.insert((awake, letter)) as u32;
         self.queue.push(at, Event::Comes { letter });
     }
 
-    fn asked(&mut self, now: Time, number: u32, place: u32) {
-        let load = &self.seen.loops[number as usize].asked;
-        if let Some(next) = load.get(place as usize + 1) {
-            self.queue.push(next.at.max(now), Event::Asked { number, place: place + 1 });
-        }
-        let asked = load[place as usize].inputs.len() as u64;
-        (self.issued, self.open) = (self.issued + asked, self.open + asked);
-        self.doors[number as usize].held.push_back(place);
-        self.admit(now, number);
-    }
-
-    /// Lets a loop have what its hosts hold, as far as they would: a batch needs room among what
-    /// they had open around it.
-    fn admit(&mut self, now: Time, number: u32) {
-        let load = &self.seen.loops[number as usize].asked;
+    /// Hosts ask a loop for all that they may: a host that waited for an end waits for it again.
+    fn asked(&mut self, now: Time, number: u32) {
         let door = &mut self.doors[number as usize];
-        while let Some(place) = door.held.front().copied() {
-            let inputs = &load[place as usize].inputs;
-            if door.open > 0 && door.open + inputs.len() as u64 > door.open_around[place as usize] {
+        while let Some(batch) = self.seen.loops[number as usize].asked.get(door.next)
+            && door.ends.len() as u64 >= batch.ended
+        {
+            let last = batch.ended.checked_sub(1).map(|last| door.ends[last as usize]);
+            let due = match (last, batch.soon) {
+                (Some(last), Some(soon)) => last + soon,
+                (last, _) => batch.at.max(last.unwrap_or(Time::ZERO)),
+            };
+            if due > now {
+                self.queue.push(due, Event::Asked { number });
                 break;
             }
-            door.held.pop_front();
-            door.open += inputs.len() as u64;
-            for mut input in inputs.iter().cloned() {
+            let asked = batch.inputs.len() as u64;
+            (self.issued, self.open) = (self.issued + asked, self.open + asked);
+            for mut input in batch.inputs.iter().cloned() {
                 self.tickets += 1;
                 // Live names are used again, when others have ended already.
                 if let ClientIn::Issue { ticket, .. } | ClientIn::Describe { ticket, .. } = &mut input {
                     *ticket = self.tickets;
                 }
-                door.asks.push_back((now, place, input));
+                door.asks.push_back((now, door.next as u32, input));
             }
+            door.next += 1;
         }
         if !door.asks.is_empty() {
             self.wake(now, number);
         }
     }
 
-    fn wake(&mut self, now: Time, number: u32) {
-        let door = &mut self.doors[number as usize];
-        if !std::mem::replace(&mut door.is_awake, true) {
-            door.turn = now;
-            self.queue.push(now, Event::Goes { number });
+    fn seat(&mut self, node: u32) -> &mut Seat {
+        self.doors.get_mut(node as usize).map_or(&mut self.seat, |door| &mut door.seat)
+    }
+
+    /// A program that sleeps wakes up, and is awake at `awake`.
+    fn wake(&mut self, awake: Time, node: u32) {
+        let seat = self.seat(node);
+        if !std::mem::replace(&mut seat.is_awake, true) {
+            self.queue.push(awake, Event::Begins { node });
         }
     }
 
+    fn begins(&mut self, now: Time, node: u32) {
+        self.seat(node).turn = now;
+        if self.is_inside || node == HELPS {
+            (self.seat.turn, self.taken) = (now, Taken::default());
+        }
+        match node {
+            HELPS => self.works(now),
+            number => self.goes(now, number),
+        }
+    }
+
+    /// Whether something waits for the next turn of a helper.
+    fn has_work(&self) -> bool {
+        !self.work.is_empty() || !self.asked.is_empty()
+    }
+
     fn comes(&mut self, now: Time, letter: u32) {
-        match self.letters.remove(letter as usize) {
+        let (awake, letter) = self.letters.remove(letter as usize);
+        match letter {
             Letter::Answer { number, input } => {
                 self.doors[number as usize].arrived.push_back((now, input));
-                self.wake(now, number);
+                self.wake(awake, number);
             }
             Letter::Verbs { number, request, block, operation, back } => {
                 let answer = self.index.carry_out(block, operation);
                 if let Some(request) = request {
-                    self.send(back, Letter::Answer { number, input: ClientIn::Memory { request, answer } });
+                    self.send(back.into(), Letter::Answer { number, input: ClientIn::Memory { request, answer } });
                 }
             }
             Letter::Helper(input) => {
-                self.work.push_back((now, input));
-                if self.is_inside {
-                    self.wake(now, 0);
-                } else if !std::mem::replace(&mut self.is_working, true) {
-                    self.turn = now;
-                    self.queue.push(now, Event::Works);
+                match input {
+                    ServerIn::Request(request) => self.asked.push_back((now, request)),
+                    input => self.work.push_back((now, input)),
                 }
+                self.wake(awake, if self.is_inside { 0 } else { HELPS });
             }
-        }
-    }
-
-    fn fires(&mut self, now: Time, number: u32) {
-        if !self.doors[number as usize].is_awake {
-            self.wake(now, number);
         }
     }
 
@@ -356,7 +382,6 @@ impl<'a> Simulation<'a> {
     fn goes(&mut self, now: Time, number: u32) {
         let there = self.there(now);
         if self.is_inside {
-            self.turn = self.doors[number as usize].turn;
             if let Some(took) = self.help(now) {
                 return self.queue.push(now + took, Event::Goes { number });
             }
@@ -382,8 +407,8 @@ impl<'a> Simulation<'a> {
         self.decide(now, number, out);
         let door = &mut self.doors[number as usize];
         let next = door.next_kind();
-        let place = door.chain.place(kind, next);
-        let took = self.model.takes(kind, answers, place, door.chance.at(now));
+        let place = door.seat.chain.place(kind, next);
+        let took = self.model.takes(kind, answers, place, door.seat.chance.at(now));
         if door.is_next_asked().is_none() {
             self.leave((now, now + took), number);
         }
@@ -397,10 +422,10 @@ impl<'a> Simulation<'a> {
         if sends.is_empty() {
             return;
         }
-        let comes = self.model.comes((now, end), !self.is_working, door.chance.at(now));
-        let step = self.model.step(door.chance.at(now));
-        for (place, request) in (0..).zip(sends) {
-            self.send(comes + step * place, Letter::Helper(ServerIn::Request(request)));
+        let luck = door.seat.chance.at(now);
+        let comes = [false, true].map(|sleeps| self.model.comes((now, end), sleeps, luck));
+        for request in sends {
+            self.send(comes.into(), Letter::Helper(ServerIn::Request(request)));
         }
     }
 
@@ -426,21 +451,18 @@ impl<'a> Simulation<'a> {
         if self.is_inside {
             self.write(now);
         }
-        let door = &mut self.doors[number as usize];
-        let has_work = self.is_inside && !self.work.is_empty();
-        if !door.has_more() && !has_work {
-            return self.sleep(now, number);
+        if self.doors[number as usize].has_more() || self.is_inside && self.has_work() {
+            return self.queue.push(now, Event::Begins { node: number });
         }
-        door.turn = now;
-        self.queue.push(now, Event::Goes { number });
+        self.sleep(now, number);
     }
 
     fn sleep(&mut self, now: Time, number: u32) {
         let there = self.there(now);
         let door = &mut self.doors[number as usize];
-        door.is_awake = false;
+        door.seat.is_awake = false;
         if let Some(due) = door.reader.program.next_wakeup() {
-            let late = self.model.late(door.chance.at(now)).max(Span::ns(1));
+            let late = self.model.late(door.seat.chance.at(now)).max(Span::ns(1));
             self.queue.push(now + due.saturating_since(there) + late, Event::Fires { number });
         }
     }
@@ -452,27 +474,31 @@ impl<'a> Simulation<'a> {
         match out {
             ClientOut::Memory { request, block, operation } => {
                 // What nobody waits for takes the same way.
-                let way = self.model.answer(&asked.unwrap_or_else(|| "verbs".into()), door.chance.at(now));
+                let way = self.model.answer(&asked.unwrap_or_else(|| "verbs".into()), door.seat.chance.at(now));
                 match way {
                     None => {
                         let answer = self.index.carry_out(block, operation);
-                        let turn = door.turn;
+                        let turn = door.seat.turn;
                         door.arrived.extend(request.map(|request| (turn, ClientIn::Memory { request, answer })));
                     }
                     Some(way) => {
                         let last = door.verbs_at.entry(block).or_default();
                         *last = (*last).max(now + way / 2);
-                        let (at, back) = (*last, (*last).max(now + way));
-                        self.send(at, Letter::Verbs { number, request, block, operation, back });
+                        let early = self.model.early(way, door.seat.chance.at(now));
+                        let (at, back) = (*last, [early, way].map(|way| (*last).max(now + way)));
+                        self.send((at, at), Letter::Verbs { number, request, block, operation, back });
                     }
                 }
             }
             ClientOut::Flash { request, operation, .. } => {
-                let way = asked.and_then(|question| self.model.answer(&question, door.chance.at(now)));
+                let way = asked.and_then(|question| self.model.answer(&question, door.seat.chance.at(now)));
                 let input = ClientIn::Flash { request, answer: self.contents.carry_out(&operation) };
                 match way {
-                    None => door.arrived.push_back((door.turn, input)),
-                    Some(way) => self.send(now + way, Letter::Answer { number, input }),
+                    None => door.arrived.push_back((door.seat.turn, input)),
+                    Some(way) => {
+                        let at = self.model.early(way, door.seat.chance.at(now));
+                        self.send((now + at, now + way), Letter::Answer { number, input });
+                    }
                 }
             }
             ClientOut::Send { request, .. } if self.is_inside => {
@@ -480,9 +506,9 @@ impl<'a> Simulation<'a> {
             }
             ClientOut::Send { request, .. } => door.sends.push(request),
             ClientOut::Done { .. } => {
-                door.open -= 1;
+                door.ends.push(now);
                 self.open -= 1;
-                self.admit(now, number);
+                self.asked(now, number);
             }
         }
     }
@@ -494,30 +520,44 @@ impl<'a> Simulation<'a> {
         }
         self.answer(now);
         self.write(now);
-        (self.is_working, self.turn) = (!self.work.is_empty(), now);
-        if self.is_working {
-            self.queue.push(now, Event::Works);
+        self.seat.is_awake = self.has_work();
+        if self.seat.is_awake {
+            self.queue.push(now, Event::Begins { node: HELPS });
         }
     }
 
     /// The helper takes what is next, if that has come before its turn began. Returns how long that
     /// occupies it.
     fn help(&mut self, now: Time) -> Option<Span> {
-        self.next_of_turn()?;
-        let (_, input) = self.work.pop_front()?;
+        let input = match self.next_of_turn()? {
+            Next::Work => self.work.pop_front()?.1,
+            Next::Asked(place) => ServerIn::Request(self.asked.remove(place)?.1),
+        };
+        if let ServerIn::Request(request) = &input {
+            self.taken.take(request);
+        }
         let kind = kind_of_request(&input);
         let answers = self.tell_helper(now, input);
-        let next = self.next_of_turn().and_then(kind_of_request);
+        let next = self.next_of_turn().and_then(|next| match next {
+            Next::Work => self.work.front().and_then(|(_, input)| kind_of_request(input)),
+            Next::Asked(_) => Some(REQUEST),
+        });
         let took = kind.map(|kind| {
-            let place = self.chain.place(kind, next);
-            self.model.takes(kind, answers, place, self.chance.at(now))
+            let place = self.seat.chain.place(kind, next);
+            self.model.takes(kind, answers, place, self.seat.chance.at(now))
         });
         Some(took.unwrap_or(Span::ZERO))
     }
 
     /// What the helper takes next, if that has come before its turn began.
-    fn next_of_turn(&self) -> Option<&ServerIn<Length>> {
-        self.work.front().filter(|(came, _)| *came <= self.turn).map(|(_, input)| input)
+    fn next_of_turn(&self) -> Option<Next> {
+        if self.work.front().is_some_and(|(came, _)| *came <= self.seat.turn) {
+            return Some(Next::Work);
+        }
+        let most = self.model.piece_bytes.max(1);
+        let may =
+            |(came, request): &(Time, Request<Length>)| *came <= self.seat.turn && self.taken.of(request.client) < most;
+        self.asked.iter().position(may).map(Next::Asked)
     }
 
     /// Tells the helper something. Returns how many updates it answers.
@@ -544,12 +584,13 @@ impl<'a> Simulation<'a> {
             let Some(number) = self.seen.loops.iter().position(is_its) else { continue };
             let (door, input) = (&mut self.doors[number], ClientIn::Reply(reply));
             if self.is_inside {
-                door.arrived.push_back((door.turn, input));
+                door.arrived.push_back((door.seat.turn, input));
                 continue;
             }
-            let draw = || self.model.way(1, !door.is_awake, self.chance.at(now));
-            let way = *ways.entry(number).or_insert_with(draw);
-            self.send(now + way, Letter::Answer { number: number as u32, input });
+            let luck = || self.seat.chance.at(now);
+            let luck = *ways.entry(number).or_insert_with(luck);
+            let [at, awake] = [false, true].map(|sleeps| now + self.model.way(1, sleeps, luck));
+            self.send((at, awake), Letter::Answer { number: number as u32, input });
         }
     }
 
@@ -561,19 +602,21 @@ impl<'a> Simulation<'a> {
         let reads = std::mem::take(&mut self.reads);
         if let Some(sectors) = reads.iter().map(|(sectors, _)| *sectors).max() {
             let question = question_of_reads(reads.len(), sectors);
-            let way = self.model.answer(&question, self.chance.at(now)).unwrap_or(Span::ZERO);
+            let way = self.model.answer(&question, self.seat.chance.at(now)).unwrap_or(Span::ZERO);
             let count = reads.len() as u64;
             for (place, (_, input)) in (1..).zip(reads) {
-                self.send(now + way * place / count, Letter::Helper(input));
+                let at = now + way * place / count;
+                self.send((at, at), Letter::Helper(input));
             }
         }
         if self.writes.is_empty() {
             return;
         }
-        let luck = self.chance.at(now);
+        let luck = self.seat.chance.at(now);
         for (row, inputs) in joined(std::mem::take(&mut self.writes)) {
             let way = self.model.answer(&question_of_row(row), luck).unwrap_or(Span::ZERO);
-            inputs.into_iter().for_each(|input| self.send(now + way, Letter::Helper(input)));
+            let at = (now + way, now + way);
+            inputs.into_iter().for_each(|input| self.send(at, Letter::Helper(input)));
         }
     }
 
@@ -598,7 +641,7 @@ impl<'a> Simulation<'a> {
             return self.reads.push((sectors, input));
         }
         let question = question_of_flash(HELPER, operation);
-        let way = self.model.answer(&question, self.chance.at(now)).unwrap_or(Span::ZERO);
-        self.send(now + way, Letter::Helper(input));
+        let way = self.model.answer(&question, self.seat.chance.at(now)).unwrap_or(Span::ZERO);
+        self.send((now + way, now + way), Letter::Helper(input));
     }
 }

@@ -17,7 +17,7 @@ use blox::{Packet, Page};
 use kernel::EventQueue;
 use plan::rack::Rack;
 use runtime::datagrams::RECEIVED_MAX;
-use runtime::moments::{Chance, Loads, Moments};
+use runtime::moments::{Chance, Loads, Moments, SOON};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Packets that a role takes before it lets time pass, as a live one.
@@ -28,8 +28,6 @@ const GRACE: Span = Span::secs(40);
 
 /// Turns of target, host and target between two requests.
 const OTHERS: u64 = 3;
-/// What came no longer after a request had ended is what its host had kept for then. Ours.
-const SOON: Span = Span::ms(1);
 
 /// A page that a door is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
