@@ -8,6 +8,14 @@ use std::collections::BTreeMap;
 const WHILE: Span = Span::ms(50);
 /// What came no longer after a request had ended is what its host had kept for then. Ours.
 pub const SOON: Span = Span::ms(1);
+/// When a host asks, that had seen so many ends live and has `ends` now; `None` while there are too
+/// few. It asks `soon` after the last of them, and else at its time, but not before that end.
+pub fn due(at: Time, ended: u64, soon: Option<Span>, ends: &[Time]) -> Option<Time> {
+    let Some(last) = ended.checked_sub(1) else { return Some(at) };
+    let last = *ends.get(usize::try_from(last).ok()?)?;
+    Some(soon.map_or(at.max(last), |soon| last + soon))
+}
+
 /// So many moments of the other run, those most alike, stand for one. Ours.
 const ALIKE: usize = 8;
 /// Moments of the other run that are looked at.
@@ -97,6 +105,16 @@ impl Chance {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_asks_soon_after_an_end_or_at_its_time() {
+        let at = |us| Time::ZERO + Span::us(us);
+        let ends = [at(10), at(50)];
+        assert_eq!(due(at(30), 0, None, &[]), Some(at(30)));
+        assert_eq!([1, 2, 3].map(|ended| due(at(30), ended, None, &ends)), [Some(at(30)), Some(at(50)), None]);
+        let soon = Some(Span::us(4));
+        assert_eq!([1, 2, 3].map(|ended| due(at(30), ended, soon, &ends)), [Some(at(14)), Some(at(54)), None]);
+    }
     use base::Seed;
 
     fn at(number: u64, rest: u64) -> Time {

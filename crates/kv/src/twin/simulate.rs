@@ -21,7 +21,7 @@ use crate::reader::Reader;
 use crate::writes::joined;
 use base::{Program, Seed, Span, Time};
 use kernel::EventQueue;
-use runtime::moments::{Chance, Moments};
+use runtime::moments::{Chance, Moments, due};
 use scalio::{
     ClientIn, ClientOut, Extent, FlashOperation, Index, Length, MemoryOperation, Reply, Request, RequestId, Server,
     ServerIn, ServerOut,
@@ -299,13 +299,8 @@ impl<'a> Simulation<'a> {
     fn asked(&mut self, now: Time, number: u32) {
         let door = &mut self.doors[number as usize];
         while let Some(batch) = self.seen.loops[number as usize].asked.get(door.next)
-            && door.ends.len() as u64 >= batch.ended
+            && let Some(due) = due(batch.at, batch.ended, batch.soon, &door.ends)
         {
-            let last = batch.ended.checked_sub(1).map(|last| door.ends[last as usize]);
-            let due = match (last, batch.soon) {
-                (Some(last), Some(soon)) => last + soon,
-                (last, _) => batch.at.max(last.unwrap_or(Time::ZERO)),
-            };
             if due > now {
                 self.queue.push(due, Event::Asked { number });
                 break;

@@ -17,7 +17,7 @@ use blox::{Packet, Page};
 use kernel::EventQueue;
 use plan::rack::Rack;
 use runtime::datagrams::RECEIVED_MAX;
-use runtime::moments::{Chance, Loads, Moments, SOON};
+use runtime::moments::{Chance, Loads, Moments, SOON, due};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Packets that a role takes before it lets time pass, as a live one.
@@ -427,13 +427,8 @@ impl<'a> Simulation<'a> {
     fn asked(&mut self, now: Time, door: u32) {
         let at = &mut self.nodes[door as usize];
         while let Some(ask) = at.left.front().copied()
-            && at.ends.len() as u64 >= ask.ended
+            && let Some(due) = due(ask.at + self.later, ask.ended, ask.soon, &at.ends)
         {
-            let last = ask.ended.checked_sub(1).map(|last| at.ends[last as usize]);
-            let due = match (last, ask.soon) {
-                (Some(last), Some(soon)) => last + soon,
-                (last, _) => (ask.at + self.later).max(last.unwrap_or(Time::ZERO)),
-            };
             if due > now {
                 self.queue.push(due, Event::Asked { door });
                 break;
