@@ -26,6 +26,10 @@
 //!
 //! The last member that is not stale is never removed: only it has the data. While it is silent the
 //! group waits.
+//!
+//! *No member is removed for a silence of all.* Where nobody was heard, the network failed. The
+//! first that is heard again would be alone with the data until the others are up to date. So all
+//! others have the time of a silence again, from then on.
 
 mod check;
 mod group;
@@ -235,6 +239,8 @@ struct Server {
     last_heard: Time,
     last_beat: Option<u64>,
     patience: Patience,
+    /// Until then it stays in its groups, even if it is silent.
+    spared_until: Time,
 }
 
 /// The control plane of a rack.
@@ -247,7 +253,7 @@ pub struct Control {
     switch_starts: Option<u64>,
     /// Time at which unconfirmed orders are sent again.
     resend_at: Option<Time>,
-    /// Replacements that were due then have been tried.
+    /// What was due then, replacements and the spared that stay silent, has been tried.
     tried_at: Time,
     wake: Option<Time>,
     has_begun: bool,
@@ -265,6 +271,7 @@ impl Control {
             last_heard: Time::ZERO,
             last_beat: None,
             patience: patience.clone(),
+            spared_until: Time::ZERO,
         };
         Ok(Control {
             servers: config.servers.iter().map(server).collect(),
@@ -318,6 +325,7 @@ impl Program for Control {
                 self.suspect(now, server, out);
             }
         }
+        self.drop_silent(now, out);
         if self.resend_at.is_some_and(|at| at <= now) {
             self.resend(now, out);
         }
@@ -354,6 +362,8 @@ impl Control {
         let is_known = server.last_beat.is_some() && !has_restarted;
         let silence = if is_known { now.saturating_since(server.last_heard) } else { Span::ZERO };
         server.patience.heard(now, silence);
+        self.spare_others(now, place);
+        let server = &mut self.servers[place];
         (server.last_heard, server.last_beat) = (now, Some(beat));
         if has_restarted {
             out.push(ControlOut::Happened(Event::Restarted(source)));
@@ -376,6 +386,17 @@ impl Control {
             out.push(self.packet(source, VssdId::default(), echo));
         }
     }
+    /// If nobody was heard for a while, all but the one that is heard now may be heard soon.
+    fn spare_others(&mut self, now: Time, heard: usize) {
+        let least = self.config.beat * u64::from(self.config.misses);
+        let last = self.servers.iter().map(|server| server.last_heard).max().unwrap_or(now);
+        if now.saturating_since(last) >= (self.config.beat * BEATS_HEARD).max(least / 2) {
+            let others = self.servers.iter_mut().enumerate().filter(|(place, _)| *place != heard);
+            // Who was never there has no data.
+            let others = others.filter(|(_, server)| server.last_beat.is_some());
+            others.for_each(|(_, server)| server.spared_until = now + least);
+        }
+    }
     fn suspect(&mut self, now: Time, server: usize, out: &mut Vec<ControlOut>) {
         self.servers[server].standing = Standing::Suspected;
         let node = self.servers[server].place.node;
@@ -394,12 +415,13 @@ impl Control {
             }
         }
     }
-    /// Silent servers leave their groups as soon as a member that continues without them is heard.
-    /// Until then, the control plane itself may be cut off. The member that it then kept as the
-    /// last might be the dead one, and the writes of all others would be lost.
+    /// Silent servers leave their groups when a member that continues without them is heard, and
+    /// they are not spared. Until then, the control plane itself may be cut off. The member that it
+    /// then kept as the last might be the dead one, and the writes of all others would be lost.
     fn drop_silent(&mut self, now: Time, out: &mut Vec<ControlOut>) {
         for server in 0..self.servers.len() {
-            if self.servers[server].standing == Standing::Suspected {
+            let Server { standing, spared_until, .. } = self.servers[server];
+            if standing == Standing::Suspected && now >= spared_until {
                 self.leave_groups(now, self.servers[server].place.node, false, out);
             }
         }
@@ -561,9 +583,11 @@ impl Control {
         let lost = self.groups.iter().filter_map(Group::waits_since).map(|since| since + self.config.replace_after);
         // A replacement that nobody could take waits for the next change among the servers. One
         // that is due and was not tried is not over: a packet may come before a late alarm.
-        let lost = lost.filter(|at| *at > self.tried_at).min();
+        let spared = self.servers.iter().filter(|server| server.standing == Standing::Suspected);
+        let spared = spared.map(|server| server.spared_until);
+        let tried = lost.chain(spared).filter(|at| *at > self.tried_at).min();
         let begin = (!self.has_begun).then_some(Time::ZERO);
-        self.wake = if self.has_begun { [silent, self.resend_at, lost].into_iter().flatten().min() } else { begin };
+        self.wake = if self.has_begun { [silent, self.resend_at, tried].into_iter().flatten().min() } else { begin };
     }
 }
 

@@ -430,17 +430,46 @@ fn the_last_replica_with_the_data_is_never_given_up() {
     assert!((0..3).all(|group| rack.servers_of(group).len() == 3 && whole(group)));
 }
 
-/// Nobody knows then who of them is dead. The first that is heard again shows who is not.
+/// Nobody knows then who of them is dead. When one is heard again, the others have as long as in
+/// any silence.
 #[test]
 fn while_nobody_is_heard_nobody_is_given_up() {
-    let mut rack = Rack::new();
-    rack.run(Time::ms(100));
-    rack.is_silent = [true; 6];
-    rack.run(Time::secs(3));
-    assert!((0..3).all(|group| rack.servers_of(group).len() == 3));
-    rack.is_silent[5] = false;
-    rack.run(rack.now + BEAT);
-    assert!((0..3).all(|group| rack.servers_of(group) == [5]));
+    let heard = Time::secs(3) + BEAT;
+    let due = heard + BEAT * u64::from(MISSES);
+    for back in [heard, due - BEAT, due, due + BEAT] {
+        let mut rack = Rack::new();
+        rack.run(Time::ms(100));
+        rack.is_silent = [true; 6];
+        rack.run(Time::secs(3));
+        rack.is_silent[5] = false;
+        rack.run(back - Span::ps(1));
+        let are_whole = |rack: &Rack| (0..3).all(|group| rack.servers_of(group).len() == 3);
+        assert_eq!(are_whole(&rack), back <= due, "{back:?}");
+        rack.is_silent = [false; 6];
+        rack.run(back);
+        let is_first = |group| rack.control.members(group).is_some_and(|members| members.epoch == 1);
+        assert_eq!((0..3).all(is_first), back < due, "{back:?}");
+        rack.run(Time::secs(4));
+        assert!(are_whole(&rack));
+    }
+}
+
+/// Beats of all that are late show a cut network when they are half of a silence late.
+#[test]
+fn one_that_is_dead_leaves_its_groups_though_the_beats_of_all_others_are_late() {
+    let silence = BEAT * 6;
+    let start = Time::ms(100);
+    for (late, due) in [(BEAT * 2, start + silence), (BEAT * 3, start + BEAT * 3 + silence)] {
+        let mut rack = Rack::with(ControlConfig { misses: 6, patience: silence, ..config() });
+        rack.run(start);
+        rack.is_silent = [true; 6];
+        rack.run(start + late - Span::ps(1));
+        rack.is_silent = [false, true, false, false, false, false];
+        rack.run(due - Span::ps(1));
+        assert_eq!(rack.servers_of(0), [0, 1, 5], "{late:?}");
+        rack.run(due);
+        assert_eq!(rack.servers_of(0), [0, 5], "{late:?}");
+    }
 }
 
 #[test]

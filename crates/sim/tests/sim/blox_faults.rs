@@ -249,3 +249,20 @@ fn a_server_that_dies_while_it_collects_collects_again_when_it_is_back() {
         assert!(late.iter().filter(|row| row.outcome == Outcome::Finished).count() > 50, "{design}: {}", late.len());
     }
 }
+
+/// The first server that is heard again is not alone with the data: nobody else has failed.
+#[test]
+fn what_one_server_holds_is_not_lost_with_it_when_the_switch_was_dead_before() {
+    let switch = |at_us, kind| Fault { at_us, kind, node: None };
+    let faults = [switch(402, "switch-down"), switch(105_144, "switch-up"), at(106_001, "node-down", 0)];
+    let changes = [
+        ("design.name", "vdc"),
+        ("rack.remote_replica", "true"),
+        ("rack.network", "none"),
+        ("rack.scheduling", "fifo"),
+        ("vssd.isolation", "hardware"),
+        ("vssd.write_cache", "256KiB"),
+        ("seed", "4"),
+    ];
+    assert_recovers(&faults, &changes);
+}
