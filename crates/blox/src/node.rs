@@ -288,11 +288,26 @@ impl StorageNode {
             Body::Control(ControlMessage::Members { epoch, replicas, stale }) => {
                 self.on_members(now, packet.vssd, Membership { epoch, replicas, stale }, out);
             }
-            Body::Heartbeat { beat } => self.lease.iter_mut().for_each(|lease| lease.echoed(beat)),
+            Body::Heartbeat { beat } => self.on_lease(now, |lease| lease.echoed(beat), out),
             Body::Control(ControlMessage::Lease { beat, span }) => {
-                self.lease.iter_mut().for_each(|lease| lease.granted(beat, span));
+                self.on_lease(now, |lease| lease.granted(beat, span), out);
             }
             _ => self.counters.ignored += 1,
+        }
+    }
+
+    /// Where the lease had lapsed, what was sent meanwhile may have been lost.
+    fn on_lease(&mut self, now: Time, renew: impl FnOnce(&mut Lease), out: &mut Vec<NodeOut>) {
+        let had_lapsed = !self.may_answer(now);
+        if let Some(lease) = &mut self.lease {
+            renew(lease);
+        }
+        if had_lapsed && self.may_answer(now) {
+            for index in 0..self.vssds.len() {
+                self.vssds[index].replica.ask_again(now, &mut self.replica_out);
+                self.carry_out(now, index, Span::ZERO, out);
+                self.settle(now, index, out);
+            }
         }
     }
 

@@ -97,7 +97,7 @@ impl Rebuild {
         self.asked[place] = Asked { page, due: now + self.patience, at: now, tries: 0, turn, after: Some(id) };
         Some(turn)
     }
-    /// Makes every question overdue: nobody will answer those of an old epoch.
+    /// Makes every question overdue: nobody will answer those of an old epoch, or of an outage.
     pub fn ask_again(&mut self, now: Time) {
         self.asked.iter_mut().for_each(|asked| asked.due = now);
         // None of them is late.

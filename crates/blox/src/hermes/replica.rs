@@ -580,6 +580,11 @@ impl Replica {
 
 /// Rebuilding.
 impl Replica {
+    /// Peers can be reached again: a stale replica asks at once for what has had no answer.
+    pub fn ask_again(&mut self, now: Time, out: &mut Vec<ReplicaOut>) {
+        self.rebuild.iter_mut().for_each(|rebuild| rebuild.ask_again(now));
+        self.ask(now, out);
+    }
     /// As a stale replica: requests pages.
     fn ask(&mut self, now: Time, out: &mut Vec<ReplicaOut>) {
         let (Some(rebuild), epoch) = (&mut self.rebuild, self.epoch) else { return };

@@ -266,3 +266,16 @@ fn what_one_server_holds_is_not_lost_with_it_when_the_switch_was_dead_before() {
     ];
     assert_recovers(&faults, &changes);
 }
+
+/// What it had asked for in vain it asks for at once, and not after twice the time it has waited.
+#[test]
+fn a_rebuild_that_a_dead_switch_held_up_goes_on_when_the_switch_is_back() {
+    let faults = [
+        at(0, "link-down", 1),
+        at(2_001, "link-down", 2),
+        at(17_001, "link-up", 1),
+        Fault { at_us: 18_010, kind: "switch-down", node: None },
+    ];
+    let changes = [("vssd.write_cache", "4KiB"), ("seed", "3"), ("io.check_history", "false")];
+    assert_recovers(&faults, &changes);
+}
