@@ -296,15 +296,14 @@ impl StorageNode {
         }
     }
 
-    /// Where the lease had lapsed, what was sent meanwhile may have been lost.
+    /// What was sent while the lease had lapsed may have been lost.
     fn on_lease(&mut self, now: Time, renew: impl FnOnce(&mut Lease), out: &mut Vec<NodeOut>) {
-        let had_lapsed = !self.may_answer(now);
-        if let Some(lease) = &mut self.lease {
-            renew(lease);
-        }
-        if had_lapsed && self.may_answer(now) {
+        let Some(lease) = &mut self.lease else { return };
+        let lapsed = lease.until().filter(|until| *until <= now);
+        renew(lease);
+        if let Some(since) = lapsed.filter(|_| lease.holds(now)) {
             for index in 0..self.vssds.len() {
-                self.vssds[index].replica.ask_again(now, &mut self.replica_out);
+                self.vssds[index].replica.ask_again(now, since, &mut self.replica_out);
                 self.carry_out(now, index, Span::ZERO, out);
                 self.settle(now, index, out);
             }

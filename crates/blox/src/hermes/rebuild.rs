@@ -97,9 +97,10 @@ impl Rebuild {
         self.asked[place] = Asked { page, due: now + self.patience, at: now, tries: 0, turn, after: Some(id) };
         Some(turn)
     }
-    /// Makes every question overdue: nobody will answer those of an old epoch, or of an outage.
-    pub fn ask_again(&mut self, now: Time) {
-        self.asked.iter_mut().for_each(|asked| asked.due = now);
+    /// Makes questions overdue that were asked `since` then: nobody will answer those of an old
+    /// epoch, or of an outage.
+    pub fn ask_again(&mut self, now: Time, since: Time) {
+        self.asked.iter_mut().filter(|asked| asked.at >= since).for_each(|asked| asked.due = now);
         // None of them is late.
         self.doubled = now + Span::ps(1);
     }
@@ -181,6 +182,18 @@ mod tests {
             assert!(served < 2 * pages, "{served} answers and {} pages still to come", pages - rebuild.next);
         }
         assert!(served >= pages);
+    }
+
+    #[test]
+    fn what_was_asked_in_an_outage_is_asked_again_when_it_ends() {
+        let mut rebuild = Rebuild::new(2, 2, TIMEOUT);
+        let _ = rebuild.next_page(at(0));
+        let _ = rebuild.next_page(at(10));
+        rebuild.ask_again(at(15), at(10));
+        assert_eq!((rebuild.overdue(at(15)), rebuild.overdue(at(15))), (Some((Page(1), 1)), None));
+        assert_eq!(rebuild.next_due(), Some(at(20)), "the other one is not overdue");
+        assert_eq!(rebuild.overdue(at(20)), Some((Page(0), 1)));
+        assert_eq!(rebuild.next_due(), Some(at(35)), "the outage doubled nothing");
     }
 
     #[test]

@@ -528,7 +528,7 @@ impl Replica {
         self.carry_over(now, out);
         self.repair_again(now, out);
         if let Some(rebuild) = &mut self.rebuild {
-            rebuild.ask_again(now);
+            rebuild.ask_again(now, Time::ZERO);
             if self.peers.is_empty() {
                 rebuild.give_up();
             }
@@ -580,9 +580,10 @@ impl Replica {
 
 /// Rebuilding.
 impl Replica {
-    /// Peers can be reached again: a stale replica asks at once for what has had no answer.
-    pub fn ask_again(&mut self, now: Time, out: &mut Vec<ReplicaOut>) {
-        self.rebuild.iter_mut().for_each(|rebuild| rebuild.ask_again(now));
+    /// Peers can be reached again, which they could not `since` then: a stale replica asks at once
+    /// for what it asked for meanwhile.
+    pub fn ask_again(&mut self, now: Time, since: Time, out: &mut Vec<ReplicaOut>) {
+        self.rebuild.iter_mut().for_each(|rebuild| rebuild.ask_again(now, since));
         self.ask(now, out);
     }
     /// As a stale replica: requests pages.
