@@ -392,8 +392,9 @@ impl Control {
         let last = self.servers.iter().map(|server| server.last_heard).max().unwrap_or(now);
         if now.saturating_since(last) >= (self.config.beat * BEATS_HEARD).max(least / 2) {
             let others = self.servers.iter_mut().enumerate().filter(|(place, _)| *place != heard);
-            // Who was never there has no data.
-            let others = others.filter(|(_, server)| server.last_beat.is_some());
+            // Who has to start first has no data.
+            let is_known = |server: &Server| server.last_beat.is_some() || self.config.first_beat == Span::ZERO;
+            let others = others.filter(|(_, server)| is_known(server));
             others.for_each(|(_, server)| server.spared_until = now + least);
         }
     }

@@ -35,6 +35,8 @@ pub struct Rebuild {
     patience: Span,
     /// Requests that were sent before that do not double it again.
     doubled: Time,
+    /// Requests that were sent before that may have been lost: the next one has the timeout alone.
+    renewed: Time,
     asked: Vec<Asked>,
 }
 
@@ -47,6 +49,7 @@ impl Rebuild {
             timeout: timeout.max(Span::ps(1)),
             patience: timeout.max(Span::ps(1)),
             doubled: Time::ZERO,
+            renewed: Time::ZERO,
             asked: Vec::with_capacity(window),
         }
     }
@@ -63,11 +66,12 @@ impl Rebuild {
     /// A page whose request timed out, and whose turn it is.
     pub fn overdue(&mut self, now: Time) -> Option<(Page, usize)> {
         let asked = self.asked.iter_mut().find(|asked| asked.due <= now)?;
-        if asked.at >= self.doubled {
+        let is_late = asked.at >= self.renewed;
+        if is_late && asked.at >= self.doubled {
             (self.patience, self.doubled) = ((self.patience * 2).min(self.timeout * (1 << DOUBLINGS)), now);
         }
         (asked.tries, asked.turn) = (asked.tries + 1, asked.turn + 1);
-        (asked.at, asked.due) = (now, now + self.patience);
+        (asked.at, asked.due) = (now, now + if is_late { self.patience } else { self.timeout });
         Some((asked.page, asked.turn))
     }
     /// Returns whether the page was requested, and removes the request.
@@ -101,8 +105,7 @@ impl Rebuild {
     /// epoch, or of an outage.
     pub fn ask_again(&mut self, now: Time, since: Time) {
         self.asked.iter_mut().filter(|asked| asked.at >= since).for_each(|asked| asked.due = now);
-        // None of them is late.
-        self.doubled = now + Span::ps(1);
+        self.renewed = now;
     }
     pub fn next_due(&self) -> Option<Time> {
         self.asked.iter().map(|asked| asked.due).min()
@@ -192,8 +195,18 @@ mod tests {
         rebuild.ask_again(at(15), at(10));
         assert_eq!((rebuild.overdue(at(15)), rebuild.overdue(at(15))), (Some((Page(1), 1)), None));
         assert_eq!(rebuild.next_due(), Some(at(20)), "the other one is not overdue");
-        assert_eq!(rebuild.overdue(at(20)), Some((Page(0), 1)));
-        assert_eq!(rebuild.next_due(), Some(at(35)), "the outage doubled nothing");
+    }
+
+    #[test]
+    fn after_an_outage_one_request_has_the_timeout_alone() {
+        let mut rebuild = Rebuild::new(1, 1, TIMEOUT);
+        let _ = rebuild.next_page(at(0));
+        let _ = rebuild.overdue(at(20));
+        let _ = rebuild.overdue(at(60));
+        assert_eq!(rebuild.next_due(), Some(at(140)));
+        rebuild.ask_again(at(70), at(0));
+        assert_eq!((rebuild.overdue(at(70)), rebuild.next_due()), (Some((Page(0), 3)), Some(at(90))));
+        assert_eq!((rebuild.overdue(at(90)), rebuild.next_due()), (Some((Page(0), 4)), Some(at(250))));
     }
 
     #[test]

@@ -151,6 +151,10 @@ fn at(at_us: u64, kind: &'static str, node: u32) -> Fault {
     Fault { at_us, kind, node: Some(node) }
 }
 
+fn of_switch(at_us: u64, kind: &'static str) -> Fault {
+    Fault { at_us, kind, node: None }
+}
+
 #[test]
 fn all_servers_die_at_once_and_serve_again_when_they_are_back() {
     let die: Vec<Fault> = (0..3).map(|node| at(40_000, "node-down", node)).collect();
@@ -222,7 +226,7 @@ fn what_is_down_twice_is_up_at_once_and_what_was_never_down_stays_up() {
         at(70_000, "node-up", 1),
         at(80_000, "node-up", 2),
         at(80_000, "link-up", 2),
-        Fault { at_us: 90_000, kind: "switch-up", node: None },
+        of_switch(90_000, "switch-up"),
     ];
     assert_serves_again(&break_it(&twice, &[]), &"twice");
 }
@@ -253,8 +257,7 @@ fn a_server_that_dies_while_it_collects_collects_again_when_it_is_back() {
 /// The first server that is heard again is not alone with the data: nobody else has failed.
 #[test]
 fn what_one_server_holds_is_not_lost_with_it_when_the_switch_was_dead_before() {
-    let switch = |at_us, kind| Fault { at_us, kind, node: None };
-    let faults = [switch(402, "switch-down"), switch(105_144, "switch-up"), at(106_001, "node-down", 0)];
+    let faults = [of_switch(402, "switch-down"), of_switch(105_144, "switch-up"), at(106_001, "node-down", 0)];
     let changes = [
         ("design.name", "vdc"),
         ("rack.remote_replica", "true"),
@@ -270,12 +273,34 @@ fn what_one_server_holds_is_not_lost_with_it_when_the_switch_was_dead_before() {
 /// What it had asked for in vain it asks for at once, and not after twice the time it has waited.
 #[test]
 fn a_rebuild_that_a_dead_switch_held_up_goes_on_when_the_switch_is_back() {
-    let faults = [
-        at(0, "link-down", 1),
-        at(2_001, "link-down", 2),
-        at(17_001, "link-up", 1),
-        Fault { at_us: 18_010, kind: "switch-down", node: None },
-    ];
+    let faults =
+        [at(0, "link-down", 1), at(2_001, "link-down", 2), at(17_001, "link-up", 1), of_switch(18_010, "switch-down")];
     let changes = [("vssd.write_cache", "4KiB"), ("seed", "3"), ("io.check_history", "false")];
+    assert_recovers(&faults, &changes);
+}
+
+/// All are members from the start, so all have the data.
+#[test]
+fn what_one_server_holds_is_not_lost_when_nobody_was_heard_before() {
+    let faults = [
+        of_switch(0, "switch-down"),
+        of_switch(7_144, "switch-up"),
+        at(12_451, "node-down", 0),
+        of_switch(12_452, "switch-down"),
+    ];
+    assert_recovers(&faults, &[("design.name", "rackblox-software"), ("rack.remote_replica", "true"), ("seed", "1")]);
+}
+
+/// Its peers hear of the epoch a little later, and do not answer until then.
+#[test]
+fn a_rebuild_whose_epoch_began_in_an_outage_goes_on_when_the_switch_is_back() {
+    let faults = [
+        at(0, "node-down", 0),
+        of_switch(3_002, "switch-down"),
+        at(20_163, "node-down", 2),
+        of_switch(68_144, "switch-up"),
+        of_switch(73_005, "switch-down"),
+    ];
+    let changes = [("vssd.write_cache", "4KiB"), ("rack.remote_replica", "true"), ("io.check_history", "false")];
     assert_recovers(&faults, &changes);
 }
