@@ -237,6 +237,8 @@ pub enum ReplicaMessage {
         page: Page,
         /// A write that is done.
         origin: Origin,
+        /// How long its client has been silent.
+        silence: Span,
         /// The sender's epoch.
         epoch: u32,
     },

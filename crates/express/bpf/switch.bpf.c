@@ -211,16 +211,14 @@ INLINE __u32 body_length(void *frame, void *end) {
   }
   if (operation == RECALLED)
     return is_write_id(frame, BODY + 12) && BYTE(BODY + 28) <= 1 ? 33 : 0;
-  if (frame + BODY + 36 > end)
-    return 0;
-  if (operation == REMEMBERED)
-    return is_origin(frame, BODY + 12) ? 36 : 0;
   if (frame + BODY + 41 > end)
     return 0;
   if (operation == RECALL)
     return is_origin(frame, BODY + 12) && BYTE(BODY + 36) <= 1 ? 41 : 0;
   if (frame + BODY + 44 > end)
     return 0;
+  if (operation == REMEMBERED)
+    return is_origin(frame, BODY + 12) ? 44 : 0;
   return operation == REPEATABLE_INVALIDATE && is_origin(frame, BODY + 20) ? 44 + PAGE + VALUE : 0;
 }
 

@@ -9,7 +9,7 @@ use super::writes::Writes;
 use super::{Contents, Membership, Reading, ReplicaConfig, ReplicaOut, Standing, Ticket, Writing};
 use crate::id::{Origin, Page, Value, VssdId, WriteId, earlier};
 use crate::packet::{Refusal, ReplicaMessage, Timestamp};
-use base::{NodeId, Time};
+use base::{NodeId, Span, Time};
 use slab::Slab;
 
 /// Loads for a stale peer at a time; it repeats requests beyond that.
@@ -161,7 +161,9 @@ impl Replica {
             ReplicaMessage::Fetched { timestamp, value, .. } => {
                 self.on_copy(now, page, peer, (timestamp, value), out);
             }
-            ReplicaMessage::Remembered { origin, .. } => self.on_remembered(now, page, &origin, out),
+            ReplicaMessage::Remembered { origin, silence, .. } => {
+                self.on_remembered(now, page, &origin, silence, out);
+            }
             ReplicaMessage::Recall { origin, known, round, .. } => {
                 self.on_recall(now, page, peer, &origin, (known, round), out);
             }
@@ -616,8 +618,8 @@ impl Replica {
                 (flight.wanted, flight.after) = (true, flight.after.max(after));
             }
             Entry::Settled(timestamp) => {
-                if let Some(origin) = self.next_write(page, after) {
-                    self.to_stale_peer(ReplicaMessage::Remembered { page, origin, epoch: self.epoch }, out);
+                if let Some(message) = self.next_write(page, after) {
+                    self.to_stale_peer(message, out);
                 } else if !self.repairs.want(page, after) {
                     self.load(
                         (page, timestamp),
@@ -660,19 +662,17 @@ impl Replica {
         after: Option<WriteId>,
         out: &mut Vec<ReplicaOut>,
     ) {
-        let epoch = self.epoch;
-        let message = match self.next_write(page, after) {
-            Some(origin) => ReplicaMessage::Remembered { page, origin, epoch },
-            None => ReplicaMessage::Fetched { page, timestamp, value, epoch },
-        };
-        self.to_stale_peer(message, out);
+        let fetched = ReplicaMessage::Fetched { page, timestamp, value, epoch: self.epoch };
+        self.to_stale_peer(self.next_write(page, after).unwrap_or(fetched), out);
     }
-    fn next_write(&self, page: Page, after: Option<WriteId>) -> Option<Origin> {
-        self.writes.as_ref()?.next_of(page, after)
+    fn next_write(&self, page: Page, after: Option<WriteId>) -> Option<ReplicaMessage> {
+        let (origin, silence) = self.writes.as_ref()?.next_of(page, after)?;
+        Some(ReplicaMessage::Remembered { page, origin, silence, epoch: self.epoch })
     }
     /// A write that a peer remembers of a requested page: the next one is requested.
-    fn on_remembered(&mut self, now: Time, page: Page, origin: &Origin, out: &mut Vec<ReplicaOut>) {
-        if self.rebuild.is_none() || !self.note(now, page, Some(*origin)) {
+    fn on_remembered(&mut self, now: Time, page: Page, origin: &Origin, silence: Span, out: &mut Vec<ReplicaOut>) {
+        let mut note = |writes: &mut Writes| writes.note_after(now, silence, page, origin);
+        if self.rebuild.is_none() || !self.writes.as_mut().is_none_or(&mut note) {
             self.ignored += 1;
             return;
         }

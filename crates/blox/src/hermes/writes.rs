@@ -32,7 +32,8 @@ pub enum Knowledge {
 
 struct Client {
     oldest: Tag,
-    heard: Time,
+    /// It is forgotten then, unless it is heard before.
+    until: Time,
     seen: BTreeMap<Tag, Page>,
 }
 
@@ -40,6 +41,8 @@ struct Client {
 pub struct Writes {
     /// A client from which nothing has come for so long is forgotten.
     silence: Span,
+    /// The latest time that it was told.
+    now: Time,
     swept: Time,
     clients: BTreeMap<(NodeId, NonZero<u32>), Client>,
     by_page: BTreeSet<(Page, WriteId)>,
@@ -47,7 +50,7 @@ pub struct Writes {
 
 impl Writes {
     pub fn new(silence: Span) -> Writes {
-        Writes { silence, swept: Time::ZERO, clients: BTreeMap::new(), by_page: BTreeSet::new() }
+        Writes { silence, now: Time::ZERO, swept: Time::ZERO, clients: BTreeMap::new(), by_page: BTreeSet::new() }
     }
 
     pub fn len(&self) -> usize {
@@ -83,12 +86,22 @@ impl Writes {
 
     /// A write has begun. Returns false, and does not know it, where far too many are known.
     pub fn note(&mut self, now: Time, page: Page, origin: &Origin) -> bool {
+        self.note_after(now, Span::ZERO, page, origin)
+    }
+
+    /// As [`Self::note`], of a client that has been silent since. What has to be forgotten is not
+    /// known anew: replicas that tell each other would never forget it.
+    pub fn note_after(&mut self, now: Time, silence: Span, page: Page, origin: &Origin) -> bool {
         self.forget_silent(now);
+        if silence >= self.silence {
+            return true;
+        }
         let Origin { id, oldest } = *origin;
         if self.of(&id) == Knowledge::New && !self.has_room_of(&id, 0, OTHERS) {
             return false;
         }
-        let new = || Client { oldest, heard: now, seen: BTreeMap::new() };
+        let until = now + (self.silence - silence);
+        let new = || Client { oldest, until, seen: BTreeMap::new() };
         let client = self.clients.entry((id.client, id.life)).or_insert_with(new);
         if id.tag >= client.oldest.max(oldest) {
             if let Some(before) = client.seen.insert(id.tag, page) {
@@ -96,15 +109,20 @@ impl Writes {
             }
             self.by_page.insert((page, id));
         }
-        self.hear(now, origin);
+        self.keep(until, origin);
         true
     }
 
     /// A client has said which of its writes is the oldest: those before are forgotten.
     pub fn hear(&mut self, now: Time, origin: &Origin) {
+        self.forget_silent(now);
+        self.keep(now + self.silence, origin);
+    }
+
+    fn keep(&mut self, until: Time, origin: &Origin) {
         let Origin { id, oldest } = *origin;
         let Some(client) = self.clients.get_mut(&(id.client, id.life)) else { return };
-        client.heard = now;
+        client.until = client.until.max(until);
         client.oldest = client.oldest.max(oldest);
         while let Some(first) = client.seen.first_entry().filter(|first| *first.key() < client.oldest) {
             let (tag, page) = first.remove_entry();
@@ -112,22 +130,24 @@ impl Writes {
         }
     }
 
-    /// The first write of a page that is known and comes after another.
-    pub fn next_of(&self, page: Page, after: Option<WriteId>) -> Option<Origin> {
+    /// The first write of a page that is known and comes after another, and how long its client has
+    /// been silent.
+    pub fn next_of(&self, page: Page, after: Option<WriteId>) -> Option<(Origin, Span)> {
         let from = after.map_or(Bound::Included((page, WriteId::FIRST)), |after| Bound::Excluded((page, after)));
         let (_, id) = self.by_page.range((from, Bound::Unbounded)).next().filter(|(other, _)| *other == page)?;
-        let oldest = self.clients.get(&(id.client, id.life))?.oldest;
-        Some(Origin { id: *id, oldest })
+        let Client { oldest, until, .. } = *self.clients.get(&(id.client, id.life))?;
+        let silence = self.silence.saturating_sub(until.saturating_since(self.now));
+        Some((Origin { id: *id, oldest }, silence))
     }
 
     /// Clients give up long before they are forgotten.
     fn forget_silent(&mut self, now: Time) {
+        self.now = self.now.max(now);
         if now.saturating_since(self.swept) < self.silence / 4 {
             return;
         }
         self.swept = now;
-        let is_silent = |client: &Client| now.saturating_since(client.heard) >= self.silence;
-        for ((node, life), client) in self.clients.extract_if(.., |_, client| is_silent(client)) {
+        for ((node, life), client) in self.clients.extract_if(.., |_, client| client.until <= now) {
             for (tag, page) in client.seen {
                 self.by_page.remove(&(page, WriteId { client: node, life, tag }));
             }
@@ -178,7 +198,7 @@ mod tests {
         }
         let mut listed = Vec::new();
         let mut after = None;
-        while let Some(origin) = writes.next_of(Page(2), after) {
+        while let Some((origin, _)) = writes.next_of(Page(2), after) {
             listed.push((origin.id.life.get() - 1, origin.id.tag.0, origin.oldest.0));
             after = Some(origin.id);
         }
@@ -216,5 +236,35 @@ mod tests {
             writes.has_room(&id.id, 0) && writes.note(Time::ZERO, Page(0), &id)
         });
         assert_eq!(lives.count(), CLIENTS_MAX - 1);
+    }
+
+    /// Two replicas that are started anew in turns, each with a clock of its own, tell each other
+    /// what they know.
+    #[test]
+    fn what_is_told_again_and_again_is_forgotten_too() {
+        let mut told = Writes::new(SILENCE);
+        assert!(told.note(Time::ZERO, Page(2), &origin(0, 1, 1)));
+        for second in 1..=90 {
+            let mut anew = Writes::new(SILENCE);
+            // Others write on.
+            assert!(told.note(Time::secs(1), Page(3), &origin(1, second, second)));
+            if let Some((origin, silence)) = told.next_of(Page(2), None) {
+                assert_eq!(silence, Span::secs(second));
+                assert!(anew.note_after(Time::ZERO, silence, Page(2), &origin));
+            }
+            told = anew;
+            assert_eq!(of(&told, 0, 1) == Knowledge::Seen, second < 60, "after {second} s");
+        }
+    }
+
+    /// Nobody begins a write then, and so nobody is noted.
+    #[test]
+    fn clients_that_fill_all_places_are_forgotten_though_nobody_may_begin() {
+        let mut writes = Writes::new(SILENCE);
+        (0..CLIENTS_MAX as u32).for_each(|life| assert!(writes.note(Time::ZERO, Page(0), &origin(life, 1, 1))));
+        let next = origin(999, 1, 1);
+        assert!(!writes.has_room(&next.id, 0));
+        writes.hear(Time::ZERO + SILENCE, &next);
+        assert!(writes.has_room(&next.id, 0));
     }
 }

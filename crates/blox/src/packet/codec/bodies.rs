@@ -101,7 +101,7 @@ pub(super) fn length(body: &Body) -> u32 {
         Body::Replica(Message::Acknowledge { .. } | Message::Validate { .. }) => 20,
         Body::Replica(Message::Fetch { after: None, .. }) => SUBJECT,
         Body::Replica(Message::Fetch { after: Some(_), .. }) => SUBJECT + WRITE_ID,
-        Body::Replica(Message::Remembered { .. }) => SUBJECT + ORIGIN,
+        Body::Replica(Message::Remembered { .. }) => SUBJECT + ORIGIN + 8,
         Body::Replica(Message::Recall { .. }) => SUBJECT + ORIGIN + 5,
         Body::Replica(Message::Recalled { .. }) => SUBJECT + WRITE_ID + 5,
         Body::Heartbeat { .. } | Body::Control(ControlMessage::Demand { .. }) => 8,
@@ -160,9 +160,10 @@ fn write_replica(message: Message, bytes: &mut Vec<u8>) {
             put_subject(page, epoch, bytes);
             after.iter().for_each(|id| put_write(id, bytes));
         }
-        Message::Remembered { page, origin, epoch } => {
+        Message::Remembered { page, origin, silence, epoch } => {
             put_subject(page, epoch, bytes);
             put_origin(&origin, bytes);
+            bytes.put_u64(silence.as_ps());
         }
         Message::Recall { page, origin, known, round, epoch } => {
             put_subject(page, epoch, bytes);
@@ -297,7 +298,7 @@ fn least(operation: u8) -> Result<u32, CodecError> {
         CREATE => 12,
         FETCH => SUBJECT,
         FETCH_AFTER => SUBJECT + WRITE_ID,
-        REMEMBERED => SUBJECT + ORIGIN,
+        REMEMBERED => SUBJECT + ORIGIN + 8,
         RECALL => SUBJECT + ORIGIN + 5,
         RECALLED => SUBJECT + WRITE_ID + 5,
         READ | LEASE => 16,
@@ -316,7 +317,10 @@ fn read_replica(operation: u8, bytes: &mut &[u8]) -> Result<Message, CodecError>
     match operation {
         FETCH => return Ok(Message::Fetch { page, after: None, epoch }),
         FETCH_AFTER => return Ok(Message::Fetch { page, after: Some(get_write(bytes)?), epoch }),
-        REMEMBERED => return Ok(Message::Remembered { page, origin: get_origin(bytes)?, epoch }),
+        REMEMBERED => {
+            let (origin, silence) = (get_origin(bytes)?, Span::ps(bytes.get_u64()));
+            return Ok(Message::Remembered { page, origin, silence, epoch });
+        }
         RECALL => {
             let (origin, known) = (get_origin(bytes)?, get_flag("knowledge of a write", bytes)?);
             return Ok(Message::Recall { page, origin, known, round: bytes.get_u32(), epoch });

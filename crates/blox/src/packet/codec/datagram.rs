@@ -103,7 +103,7 @@ mod tests {
             Body::Replica(ReplicaMessage::Fetched { page: Page(2), timestamp, value: Value(0), epoch: 4 }),
             Body::Replica(ReplicaMessage::Fetch { page, after: None, epoch }),
             Body::Replica(ReplicaMessage::Fetch { page, after: Some(id), epoch }),
-            Body::Replica(ReplicaMessage::Remembered { page, origin, epoch }),
+            Body::Replica(ReplicaMessage::Remembered { page, origin, silence: base::Span::secs(3), epoch }),
             Body::Replica(ReplicaMessage::Recall { page, origin, known: true, round: 6, epoch }),
             Body::Replica(ReplicaMessage::Recalled { page, id, known: false, round: 6, epoch }),
             Body::Heartbeat { beat: 5 },

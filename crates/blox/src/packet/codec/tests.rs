@@ -84,7 +84,7 @@ fn replica() -> impl Strategy<Value = Body> {
             3 => ReplicaMessage::Fetch { page, after: None, epoch },
             4 => ReplicaMessage::Invalidate { page, timestamp, value, epoch, origin: Some(origin) },
             5 => ReplicaMessage::Fetch { page, after: Some(origin.id), epoch },
-            6 => ReplicaMessage::Remembered { page, origin, epoch },
+            6 => ReplicaMessage::Remembered { page, origin, silence: Span::ps(value.0), epoch },
             7 => ReplicaMessage::Recall { page, origin, known, round, epoch },
             8 => ReplicaMessage::Recalled { page, id: origin.id, known, round, epoch },
             _ => ReplicaMessage::Fetched { page, timestamp, value, epoch },
@@ -261,7 +261,7 @@ fn a_write_older_than_the_oldest_that_is_open_is_no_packet() {
     let origin = Origin { id, oldest: Tag(6) };
     let bodies = [
         Body::Write { tag: Tag(5), page: Page(2), value: Value(3), session },
-        Body::Replica(ReplicaMessage::Remembered { page: Page(2), origin, epoch: 4 }),
+        Body::Replica(ReplicaMessage::Remembered { page: Page(2), origin, silence: Span::ZERO, epoch: 4 }),
     ];
     for body in bodies {
         assert_eq!(decode(&encoded(&Packet { body, ..read_packet(1, 0) })), Err(field(6)));

@@ -69,10 +69,8 @@ fn messages() -> impl Strategy<Value = ReplicaMessage> {
             value,
             epoch: words[2]
         }),
-        (page(), origin(), any::<u32>()).prop_map(|(page, origin, epoch)| ReplicaMessage::Remembered {
-            page,
-            origin,
-            epoch
+        (page(), origin(), any::<u64>(), any::<u32>()).prop_map(|(page, origin, silence, epoch)| {
+            ReplicaMessage::Remembered { page, origin, silence: Span::ps(silence), epoch }
         }),
         (page(), origin(), any::<bool>(), any::<[u32; 2]>()).prop_map(|(page, origin, known, [round, epoch])| {
             ReplicaMessage::Recall { page, origin, known, round, epoch }
@@ -258,7 +256,7 @@ fn of_each_kind() -> Vec<Body> {
         message(ReplicaMessage::Fetch { page, after: None, epoch }),
         message(ReplicaMessage::Fetch { page, after: Some(id), epoch }),
         message(ReplicaMessage::Fetched { page, timestamp, value, epoch }),
-        message(ReplicaMessage::Remembered { page, origin, epoch }),
+        message(ReplicaMessage::Remembered { page, origin, silence: Span::secs(3), epoch }),
         message(ReplicaMessage::Recall { page, origin, known: true, round: 6, epoch }),
         message(ReplicaMessage::Recalled { page, id, known: true, round: 6, epoch }),
         Body::Heartbeat { beat: 8 },
