@@ -362,3 +362,24 @@ fn writes_of_a_client_that_was_started_anew_are_others_and_late_ones_of_its_earl
     rack.pass(Span::ms(100));
     assert_eq!([rack.read(0), rack.read(1)], [newer; 2]);
 }
+
+/// Doors come and go, and servers lose their memory in turns. Each tells the other of all writes that
+/// it knows.
+#[test]
+fn clients_that_have_gone_are_forgotten_though_servers_tell_each_other_of_them() {
+    let mut rack = Rack::new(2);
+    let mut epoch = 1;
+    for life in 2..=300 {
+        rack.clients[1] = client(CLIENTS[1], &[0, 1], life);
+        rack.write(1);
+        rack.pass(Span::ms(400));
+        if life % 8 == 0 {
+            let lost = life as usize / 8 % 2;
+            rack.lose(epoch + 1, lost, &[1 - lost]);
+            rack.rebuild(epoch + 2, lost, &[1 - lost]);
+            epoch += 3;
+        }
+    }
+    let known = rack.servers.iter().map(StorageNode::writes_remembered).max();
+    assert!(known > Some(130) && known < Some(190), "{known:?}: those of 60 to 75 s");
+}
