@@ -363,8 +363,8 @@ fn writes_of_a_client_that_was_started_anew_are_others_and_late_ones_of_its_earl
     assert_eq!([rack.read(0), rack.read(1)], [newer; 2]);
 }
 
-/// Doors come and go, and servers lose their memory in turns. Each tells the other of all writes that
-/// it knows.
+/// Doors come and go, and servers lose their memory in turns. Each tells the other of all writes
+/// that it knows.
 #[test]
 fn clients_that_have_gone_are_forgotten_though_servers_tell_each_other_of_them() {
     let mut rack = Rack::new(2);
