@@ -325,7 +325,7 @@ def mapped(arguments, one, folder, until):
 
 def placed(arguments, one, folder, until):
     """LUTs, flip-flops, blocks of RAM, and the clock in MHz after routing."""
-    # With registers of its own it is mapped as such; else without any, if it is chained.
+    # A chain takes the registers from a wrapper, and changes no other module.
     inside = one if one.wrapped else dataclasses.replace(one, chained=False)
     # What is placed is mapped, whatever else is wanted.
     arguments = argparse.Namespace(**{**vars(arguments), "only": None})

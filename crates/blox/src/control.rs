@@ -421,9 +421,9 @@ impl Control {
     /// then kept as the last might be the dead one, and the writes of all others would be lost.
     fn drop_silent(&mut self, now: Time, out: &mut Vec<ControlOut>) {
         for server in 0..self.servers.len() {
-            let Server { standing, spared_until, .. } = self.servers[server];
+            let Server { place, standing, spared_until, .. } = self.servers[server];
             if standing == Standing::Suspected && now >= spared_until {
-                self.leave_groups(now, self.servers[server].place.node, false, out);
+                self.leave_groups(now, place.node, false, out);
             }
         }
     }
@@ -581,14 +581,14 @@ impl Control {
     fn plan_wakeup(&mut self) {
         let watched = self.servers.iter().filter(|server| server.standing != Standing::Suspected);
         let silent = watched.map(|server| self.silent_at(server)).min();
+        let spared = self.servers.iter().filter(|server| server.standing == Standing::Suspected);
+        let spared = spared.map(|server| server.spared_until);
         let lost = self.groups.iter().filter_map(Group::waits_since).map(|since| since + self.config.replace_after);
         // A replacement that nobody could take waits for the next change among the servers. One
         // that is due and was not tried is not over: a packet may come before a late alarm.
-        let spared = self.servers.iter().filter(|server| server.standing == Standing::Suspected);
-        let spared = spared.map(|server| server.spared_until);
-        let tried = lost.chain(spared).filter(|at| *at > self.tried_at).min();
+        let untried = lost.chain(spared).filter(|at| *at > self.tried_at).min();
         let begin = (!self.has_begun).then_some(Time::ZERO);
-        self.wake = if self.has_begun { [silent, self.resend_at, tried].into_iter().flatten().min() } else { begin };
+        self.wake = if self.has_begun { [silent, self.resend_at, untried].into_iter().flatten().min() } else { begin };
     }
 }
 

@@ -529,13 +529,10 @@ impl Replica {
         self.reported = false;
         self.carry_over(now, out);
         self.repair_again(now, out);
-        if let Some(rebuild) = &mut self.rebuild {
-            rebuild.ask_again(now, Time::ZERO);
-            if self.peers.is_empty() {
-                rebuild.give_up();
-            }
+        if self.peers.is_empty() {
+            self.rebuild.iter_mut().for_each(Rebuild::give_up);
         }
-        self.ask(now, out);
+        self.ask_again(now, Time::ZERO, out);
         self.report(out);
     }
     /// Open writes of the old epoch continue in the new one; the write of a removed member is
@@ -671,8 +668,8 @@ impl Replica {
     }
     /// A write that a peer remembers of a requested page: the next one is requested.
     fn on_remembered(&mut self, now: Time, page: Page, origin: &Origin, silence: Span, out: &mut Vec<ReplicaOut>) {
-        let mut note = |writes: &mut Writes| writes.note_after(now, silence, page, origin);
-        if self.rebuild.is_none() || !self.writes.as_mut().is_none_or(&mut note) {
+        let is_refused = |writes: &mut Writes| !writes.note_after(now, silence, page, origin);
+        if self.rebuild.is_none() || self.writes.as_mut().is_some_and(is_refused) {
             self.ignored += 1;
             return;
         }

@@ -82,6 +82,7 @@ mod tests {
     use super::*;
     use crate::packet::{Refusal, ReplicaMessage, Session, Timestamp};
     use crate::{Origin, Page, Tag, Value, VssdId, WriteId};
+    use base::Span;
     use proptest::prelude::*;
     use std::num::NonZero;
 
@@ -103,7 +104,7 @@ mod tests {
             Body::Replica(ReplicaMessage::Fetched { page: Page(2), timestamp, value: Value(0), epoch: 4 }),
             Body::Replica(ReplicaMessage::Fetch { page, after: None, epoch }),
             Body::Replica(ReplicaMessage::Fetch { page, after: Some(id), epoch }),
-            Body::Replica(ReplicaMessage::Remembered { page, origin, silence: base::Span::secs(3), epoch }),
+            Body::Replica(ReplicaMessage::Remembered { page, origin, silence: Span::secs(3), epoch }),
             Body::Replica(ReplicaMessage::Recall { page, origin, known: true, round: 6, epoch }),
             Body::Replica(ReplicaMessage::Recalled { page, id, known: false, round: 6, epoch }),
             Body::Heartbeat { beat: 5 },
