@@ -8,6 +8,8 @@ SECONDS_EACH ?= 600
 # How many values `make restart-store` stores, and how often it overwrites them.
 VALUES ?= --overwrites 3
 STEPS ?= all
+# How many random cases each property of `make rack-schedules` has.
+CASES ?= 3000
 # What `make demo` plays. CI leaves out the sweeps of minutes.
 FIGURES ?= edm blox/fig9 blox/fig13 blox/fig22
 PROFILE ?= release
@@ -32,7 +34,7 @@ BESIDE = tools/beside.sh 'RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help build container book pages demo paper python python-cluster test tidy bench dependencies fit-coverage fuzz guides interop least-rust models compare-redis restart-store rack-soak rack-latency measure-twin soak clean rust openssl without-tls rtl xdp
+.PHONY: help build container book pages demo paper python python-cluster test tidy bench dependencies fit-coverage fuzz guides interop least-rust models compare-redis restart-store rack-schedules rack-soak rack-latency measure-twin soak clean rust openssl without-tls rtl xdp
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
@@ -117,6 +119,9 @@ compare-redis: build ## our key-value store beside redis-server, in one run, by 
 
 restart-store: build ## overwrite a key-value store of 1.6 GiB that is 80 % full, kill it, and time its first answer: ratios
 	tools/restart-store.py $(VALUES)
+
+rack-schedules: rust ## thousands of random racks and schedules of faults in the simulator; each history is judged (CASES=3000)
+	PROPTEST_CASES=$(CASES) $(CARGO) test --package sim --test sim blox_
 
 rack-soak: rust ## an hour of a replicated volume while its roles are killed and paused; its history is judged
 	RACK_FAULTS=4000 $(CARGO) test --package cli $(TLS) --test cli rack_kills -- --nocapture

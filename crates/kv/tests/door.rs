@@ -253,6 +253,28 @@ fn long_values_come_back_and_survive_a_restart() {
     }
 }
 
+/// As long as Redis's own may be, and one byte more.
+#[test]
+fn the_longest_value_that_a_file_may_allow_comes_back_and_a_longer_one_is_refused() {
+    const LONGEST: usize = 512 << 20;
+    let folder = tempfile::tempdir().expect("a folder");
+    // The file has holes: what is not written takes no room.
+    let config = with(config(folder.path()), |jbof| {
+        (jbof.zones, jbof.zone_sectors, jbof.value_bytes_max) = (12, 9 * 513 * 2048, LONGEST as u32);
+    });
+    let limits = Limits { request: 513 << 20, reply: LONGEST, memory: 2 << 30, ..config.limits };
+    let store = Running::start(Config { limits, ..config });
+    let mut client = store.client();
+    let mut value = long_value(LONGEST);
+    assert_eq!(client.ask(&[b"SET", b"longest", &value]), ok());
+    value.push(7);
+    assert!(matches!(client.ask(&[b"SET", b"longer", &value]), Frame::Error(_)));
+    value.pop();
+    // Nobody wants to see what it is if it is not the same.
+    assert!(client.ask(&[b"GET", b"longest"]) == bulk(value));
+    assert_eq!(client.ask(&[b"EXISTS", b"longest", b"longer"]), Frame::Integer(1));
+}
+
 fn store_long_values(store: &Running, lengths: &[usize]) {
     let mut client = store.client();
     for length in lengths {

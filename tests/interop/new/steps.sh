@@ -9,12 +9,6 @@ echo "$host_id" >/etc/nvme/hostid
 
 . /common.sh
 
-# folder_of SUBSYSTEM: where the kernel keeps what it knows of it.
-folder_of() { dirname "$(grep -lx "$nqn:$1" /sys/class/nvme-subsystem/*/subsysnqn 2>/dev/null)"; }
-disk_of() { ls "$(folder_of "$1")" | grep -x 'nvme[0-9]*n[0-9]*'; }
-controllers_of() { ls "$(folder_of "$1")" | grep -x 'nvme[0-9]*'; }
-has_disk() { [ -b "/dev/$(disk_of "$1")" ]; }
-
 # connect SUBSYSTEM PORT [OPTION...]: as the host of the subsystem's name.
 connect() {
   of=$1 at=$2
@@ -37,7 +31,6 @@ id_of() {
 }
 
 disconnect() { nvme disconnect -n "$nqn:$1"; }
-works() { verified "$1" 16k 4 1m; }
 
 reset() {
   controller=$(controllers_of "$1")
@@ -179,50 +172,11 @@ tls_steps() {
   step "a secret on top of TLS, also after a reset" secured_and_proven
 }
 
-# connect_path PORT SUBSYSTEM
-connect_path() {
-  nvme connect -t tcp -a "$address" -s "$1" -n "$nqn:$2" -q "$host" -I "$host_id" -i 2 --keep-alive-tmo=3 \
-    --reconnect-delay=1
-}
-
-# How many paths of a subsystem are live.
-live_paths() {
-  for path in $(controllers_of "$1"); do cat "/sys/class/nvme/$path/state"; done | grep -cx live
-}
-
-has_live_paths() { [ "$(live_paths "$1")" = "$2" ]; }
-
-# two_paths SUBSYSTEM PORT PORT
-two_paths() {
-  connect_path "$2" "$1" && connect_path "$3" "$1" && until_true 20 has_disk "$1" && until_true 20 has_live_paths "$1" 2 || return
-  disk=/dev/$(disk_of "$1")
-  nvme list-subsys
-  ls /sys/block
-  echo round-robin >"$(folder_of "$1")/iopolicy"
-  [ "$(controllers_of "$1" | wc -l)" = 2 ] && [ "$(disk_of "$1" | wc -l)" = 1 ]
-}
-
-path_went() { ask $2 && until_true 30 has_live_paths "$1" 1 || { nvme list-subsys; return 1; }; }
-
-# lost SUBSYSTEM CUT MEND: a path goes while fio writes, and comes again.
-lost() {
-  written_while path_went "$1" "$2" || return
-  works one-path && ask $3 && until_true 40 has_live_paths "$1" 2 && works two-paths || return
-  ! dmesg | grep 'I/O error'
-}
-
 path_steps() {
   step "one disk by two paths" two_paths paths "$first_port" "$second_port" || return
-  step "the first path breaks and comes back under fio" lost paths cut-first mend-first
-  step "the second path falls silent and comes back under fio" lost paths cut-second mend-second
+  step "the first path breaks and comes back under fio" lost_path paths cut-first mend-first
+  step "the second path falls silent and comes back under fio" lost_path paths cut-second mend-second
   step "disconnect both paths" disconnect paths
-}
-
-door_steps() {
-  step "a replicated volume by two doors" two_paths volume "$door_port" "$other_door_port" || return
-  step "a door dies and comes back under fio" lost volume "rack kill a" "rack up"
-  step "the other door dies and comes back under fio" lost volume "rack kill b" "rack up"
-  step "disconnect both doors" disconnect volume
 }
 
 connect_passing() {

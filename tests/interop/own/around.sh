@@ -71,16 +71,15 @@ prepare() {
   port=$(free_port)
   guide_port=$(free_port)
   door_port=$(free_port)
-  words="target_port=$port guide_port=$guide_port door_port=$door_port"
+  other_door_port=$(free_port)
+  words="target_port=$port guide_port=$guide_port door_port=$door_port other_door_port=$other_door_port"
   configuration 64MiB >"$run/target.toml"
   start_target
   start_guide
   if [ "$steps" = latency ]; then
-    other_door_port=$(free_port)
-    words="$words other_door_port=$other_door_port"
     start_rack coordinated "$door_port" "$(free_port)" "$slow_flash"
     start_rack uncoordinated "$other_door_port" "$(free_port)" "$slow_flash" false
   else
-    start_rack volume "$door_port" "$(free_port)"
+    start_rack volume "$door_port" "$other_door_port"
   fi
 }

@@ -2,7 +2,8 @@
 #
 # The target is at 10.0.2.2:$target_port: QEMU's name for 127.0.0.1 of the machine around it. "ASK NAME" asks that machine for
 # something (see own/around.sh); it answers through the target alone.
-subsystem=nqn.2026-11.io.rackweave:interop
+nqn=nqn.2026-11.io.rackweave
+subsystem=$nqn:interop
 host=nqn.2014-08.org.nvmexpress:uuid:5d2f1c1e-7a0b-4a53-9f0e-0242ac120002
 host_id=5d2f1c1e-7a0b-4a53-9f0e-0242ac120002
 disk=/dev/nvme0n1
@@ -330,7 +331,10 @@ if [ "$steps" = all ]; then
 fi
 step "disconnect from the volume" nvme disconnect -n nqn.2026-11.io.rackweave:volume
 until_true 20 test ! -e "$disk"
+door_steps
 if [ "$steps" = all ]; then
+  disk=/dev/nvme0n1
+  until_true 20 test ! -e "$disk"
   step "connect with two queues of 16, flow control off" connect --nr-io-queues=2 --queue-size=16 --disable-sqflow
   step "fio with verify, flow control off" verified flow 4k 16 2m
   step "disconnect at the end" disconnect

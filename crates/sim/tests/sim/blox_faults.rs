@@ -1,7 +1,7 @@
 //! Does the protocol hold when things break: nothing stale is served, no run hangs, and what has
 //! come back serves again.
 
-use crate::blox_support::{Change, Played, plan_with, play};
+use crate::blox_support::{Change, Played, cases, plan_with, play};
 use base::{Span, Time};
 use proptest::prelude::*;
 use record::{Outcome, Row};
@@ -99,7 +99,7 @@ fn faults(kinds: &'static [&'static str], servers: u32) -> impl Strategy<Value =
         kind,
         node: None,
     });
-    prop::collection::vec(prop_oneof![4 => server, 1 => switch], 1..8)
+    prop::collection::vec(prop_oneof![4 => server, 1 => switch], 1..16)
 }
 
 /// Racks on which faults may mean different things.
@@ -116,8 +116,9 @@ fn rack() -> impl Strategy<Value = Vec<Change<'static>>> {
     choices.map(|(key, values)| (Just(key), prop::sample::select(values))).to_vec()
 }
 
-fn config(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() }
+fn config() -> ProptestConfig {
+    let usual = ProptestConfig { max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() };
+    ProptestConfig { cases: cases(24), ..usual }
 }
 
 fn assert_recovers(faults: &[Fault], changes: &[Change<'_>]) {
@@ -130,7 +131,7 @@ fn assert_recovers_by(serves: Time, faults: &[Fault], changes: &[Change<'_>]) {
 }
 
 proptest! {
-    #![proptest_config(config(24))]
+    #![proptest_config(config())]
 
     /// A cut link loses no data.
     #[test]

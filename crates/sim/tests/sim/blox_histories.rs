@@ -1,7 +1,7 @@
 //! Does the protocol hold: whatever the rack is made of, clients see one copy of each page, and
 //! every request ends.
 
-use crate::blox_support::{Change, plan, play, played};
+use crate::blox_support::{Change, cases, plan, play, played};
 use history::{Action, History, Operation};
 use proptest::prelude::*;
 use record::{Outcome, Row};
@@ -44,7 +44,7 @@ fn configuration() -> impl Strategy<Value = Vec<Change<'static>>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(48), max_shrink_iters: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_rack_answers_everything_and_its_history_is_linearizable(changes in configuration(), seed in 0_u32..1_000) {

@@ -1,7 +1,7 @@
 //! Does the protocol hold: two drives of a server exchange what they hold while clients read and
 //! write, and no read is stale.
 
-use crate::blox_support::{Change, Played, plan_with, play, rack};
+use crate::blox_support::{Change, Played, cases, plan_with, play, rack};
 use base::{Operation, Span, Time};
 use proptest::prelude::*;
 use record::SpanKind;
@@ -84,7 +84,7 @@ fn a_swap_that_never_begins_changes_nothing() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(12), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// The history of each run is checked as it is played.
     #[test]

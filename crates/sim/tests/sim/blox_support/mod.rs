@@ -66,6 +66,12 @@ pub fn plan_from(files: &dyn Files, tables: &str, changes: &[Change<'_>]) -> Pla
     plan_of(&format!("{SMALL}{tables}"), files, changes)
 }
 
+/// How many random cases a property has: as many as `PROPTEST_CASES` says, or as many as usual.
+pub fn cases(usual: u32) -> u32 {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    asked.map_or(usual, |text| text.parse().unwrap_or_else(|error| panic!("PROPTEST_CASES is {text:?}: {error}")))
+}
+
 /// A whole file with changes.
 pub fn plan_of(text: &str, files: &dyn Files, changes: &[Change<'_>]) -> Plan {
     let changes: Vec<(String, String)> =
