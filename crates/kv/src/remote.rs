@@ -453,7 +453,12 @@ fn is_gone(line: &Line) -> bool {
         Line::Tcp(stream) => stream.as_fd(),
         Line::Unix(stream) => stream.as_fd(),
     };
-    let mut looked = [PollFd::from_borrowed_fd(file, PollFlags::RDHUP)];
+    shows(file, PollFlags::RDHUP)
+}
+
+/// Whether a file shows any of these now, or an error.
+pub fn shows(file: BorrowedFd<'_>, flags: PollFlags) -> bool {
+    let mut looked = [PollFd::from_borrowed_fd(file, flags)];
     let none = Timespec { tv_sec: 0, tv_nsec: 0 };
     match poll(&mut looked, Some(&none)) {
         Ok(_) => !looked[0].revents().is_empty(),

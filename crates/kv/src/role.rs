@@ -11,7 +11,7 @@ use crate::frames::{Access, FrameError, ToDoor, ToJbof};
 use crate::jbof::{Jbof, recovered};
 use crate::metrics::{JbofCounts, JbofSnapshot};
 use crate::reader::this_second;
-use crate::remote::{BESIDE_VALUE, FILES, QUIET, frame_bytes_max, read_bytes_max};
+use crate::remote::{BESIDE_VALUE, FILES, QUIET, frame_bytes_max, read_bytes_max, shows};
 use crate::rows::DoorRows;
 use crate::transport::{Arrival, Transport};
 use base::{Span, Time};
@@ -28,6 +28,7 @@ use runtime::listen::{listen, resolve};
 use runtime::records::Recorder;
 use runtime::secret::random;
 use runtime::stopper::Stopper;
+use rustix::event::PollFlags;
 use rustix::fs::{Mode, fchmod};
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind,
@@ -69,6 +70,11 @@ const GREETING_TIME: Span = Span::secs(10);
 const BACKLOG: usize = 4 << 20;
 /// Connections that may wait to be accepted.
 const WAITING_MAX: i32 = 128;
+/// Least interval between turns of libfabric while its file stays readable. It may take one
+/// connection in each, and those that wait behind it are no event.
+const AGAIN: Span = Span::ms(1);
+/// And how often the time that it takes: its file stays so for good where strangers have gone.
+const REST: u64 = 30;
 
 /// How far a door has come.
 enum Stage {
@@ -308,6 +314,7 @@ impl JbofRole {
     }
 
     fn timeout(&mut self) -> Result<Option<Duration>, RunError> {
+        let before = self.clock.now();
         // Asked last: whatever comes from now on is an event.
         if !self.listed.is_empty() || self.target.as_mut().is_some_and(|target| !target.may_sleep()) {
             return Ok(Some(Duration::ZERO));
@@ -316,7 +323,9 @@ impl JbofRole {
         self.alarm.set(now, self.jbof.due(now))?;
         let http = self.http.as_ref().and_then(Http::next_wakeup);
         let sweep = (self.accepts_again || !self.doors.is_empty()).then_some(self.swept + SWEEP);
-        Ok([http, sweep].into_iter().flatten().min().map(|until| Clock::wait(now, until)))
+        let again = self.target.as_ref().is_some_and(|target| shows(target.fd(), PollFlags::IN));
+        let again = again.then_some(now + AGAIN.max((now - before) * REST));
+        Ok([http, sweep, again].into_iter().flatten().min().map(|until| Clock::wait(now, until)))
     }
 
     fn on_event(&mut self, event: &mio::event::Event) {

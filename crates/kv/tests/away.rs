@@ -81,9 +81,14 @@ fn a_door_with_libfabric_executes_verbs_itself_whatever_comes_to_the_port() {
     let fabric = Some(FabricPlace { provider: "tcp".into(), address: at.to_string() });
     let config = role_config(folder.path(), jbof(folder.path()), SECRET);
     let role = RunningJbof::start(JbofRoleConfig { fabric, ..config });
+    // More than the JBOF's own port keeps. Some say a little, and some of them go.
+    let mut strangers: Vec<_> = (0..1_200).map(|_| TcpStream::connect(at).expect("it listens")).collect();
+    for stranger in &mut strangers[..200] {
+        stranger.write_all(&[7; 5]).expect("it is open");
+    }
+    strangers.drain(..100);
     let store = Running::start(door(folder.path(), Way::Fabric, role.address, SECRET));
     let mut client = store.client();
-    let mut strangers = Vec::new();
     for number in 0..50u8 {
         let value = vec![number; 10 + 100 * usize::from(number % 2)];
         assert_eq!(client.ask(&[b"SET", format!("k{number}").as_bytes(), &value]), ok());
