@@ -5,6 +5,8 @@ CARGO ?= cargo --locked
 SCALE ?= quick
 OUT ?= out
 SECONDS_EACH ?= 600
+# How much `make compare-redis` measures, such as `--requests 20000 --rounds 1`.
+MEASURED ?=
 # How many values `make restart-store` stores, and how often it overwrites them.
 VALUES ?= --overwrites 3
 STEPS ?= all
@@ -115,7 +117,7 @@ soak: rust ## a minute of hosts that work, reset and vanish, with every block ch
 	SOAK_SECONDS=60 $(CARGO) test --package live $(TLS) --test soak -- --nocapture
 
 compare-redis: build ## our key-value store beside redis-server, in one run, by redis-benchmark: ratios and CPU
-	tools/compare-redis.py
+	tools/compare-redis.py $(MEASURED)
 
 restart-store: build ## overwrite a key-value store of 1.6 GiB that is 80 % full, kill it, and time its first answer: ratios
 	tools/restart-store.py $(VALUES)

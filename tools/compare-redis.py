@@ -31,7 +31,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PROGRAM = os.environ.get("RACKWEAVE", ROOT / "target/release/rackweave")
+PROGRAM = str(pathlib.Path(os.environ.get("RACKWEAVE", ROOT / "target/release/rackweave")).resolve())
 KEYS = 100_000
 LARGE_BYTES = 2 << 30
 LARGE_KEYS_BYTES = 256 << 20
