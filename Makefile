@@ -122,7 +122,7 @@ compare-redis: build ## our key-value store beside redis-server, in one run, by 
 restart-store: build ## overwrite a key-value store of 1.6 GiB that is 80 % full, kill it, and time its first answer: ratios
 	tools/restart-store.py $(VALUES)
 
-rack-schedules: rust ## thousands of random racks and schedules of faults in the simulator; each history is judged (CASES=3000)
+rack-schedules: rust ## thousands of random racks in the simulator, with random faults or without; each history is judged (CASES=3000)
 	PROPTEST_CASES=$(CASES) $(CARGO) test --package sim --test sim blox_
 
 rack-soak: rust ## an hour of a replicated volume while its roles are killed and paused; its history is judged
