@@ -127,11 +127,11 @@ released() {
 }
 
 connect_as_stranger() {
-  nvme connect -t tcp -a "$address" -s "$target_port" -n "$subsystem" -q nqn.2026-11.io.rackweave:stranger
+  nvme connect -t tcp -a "$address" -s "$target_port" -n "$subsystem" -q "$nqn:stranger"
 }
 
 connect_to_nothing() {
-  nvme connect -t tcp -a "$address" -s "$target_port" -n nqn.2026-11.io.rackweave:nothing -q "$host" -I "$host_id"
+  nvme connect -t tcp -a "$address" -s "$target_port" -n "$nqn:nothing" -q "$host" -I "$host_id"
 }
 
 out_of_range() { nvme read "$disk" -s 1000000000 -c 0 -z 512 -d /tmp/nothing; }
@@ -167,7 +167,7 @@ lost_a_namespace() {
 
 # A volume of a rack. Its switch, servers and door are processes of the machine around this one.
 connect_volume() {
-  nvme connect -t tcp -a "$address" -s "$door_port" -n nqn.2026-11.io.rackweave:volume -q "$host" -I "$host_id" || return
+  nvme connect -t tcp -a "$address" -s "$door_port" -n "$nqn:volume" -q "$host" -I "$host_id" || return
   until_true 20 test -b "$disk" && [ "$(blockdev --getsize64 "$disk")" = 67108864 ] && [ "$(blockdev --getss "$disk")" = 4096 ]
 }
 
@@ -190,7 +190,7 @@ latency_steps() {
   for name in coordinated uncoordinated; do
     at=$door_port
     [ $name = coordinated ] || at=$other_door_port
-    step "connect to the $name volume" nvme connect -t tcp -a "$address" -s "$at" -n nqn.2026-11.io.rackweave:$name -q "$host" \
+    step "connect to the $name volume" nvme connect -t tcp -a "$address" -s "$at" -n "$nqn:$name" -q "$host" \
       -I "$host_id" || return
   done
   until_true 20 test -b /dev/nvme1n1 || return
@@ -270,8 +270,8 @@ lost() { written_while died_and_came "$1" && ! dmesg | grep 'I/O error'; }
 
 # Debian 12's kernel is built without DH-HMAC-CHAP: such a host must be refused. What has it is in secure.sh.
 connect_guarded() {
-  nvme connect -t tcp -a "$address" -s "$target_port" -n nqn.2026-11.io.rackweave:guarded \
-    -q nqn.2026-11.io.rackweave:guarded-host -I 5d2f1c1e-7a0b-4a53-9f0e-0242ac120003
+  nvme connect -t tcp -a "$address" -s "$target_port" -n "$nqn:guarded" \
+    -q "$nqn:guarded-host" -I 5d2f1c1e-7a0b-4a53-9f0e-0242ac120003
 }
 
 echo "STEP ok booted $(uname -r) after $(cut -d ' ' -f 1 /proc/uptime) s"
@@ -329,7 +329,7 @@ if [ "$steps" = all ]; then
   step "the control plane dies and comes back under fio" lost control
   step "the other server dies and comes back under fio" lost s1
 fi
-step "disconnect from the volume" nvme disconnect -n nqn.2026-11.io.rackweave:volume
+step "disconnect from the volume" nvme disconnect -n "$nqn:volume"
 until_true 20 test ! -e "$disk"
 door_steps
 if [ "$steps" = all ]; then
