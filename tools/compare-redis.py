@@ -13,7 +13,8 @@ and with `--large` values of 2 and 32 MiB, whose rates it tells in GB/s.
 With `--memory MIB` records take four times the memory that a server may have, page cache and all (a
 control group, as root), and memcached with extstore joins: YCSB's workload B, 95 % reads.
 Needs redis-server and redis-benchmark, and the program that RACKWEAVE names, or
-target/release/rackweave. `--requests N` for each measurement, `--rounds N`.
+target/release/rackweave. `--requests N` for each measurement, `--rounds N`. `--keys N` says of how
+many keys, and with it how much disk the store takes: 41 KiB for each, 4 GiB of 100,000.
 """
 
 import argparse
@@ -32,7 +33,6 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PROGRAM = str(pathlib.Path(os.environ.get("RACKWEAVE", ROOT / "target/release/rackweave")).resolve())
-KEYS = 100_000
 LARGE_BYTES = 2 << 30
 LARGE_KEYS_BYTES = 256 << 20
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -48,11 +48,11 @@ class Served:
     """A server for the length of a `with`."""
 
     def __init__(self, name, command, port, folder, join=None):
-        self.name, self.port = name, port
-        self.log = open(pathlib.Path(folder) / f"{name}.log", "wb")
-        self.process = subprocess.Popen(command, cwd=folder, stdout=self.log, stderr=self.log, preexec_fn=join)
+        self.name, self.command, self.port, self.folder, self.join = name, command, port, folder, join
 
     def __enter__(self):
+        self.log = open(pathlib.Path(self.folder) / f"{self.name}.log", "wb")
+        self.process = subprocess.Popen(self.command, cwd=self.folder, stdout=self.log, stderr=self.log, preexec_fn=self.join)
         until = time.monotonic() + 30
         while True:
             try:
@@ -60,7 +60,7 @@ class Served:
                 return self
             except OSError:
                 if self.process.poll() is not None or time.monotonic() > until:
-                    sys.exit(f"{self.name} does not listen: see {self.log.name}")
+                    self.fail("it does not listen")
                 time.sleep(0.05)
 
     def __exit__(self, *_):
@@ -73,26 +73,37 @@ class Served:
         stat = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
         return (int(stat[11]) + int(stat[12])) / TICKS
 
-    def cost(self, others, test, size, pipeline, requests):
+    def cost(self, others, test, size, pipeline, requests, keys):
         """Requests a second; CPU seconds of this server and of others for a million requests."""
         before = [other.cpu() for other in others]
-        rate, _, own = self.measure(test, size, pipeline, requests, ["--threads", "2"])
+        rate, _, own = self.measure(test, size, pipeline, requests, keys, ["--threads", "2"])
         return rate, own, *((other.cpu() - was) / requests * 1e6 for other, was in zip(others, before))
 
-    def measure(self, test, size, pipeline, requests, more=()):
+    def asked_by(self, command):
+        """What a client prints. Where it fails, what it said and what this server said are shown."""
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            self.fail(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stderr}")
+        return done.stdout
+
+    def fail(self, why):
+        log = pathlib.Path(self.log.name)
+        sys.exit(f"{self.name}: {why}\nIts exit code is {self.process.poll()}, and {shutil.disk_usage(log.parent).free >> 20:,} "
+                 f"MiB of disk are free. It said:\n{log.read_text(errors='replace')[-4000:]}")
+
+    def measure(self, test, size, pipeline, requests, keys, more=()):
         """Requests a second, p99 in ms, and CPU seconds for a million requests."""
         before = self.cpu()
         command = ["redis-benchmark", "-p", str(self.port), "-t", test, "-n", str(requests), "-d", str(size)]
-        command += ["-P", str(pipeline), "--csv", *(more if "-r" in more else ["-r", str(KEYS), *more])]
-        out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        lines = [line for line in out.splitlines() if line.startswith('"')]
+        command += ["-P", str(pipeline), "--csv", "-r", str(keys), *more]
+        lines = [line for line in self.asked_by(command).splitlines() if line.startswith('"')]
         row = next(csv.DictReader(lines))
         return float(row["rps"]), float(row["p99_latency_ms"]), (self.cpu() - before) / requests * 1e6
 
-    def ycsb(self, program, requests):
+    def ycsb(self, program, keys, requests):
         """Operations a second of each workload, by its letter."""
-        command = [program, "-address", f"127.0.0.1:{self.port}", "-records", str(KEYS), "-operations", str(requests)]
-        out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        command = [program, "-address", f"127.0.0.1:{self.port}", "-records", str(keys), "-operations", str(requests)]
+        out = self.asked_by(command)
         return {letter: float(rate) for letter, rate in re.findall(r"^(\w): .* s, (\d+) a second", out, re.M)}
 
 
@@ -100,16 +111,22 @@ def median(results):
     return [statistics.median(column) for column in zip(*results)]
 
 
-def servers(folder, large):
+def flash(options):
+    """Keys of kv.toml and jbof.toml: ten times what the keys take with values of 4 KiB."""
+    zones = max(-(-options.keys * 256 // 100_000), 12)
+    return (f'path = "store.flash"\nsize = "{16 * zones}MiB"\n'
+            f'blocks = {max(options.keys * 8192 // 100_000, 1024)}\nflush = false\n')
+
+
+def servers(folder, options):
     ours, theirs = free_port(), free_port()
-    text = f'listen = "127.0.0.1:{ours}"\npath = "store.flash"\nblocks = 8192\nflush = false\ninsecure = true\n'
-    text += 'value = "32MiB"\nzone = "512MiB"\nsize = "8GiB"\nlimits = { request = "40MiB" }\n' if large else 'size = "4GiB"\n'
-    (pathlib.Path(folder) / "kv.toml").write_text(text)
+    text = flash(options)
+    if options.large:
+        text = ('path = "store.flash"\nsize = "8GiB"\nblocks = 8192\nflush = false\n'
+                'value = "32MiB"\nzone = "512MiB"\nlimits = { request = "40MiB" }\n')
+    (pathlib.Path(folder) / "kv.toml").write_text(f'listen = "127.0.0.1:{ours}"\ninsecure = true\n' + text)
     yield "rackweave", [PROGRAM, "kv", "--config", "kv.toml"], ours
     yield "redis", ["redis-server", "--port", str(theirs), "--save", "", "--appendonly", "no"], theirs
-
-
-FLASH = 'path = "store.flash"\nsize = "4GiB"\nblocks = 8192\nflush = false\n'
 
 
 SUBSYSTEM = "nqn.2026-11.io.rackweave:flash"
@@ -120,19 +137,20 @@ def compare_jbofs(folder, options):
     folder = pathlib.Path(folder)
     at, fabric, flash_at = (f"127.0.0.1:{free_port()}" for _ in range(3))
     far = f'jbof_address = "{at}"\n'
-    flash = f'[jbof_flash]\naddress = "{flash_at}"\nsubsystem = "{SUBSYSTEM}"\n'
+    own_flash = flash(options)
+    far_flash = f'[jbof_flash]\naddress = "{flash_at}"\nsubsystem = "{SUBSYSTEM}"\n'
     files = {
-        "inside": FLASH.replace("store.flash", "inside.flash"),
-        "loops": FLASH.replace("store.flash", "loops.flash") + "loops = 2\n",
+        "inside": own_flash.replace("store.flash", "inside.flash"),
+        "loops": own_flash.replace("store.flash", "loops.flash") + "loops = 2\n",
         "shared": 'jbof_socket = "jbof.sock"\n',
         "tcp": far,
-        "nvme": far + flash,
+        "nvme": far + far_flash,
         "libfabric": far + 'jbof_fabric = "tcp"\n',
-        "libfabric-nvme": far + 'jbof_fabric = "tcp"\n' + flash,
+        "libfabric-nvme": far + 'jbof_fabric = "tcp"\n' + far_flash,
     }
     ways = options.ways or list(files)
     has_fabric = any(way.startswith("libfabric") for way in ways)
-    (folder / "jbof.toml").write_text(f'socket = "jbof.sock"\nlisten = "{at}"\n{FLASH}' +
+    (folder / "jbof.toml").write_text(f'socket = "jbof.sock"\nlisten = "{at}"\n{own_flash}' +
                                       f'fabric = "{fabric}"\n' * has_fabric)
     (folder / "target.toml").write_text(
         f'port = [{{ address = "{flash_at}" }}]\n[[subsystem]]\nnqn = "{SUBSYSTEM}"\n[[subsystem.namespace]]\n'
@@ -154,9 +172,9 @@ def compare_jbofs(folder, options):
             # Those of one JBOF have one store.
             own = [one for one in doors if one.name in ("inside", "loops")]
             for one in own + [one for one in doors if one not in own][:1]:
-                one.measure("set", size, 16, 3 * KEYS)
+                one.measure("set", size, 16, 3 * options.keys, options.keys)
             for test, pipeline in (("get", 1), ("get", 16), ("set", 16)):
-                rounds = [[one.cost(others, test, size, pipeline, options.requests) for one in doors]
+                rounds = [[one.cost(others, test, size, pipeline, options.requests, options.keys) for one in doors]
                           for _ in range(options.rounds)]
                 medians = [median(column) for column in zip(*rounds)]
                 for one, (rate, *costs) in zip(doors, medians):
@@ -176,8 +194,8 @@ def built_ycsb(folder):
 def compare_ycsb(ours, theirs, folder, options):
     """YCSB on both in turn."""
     program = built_ycsb(folder)
-    rounds = [[one.ycsb(program, options.requests) for one in (ours, theirs)] for _ in range(options.rounds)]
-    print(f"{KEYS:,} records of 1,000 B, {options.rounds} rounds of {options.requests:,} operations, 8 connections\n")
+    rounds = [[one.ycsb(program, options.keys, options.requests) for one in (ours, theirs)] for _ in range(options.rounds)]
+    print(f"{options.keys:,} records of 1,000 B, {options.rounds} rounds of {options.requests:,} operations, 8 connections\n")
     print("| workload | operations/s, ours to Redis's |")
     print("| --- | ---: |")
     for letter in rounds[0][0]:
@@ -265,8 +283,7 @@ def compare_large(ours, theirs, options):
         size = mebibytes << 20
         count = LARGE_BYTES // size
         for test in ("set", "get"):
-            more = ["-c", "4", "-r", str(LARGE_KEYS_BYTES // size)]
-            rounds = [[one.measure(test, size, 1, count, more) for one in (ours, theirs)]
+            rounds = [[one.measure(test, size, 1, count, LARGE_KEYS_BYTES // size, ["-c", "4"]) for one in (ours, theirs)]
                       for _ in range(options.rounds)]
             mine, redis = median([one[0] for one in rounds]), median([one[1] for one in rounds])
             rate = [one[0] * size / 1e9 for one in (mine, redis)]
@@ -279,6 +296,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--keys", type=int, default=100_000)
     parser.add_argument("--jbof", action="store_true", help="compare places of the JBOF")
     parser.add_argument("--ycsb", action="store_true", help="YCSB's workloads in place of redis-benchmark")
     parser.add_argument("--large", action="store_true", help="values of 2 and 32 MiB")
@@ -300,7 +318,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             return compare_jbofs(folder, options)
     with tempfile.TemporaryDirectory() as folder:
-        (ours, theirs) = [Served(*server, folder) for server in servers(folder, options.large)]
+        (ours, theirs) = [Served(*server, folder) for server in servers(folder, options)]
         with ours, theirs:
             print(f"redis-server {version[1] if version else '?'}")
             if options.ycsb:
@@ -312,15 +330,15 @@ def main():
 
 
 def compare(ours, theirs, options):
-    print(f"{KEYS:,} keys, {options.rounds} rounds of {options.requests:,} requests\n")
+    print(f"{options.keys:,} keys, {options.rounds} rounds of {options.requests:,} requests\n")
     print("| request | in a pipeline | requests/s, ours to Redis's | p99 | CPU of the server |")
     print("| --- | ---: | ---: | ---: | ---: |")
     for size in (100, 4096):
         for server in (ours, theirs):
-            server.measure("set", size, 16, 3 * KEYS)
+            server.measure("set", size, 16, 3 * options.keys, options.keys)
         for test in ("get", "set"):
             for pipeline in (1, 16):
-                rounds = [[server.measure(test, size, pipeline, options.requests) for server in (ours, theirs)]
+                rounds = [[server.measure(test, size, pipeline, options.requests, options.keys) for server in (ours, theirs)]
                           for _ in range(options.rounds)]
                 mine, redis = median([one[0] for one in rounds]), median([one[1] for one in rounds])
                 rate = f"{mine[0]:,.0f} to {redis[0]:,.0f} ({mine[0] / redis[0]:.2f})"

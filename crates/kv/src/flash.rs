@@ -5,8 +5,10 @@ use crate::superblock::SUPERBLOCK_BYTES;
 use crate::writes::joined;
 use bytes::Bytes;
 use mio::Waker;
+use runtime::clock::Clock;
 use runtime::lock::lock;
 use runtime::storage::{DiskFile, Storage};
+use runtime::throttle::Throttle;
 use scalio::layout::{Seal, decode_head, decode_record, decode_segment, encode_content, scan, zone_kind};
 use scalio::{
     Content, Extent, FlashAnswer, FlashOperation, Length, RECORD_HEADER_BYTES, RequestId, SECTOR_BYTES, Value,
@@ -100,6 +102,8 @@ struct Shared {
     changed: Condvar,
     ended: Mutex<Vec<Ended>>,
     waker: Arc<Waker>,
+    clock: Clock,
+    failures: Mutex<Throttle>,
 }
 
 impl From<(RequestId, FlashAnswer<Bytes>)> for Ended {
@@ -156,6 +160,8 @@ impl Flash {
             changed: Condvar::new(),
             ended: Mutex::default(),
             waker,
+            clock: Clock::start(),
+            failures: Mutex::default(),
         });
         let mut workers = Vec::new();
         for number in 0..THREADS {
@@ -232,11 +238,11 @@ impl Shared {
                     self.end(flushes.into_iter().chain([request]).map(|request| (request, answer.clone())));
                 }
                 Task::One(Job::Read { request, extent }) => {
-                    self.end([Ended::Read { request, bytes: self.read(extent).ok() }]);
+                    self.end([Ended::Read { request, bytes: self.noted(Some(extent), self.read(extent)) }]);
                 }
                 Task::Row { extent, writes } => {
                     let written = self.write(extent, writes.iter().map(|(_, content)| content));
-                    let answer = done(Some(extent), written);
+                    let answer = self.done(Some(extent), written);
                     self.end(writes.into_iter().map(|(request, _)| (request, answer.clone())));
                 }
             }
@@ -287,7 +293,7 @@ impl Shared {
 
     fn carry_out(&self, operation: FlashOperation<Bytes>) -> FlashAnswer<Bytes> {
         let extent = operation.extent();
-        let of_read = |read: io::Result<FlashAnswer<Bytes>>| read.unwrap_or_else(|error| failed(extent, &error));
+        let of_read = |read| self.noted(extent, read).unwrap_or(FlashAnswer::Failed);
         let no_extent = || io::Error::from(io::ErrorKind::InvalidInput);
         match &operation {
             FlashOperation::ReadSegment { .. }
@@ -302,11 +308,11 @@ impl Shared {
             }
             FlashOperation::Scan { extent } => of_read(self.scan(*extent).map(FlashAnswer::Scanned)),
             FlashOperation::List { extent } => of_read(self.scan(*extent).map(FlashAnswer::Listed)),
-            FlashOperation::Write { extent: at, content } => done(extent, self.write(*at, [content].into_iter())),
-            FlashOperation::Flush => done(extent, self.file.sync()),
+            FlashOperation::Write { extent: at, content } => self.done(extent, self.write(*at, [content].into_iter())),
+            FlashOperation::Flush => self.done(extent, self.file.sync()),
             FlashOperation::Trim { extent: at } => {
                 let (first, bytes) = place(*at);
-                done(extent, self.file.zero(first, bytes as u64, true))
+                self.done(extent, self.file.zero(first, bytes as u64, true))
             }
         }
     }
@@ -346,6 +352,20 @@ impl Shared {
         self.file.read(at, &mut bytes)?;
         Ok(bytes)
     }
+
+    fn done(&self, extent: Option<Extent>, outcome: io::Result<()>) -> FlashAnswer<Bytes> {
+        self.noted(extent, outcome).map_or(FlashAnswer::Failed, |()| FlashAnswer::Done)
+    }
+
+    /// What succeeded. A failing disk fails often, and the log has a line a second of it.
+    fn noted<T>(&self, extent: Option<Extent>, outcome: io::Result<T>) -> Option<T> {
+        let Err(error) = outcome else { return outcome.ok() };
+        if let Some(left_out) = lock(&self.failures).admit(self.clock.now()) {
+            let path = self.file.path().display();
+            tracing::error!(%path, ?extent, %error, left_out, "the flash failed");
+        }
+        None
+    }
 }
 
 fn flush_of(task: &Task) -> Option<RequestId> {
@@ -353,15 +373,6 @@ fn flush_of(task: &Task) -> Option<RequestId> {
         Task::One(Job::Helper { request, operation: FlashOperation::Flush }) => Some(*request),
         _ => None,
     }
-}
-
-fn done(extent: Option<Extent>, outcome: io::Result<()>) -> FlashAnswer<Bytes> {
-    outcome.map_or_else(|error| failed(extent, &error), |()| FlashAnswer::Done)
-}
-
-fn failed(extent: Option<Extent>, error: &io::Error) -> FlashAnswer<Bytes> {
-    tracing::error!(%error, ?extent, "the flash failed");
-    FlashAnswer::Failed
 }
 
 #[cfg(test)]

@@ -23,13 +23,16 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use runtime::clock::Clock;
 use runtime::error::{RunError, StartError};
+use runtime::files::allow_connections;
 use runtime::http::Http;
 use runtime::listen::{listen, resolve};
 use runtime::records::Recorder;
 use runtime::secret::random;
 use runtime::stopper::Stopper;
+use runtime::throttle::Throttle;
 use rustix::event::PollFlags;
 use rustix::fs::{Mode, fchmod};
+use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind,
     sendmsg, socket_with,
@@ -210,6 +213,7 @@ pub struct JbofRole {
     swept: Time,
     /// Some may wait since the system had no room for them.
     accepts_again: bool,
+    failures: Throttle,
     counts: JbofCounts,
     /// Rows of what doors ask for.
     rows: Option<DoorRows>,
@@ -228,6 +232,7 @@ impl JbofRole {
         let waker = Arc::new(Waker::new(registry, WAKER).map_err(&system)?);
         let clock = Clock::start();
         let listeners = listeners(&config.listen, registry)?;
+        allow_connections(DOORS_MAX as u64);
         let http = config.metrics.as_deref().map(|address| metrics(address, registry)).transpose()?;
         let jbof = Jbof::start(&config.jbof, this_second(), waker.clone())?;
         let taken = Instant::now();
@@ -260,6 +265,7 @@ impl JbofRole {
             readings: Slab::new(),
             swept: Time::ZERO,
             accepts_again: false,
+            failures: Throttle::default(),
             counts: JbofCounts::default(),
             rows: recorder.map(DoorRows::new),
         })
@@ -403,6 +409,7 @@ impl JbofRole {
     }
 
     fn accept_all(&mut self) {
+        let out_of_files = [Errno::MFILE, Errno::NFILE].map(|error| Some(error.raw_os_error()));
         for at in 0..self.listeners.len() {
             loop {
                 match self.listeners[at].accept() {
@@ -410,8 +417,11 @@ impl JbofRole {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error)
                         if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => {}
+                    Err(error) if out_of_files.contains(&error.raw_os_error()) && self.make_room() => {}
                     Err(error) => {
-                        tracing::error!(%error, "cannot accept doors for now");
+                        if let Some(left_out) = self.failures.admit(self.clock.now()) {
+                            tracing::error!(%error, left_out, "cannot accept doors for now");
+                        }
                         self.accepts_again = true;
                         break;
                     }
@@ -422,7 +432,7 @@ impl JbofRole {
 
     fn admit(&mut self, mut line: Line) {
         let secret = self.config.secret.as_ref();
-        let (Ok(own), true) = (Greeting::new(secret), self.has_room()) else {
+        let (Ok(own), true) = (Greeting::new(secret), self.doors.len() < DOORS_MAX || self.make_room()) else {
             self.counts.refused += 1;
             return;
         };
@@ -449,12 +459,9 @@ impl JbofRole {
         self.list(door);
     }
 
-    /// Whether one more may come. Where all places are taken, who is silent for longest makes room:
-    /// strangers that keep connections open do not keep doors out.
-    fn has_room(&mut self) -> bool {
-        if self.doors.len() < DOORS_MAX {
-            return true;
-        }
+    /// Who is silent for longest makes room, where all places are taken: strangers that keep
+    /// connections open do not keep doors out.
+    fn make_room(&mut self) -> bool {
         let strangers = self.doors.iter().filter(|(_, door)| !matches!(door.stage, Stage::Open(_)));
         let Some((oldest, _)) = strangers.min_by_key(|(_, door)| door.number) else { return false };
         self.doors.remove(oldest).channel.line.deregister(self.poll.registry());

@@ -23,11 +23,13 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use runtime::clock::Clock;
 use runtime::error::{RunError, StartError};
+use runtime::files::allow_connections;
 use runtime::http::Http;
 use runtime::listen::listen;
 use runtime::lock::lock;
 use runtime::records::Recorder;
 use runtime::stopper::Stopper;
+use runtime::throttle::Throttle;
 use scalio::{
     ClientIn, ClientOut, FlashAnswer, FlashOperation, Operation, Outcome, Refusal, RequestId, Source, answer, verbs,
 };
@@ -83,6 +85,7 @@ pub struct Front {
     has_waiting: bool,
     /// Whether some may wait since the system had no room for them.
     accepts_again: bool,
+    failures: Throttle,
     http: Option<Http>,
     signals: Option<Signals>,
     reload: Option<Reload>,
@@ -101,10 +104,12 @@ impl Front {
             Ok::<_, StartError>(listener)
         };
         let metrics = config.metrics.as_deref().map(|address| door(address, METRICS)).transpose()?;
+        allow_connections(config.limits.connections as u64);
         Ok(Front {
             listener: door(&config.listen, DOOR)?,
             has_waiting: true,
             accepts_again: false,
+            failures: Throttle::default(),
             http: metrics.map(|listener| Http::new(listener, METRICS_CONNECTIONS)),
             signals: signals.then(|| alarm::signals(poll, SIGNALS)).transpose().map_err(&system)?,
             reload: None,
@@ -224,6 +229,7 @@ impl Loop {
             Err(error) => return tracing::error!(%error, "the file is not right: nothing was changed"),
         };
         if self.take_over(&new) {
+            allow_connections(new.limits.connections as u64);
             if self.config != new {
                 tracing::warn!("only `password`, TLS and `limits` are read anew; the rest needs a restart");
             }
@@ -403,7 +409,9 @@ impl Loop {
                 }
                 Err(error) => {
                     // Most likely out of file descriptors. Those who wait are no event again.
-                    tracing::error!(%error, "cannot accept connections for now");
+                    if let Some(left_out) = front.failures.admit(now) {
+                        tracing::error!(%error, left_out, "cannot accept connections for now");
+                    }
                     front.accepts_again = true;
                     return;
                 }

@@ -6,7 +6,6 @@ use base::Span;
 use common::away::{RunningJbof, Way, door, has_fabric, role_config, socket, ways};
 use common::{Frame, Running, bulk, error, jbof, ok};
 use kv::{FabricPlace, JbofPlace, JbofRole, JbofRoleConfig, PeerAddress};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -249,9 +248,8 @@ fn what_is_no_door_is_closed_and_harms_nobody() {
 
 #[test]
 fn strangers_that_keep_all_connections_do_not_keep_a_door_out() {
-    let files = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files }).expect("it may be as high");
     let folder = tempfile::tempdir().expect("a folder");
+    // It raises the limit of open files, for the strangers of this process too.
     let role = RunningJbof::start(role_config(folder.path(), jbof(folder.path()), None));
     let earlier = Running::start(door(folder.path(), Way::Tcp, role.address, None));
     assert_eq!(earlier.client().say("SET a 1"), ok());

@@ -19,6 +19,7 @@ mod busy_poll;
 mod common;
 mod doors;
 mod engine;
+mod floods;
 mod host;
 mod identity;
 mod machine;
@@ -33,7 +34,6 @@ mod setup;
 mod socket;
 mod state;
 mod stream;
-mod throttle;
 #[cfg_attr(not(feature = "tls"), path = "tls/absent.rs")]
 mod tls;
 

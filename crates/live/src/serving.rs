@@ -11,6 +11,7 @@ use crate::common::{Common, Parcel};
 use crate::doors::Doors;
 use crate::engine::{EngineRole, Errand};
 use crate::error::{RunError, StartError};
+use crate::floods::{Flood, Floods};
 use crate::http::Http;
 use crate::machine::Machine;
 use crate::metrics::{Counted, Metrics, Size};
@@ -21,7 +22,6 @@ use crate::setup::{END_WAIT, OpenedByName};
 use crate::socket::{Moved, Socket};
 use crate::state::SharedState;
 use crate::stream::Security;
-use crate::throttle::{Flood, Floods};
 use crate::timer::Timer;
 use base::{Span, Time};
 use mio::event::Event;
@@ -337,7 +337,9 @@ impl Loop {
                 Err(error) => {
                     // Most likely out of file descriptors: no event reports that some are free
                     // again.
-                    tracing::error!(%error, "cannot accept connections for now");
+                    self.floods.tell(now, Flood::Unaccepted, |left_out| {
+                        tracing::error!(%error, left_out, "cannot accept connections for now");
+                    });
                     self.accept_from = Some(now + PAUSE);
                     return;
                 }

@@ -4,13 +4,13 @@ use crate::error::StartError;
 use crate::in_use::InUse;
 use crate::syncs::Syncs;
 use memmap2::{Advice, MmapMut};
-use rustix::fs::{FallocateFlags, OFlags, fallocate, fcntl_getfl};
+use rustix::fs::{FallocateFlags, OFlags, fallocate, fcntl_getfl, fstatvfs};
 use rustix::io::{ReadWriteFlags, preadv2};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSliceMut, Seek, SeekFrom};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -453,6 +453,9 @@ impl DiskFile {
             sync_folder_of(path).map_err(fail)?;
         }
         storage.try_direct()?;
+        if storage.is_regular && !read_only {
+            warn_of_room(path, &storage.file, storage.bytes()).map_err(fail)?;
+        }
         Ok(storage)
     }
 
@@ -687,6 +690,26 @@ fn explained(path: &Path, error: io::Error, direct: bool) -> StartError {
     }
 }
 
+/// Warns where a file of `bytes`, whose holes take no room yet, may come to need more than its file
+/// system has left. Returns whether it does.
+///
+/// # Errors
+/// When the system does not tell.
+pub fn warn_of_room(path: &Path, file: &File, bytes: u64) -> io::Result<bool> {
+    /// What the system's blocks of a file are counted in.
+    const BLOCK: u64 = 512;
+    let about = fstatvfs(file)?;
+    let free = about.f_bavail.saturating_mul(about.f_frsize);
+    let wanted = bytes.saturating_sub(file.metadata()?.blocks().saturating_mul(BLOCK));
+    let is_short = wanted > free;
+    if is_short {
+        let [wanted_mib, free_mib] = [wanted, free].map(|bytes| bytes >> 20);
+        let path = path.display();
+        tracing::warn!(%path, wanted_mib, free_mib, "its file system may get full: writes to new places fail then");
+    }
+    Ok(is_short)
+}
+
 /// A new name survives a power loss once its folder is synced.
 pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -770,6 +793,7 @@ impl Storage for DiskFile {
         if self.is_regular && bytes > self.file.metadata()?.len() {
             self.file.set_len(bytes)?;
             self.file.sync_all()?;
+            warn_of_room(&self.path, &self.file, bytes)?;
         }
         let length = (&self.file).seek(SeekFrom::End(0))?;
         if bytes > length {
@@ -792,6 +816,16 @@ mod tests {
             Box::new(file("plain", false)),
             Box::new(file("direct", true)),
         ]
+    }
+
+    #[test]
+    fn a_file_may_be_short_of_room_by_its_holes() {
+        let file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
+        let about = fstatvfs(&file).expect("a file system");
+        let free = about.f_bavail * about.f_frsize;
+        let is_short = |bytes| warn_of_room(Path::new("disk"), &file, bytes).expect("it tells");
+        assert!(is_short(2 * free + (1 << 30)));
+        assert!(!is_short(free / 2));
     }
 
     #[test]

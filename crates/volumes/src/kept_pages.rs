@@ -2,6 +2,7 @@
 
 use crate::notes::{Named, Note, Notes};
 use blox::{PAGE_BYTES, Page, Value, VssdId};
+use runtime::storage::warn_of_room;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -44,8 +45,11 @@ impl KeptPages {
             return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
         }
         let (notes, named) = Notes::open(&notes, pages)?;
-        let data = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(data)?;
-        data.set_len(pages * u64::from(PAGE_BYTES))?;
+        let name = data;
+        let data = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&name)?;
+        let bytes = pages * u64::from(PAGE_BYTES);
+        data.set_len(bytes)?;
+        warn_of_room(&name, &data, bytes)?;
         Ok(KeptPages { data, notes, written: vec![false; named.len()], named })
     }
 

@@ -161,8 +161,9 @@ impl Wire {
                 Some(Some(packet))
             }
             Err(error) => {
-                tracing::debug!(%error, "not a packet");
-                self.counts.malformed += 1;
+                if is_first(&mut self.counts.malformed) {
+                    tracing::warn!(%error, "a datagram that is no packet: of a role of another version, or of none");
+                }
                 Some(None)
             }
         }

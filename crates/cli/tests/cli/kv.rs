@@ -3,6 +3,7 @@
 use crate::support::Home;
 use crate::support::target::Target;
 use record::{Row, read_parts};
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -127,6 +128,24 @@ fn roles_that_have_opened_libfabric_end_in_order() {
         assert_eq!(role.end().code(), Some(0), "{name}: {}", role.log());
         role.logs("shutting down");
     }
+}
+
+#[test]
+fn strangers_that_take_all_files_of_a_jbof_do_not_keep_a_door_out() {
+    const FILES: u64 = 64;
+    let sizes = "size = '16MiB'\nzone = '1MiB'\nvalue = '64KiB'\nblocks = 16\n";
+    let home = Home::new().with("jbof.toml", &format!("path = 'f'\n{sizes}listen = '127.0.0.1:0'\n"));
+    let jbof = Target::jbof_of_files(&home, FILES, "--config jbof.toml");
+    let process = Pid::from_child(&jbof.child);
+    let fewer = Rlimit { current: Some(FILES), maximum: Some(FILES) };
+    let had = prlimit(Some(process), Resource::Nofile, fewer).expect("it is ours");
+    assert_eq!(had.current, had.maximum, "it has raised what it began with");
+    let strangers: Vec<_> = (0..2 * FILES).map(|_| TcpStream::connect(&jbof.address).expect("it listens")).collect();
+    let door = format!("jbof_address = '{}'\nlisten = '127.0.0.1:0'\ninsecure = true\n", jbof.address);
+    fs::write(home.path("kv.toml"), door).expect("a disk");
+    let store = Target::store(&home, "--config kv.toml");
+    assert_eq!(told(&store, "SET a 1\r\n"), "+OK\r\n", "{}", jbof.log());
+    drop(strangers);
 }
 
 #[test]

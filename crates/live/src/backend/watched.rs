@@ -4,8 +4,8 @@
 use super::storage::{DiskFile, Leave, Lender, Storage};
 use crate::clock::Clock;
 use crate::state::NamespaceName;
-use crate::throttle::Throttle;
 use runtime::lock::lock;
+use runtime::throttle::Throttle;
 use std::io;
 use std::sync::{Arc, Mutex};
 

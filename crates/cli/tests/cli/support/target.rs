@@ -22,21 +22,29 @@ pub struct Target {
 impl Target {
     /// Starts it with these options, and waits until it has said how to connect.
     pub fn start(home: &Home, options: &str) -> Target {
-        Target::begin(home, &format!("target {options}"), "on a Linux host")
+        Target::begin(home.command(&format!("target {options}")), "on a Linux host")
     }
 
     /// The same of a key-value store.
     pub fn store(home: &Home, options: &str) -> Target {
-        Target::begin(home, &format!("kv {options}"), "with Redis's client")
+        Target::begin(home.command(&format!("kv {options}")), "with Redis's client")
     }
 
     /// The same of a JBOF at an address.
     pub fn jbof(home: &Home, options: &str) -> Target {
-        Target::begin(home, &format!("jbof {options}"), "listening at")
+        Target::begin(home.command(&format!("jbof {options}")), "listening at")
     }
 
-    fn begin(home: &Home, command: &str, last: &str) -> Target {
-        let mut command = home.command(command);
+    /// The same, of a shell that lets it have so many files unless it asks for more.
+    pub fn jbof_of_files(home: &Home, files: u64, options: &str) -> Target {
+        let whole = home.command(&format!("jbof {options}"));
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit -Sn {files} && exec \"$@\""), "sh"]).arg(whole.get_program());
+        shell.args(whole.get_args()).current_dir(home.path("."));
+        Target::begin(shell, "listening at")
+    }
+
+    fn begin(mut command: Command, last: &str) -> Target {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
         let log = Arc::<Mutex<String>>::default();
         gather(child.stderr.take().expect("it is piped"), log.clone());

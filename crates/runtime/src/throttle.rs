@@ -8,7 +8,7 @@ const GAP: Span = Span::secs(1);
 
 /// Lines of one kind.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Throttle {
+pub struct Throttle {
     /// No line is written before this time.
     next: Option<Time>,
     left_out: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Throttle {
 
 impl Throttle {
     /// Returns how many lines were suppressed before this one, or `None` if this one is suppressed.
-    pub(crate) fn admit(&mut self, now: Time) -> Option<u64> {
+    pub fn admit(&mut self, now: Time) -> Option<u64> {
         if self.next.is_some_and(|next| now < next) {
             self.left_out += 1;
             return None;
@@ -26,60 +26,13 @@ impl Throttle {
     }
 
     /// Returns the number of suppressed lines, once a line about them is allowed.
-    pub(crate) fn take_due(&mut self, now: Time) -> Option<u64> {
+    pub fn take_due(&mut self, now: Time) -> Option<u64> {
         if self.next_due()? > now { None } else { self.admit(now) }
     }
 
     /// Time at which [`Self::take_due`] has something to report.
-    pub(crate) fn next_due(&self) -> Option<Time> {
+    pub fn next_due(&self) -> Option<Time> {
         self.next.filter(|_| self.left_out > 0)
-    }
-}
-
-/// Events that peers may cause often enough to fill the log.
-#[derive(Clone, Copy)]
-pub(crate) enum Flood {
-    Refused,
-    Silent,
-    Crowded,
-    Tolerated,
-}
-
-impl Flood {
-    /// The log's text about suppressed lines, in the order of the kinds.
-    const ALL: [&str; 4] = [
-        "more connections refused",
-        "more connections ended: no Connect came in time",
-        "more Connects of hosts with as many controllers as a host may have",
-        "more departures from the specification tolerated",
-    ];
-}
-
-/// Lines of every kind.
-#[derive(Debug, Default)]
-pub(crate) struct Floods([Throttle; Flood::ALL.len()]);
-
-impl Floods {
-    /// Calls `tell` to write a line with the number of lines suppressed before it, or suppresses
-    /// it.
-    pub(crate) fn tell(&mut self, now: Time, flood: Flood, tell: impl FnOnce(u64)) {
-        if let Some(left_out) = self.0[flood as usize].admit(now) {
-            tell(left_out);
-        }
-    }
-
-    /// Writes the number of suppressed lines of each kind for which that is allowed now.
-    pub(crate) fn tell_due(&mut self, now: Time) {
-        for (flood, what) in self.0.iter_mut().zip(Flood::ALL) {
-            if let Some(left_out) = flood.take_due(now) {
-                tracing::warn!(left_out, "{what}");
-            }
-        }
-    }
-
-    /// Time at which [`Self::tell_due`] has something to report.
-    pub(crate) fn next_due(&self) -> Option<Time> {
-        self.0.iter().filter_map(Throttle::next_due).min()
     }
 }
 
