@@ -2,6 +2,9 @@
 //! its arguments and a [`Console`], leaves a folder of results, and returns what a door shows. The
 //! command line and Python are such doors; neither has a verb of its own for these.
 
+// `eprintln!` panics where the output is closed, or its disk is full.
+#![cfg_attr(not(test), warn(clippy::print_stderr))]
+
 pub mod arguments;
 pub mod compare;
 pub mod console;

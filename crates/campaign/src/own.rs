@@ -5,6 +5,7 @@ mod compiled;
 use crate::arguments::RunArguments;
 use crate::failure::{Failure, bad_input};
 use crate::output;
+use crate::terminal::say;
 use crate::terminal::{Terminal, tell};
 use base::{Decide, Decision};
 use clap::{Parser, Subcommand};
@@ -145,7 +146,7 @@ impl Own {
             if let Some(call) = stuck {
                 self.failed.report(|| format!("{call} has not ended for {looks_max} s; --policy-timeout allows more"));
                 let failure = Failure::BadInput(self.failed.reason().unwrap_or_default());
-                eprintln!("{failure}");
+                say(&failure);
                 output::discard(root);
                 std::process::exit(failure.exit_code().into());
             }
@@ -188,7 +189,7 @@ pub fn play(own: Own, arguments: impl IntoIterator<Item = OsString>) -> ExitCode
     match crate::run::run(&run, &Terminal).and_then(tell) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{failure}");
+            say(&failure);
             ExitCode::from(failure.exit_code())
         }
     }

@@ -4,6 +4,7 @@
 use crate::failure::Failure;
 use crate::{Console, Done, Stop};
 use serde_json::Value;
+use std::fmt::Display;
 use std::io::{self, IsTerminal, Write, stderr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,16 +19,15 @@ pub struct Terminal;
 
 impl Console for Terminal {
     fn say(&self, line: &str) {
-        eprintln!("{line}");
+        say(line);
     }
 
     fn has_bar(&self) -> bool {
         stderr().is_terminal()
     }
 
-    /// A closed output of progress does not stop a run.
     fn event(&self, event: &Value) {
-        let _ = writeln!(stderr().lock(), "{event}");
+        say(event);
     }
 
     fn listen(&self) -> Result<(), Failure> {
@@ -37,6 +37,11 @@ impl Console for Terminal {
     fn stop(&self) -> &Stop {
         &STOP
     }
+}
+
+/// Prints a line for people. An output that is closed, or whose disk is full, ends no program.
+pub fn say(line: impl Display) {
+    let _ = writeln!(stderr().lock(), "{line}");
 }
 
 /// From here on an interrupt stops runs in order. Once more changes nothing: a command may play
@@ -53,7 +58,7 @@ pub fn listen() -> Result<(), Failure> {
         if STOP.ask() {
             std::process::exit(EXIT_CODE);
         }
-        eprintln!("stopping; once more to leave at once");
+        say("stopping; once more to leave at once");
     })
     .map_err(|error| Failure::Failed(format!("the interrupt handler cannot be installed: {error}")))
 }

@@ -7,6 +7,7 @@ use crate::describe::print_json;
 use crate::disk::{config, log_to_standard_error};
 use crate::failure::{Failure, bad_input, failed_at, print};
 use base::Span;
+use campaign::terminal::say;
 use live::{Host, HostError, RemoteDisk, namespaces, play};
 use nvme::attack::{Attack, Capacity, Verdict, VerdictClass, Victim, scripts, step_timeout};
 use report::{Shown, report};
@@ -85,7 +86,7 @@ fn summary(all: &[Shown], chosen: usize) -> Result<(), Failure> {
     };
     let counts = counts(all);
     if unsound.is_empty() && left.is_empty() {
-        eprintln!("{} attacks: {counts}", all.len());
+        say(format_args!("{} attacks: {counts}", all.len()));
         return Ok(());
     }
     let names = unsound.join(", ");
@@ -135,7 +136,7 @@ fn compare(expected: &Expectations, all: &[Shown]) -> Result<(), Failure> {
         .collect();
     let counts = counts(all);
     if differing.is_empty() {
-        eprintln!("{} attacks, all as expected: {counts}", all.len());
+        say(format_args!("{} attacks, all as expected: {counts}", all.len()));
         return Ok(());
     }
     let (few, all) = (differing.len(), all.len());

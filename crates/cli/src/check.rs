@@ -7,6 +7,7 @@ use crate::failure::{Failure, bad_input, print};
 use crate::load;
 use crate::play::printed;
 use crate::{rack, target, twin};
+use campaign::terminal::say;
 use plan::Point;
 
 /// Prints plans with their hashes and warnings. What is printed is an experiment file again, when
@@ -24,10 +25,10 @@ pub fn check(arguments: &CheckArguments) -> Result<(), Failure> {
     for (index, point) in shown {
         print(&text(index, count, point))?;
         for warning in &point.plan.warnings {
-            eprintln!("warning: {}{warning}", prefix(point));
+            say(format_args!("warning: {}{warning}", prefix(point)));
         }
         for estimate in estimate::texts(&point.plan) {
-            eprintln!("{}{estimate}", prefix(point));
+            say(format_args!("{}{estimate}", prefix(point)));
         }
     }
     Ok(())

@@ -7,6 +7,7 @@ use crate::arguments::{ConnectionArguments, DiskArguments, DiskVerb, ProofArgume
 use crate::describe::print_json;
 use crate::failure::{Failure, bad_input, failed_at, print};
 use base::{Bytes, Seed, Span};
+use campaign::terminal::say;
 use live::{Extent, Host, HostError, Proof, RemoteDisk, discover, host_id_of, secret_in};
 use nvme::Nqn;
 use nvme::auth::{GroupId, HashId, Secret};
@@ -31,7 +32,13 @@ const KEEP_ALIVE_MS: u32 = 5_000;
 
 /// Prints a target's deviations from specifications to the standard error.
 pub fn log_to_standard_error() {
-    tracing_subscriber::fmt().without_time().with_target(false).with_writer(io::stderr).with_ansi(false).init();
+    tracing_subscriber::fmt()
+        .without_time()
+        .with_target(false)
+        .with_writer(io::stderr)
+        .with_ansi(false)
+        .log_internal_errors(false)
+        .init();
 }
 
 /// Runs the selected command.
@@ -285,7 +292,7 @@ fn write(arguments: &DiskArguments, at: Bytes, from: Option<&PathBuf>) -> Result
     }
     disk.flush().map_err(failed)?;
     disk.disconnect().map_err(failed)?;
-    eprintln!("{} written and flushed", Bytes::new(total));
+    say(format_args!("{} written and flushed", Bytes::new(total)));
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use crate::arguments::FitArguments;
 use crate::failure::{Failure, bad_input, print};
 use crate::output::write;
 use base::{Rate, Seed, Span};
+use campaign::terminal::say;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets::NOTHING};
 use hardware::ssd::presets::{DriveConfig, PRESETS, Preset, preset};
 use hardware::ssd::{
@@ -38,10 +39,10 @@ pub fn fit(arguments: &FitArguments) -> Result<(), Failure> {
     print(&report(preset, &fitted))?;
     if let Some((mean, _)) = fitted.errors(true).filter(|(mean, _)| *mean > POOR) {
         let mean = mean * 100.0;
-        eprintln!(
+        say(format_args!(
             "warning: even the points that were used are {mean:.1} % off: {name} with other numbers is no good model of this drive",
             name = preset.name
-        );
+        ));
     }
     Ok(())
 }
@@ -97,7 +98,7 @@ impl Measured {
         let bytes = fs::read(path).map_err(|error| bad_input(format!("{file}: {error}")))?;
         let run = read_fio(bytes.as_slice()).map_err(|error| bad_input(format!("{file}: {error}")))?;
         for warning in run.warnings {
-            eprintln!("warning: {file}: {warning}");
+            say(format_args!("warning: {file}: {warning}"));
         }
         for mut point in run.points {
             point.name = self.free_name(&point.name);

@@ -6,6 +6,7 @@ use crate::failure::{Failure, bad_input, print};
 use crate::load;
 use crate::target::{log_as, refused};
 use base::{Bytes, Span};
+use campaign::terminal::say;
 use kv::{
     Config, FabricPlace, FlashPeer, JbofConfig, JbofPlace, JbofRole, JbofRoleConfig, Journal, Limits, Peer,
     PeerAddress, Protocol, Records, Secret, Store, TlsFiles,
@@ -199,10 +200,10 @@ fn flash_of(
 /// Warns of a store whose answers may be wrong.
 fn warn_of(protocol: ProtocolName) {
     if protocol == ProtocolName::Paper {
-        eprintln!(
+        say(format_args!(
             "warning: protocol = \"paper\": a door that pauses past its lease can bring old values back; \
              use it for study alone"
-        );
+        ));
     }
 }
 

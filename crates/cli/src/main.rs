@@ -1,6 +1,9 @@
 //! The door: `rackweave` reads what it is told, hands it to the floors below, and shows what came
 //! of it.
 
+// `eprintln!` panics where the output is closed, or its disk is full.
+#![cfg_attr(not(test), warn(clippy::print_stderr))]
+
 mod arguments;
 mod attack;
 mod check;
@@ -22,6 +25,7 @@ mod trace;
 mod twin;
 
 use arguments::{Arguments, Command};
+use campaign::terminal::say;
 use campaign::terminal::{self as interrupt, Terminal, tell};
 use campaign::{VERSION, compare, estimate, experiments, judged, load, output, play, seeds};
 use clap::Parser;
@@ -32,7 +36,7 @@ fn main() -> ExitCode {
     match dispatch(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{failure}");
+            say(&failure);
             ExitCode::from(failure.exit_code())
         }
     }

@@ -12,6 +12,7 @@ use crate::failure::{Failure, bad_input, failed_at, print};
 use crate::interrupt;
 use crate::judged::{Points, Runs, claims, judge_by};
 use crate::output::{self, Marker, write_json};
+use campaign::terminal::say;
 use plan::Scale;
 use rayon::prelude::*;
 use record::{Discard, Summary};
@@ -169,7 +170,7 @@ impl<'a> Hunt<'a> {
             let line = line.map_err(|error| Failure::Failed(error.to_string()))?;
             let mut file = file.lock().expect("no thread panics while it writes");
             writeln!(file, "{line}").and_then(|()| file.flush()).map_err(failed_at(&path))?;
-            eprintln!("{}: {} points tried", self.found.experiment, index + 1);
+            say(format_args!("{}: {} points tried", self.found.experiment, index + 1));
             Ok::<_, Failure>(Some((index, tried)))
         };
         let cover = (0..=arguments.points)

@@ -102,6 +102,8 @@ pub fn log_as(level: LogLevelName, format: LogFormatName) {
         LogLevelName::Trace => Level::TRACE,
     };
     let subscriber = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
+    // It would say so there too, and panic where that has no room.
+    let subscriber = subscriber.log_internal_errors(false);
     match format {
         LogFormatName::Text => subscriber.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
         LogFormatName::Json => subscriber.json().init(),

@@ -3,6 +3,7 @@
 use crate::arguments::TraceArguments;
 use crate::describe::print_json;
 use crate::failure::{Failure, bad_input, print};
+use campaign::terminal::say;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets::NOTHING};
 use serde::Serialize;
 use std::fs::File;
@@ -64,14 +65,14 @@ fn inspect(reader: &mut OpenReader<'_>) -> Result<Report, Failure> {
 fn warn(found: &Found<'_>) {
     if found.inverted > 0 {
         let (inverted, file) = (found.inverted, found.file);
-        eprintln!(
+        say(format_args!(
             "warning: {file}: {inverted} requests came behind a later one, and were put in order; \
              --strict refuses them"
-        );
+        ));
     }
     if found.skipped_lines > 0 {
-        eprintln!("warning: {} bad lines were skipped, the first of them:", found.skipped_lines);
-        found.skipped_first.iter().for_each(|line| eprintln!("  {line}"));
+        say(format_args!("warning: {} bad lines were skipped, the first of them:", found.skipped_lines));
+        found.skipped_first.iter().for_each(|line| say(format_args!("  {line}")));
     }
 }
 

@@ -13,6 +13,7 @@ use crate::failure::{Failure, bad_input, failed_at, print};
 use crate::output::{json, write_json};
 use crate::rack::read;
 use base::Seed;
+use campaign::terminal::say;
 use compare::{Comparison, Side};
 use plan::rack::{Rack, Volume};
 use serde::Serialize;
@@ -156,18 +157,18 @@ fn verdict(report: &Report) -> Result<(), Failure> {
     let cut: Vec<&str> = report.roles.iter().filter(|role| !role.is_whole).map(|role| &*role.name).collect();
     if !cut.is_empty() {
         let cut = cut.join(", ");
-        eprintln!("warning: no orderly end in journals of {cut}: their roles run still, or were killed");
+        say(format_args!("warning: no orderly end in journals of {cut}: their roles run still, or were killed"));
     }
     if report.clocks_within_ns > 0 {
         let within = text::time(report.clocks_within_ns);
-        eprintln!("note: the journals are of several machines, whose clocks are known within {within}");
+        say(format_args!("note: the journals are of several machines, whose clocks are known within {within}"));
     }
     let stores = report.stores.iter().filter_map(|site| site.no_simulation.as_ref());
     for why in report.no_simulation.iter().chain(stores) {
-        eprintln!("warning: not simulated: {why}");
+        say(format_args!("warning: not simulated: {why}"));
     }
     for site in report.stores.iter().filter(|site| site.walks > 0) {
-        eprintln!("warning: not simulated: {} steps of SCAN at the doors of `{}`", site.walks, site.name);
+        say(format_args!("warning: not simulated: {} steps of SCAN at the doors of `{}`", site.walks, site.name));
     }
     match differing.is_empty() {
         true => Ok(()),

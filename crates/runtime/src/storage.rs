@@ -690,17 +690,30 @@ fn explained(path: &Path, error: io::Error, direct: bool) -> StartError {
     }
 }
 
+/// What is left of the file system of a file or folder.
+///
+/// # Errors
+/// When the system does not tell.
+pub fn free_bytes(file: &File) -> io::Result<u64> {
+    let about = fstatvfs(file)?;
+    Ok(about.f_bavail.saturating_mul(about.f_frsize))
+}
+
+/// The bytes of a file that take no room yet, where it has or will have `bytes`.
+pub fn hole_bytes(bytes: u64, about: &std::fs::Metadata) -> u64 {
+    /// What the system counts blocks of files in.
+    const BLOCK: u64 = 512;
+    bytes.saturating_sub(about.blocks().saturating_mul(BLOCK))
+}
+
 /// Warns where a file of `bytes`, whose holes take no room yet, may come to need more than its file
 /// system has left. Returns whether it does.
 ///
 /// # Errors
 /// When the system does not tell.
 pub fn warn_of_room(path: &Path, file: &File, bytes: u64) -> io::Result<bool> {
-    /// What the system's blocks of a file are counted in.
-    const BLOCK: u64 = 512;
-    let about = fstatvfs(file)?;
-    let free = about.f_bavail.saturating_mul(about.f_frsize);
-    let wanted = bytes.saturating_sub(file.metadata()?.blocks().saturating_mul(BLOCK));
+    let free = free_bytes(file)?;
+    let wanted = hole_bytes(bytes, &file.metadata()?);
     let is_short = wanted > free;
     if is_short {
         let [wanted_mib, free_mib] = [wanted, free].map(|bytes| bytes >> 20);
@@ -821,11 +834,14 @@ mod tests {
     #[test]
     fn a_file_may_be_short_of_room_by_its_holes() {
         let file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
-        let about = fstatvfs(&file).expect("a file system");
-        let free = about.f_bavail * about.f_frsize;
+        let free = free_bytes(&file).expect("it tells");
         let is_short = |bytes| warn_of_room(Path::new("disk"), &file, bytes).expect("it tells");
         assert!(is_short(2 * free + (1 << 30)));
         assert!(!is_short(free / 2));
+        file.write_all_at(&[1; 1 << 16], 0).and_then(|()| file.sync_all()).expect("it is written");
+        let about = file.metadata().expect("it is open");
+        let holes = [1 << 16, 1 << 20].map(|bytes| hole_bytes(bytes, &about));
+        assert_eq!(holes, [0, (1 << 20) - (1 << 16)]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::process::{Started, end};
 use super::{Site, netns, stages};
 use crate::failure::{Failure, failed_at, print};
+use campaign::terminal::say;
 use std::fs;
 use std::time::Duration;
 
@@ -55,7 +56,7 @@ fn end_all(site: &Site, names: &[String]) -> Result<(), Failure> {
     let killed = end(&processes, PATIENCE).map_err(|error| Failure::Failed(error.to_string()))?;
     for ((name, started, was_alive), killed) in found.iter().zip(killed) {
         if killed {
-            eprintln!("warning: {name} did not end within {} s of SIGTERM and was killed", PATIENCE.as_secs());
+            say(format_args!("warning: {name} did not end within {} s of SIGTERM and was killed", PATIENCE.as_secs()));
         }
         let what = if *was_alive { format!("ended (process {})", started.pid) } else { "had ended already".into() };
         let path = site.pid_file(name);

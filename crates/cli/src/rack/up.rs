@@ -6,7 +6,9 @@ use super::status::{State, state_of, table};
 use super::{Kind, Role, Site, page, stages};
 use crate::failure::{Failure, failed_at, print};
 use base::Span;
+use campaign::terminal::say;
 use ipnet::IpNet;
+use runtime::storage::{free_bytes, hole_bytes};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -44,7 +46,38 @@ pub fn up(
             return Err(failure);
         }
     }
+    new.iter().for_each(|new| warn(&site.log(&new.name), new.started.log_begin, &new.name));
+    warn_of_room(&site.rack.folder);
     print(&greeting(site, &roles)?)
+}
+
+/// Shows what a role has warned of since it started.
+fn warn(log: &Path, begin: u64, name: &str) {
+    let said = greeting_of(log, begin);
+    const MARKS: [&str; 3] = [" WARN ", "\"WARN\"", "warning: "];
+    let warnings = said.lines().filter(|line| MARKS.iter().any(|mark| line.contains(mark)));
+    warnings.for_each(|line| say(format_args!("{name}: {line}")));
+}
+
+/// Each role knows of its own files. Those of the rack's folder are on one file system.
+fn warn_of_room(folder: &Path) {
+    let Ok(free) = File::open(folder).and_then(|folder| free_bytes(&folder)) else { return };
+    let wanted = holes_below(folder);
+    if wanted > free {
+        let [wanted, free] = [wanted, free].map(|bytes| bytes >> 20);
+        let folder = folder.display();
+        say(format_args!("warning: {folder}: its files may need {wanted} MiB more, and {free} MiB of disk are free"));
+    }
+}
+
+/// Bytes of files in a folder that take no room yet.
+fn holes_below(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let holes = entries.filter_map(|entry| {
+        let about = entry.metadata().ok()?;
+        Some(if about.is_dir() { holes_below(&entry.path()) } else { hole_bytes(about.len(), &about) })
+    });
+    holes.sum()
 }
 
 /// A role that this command has started.

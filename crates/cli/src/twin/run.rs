@@ -10,6 +10,7 @@ use base::{Seed, Span};
 use campaign::arguments::{Form, OutputArguments, RunArguments, SeedArguments, SourceArguments};
 use campaign::page::write_pages;
 use campaign::terminal::Terminal;
+use campaign::terminal::say;
 use campaign::{Done, load};
 use plan::rack::Rack;
 use record::Keep;
@@ -131,7 +132,9 @@ fn run_volumes(arguments: &RunArguments, rack: &Rack, root: &Path) -> Result<Don
     let seed = checked(arguments)?;
     for server in rack.storage.iter().filter(|server| server.flash.read == Span::ZERO) {
         let name = &server.name;
-        eprintln!("warning: `{name}` reads flash in no time: `flash.read` is 0, which is what a file takes, live");
+        say(format_args!(
+            "warning: `{name}` reads flash in no time: `flash.read` is 0, which is what a file takes, live"
+        ));
     }
     let model = rack.model.as_deref().map_or_else(|| Ok(Model::of_hardware()), read_model)?;
     output::create(root, arguments.output.force, &Marker::new("run"))?;

@@ -8,6 +8,7 @@
 use crate::failure::{Failure, bad_input, failed_at};
 use crate::load;
 use base::Bytes;
+use campaign::terminal::say;
 use kv::{ATTEMPTS_MAX, COMPACT_BELOW, GROUP_UPDATES, GROUPS, LEASE, REPLY_TIMEOUT, RESERVE_ZONES, RETRY, SENDS_MAX};
 use plan::kv::KvPlan;
 use plan::rack::{Configured, Rack, StoreLoad};
@@ -61,7 +62,7 @@ pub fn sites(rack: &Rack, base: &Path) -> Result<Vec<Site>, Failure> {
     let mut doors: BTreeMap<String, (Shape, PathBuf, Vec<Door<'_>>)> = BTreeMap::new();
     for (at, store) in rack.stores.iter().enumerate() {
         let Some(load) = rack.store_loads.iter().find(|load| load.store == at) else {
-            eprintln!("warning: `{}` is not simulated: no `[[load]]` has it", store.name);
+            say(format_args!("warning: `{}` is not simulated: no `[[load]]` has it", store.name));
             continue;
         };
         let plan = plan::kv::parse(&store.config.display().to_string(), &load::text_of(&store.config)?);

@@ -135,7 +135,8 @@ fn strangers_that_take_all_files_of_a_jbof_do_not_keep_a_door_out() {
     const FILES: u64 = 64;
     let sizes = "size = '16MiB'\nzone = '1MiB'\nvalue = '64KiB'\nblocks = 16\n";
     let home = Home::new().with("jbof.toml", &format!("path = 'f'\n{sizes}listen = '127.0.0.1:0'\n"));
-    let jbof = Target::jbof_of_files(&home, FILES, "--config jbof.toml");
+    let fewer = format!("ulimit -Sn {FILES}");
+    let jbof = Target::after(&fewer, &home, "jbof --config jbof.toml", "listening at");
     let process = Pid::from_child(&jbof.child);
     let fewer = Rlimit { current: Some(FILES), maximum: Some(FILES) };
     let had = prlimit(Some(process), Resource::Nofile, fewer).expect("it is ours");
@@ -146,6 +147,20 @@ fn strangers_that_take_all_files_of_a_jbof_do_not_keep_a_door_out() {
     let store = Target::store(&home, "--config kv.toml");
     assert_eq!(told(&store, "SET a 1\r\n"), "+OK\r\n", "{}", jbof.log());
     drop(strangers);
+}
+
+#[test]
+fn a_role_goes_on_where_its_log_has_no_room() {
+    let file = "path = 'f'\nsize = '16MiB'\nzone = '1MiB'\nvalue = '64KiB'\nblocks = 16\n\
+        listen = '127.0.0.1:0'\ninsecure = true\nlog = 'debug'\n";
+    let home = Home::new().with("kv.toml", file);
+    let mut store = Target::after("exec 2> /dev/full", &home, "kv --config kv.toml", "with Redis's client");
+    assert_eq!(told(&store, "SET a 1\r\n"), "+OK\r\n");
+    assert_eq!(told(&store, "GET a\r\n"), "$1\r\n1\r\n");
+    assert_eq!(store.end().code(), Some(0));
+    // Nor does the end depend on it.
+    let wrong = home.command("kv --config none.toml").stderr(fs::File::create("/dev/full").expect("Linux")).status();
+    assert_eq!(wrong.expect("it starts").code(), Some(2));
 }
 
 #[test]

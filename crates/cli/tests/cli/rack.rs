@@ -1,6 +1,7 @@
 //! A rack of processes: started, watched, killed, started again and ended.
 
 use crate::support::{Home, Said, free, volume_target};
+use runtime::storage::free_bytes;
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
@@ -383,6 +384,24 @@ fn a_role_that_stands_still_is_waited_for_and_not_longer() {
     assert!(runs(pid), "it was not started by this command");
     signal("-CONT", pid);
     rack.run("up");
+}
+
+#[test]
+fn what_roles_warn_of_is_shown_and_so_is_a_disk_that_may_get_full() {
+    let (rack, [_, store]) = door_and_store();
+    let text = format!("{STORE}listen = '{store}'\nprotocol = 'paper'\n");
+    let rack = rack.with("kv.toml", &text);
+    let warnings = |said: Said| said.err.lines().map(str::to_owned).collect::<Vec<_>>();
+    let said = warnings(rack.say("up"));
+    assert!(said.len() == 1 && said[0].starts_with("store: warning: protocol = \"paper\""), "{said:?}");
+    let hole = fs::File::create(rack.0.path("state/hole")).expect("a disk");
+    let free = free_bytes(&hole).expect("the system tells");
+    hole.set_len(free / 2).expect("a hole takes no room");
+    // What runs has warned before.
+    assert_eq!(warnings(rack.say("up")), [""; 0]);
+    hole.set_len(2 * free + (1 << 30)).expect("a hole takes no room");
+    let said = warnings(rack.say("up"));
+    assert!(said.len() == 1 && said[0].contains("state: its files may need "), "{said:?}");
 }
 
 #[test]

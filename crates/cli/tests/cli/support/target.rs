@@ -35,13 +35,13 @@ impl Target {
         Target::begin(home.command(&format!("jbof {options}")), "listening at")
     }
 
-    /// The same, of a shell that lets it have so many files unless it asks for more.
-    pub fn jbof_of_files(home: &Home, files: u64, options: &str) -> Target {
-        let whole = home.command(&format!("jbof {options}"));
+    /// The same of any role, in the place of a shell that has run `before`.
+    pub fn after(before: &str, home: &Home, command: &str, last: &str) -> Target {
+        let whole = home.command(command);
         let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("ulimit -Sn {files} && exec \"$@\""), "sh"]).arg(whole.get_program());
+        shell.args(["-c", &format!("{before} && exec \"$@\""), "sh"]).arg(whole.get_program());
         shell.args(whole.get_args()).current_dir(home.path("."));
-        Target::begin(shell, "listening at")
+        Target::begin(shell, last)
     }
 
     fn begin(mut command: Command, last: &str) -> Target {
