@@ -224,8 +224,17 @@ fn store(loops: usize, connections: usize, fill: &Load) -> anyhow::Result<Served
     let path = PathBuf::from(format!("target/bench-loops-{}-{number}.flash", std::process::id()));
     let (zones, zone_sectors, blocks, slots, value_bytes_max) = (64, 32 << 10, 8_192, 8, 64 << 10);
     let protocol = kv::Protocol::Linearizable;
-    let jbof =
-        JbofConfig { path: path.clone(), zones, zone_sectors, blocks, slots, value_bytes_max, flush: false, protocol };
+    let jbof = JbofConfig {
+        path: path.clone(),
+        zones,
+        zone_sectors,
+        blocks,
+        slots,
+        value_bytes_max,
+        flush: false,
+        reserve: false,
+        protocol,
+    };
     let config = Config { listen: "127.0.0.1:0".into(), jbof: JbofPlace::Inside(jbof), loops, ..Config::default() };
     let mut store = Store::start(config, false).map_err(|error| anyhow::anyhow!("{error}"))?;
     let (address, stopper) = (store.address()?, store.stopper());

@@ -101,7 +101,8 @@ fn place_of(plan: &KvPlan) -> Result<JbofPlace, Failure> {
                 &plan.path,
                 sizes,
                 [plan.blocks, plan.slots],
-                (plan.flush, plan.protocol),
+                [plan.flush, plan.reserve],
+                plan.protocol,
             )));
         }
     };
@@ -162,7 +163,8 @@ fn jbof_config_of(plan: &JbofPlan, journal: Option<Journal>) -> Result<JbofRoleC
             &plan.path,
             [plan.size, plan.zone, plan.value],
             [plan.blocks, plan.slots],
-            (plan.flush, plan.protocol),
+            [plan.flush, plan.reserve],
+            plan.protocol,
         ),
     })
 }
@@ -175,12 +177,13 @@ fn secret_of(file: Option<&String>) -> Result<Option<Secret>, Failure> {
     file.map(|path| live::long_secret_in(path.as_ref()).map(Secret).map_err(refused)).transpose()
 }
 
-/// Flash and memory, by path; size, zone and value; blocks and slots; flush and protocol.
+/// Flash and memory, by path; size, zone and value; blocks and slots; flush and reserve; protocol.
 fn flash_of(
     path: &str,
     [size, zone, value]: [Bytes; 3],
     [blocks, slots]: [u32; 2],
-    (flush, protocol): (bool, ProtocolName),
+    [flush, reserve]: [bool; 2],
+    protocol: ProtocolName,
 ) -> JbofConfig {
     JbofConfig {
         path: path.into(),
@@ -190,6 +193,7 @@ fn flash_of(
         slots: slots as u8,
         value_bytes_max: value.count() as u32,
         flush,
+        reserve,
         protocol: match protocol {
             ProtocolName::Linearizable => Protocol::Linearizable,
             ProtocolName::Paper => Protocol::Paper { lease: true },

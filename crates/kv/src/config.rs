@@ -73,6 +73,8 @@ pub struct JbofConfig {
     pub value_bytes_max: u32,
     /// Whether an update is answered after a flush of the file.
     pub flush: bool,
+    /// Whether the file has all its room from the start, and keeps it.
+    pub reserve: bool,
     /// How doors and helper keep the slots in memory right.
     pub protocol: Protocol,
 }

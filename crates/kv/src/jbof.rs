@@ -83,7 +83,7 @@ fn open(config: &JbofConfig) -> Result<(DiskFile, Seal), StartError> {
     let fail = |error| StartError::file(&config.path, error);
     refuse_cut(config, SUPERBLOCK_BYTES + size)?;
     let size = Some(SUPERBLOCK_BYTES + size);
-    let file = DiskFile::try_open(&config.path, size, false, false, Hold::Ever, &InUse::Refused)?;
+    let mut file = DiskFile::try_open(&config.path, size, false, false, Hold::Ever, &InUse::Refused)?;
     let mut head = vec![0; SUPERBLOCK_BYTES as usize];
     file.read(0, &mut head).map_err(fail)?;
     let seal = match decode(&head) {
@@ -105,6 +105,9 @@ fn open(config: &JbofConfig) -> Result<(DiskFile, Seal), StartError> {
             seal
         }
     };
+    if config.reserve {
+        file.reserve().map_err(fail)?;
+    }
     file.keep();
     Ok((file, seal))
 }
@@ -254,7 +257,9 @@ pub fn recovered(
                 return Ok(jbof);
             }
             Some(false) => {
-                return Err(StartError::file(&config.path, "the device fails: the store cannot be recovered"));
+                let reason = "a start reads and writes it, and that fails, as the log says. What is stored stays: \
+                              where its file system is full, make room";
+                return Err(StartError::file(&config.path, reason));
             }
             None => {
                 std::thread::sleep(Duration::from_millis(1));

@@ -614,6 +614,7 @@ mod tests {
             slots: 2,
             value_bytes_max: 4096,
             flush: false,
+            reserve: false,
             protocol: scalio::Protocol::Linearizable,
         };
         let address = PeerAddress::Unix(folder.path().join("socket"));

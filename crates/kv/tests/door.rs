@@ -9,6 +9,7 @@ use kv::{Config, Limits};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::Shutdown;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 /// Whether `reply` is what can be left of `whole` seconds that were set after `start`.
@@ -400,6 +401,27 @@ fn a_full_store_takes_overwrites_by_many_at_a_time_for_ever() {
     let mut random = base::Seed(1).stream("keys");
     let keys: Vec<u64> = (0..15_000).map(|_| random.below(stored as u64 - 64)).collect();
     assert_eq!(store_all(&keys), keys.len());
+}
+
+#[test]
+fn a_reserved_file_has_all_its_room_from_the_start_and_keeps_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = with(config(folder.path()), |jbof| jbof.reserve = true);
+    let room = || {
+        let about = std::fs::metadata(jbof(folder.path()).path).expect("the store");
+        (about.blocks() * 512 >= about.len(), about.len())
+    };
+    let store = Running::start(config.clone());
+    assert!(room().0);
+    let mut client = store.client();
+    // More than the file has, so that zones are won back.
+    for number in 0..2 * room().1 / (60 << 10) {
+        let name = (number % 10).to_string();
+        assert_eq!(client.ask(&[b"SET", name.as_bytes(), &[7; 60 << 10]]), ok());
+    }
+    assert!(client.number("zones_reclaimed") > 0 && room().0);
+    drop(store);
+    assert_eq!(Running::start(config).client().ask(&[b"GET", b"9"]), bulk(vec![7; 60 << 10]));
 }
 
 #[test]

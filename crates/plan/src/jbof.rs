@@ -46,6 +46,8 @@ pub struct JbofPlan {
     pub value: Bytes,
     /// Whether an update is answered after a flush of the file.
     pub flush: bool,
+    /// Whether the file has all its room from the start.
+    pub reserve: bool,
     /// How doors and helper keep the slots in memory right.
     pub protocol: ProtocolName,
     /// Which requests of doors leave a row.
@@ -94,6 +96,9 @@ table! {
         value: Quantity<Bytes> = Bytes::new(1 << 20),
         /// Answer an update only when it survives a loss of power.
         flush: bool = true,
+        /// Take the room of the whole file at the start, and keep it, so that nothing else fills
+        /// the file system under the store. Without, the file takes room as it is written.
+        reserve: bool = false,
         /// How doors and helper keep the slots in memory right. With `"paper"` a door that pauses
         /// past its lease can bring old values back: for study alone.
         protocol: ProtocolName = ProtocolName::Linearizable,

@@ -68,6 +68,8 @@ pub struct KvPlan {
     pub value: Bytes,
     /// Whether an update is answered after a flush of the file.
     pub flush: bool,
+    /// Whether the file has all its room from the start.
+    pub reserve: bool,
     /// How doors and helper keep the slots in memory right.
     pub protocol: ProtocolName,
     /// Threads that serve connections.
@@ -182,6 +184,9 @@ table! {
         /// Answer an update only when it survives a loss of power. Without, it survives the end of
         /// the process alone.
         flush: bool where [without jbof_socket | jbof_address] = true,
+        /// Take the room of the whole file at the start, and keep it, so that nothing else fills
+        /// the file system under the store. Without, the file takes room as it is written.
+        reserve: bool where [without jbof_socket | jbof_address] = false,
         /// How doors and helper keep the slots in memory right. With `"paper"` a door that pauses
         /// past its lease can bring old values back: for study alone.
         protocol: ProtocolName where [without jbof_socket | jbof_address] = ProtocolName::Linearizable,
@@ -194,8 +199,8 @@ table! {
         records: RecordsFile,
     } as {
         listen, password: secret, insecure, tls_certificate, tls_key, tls_clients, metrics, log, log_format, jbof_socket,
-        jbof_address, jbof_secret_file, jbof_fabric, jbof_flash, path, size, zone, blocks, slots, value, flush, protocol, loops, limits,
-        records,
+        jbof_address, jbof_secret_file, jbof_fabric, jbof_flash, path, size, zone, blocks, slots, value, flush, reserve,
+        protocol, loops, limits, records,
     } from {
         let secret = SecretSource::of(password, password_file);
     } to {

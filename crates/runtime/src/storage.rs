@@ -318,6 +318,8 @@ pub struct DiskFile {
     /// An open file with its lock, which ends with the last copy of it.
     lock: Arc<File>,
     undo: Mutex<Undo>,
+    /// What nobody needs any more is given back.
+    gives_back: bool,
 }
 
 /// How to undo the opening of a file.
@@ -401,6 +403,7 @@ impl DiskFile {
             syncs: Syncs::default(),
             luck: Luck::default(),
             undo: Mutex::new(Undo::Nothing),
+            gives_back: true,
         })
     }
 
@@ -443,6 +446,7 @@ impl DiskFile {
             syncs: Syncs::default(),
             luck: Luck::default(),
             undo: Mutex::new(if is_new { Undo::Remove } else { Undo::Nothing }),
+            gives_back: true,
         };
         if !kind.is_file() && !kind.is_block_device() {
             return Err(StartError::file(path, "neither a regular file nor a block device"));
@@ -527,6 +531,24 @@ impl DiskFile {
         if let Err(error) = undone {
             tracing::warn!(path = %self.path.display(), %error, "it could not be made as it was");
         }
+    }
+
+    /// Takes the room of the whole file, and from then on gives nothing back of it.
+    ///
+    /// # Errors
+    /// When the file system has too little room, or cannot reserve any.
+    pub fn reserve(&mut self) -> io::Result<()> {
+        if self.is_regular {
+            let bytes = self.bytes();
+            let (wanted, free) = (hole_bytes(bytes, &self.file.metadata()?), free_bytes(&self.file)?);
+            if wanted > free {
+                let reason = format!("{} of {} bytes are to be reserved, and {} are free", wanted, bytes, free);
+                return Err(io::Error::new(io::ErrorKind::StorageFull, reason));
+            }
+            fallocate(&self.file, FallocateFlags::empty(), 0, bytes)?;
+        }
+        self.gives_back = false;
+        Ok(())
     }
 
     /// The first byte at `at` or behind it that is no hole; `None` where a hole is to the end. What
@@ -782,7 +804,7 @@ impl Storage for DiskFile {
     fn zero(&self, at: u64, bytes: u64, gives_back: bool) -> io::Result<()> {
         self.check_whole()?;
         self.check(at, bytes)?;
-        let how = if gives_back { FallocateFlags::PUNCH_HOLE } else { FallocateFlags::ZERO_RANGE };
+        let how = if gives_back && self.gives_back { FallocateFlags::PUNCH_HOLE } else { FallocateFlags::ZERO_RANGE };
         // Not every file system or device supports it; all can be written.
         match fallocate(&self.file, how | FallocateFlags::KEEP_SIZE, at, bytes) {
             Ok(()) => Ok(()),
@@ -792,6 +814,9 @@ impl Storage for DiskFile {
     fn give_back(&self, at: u64, bytes: u64) -> io::Result<()> {
         self.check_whole()?;
         self.check(at, bytes)?;
+        if !self.gives_back {
+            return Ok(());
+        }
         // Advice: if the medium does not support it, nothing changes.
         let _ = fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, bytes);
         Ok(())
@@ -829,6 +854,32 @@ mod tests {
             Box::new(file("plain", false)),
             Box::new(file("direct", true)),
         ]
+    }
+
+    #[test]
+    fn a_reserved_file_keeps_its_room_and_none_is_taken_that_is_not_there() {
+        const BYTES: u64 = 1 << 20;
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
+        let path = folder.path().join("disk");
+        let holes = || hole_bytes(u64::MAX, &std::fs::metadata(&path).expect("it is there"));
+        let free = free_bytes(&File::open(folder.path()).expect("it opens")).expect("it tells");
+        let mut file = DiskFile::open(&path, Some(2 * free + (1 << 30)), false, false).expect("it is made");
+        let before = holes();
+        assert_eq!(file.reserve().map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull));
+        assert_eq!(holes(), before, "nothing was taken");
+        drop(file);
+        std::fs::remove_file(&path).expect("it is there");
+        let mut file = DiskFile::open(&path, Some(BYTES), false, false).expect("it is made");
+        file.write(0, &[1; 4096]).and_then(|()| file.zero(0, BYTES, true)).expect("it is written");
+        assert!(holes() > u64::MAX - BYTES, "what nobody needs was given back");
+        file.reserve().expect("there is room");
+        assert!(holes() <= u64::MAX - BYTES);
+        file.write(0, &[1; 4096]).and_then(|()| file.zero(0, BYTES, true)).expect("it is written");
+        file.give_back(0, BYTES).expect("it is advice");
+        assert!(holes() <= u64::MAX - BYTES);
+        let mut bytes = [1; 4096];
+        file.read(0, &mut bytes).expect("it is there");
+        assert_eq!(bytes, [0; 4096]);
     }
 
     #[test]

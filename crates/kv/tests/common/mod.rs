@@ -41,6 +41,7 @@ pub fn jbof(folder: &Path) -> JbofConfig {
         slots: 4,
         value_bytes_max: 64 << 10,
         flush: false,
+        reserve: false,
         protocol: Protocol::Linearizable,
     }
 }
