@@ -29,7 +29,7 @@ use runtime::listen::{listen, resolve};
 use runtime::records::Recorder;
 use runtime::secret::random;
 use runtime::stopper::Stopper;
-use runtime::throttle::Throttle;
+use runtime::throttle::{AT_ONCE, Throttle};
 use rustix::event::PollFlags;
 use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
@@ -214,6 +214,7 @@ pub struct JbofRole {
     /// Some may wait since the system had no room for them.
     accepts_again: bool,
     failures: Throttle,
+    losses: Throttle<AT_ONCE>,
     counts: JbofCounts,
     /// Rows of what doors ask for.
     rows: Option<DoorRows>,
@@ -266,6 +267,7 @@ impl JbofRole {
             swept: Time::ZERO,
             accepts_again: false,
             failures: Throttle::default(),
+            losses: Throttle::default(),
             counts: JbofCounts::default(),
             rows: recorder.map(DoorRows::new),
         })
@@ -439,7 +441,10 @@ impl JbofRole {
         let entry = self.doors.vacant_entry();
         let door = entry.key();
         if let Err(error) = line.register(self.poll.registry(), Token(DOORS + door)) {
-            return tracing::warn!(%error, "connection lost");
+            if let Some(left_out) = self.losses.admit(self.clock.now()) {
+                tracing::warn!(%error, left_out, "connection lost");
+            }
+            return;
         }
         self.next_number += 1;
         let now = self.clock.now();
@@ -658,9 +663,12 @@ impl JbofRole {
             match &door.wrong {
                 Some(wrong) => {
                     self.counts.wrong += 1;
-                    tracing::warn!(door = door.number, %wrong, "a door was closed");
+                    if let Some(left_out) = self.losses.admit(now) {
+                        tracing::warn!(door = door.number, %wrong, left_out, "a door was closed");
+                    }
                 }
-                None => tracing::info!(door = door.number, "a door is gone"),
+                None if matches!(door.stage, Stage::Open(_)) => tracing::info!(door = door.number, "a door is gone"),
+                None => tracing::debug!(door = door.number, "a stranger is gone"),
             }
             if let Stage::Open(name) = door.stage {
                 self.names.remove(&name);

@@ -29,7 +29,7 @@ use runtime::listen::listen;
 use runtime::lock::lock;
 use runtime::records::Recorder;
 use runtime::stopper::Stopper;
-use runtime::throttle::Throttle;
+use runtime::throttle::{AT_ONCE, Throttle};
 use scalio::{
     ClientIn, ClientOut, FlashAnswer, FlashOperation, Operation, Outcome, Refusal, RequestId, Source, answer, verbs,
 };
@@ -146,6 +146,7 @@ pub struct Loop {
     listed: VecDeque<usize>,
     asks: Vec<Ask>,
     swept: Time,
+    losses: Throttle<AT_ONCE>,
     counts: Counts,
 }
 
@@ -208,6 +209,7 @@ impl Loop {
             listed: VecDeque::new(),
             asks: Vec::new(),
             swept: Time::ZERO,
+            losses: Throttle::default(),
             counts: Counts::default(),
         })
     }
@@ -447,7 +449,7 @@ impl Loop {
             Ok(socket) => socket,
             Err(error) => {
                 self.common.left(self.number);
-                return tracing::warn!(%peer, %error, "connection lost");
+                return self.tell(|left_out| tracing::warn!(%peer, %error, left_out, "connection lost"));
             }
         };
         let number = self.common.number();
@@ -532,8 +534,9 @@ impl Loop {
             }
         };
         let life = connection.give(now, &limits, |session, output| session.write(output, limits.backlog, &mut late));
+        let fault = connection.session.fault();
         match life {
-            Life::Over => self.close(client, None),
+            Life::Over => self.close(client, fault),
             // Commands may wait in the buffer, or in the socket.
             Life::HasMore => self.list(client),
             Life::Waits if has_taken => self.list(client),
@@ -665,6 +668,13 @@ impl Loop {
         }
     }
 
+    /// Writes a line of what a client did, unless there were many of late.
+    fn tell(&mut self, line: impl FnOnce(u64)) {
+        if let Some(left_out) = self.losses.admit(self.clock.now()) {
+            line(left_out);
+        }
+    }
+
     fn close(&mut self, client: usize, why: Option<&'static str>) {
         let Some(mut connection) = self.clients.try_remove(client) else { return };
         self.held -= connection.counted;
@@ -673,7 +683,9 @@ impl Loop {
         // The socket closes in any case.
         let _ = self.poll.registry().deregister(connection.stream());
         match why {
-            Some(why) => tracing::warn!(peer = %connection.peer, why, "connection closed"),
+            Some(why) => self.tell(|left_out| {
+                tracing::warn!(peer = %connection.peer, why, left_out, "connection closed");
+            }),
             None => tracing::debug!(peer = %connection.peer, "connection closed"),
         }
     }

@@ -156,6 +156,7 @@ pub struct Session {
     slow_after: Option<Span>,
     waiting: Option<(Command, Said)>,
     is_over: bool,
+    is_broken: bool,
     failed_proofs: u32,
 }
 
@@ -177,6 +178,7 @@ impl Session {
             slow_after: rules.slow_after,
             waiting: None,
             is_over: false,
+            is_broken: false,
             failed_proofs: 0,
         }
     }
@@ -184,6 +186,14 @@ impl Session {
     /// Whether the client has proved itself, or needs not.
     pub fn is_known(&self) -> bool {
         self.is_known
+    }
+    /// What its operator should hear of at its end.
+    pub fn fault(&self) -> Option<&'static str> {
+        match self {
+            Session { is_broken: true, .. } => Some("it broke the protocol"),
+            Session { is_known: false, failed_proofs: 1.., .. } => Some("it gave wrong passwords and no right one"),
+            _ => None,
+        }
     }
     /// What the client calls itself.
     pub fn name(&self) -> &Bytes {
@@ -236,7 +246,7 @@ impl Session {
 
     fn break_off(&mut self, error: ProtocolError) {
         self.ready(Reply::Error(format!("ERR {error}")));
-        self.is_over = true;
+        (self.is_over, self.is_broken) = (true, true);
     }
 
     fn ready(&mut self, reply: Reply) {
@@ -664,6 +674,12 @@ mod tests {
         desk.say(&"AUTH secrets\r\n".repeat(20));
         assert_eq!(desk.told().matches("WRONGPASS").count(), 8);
         assert!(desk.session.is_over());
+        assert_eq!(desk.session.fault(), Some("it gave wrong passwords and no right one"));
+        let mut desk = Desk::new(Some("secret"));
+        desk.say("AUTH wrong\r\nAUTH secret\r\nGET a\r\n");
+        assert_eq!(desk.session.fault(), None);
+        desk.say("*1\r\n$-1\r\n");
+        assert_eq!(desk.session.fault(), Some("it broke the protocol"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Log lines that many peers cause: see [`Throttle`].
 
 use base::Time;
-use runtime::throttle::Throttle;
+use runtime::throttle::{AT_ONCE, Throttle};
 
 /// Events that peers may cause often enough to fill the log.
 #[derive(Clone, Copy)]
@@ -11,22 +11,30 @@ pub(crate) enum Flood {
     Crowded,
     Tolerated,
     Unaccepted,
+    Wrong,
+    NotLetIn,
+    Handshake,
+    Hosts,
 }
 
 impl Flood {
     /// The log's text about suppressed lines, in the order of the kinds.
-    const ALL: [&str; 5] = [
+    const ALL: [&str; 9] = [
         "more connections refused",
         "more connections ended: no Connect came in time",
         "more Connects of hosts with as many controllers as a host may have",
         "more departures from the specification tolerated",
         "more failures to accept connections",
+        "more connections ended: protocol, secret or network",
+        "more hosts not let in",
+        "more TLS handshakes failed",
+        "more hosts that came or went",
     ];
 }
 
 /// Lines of every kind.
 #[derive(Debug, Default)]
-pub(crate) struct Floods([Throttle; Flood::ALL.len()]);
+pub(crate) struct Floods([Throttle<AT_ONCE>; Flood::ALL.len()]);
 
 impl Floods {
     /// Calls `tell` to write a line with the number of lines suppressed before it, or suppresses

@@ -360,14 +360,16 @@ impl Loop {
         let registered = self.poll.registry().register(&mut stream, Token(HOSTS + id.index()), interest);
         // Answers are small and complete: Nagle's algorithm (RFC 896) would only delay them.
         if let Err(error) = registered.and_then(|()| stream.set_nodelay(true)) {
-            tracing::warn!(%peer, %error, "connection lost");
+            let tell = |left_out| tracing::warn!(%peer, %error, left_out, "connection lost");
+            self.floods.tell(now, Flood::Wrong, tell);
             return self.target.closed(now, id);
         }
         tracing::debug!(%peer, connection = id.bits(), port = number.0, "connection accepted");
-        let stream = match self.security.stream(number, peer, stream) {
+        let stream = match self.security.stream(number, stream) {
             Ok(stream) => stream,
             Err(error) => {
-                tracing::warn!(%peer, error, "connection lost");
+                let tell = |left_out| tracing::warn!(%peer, error, left_out, "connection lost");
+                self.floods.tell(now, Flood::Wrong, tell);
                 return self.target.closed(now, id);
             }
         };
@@ -524,7 +526,8 @@ impl Loop {
         let (peer, token) = (socket.peer, Token(HOSTS + id.index()));
         let interest = Interest::READABLE | Interest::WRITABLE;
         if let Err(error) = self.poll.registry().register(socket.stream(), token, interest) {
-            tracing::warn!(%peer, %error, "connection lost");
+            let tell = |left_out| tracing::warn!(%peer, %error, left_out, "connection lost");
+            self.floods.tell(now, Flood::Wrong, tell);
             return self.target.closed(now, id);
         }
         tracing::debug!(%peer, connection = id.bits(), by = self.own.0, "connection taken over");
@@ -607,7 +610,10 @@ impl Loop {
                     tracing::warn!(%peer, connection = id.bits(), %reason, left_out, "connection ended");
                 }),
                 CloseReason::Protocol(_) | CloseReason::Authentication => {
-                    tracing::warn!(%peer, connection = id.bits(), %reason, "connection ended{}", hint(&reason));
+                    self.floods.tell(self.clock.now(), Flood::Wrong, |left_out| {
+                        let hint = hint(&reason);
+                        tracing::warn!(%peer, connection = id.bits(), %reason, left_out, "connection ended{hint}");
+                    });
                 }
                 _ => tracing::debug!(%peer, connection = id.bits(), %reason, "connection ended"),
             }
@@ -620,7 +626,13 @@ impl Loop {
     /// The peer or the network has closed a connection.
     fn lose(&mut self, now: Time, id: ConnectionId) {
         if let Some(mut socket) = self.sockets.get_mut(id.index()).and_then(Option::take) {
-            tracing::debug!(peer = %socket.peer, connection = id.bits(), "connection lost");
+            let peer = socket.peer;
+            match socket.failure() {
+                Some(reason) => self.floods.tell(now, Flood::Handshake, |left_out| {
+                    tracing::warn!(%peer, reason, left_out, "TLS handshake failed");
+                }),
+                None => tracing::debug!(%peer, connection = id.bits(), "connection lost"),
+            }
             let _ = self.poll.registry().deregister(socket.stream());
         }
         self.forget(now, id);
@@ -651,8 +663,12 @@ impl Loop {
                 Notice::Tolerated { connection, .. } => self.floods.tell(now, Flood::Tolerated, |left_out| {
                     tracing::info!(connection = connection.bits(), left_out, "{notice}");
                 }),
-                Notice::Connected { .. } | Notice::ControllerGone { .. } => tracing::info!("{notice}"),
-                Notice::NotAllowed { .. } | Notice::NotAuthenticated { .. } => tracing::warn!("{notice}"),
+                Notice::Connected { .. } | Notice::ControllerGone { .. } => {
+                    self.floods.tell(now, Flood::Hosts, |left_out| tracing::info!(left_out, "{notice}"));
+                }
+                Notice::NotAllowed { .. } | Notice::NotAuthenticated { .. } => {
+                    self.floods.tell(now, Flood::NotLetIn, |left_out| tracing::warn!(left_out, "{notice}"));
+                }
                 Notice::Closing { connection, .. } => tracing::debug!(connection = connection.bits(), "{notice}"),
                 _ => tracing::debug!("{notice}"),
             }

@@ -53,6 +53,11 @@ impl Socket {
         (self.may_read, self.may_write) = (true, true);
     }
 
+    /// Why the handshake of TLS has failed, if it has.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.stream.failure()
+    }
+
     pub(crate) fn stream(&mut self) -> &mut TcpStream {
         self.stream.socket()
     }

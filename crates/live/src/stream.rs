@@ -51,6 +51,14 @@ impl Stream {
         }
     }
 
+    /// Why the handshake has failed, if it has.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        match self {
+            Stream::Plain(_) => None,
+            Stream::Secured(session) => session.failure(),
+        }
+    }
+
     /// Closes the sending side.
     pub(crate) fn end(&mut self) {
         if let Stream::Secured(session) = self {
@@ -105,7 +113,7 @@ impl Security {
     pub(crate) fn prepare(&self, plan: &TargetPlan, ports: &[(PortId, SocketAddr)]) -> Result<Acceptors, StartError> {
         let secured = plan.ports.iter().zip(ports).filter(|(port, _)| port.tls == TlsName::Required);
         let acceptor = |(port, (id, _)): (&Port, &(PortId, SocketAddr))| {
-            let acceptor = Acceptor::new(*id, self.keys.clone()).map(|acceptor| (*id, acceptor));
+            let acceptor = Acceptor::new(self.keys.clone()).map(|acceptor| (*id, acceptor));
             acceptor.map_err(|error| StartError::Plan(format!("port {}: tls: {error}", port.address)))
         };
         secured.map(acceptor).collect()
@@ -118,9 +126,9 @@ impl Security {
     }
 
     /// Wraps a new connection of a port.
-    pub(crate) fn stream(&self, port: PortId, peer: SocketAddr, socket: TcpStream) -> Result<Stream, String> {
+    pub(crate) fn stream(&self, port: PortId, socket: TcpStream) -> Result<Stream, String> {
         match self.acceptors.get(&port) {
-            Some(acceptor) => Ok(Stream::Secured(Box::new(acceptor.accept(peer, socket)?))),
+            Some(acceptor) => Ok(Stream::Secured(Box::new(acceptor.accept(socket)?))),
             None => Ok(Stream::Plain(socket)),
         }
     }

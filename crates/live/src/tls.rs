@@ -10,7 +10,7 @@ mod psk;
 
 use crate::secrets::TlsKeys;
 use mio::net::TcpStream;
-use nvme::target::{Channel, PortId};
+use nvme::target::Channel;
 use nvme::tls::{Identity, IdentityVersion, PreSharedKey, TlsHash};
 use offer::{Known, Offer, PRE_SHARED_KEY};
 use openssl::error::ErrorStack;
@@ -20,7 +20,6 @@ use openssl::ssl::{
     SslSession, SslSessionCacheMode, SslStream, SslVerifyMode, SslVersion,
 };
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The suites of TCP Transport 1.1, 3.6.1.1; there is no other for a hash.
@@ -107,15 +106,14 @@ impl Keys {
 pub(crate) struct Acceptor {
     context: SslContext,
     offers: Index<Ssl, Offer>,
-    port: PortId,
 }
 
 impl Acceptor {
-    pub(crate) fn new(port: PortId, keys: Arc<Keys>) -> Result<Acceptor, String> {
-        Acceptor::try_new(port, keys).map_err(|error| error.to_string())
+    pub(crate) fn new(keys: Arc<Keys>) -> Result<Acceptor, String> {
+        Acceptor::try_new(keys).map_err(|error| error.to_string())
     }
 
-    fn try_new(port: PortId, keys: Arc<Keys>) -> Result<Acceptor, ErrorStack> {
+    fn try_new(keys: Arc<Keys>) -> Result<Acceptor, ErrorStack> {
         let offers = Ssl::new_ex_index()?;
         let mut builder = builder(SslMethod::tls_server())?;
         builder.set_num_tickets(0)?;
@@ -128,12 +126,12 @@ impl Acceptor {
             is_meant.then(|| session(&known.key).ok()).flatten()
         };
         psk::find_by(&mut builder, Box::new(find))?;
-        Ok(Acceptor { context: builder.build(), offers, port })
+        Ok(Acceptor { context: builder.build(), offers })
     }
 
     /// A connection whose handshake is due: reading continues it.
-    pub(crate) fn accept(&self, peer: SocketAddr, socket: TcpStream) -> Result<Session, String> {
-        let side = Side::Target { peer, port: self.port, offers: self.offers };
+    pub(crate) fn accept(&self, socket: TcpStream) -> Result<Session, String> {
+        let side = Side::Target { offers: self.offers };
         Session::new(&self.context, side, socket).map_err(|error| error.to_string())
     }
 }
@@ -164,7 +162,7 @@ fn builder(method: SslMethod) -> Result<SslContextBuilder, ErrorStack> {
 /// The role of this end.
 enum Side {
     Host,
-    Target { peer: SocketAddr, port: PortId, offers: Index<Ssl, Offer> },
+    Target { offers: Index<Ssl, Offer> },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -273,9 +271,6 @@ impl Session {
     }
 
     fn refuse(&mut self, reason: String) -> io::Result<bool> {
-        if let Side::Target { peer, port, .. } = &self.side {
-            tracing::warn!(%peer, port = port.0, reason, "TLS handshake failed");
-        }
         (self.stage, self.failure) = (Stage::Failed, Some(reason));
         Err(io::ErrorKind::ConnectionAborted.into())
     }

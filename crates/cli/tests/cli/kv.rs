@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::Path;
+use std::time::Instant;
 
 #[test]
 fn nobody_is_let_in_by_default() {
@@ -161,6 +162,25 @@ fn a_role_goes_on_where_its_log_has_no_room() {
     // Nor does the end depend on it.
     let wrong = home.command("kv --config none.toml").stderr(fs::File::create("/dev/full").expect("Linux")).status();
     assert_eq!(wrong.expect("it starts").code(), Some(2));
+}
+
+#[test]
+fn strangers_fill_no_log() {
+    const WRONG: usize = 200;
+    let sizes = "size = '16MiB'\nzone = '1MiB'\nvalue = '64KiB'\nblocks = 16\nlisten = '127.0.0.1:0'\n";
+    let home = Home::new().with("jbof.toml", &format!("path = 'j'\n{sizes}"));
+    let home = home.with("kv.toml", &format!("path = 'f'\npassword = 'p'\n{sizes}"));
+    let begin = Instant::now();
+    let store = Target::store(&home, "--config kv.toml");
+    let jbof = Target::jbof(&home, "--config jbof.toml");
+    for _ in 0..WRONG {
+        assert!(told(&store, &"AUTH wrong\r\n".repeat(9)).starts_with("-WRONGPASS"));
+        told(&jbof, &"GET / HTTP/1.1\r\n".repeat(9));
+    }
+    for (role, words) in [(store, "connection closed"), (jbof, "a door was closed")] {
+        let lines = role.log().matches(words).count() as u64;
+        assert!((1..=11 + begin.elapsed().as_secs()).contains(&lines), "{lines}: {}", role.log());
+    }
 }
 
 #[test]

@@ -2,10 +2,9 @@
 
 use crate::secrets::TlsKeys;
 use mio::net::TcpStream;
-use nvme::target::{Channel, PortId};
+use nvme::target::Channel;
 use nvme::tls::PreSharedKey;
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 const ABSENT: &str = "this program was built without TLS (the feature `tls`)";
@@ -24,10 +23,10 @@ impl Keys {
 pub(crate) enum Acceptor {}
 
 impl Acceptor {
-    pub(crate) fn new(_: PortId, _: Arc<Keys>) -> Result<Acceptor, String> {
+    pub(crate) fn new(_: Arc<Keys>) -> Result<Acceptor, String> {
         Err(ABSENT.into())
     }
-    pub(crate) fn accept(&self, _: SocketAddr, _: TcpStream) -> Result<Session, String> {
+    pub(crate) fn accept(&self, _: TcpStream) -> Result<Session, String> {
         match *self {}
     }
 }
