@@ -20,6 +20,8 @@ pub enum Handed {
     Client(TcpStream, SocketAddr),
     /// The configuration as it was read anew.
     Config(Box<Config>),
+    /// A client was refused, and this one's eldest stranger may make room for the next.
+    Full,
 }
 
 /// What a loop has counted.

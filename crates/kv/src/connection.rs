@@ -193,6 +193,11 @@ impl Connection {
         if self.may_read(limits) || self.is_held && has_room { Life::HasMore } else { Life::Waits }
     }
 
+    /// Whether the client has yet to agree on TLS, or to give the password.
+    pub fn is_stranger(&self) -> bool {
+        !self.socket.is_agreed() || !self.session.is_known()
+    }
+
     /// Why it has to end at `now`, if so.
     pub fn overdue(&self, now: Time, limits: &Limits) -> Option<&'static str> {
         let is_past = |since: Option<Time>, span| since.is_some_and(|since| now.saturating_since(since) > span);

@@ -140,6 +140,8 @@ pub struct Loop {
     reads: BTreeMap<RequestId, FlashOperation<Bytes>>,
     tickets: Slab<Ticket>,
     clients: Slab<Connection>,
+    /// Those that have not proved themselves when they came, the eldest first, by place and number.
+    strangers: VecDeque<(usize, u64)>,
     /// Bytes that they hold together.
     held: usize,
     /// Clients that may have something to do.
@@ -205,6 +207,7 @@ impl Loop {
             reads: BTreeMap::new(),
             tickets: Slab::new(),
             clients: Slab::new(),
+            strangers: VecDeque::new(),
             held: 0,
             listed: VecDeque::new(),
             asks: Vec::new(),
@@ -395,6 +398,7 @@ impl Loop {
             match handed {
                 Handed::Client(stream, peer) => self.admit(now, stream, peer),
                 Handed::Config(config) => drop(self.take_over(&config)),
+                Handed::Full => drop(self.make_room()),
             }
         }
         self.evict();
@@ -424,8 +428,11 @@ impl Loop {
 
     /// Gives a connection to the loop that has the fewest.
     fn receive(&mut self, now: Time, mut stream: TcpStream, peer: SocketAddr) {
-        if self.common.connections() >= self.config.limits.connections {
+        if self.common.connections() >= self.config.limits.connections && !self.make_room() {
             self.counts.refused += 1;
+            if self.rules.password.is_some() || self.config.tls.is_some() {
+                self.common.others(self.number).for_each(|other| self.common.hand(other, Handed::Full));
+            }
             // It is told if that takes no waiting, and can be read.
             if self.config.tls.is_none() {
                 let _ = stream.write(b"-ERR max number of clients reached\r\n");
@@ -440,7 +447,31 @@ impl Loop {
         }
     }
 
+    /// The eldest of this loop's clients that has not proved itself makes room: strangers that keep
+    /// connections open keep nobody out for long.
+    fn make_room(&mut self) -> bool {
+        let Some(eldest) = self.eldest_stranger() else { return false };
+        self.close(eldest, Some("others wait for its place, and it has not proved itself"));
+        true
+    }
+
+    fn eldest_stranger(&mut self) -> Option<usize> {
+        let is_one = |client: usize, number| {
+            let connection = self.clients.get(client).filter(|connection| connection.number == number);
+            connection.is_some_and(Connection::is_stranger)
+        };
+        while let Some((client, number)) = self.strangers.front().copied() {
+            if is_one(client, number) {
+                return Some(client);
+            }
+            self.strangers.pop_front();
+        }
+        None
+    }
+
     fn admit(&mut self, now: Time, mut stream: TcpStream, peer: SocketAddr) {
+        // Those that are none any more do not stay in the list.
+        self.eldest_stranger();
         let entry = self.clients.vacant_entry();
         let (client, token) = (entry.key(), Token(CLIENTS + entry.key()));
         let registered = self.poll.registry().register(&mut stream, token, Interest::READABLE | Interest::WRITABLE);
@@ -454,7 +485,9 @@ impl Loop {
         };
         let number = self.common.number();
         tracing::debug!(%peer, number, "connection accepted");
-        entry.insert(Connection::new(now, number, peer, socket, &self.rules));
+        if entry.insert(Connection::new(now, number, peer, socket, &self.rules)).is_stranger() {
+            self.strangers.push_back((client, number));
+        }
         self.counts.accepted += 1;
         self.list(client);
     }

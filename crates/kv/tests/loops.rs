@@ -41,6 +41,39 @@ fn counts_and_limits_are_those_of_all_loops() {
 }
 
 #[test]
+fn strangers_that_keep_all_connections_keep_nobody_out() {
+    const MOST: usize = 6;
+    for loops in [1, LOOPS] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let limits = Limits { connections: MOST, handshake: Span::secs(3_600), ..Limits::default() };
+        let password = Some("p".into());
+        let store = Running::start(Config { loops, limits, password, ..config(folder.path()) });
+        let mut strangers: Vec<_> = (0..MOST).map(|_| store.client()).collect();
+        for stranger in &mut strangers {
+            assert!(error(&stranger.say("GET a")).starts_with("NOAUTH"));
+        }
+        let refused = || Frame::Error("ERR max number of clients reached".into());
+        let start = Instant::now();
+        let come = || loop {
+            let mut client = store.client();
+            // Strangers of other loops make room for the next.
+            match client.try_ask(&[b"AUTH", b"p"]) {
+                Some(told) if told == ok() => return client,
+                told => assert!(loops > 1 && told.is_none_or(|told| told == refused())),
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "nobody makes room");
+        };
+        let mut known: Vec<_> = (0..MOST).map(|_| come()).collect();
+        assert!(known.iter_mut().all(|client| client.say("GET a") == Frame::Null));
+        // Who has proved itself makes room for nobody.
+        let last = store.client().try_ask(&[b"AUTH", b"p"]);
+        assert!(last.is_none_or(|told| told == refused()));
+        assert!(known.iter_mut().all(|client| client.say("GET a") == Frame::Null));
+        assert!(strangers.iter_mut().all(|stranger| stranger.try_ask(&[b"PING"]).is_none()));
+    }
+}
+
+#[test]
 fn memory_is_that_of_all_loops_and_the_heaviest_one_gives_way() {
     let folder = tempfile::tempdir().expect("a folder");
     let limits = Limits { memory: 2 << 20, reply: 512 << 10, request: 512 << 10, ..Limits::default() };

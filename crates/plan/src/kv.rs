@@ -235,7 +235,8 @@ table! {
 table! {
     /// What clients may use.
     KvLimitsFile => KvLimits {
-        /// Connections at a time; more are told so and closed.
+        /// Connections at a time. Beyond it who has longest owed a password or TLS makes room.
+        /// Where there is none, the new one is told so and closed.
         connections: u32 [1 to 100_000] = 1_000,
         /// Arguments of a command, its name among them.
         arguments: u32 [8 to 1_048_576] = 4_096,
