@@ -204,10 +204,8 @@ fn flash_of(
 /// Warns of a store whose answers may be wrong.
 fn warn_of(protocol: ProtocolName) {
     if protocol == ProtocolName::Paper {
-        say(format_args!(
-            "warning: protocol = \"paper\": a door that pauses past its lease can bring old values back; \
-             use it for study alone"
-        ));
+        say("warning: protocol = \"paper\": a door that pauses past its lease can bring old values back; \
+             use it for study alone");
     }
 }
 

@@ -360,10 +360,10 @@ impl Shared {
     /// What succeeded. A failing disk fails often, and the log has a line a second of it.
     fn noted<T>(&self, extent: Option<Extent>, outcome: io::Result<T>) -> Option<T> {
         let Err(error) = outcome else { return outcome.ok() };
-        if let Some(left_out) = lock(&self.failures).admit(self.clock.now()) {
+        lock(&self.failures).tell(self.clock.now(), |left_out| {
             let path = self.file.path().display();
             tracing::error!(%path, ?extent, %error, left_out, "the flash failed");
-        }
+        });
         None
     }
 }

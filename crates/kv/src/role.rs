@@ -235,14 +235,7 @@ impl JbofRole {
         let listeners = listeners(&config.listen, registry)?;
         allow_connections(DOORS_MAX as u64);
         let http = config.metrics.as_deref().map(|address| metrics(address, registry)).transpose()?;
-        let jbof = Jbof::start(&config.jbof, this_second(), waker.clone())?;
-        let taken = Instant::now();
-        let jbof = recovered(jbof, clock, &config.jbof, config.journal.as_ref())?;
-        if config.listen.iter().any(|address| matches!(address, PeerAddress::Unix(_))) {
-            // Doors of an earlier process have heard of its end by then.
-            let quiet = Duration::from_nanos(QUIET.as_ps() / 1_000);
-            std::thread::sleep(quiet.saturating_sub(taken.elapsed()));
-        }
+        let jbof = alone(&config, clock, waker.clone())?;
         let target = config.fabric.as_ref().map(|place| target(place, &jbof, registry)).transpose()?;
         let plan = format!("{:?}", config.jbof);
         let recorder = config.records.as_ref().map(|records| Recorder::start(records, "jbof", &plan)).transpose()?;
@@ -421,9 +414,9 @@ impl JbofRole {
                         if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => {}
                     Err(error) if out_of_files.contains(&error.raw_os_error()) && self.make_room() => {}
                     Err(error) => {
-                        if let Some(left_out) = self.failures.admit(self.clock.now()) {
+                        self.failures.tell(self.clock.now(), |left_out| {
                             tracing::error!(%error, left_out, "cannot accept doors for now");
-                        }
+                        });
                         self.accepts_again = true;
                         break;
                     }
@@ -441,10 +434,8 @@ impl JbofRole {
         let entry = self.doors.vacant_entry();
         let door = entry.key();
         if let Err(error) = line.register(self.poll.registry(), Token(DOORS + door)) {
-            if let Some(left_out) = self.losses.admit(self.clock.now()) {
-                tracing::warn!(%error, left_out, "connection lost");
-            }
-            return;
+            let tell = |left_out| tracing::warn!(%error, left_out, "connection lost");
+            return self.losses.tell(self.clock.now(), tell);
         }
         self.next_number += 1;
         let now = self.clock.now();
@@ -663,9 +654,8 @@ impl JbofRole {
             match &door.wrong {
                 Some(wrong) => {
                     self.counts.wrong += 1;
-                    if let Some(left_out) = self.losses.admit(now) {
-                        tracing::warn!(door = door.number, %wrong, left_out, "a door was closed");
-                    }
+                    let tell = |left_out| tracing::warn!(door = door.number, %wrong, left_out, "a door was closed");
+                    self.losses.tell(now, tell);
                 }
                 None if matches!(door.stage, Stage::Open(_)) => tracing::info!(door = door.number, "a door is gone"),
                 None => tracing::debug!(door = door.number, "a stranger is gone"),
@@ -701,6 +691,18 @@ fn target(place: &FabricPlace, jbof: &Jbof, registry: &Registry) -> Result<Targe
     let registered = registry.register(&mut SourceFd(&file), FABRIC, Interest::READABLE);
     registered.map_err(StartError::system("the event queue"))?;
     Ok(target)
+}
+
+/// Recovers the flash, and waits until doors of an earlier process have heard of its end.
+fn alone(config: &JbofRoleConfig, clock: Clock, waker: Arc<Waker>) -> Result<Jbof, StartError> {
+    let jbof = Jbof::start(&config.jbof, this_second(), waker)?;
+    let taken = Instant::now();
+    let jbof = recovered(jbof, clock, &config.jbof, config.journal.as_ref())?;
+    if config.listen.iter().any(|address| matches!(address, PeerAddress::Unix(_))) {
+        let quiet = Duration::from_nanos(QUIET.as_ps() / 1_000);
+        std::thread::sleep(quiet.saturating_sub(taken.elapsed()));
+    }
+    Ok(jbof)
 }
 
 fn metrics(address: &str, registry: &Registry) -> Result<Http, StartError> {

@@ -415,9 +415,9 @@ impl Loop {
                 }
                 Err(error) => {
                     // Most likely out of file descriptors. Those who wait are no event again.
-                    if let Some(left_out) = front.failures.admit(now) {
+                    front.failures.tell(now, |left_out| {
                         tracing::error!(%error, left_out, "cannot accept connections for now");
-                    }
+                    });
                     front.accepts_again = true;
                     return;
                 }
@@ -480,7 +480,8 @@ impl Loop {
             Ok(socket) => socket,
             Err(error) => {
                 self.common.left(self.number);
-                return self.tell(|left_out| tracing::warn!(%peer, %error, left_out, "connection lost"));
+                let tell = |left_out| tracing::warn!(%peer, %error, left_out, "connection lost");
+                return self.losses.tell(now, tell);
             }
         };
         let number = self.common.number();
@@ -567,9 +568,11 @@ impl Loop {
             }
         };
         let life = connection.give(now, &limits, |session, output| session.write(output, limits.backlog, &mut late));
-        let fault = connection.session.fault();
         match life {
-            Life::Over => self.close(client, fault),
+            Life::Over => {
+                let fault = connection.session.fault();
+                self.close(client, fault);
+            }
             // Commands may wait in the buffer, or in the socket.
             Life::HasMore => self.list(client),
             Life::Waits if has_taken => self.list(client),
@@ -701,13 +704,6 @@ impl Loop {
         }
     }
 
-    /// Writes a line of what a client did, unless there were many of late.
-    fn tell(&mut self, line: impl FnOnce(u64)) {
-        if let Some(left_out) = self.losses.admit(self.clock.now()) {
-            line(left_out);
-        }
-    }
-
     fn close(&mut self, client: usize, why: Option<&'static str>) {
         let Some(mut connection) = self.clients.try_remove(client) else { return };
         self.held -= connection.counted;
@@ -716,7 +712,7 @@ impl Loop {
         // The socket closes in any case.
         let _ = self.poll.registry().deregister(connection.stream());
         match why {
-            Some(why) => self.tell(|left_out| {
+            Some(why) => self.losses.tell(self.clock.now(), |left_out| {
                 tracing::warn!(peer = %connection.peer, why, left_out, "connection closed");
             }),
             None => tracing::debug!(peer = %connection.peer, "connection closed"),

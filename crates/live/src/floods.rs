@@ -40,9 +40,7 @@ impl Floods {
     /// Calls `tell` to write a line with the number of lines suppressed before it, or suppresses
     /// it.
     pub(crate) fn tell(&mut self, now: Time, flood: Flood, tell: impl FnOnce(u64)) {
-        if let Some(left_out) = self.0[flood as usize].admit(now) {
-            tell(left_out);
-        }
+        self.0[flood as usize].tell(now, tell);
     }
 
     /// Writes the number of suppressed lines of each kind for which that is allowed now.

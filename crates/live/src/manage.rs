@@ -11,7 +11,6 @@ use crate::setup::{Opened, OpenedByName, Preparation, Prepared, Shrinking};
 use base::Time;
 use nvme::target::{CloseReason, Target};
 use plan::target::TargetPlan;
-use runtime::files::allow_connections;
 use std::sync::Arc;
 
 impl Loop {
@@ -57,7 +56,6 @@ impl Loop {
         let changes = changes.iter().map(ToString::to_string);
         let keys = other_keys.iter().map(|host| format!("TLS key of {host} changed"));
         tell(&changes.chain(keys).collect::<Vec<_>>(), &restarts(&self.plan, &plan));
-        allow_connections(plan.limits.connections.into());
         self.plan = plan;
         Ok(())
     }

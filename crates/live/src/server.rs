@@ -18,7 +18,6 @@ use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use nvme::target::{Member, Target, TargetConfig};
 use plan::target::{Backend, TargetPlan};
-use runtime::files::allow_connections;
 use runtime::stopper::Stopper;
 use std::io;
 use std::net::SocketAddr;
@@ -214,7 +213,6 @@ impl Ready {
             target.join(Member::FIRST, plan.loops as u16);
         }
         number_controllers(&mut target, &plan)?;
-        allow_connections(plan.limits.connections.into());
         plan.records.as_ref().map_or(Ok(()), Recorder::check)?;
         let addresses = || plan.ports.iter().map(|port| port.address.as_str());
         let metrics =

@@ -373,7 +373,7 @@ impl Loop {
                 return self.target.closed(now, id);
             }
         };
-        self.put(Socket::new(id, peer, stream));
+        self.put(Socket::new(id, peer, number, stream));
     }
 
     fn on_socket(&mut self, index: usize, event: &Event) {
@@ -626,10 +626,10 @@ impl Loop {
     /// The peer or the network has closed a connection.
     fn lose(&mut self, now: Time, id: ConnectionId) {
         if let Some(mut socket) = self.sockets.get_mut(id.index()).and_then(Option::take) {
-            let peer = socket.peer;
+            let (peer, port) = (socket.peer, socket.port.0);
             match socket.failure() {
                 Some(reason) => self.floods.tell(now, Flood::Handshake, |left_out| {
-                    tracing::warn!(%peer, reason, left_out, "TLS handshake failed");
+                    tracing::warn!(%peer, port, reason, left_out, "TLS handshake failed");
                 }),
                 None => tracing::debug!(%peer, connection = id.bits(), "connection lost"),
             }

@@ -19,6 +19,7 @@ use plan::target::{
     AccessName, Backend, IoName, Limits, Namespace, Path, Port, Subsystem, TargetPlan, TlsName, uuid_bytes,
 };
 use runtime::draft::Draft;
+use runtime::files::allow_connections;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -200,6 +201,7 @@ impl<'a> Preparation<'a> {
         });
         let opened: OpenedByName = named.collect();
         check_identities(&opened)?;
+        allow_connections(plan.limits.connections.into());
         for (name, opened) in opened.iter().filter(|(_, opened)| self.added.contains(&opened.backend)) {
             self.backends.name(opened.backend, name.clone());
         }

@@ -6,7 +6,7 @@ use crate::machine::Machine;
 use crate::stream::Stream;
 use base::Time;
 use mio::net::TcpStream;
-use nvme::target::{Channel, ConnectionId, Piece, Target};
+use nvme::target::{Channel, ConnectionId, Piece, PortId, Target};
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
 
@@ -29,6 +29,8 @@ pub(crate) enum Moved {
 pub(crate) struct Socket {
     pub id: ConnectionId,
     pub peer: SocketAddr,
+    /// The port by which it came.
+    pub port: PortId,
     stream: Stream,
     /// Bytes that were read and not taken by the target.
     left: Vec<u8>,
@@ -42,9 +44,19 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    pub(crate) fn new(id: ConnectionId, peer: SocketAddr, stream: Stream) -> Socket {
+    pub(crate) fn new(id: ConnectionId, peer: SocketAddr, port: PortId, stream: Stream) -> Socket {
         let left = Vec::new();
-        Socket { id, peer, stream, left, may_read: false, may_write: true, is_half_closed: false, is_listed: false }
+        Socket {
+            id,
+            peer,
+            port,
+            stream,
+            left,
+            may_read: false,
+            may_write: true,
+            is_half_closed: false,
+            is_listed: false,
+        }
     }
 
     /// It is a connection of another loop from now on, which has seen nothing of its readiness.

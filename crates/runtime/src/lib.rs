@@ -32,6 +32,7 @@ pub mod parts;
 pub mod processor;
 pub mod records;
 pub mod replay;
+pub mod room;
 pub mod secret;
 pub mod stopper;
 pub mod storage;

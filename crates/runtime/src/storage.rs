@@ -2,15 +2,16 @@
 
 use crate::error::StartError;
 use crate::in_use::InUse;
+use crate::room::{reserve, warn_of_room};
 use crate::syncs::Syncs;
 use memmap2::{Advice, MmapMut};
-use rustix::fs::{FallocateFlags, OFlags, fallocate, fcntl_getfl, fstatvfs};
+use rustix::fs::{FallocateFlags, OFlags, fallocate, fcntl_getfl};
 use rustix::io::{ReadWriteFlags, preadv2};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSliceMut, Seek, SeekFrom};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -392,17 +393,23 @@ impl DiskFile {
     /// When its length is not known.
     pub fn view(mut file: File) -> io::Result<DiskFile> {
         let bytes = file.seek(SeekFrom::End(0))?;
-        let is_regular = file.metadata()?.is_file();
+        let storage = DiskFile::new(Path::new(""), file, false, Undo::Nothing)?;
+        storage.bytes.store(bytes, Ordering::Relaxed);
+        Ok(storage)
+    }
+
+    /// One whose length is not known yet.
+    fn new(path: &Path, file: File, is_direct: bool, undo: Undo) -> io::Result<DiskFile> {
         Ok(DiskFile {
-            path: PathBuf::new(),
+            path: path.into(),
             lock: Arc::new(file.try_clone()?),
+            is_regular: file.metadata()?.is_file(),
             file,
-            bytes: AtomicU64::new(bytes),
-            is_regular,
-            is_direct: false,
+            bytes: AtomicU64::new(0),
+            is_direct,
             syncs: Syncs::default(),
             luck: Luck::default(),
-            undo: Mutex::new(Undo::Nothing),
+            undo: Mutex::new(undo),
             gives_back: true,
         })
     }
@@ -436,18 +443,8 @@ impl DiskFile {
         let open = |claims| open_or_make(path, is_new && !read_only, direct, read_only, claims);
         let file = claimed(path, claims, in_use, open)?.map_err(|error| explained(path, error, direct))?;
         let kind = file.metadata().map_err(fail)?.file_type();
-        let storage = DiskFile {
-            path: path.into(),
-            lock: Arc::new(file.try_clone().map_err(fail)?),
-            file,
-            bytes: AtomicU64::new(0),
-            is_regular: kind.is_file(),
-            is_direct: direct,
-            syncs: Syncs::default(),
-            luck: Luck::default(),
-            undo: Mutex::new(if is_new { Undo::Remove } else { Undo::Nothing }),
-            gives_back: true,
-        };
+        let undo = if is_new { Undo::Remove } else { Undo::Nothing };
+        let storage = DiskFile::new(path, file, direct, undo).map_err(fail)?;
         if !kind.is_file() && !kind.is_block_device() {
             return Err(StartError::file(path, "neither a regular file nor a block device"));
         }
@@ -538,15 +535,7 @@ impl DiskFile {
     /// # Errors
     /// When the file system has too little room, or cannot reserve any.
     pub fn reserve(&mut self) -> io::Result<()> {
-        if self.is_regular {
-            let bytes = self.bytes();
-            let (wanted, free) = (hole_bytes(bytes, &self.file.metadata()?), free_bytes(&self.file)?);
-            if wanted > free {
-                let reason = format!("{} of {} bytes are to be reserved, and {} are free", wanted, bytes, free);
-                return Err(io::Error::new(io::ErrorKind::StorageFull, reason));
-            }
-            fallocate(&self.file, FallocateFlags::empty(), 0, bytes)?;
-        }
+        reserve(&self.file, self.bytes())?;
         self.gives_back = false;
         Ok(())
     }
@@ -712,39 +701,6 @@ fn explained(path: &Path, error: io::Error, direct: bool) -> StartError {
     }
 }
 
-/// What is left of the file system of a file or folder.
-///
-/// # Errors
-/// When the system does not tell.
-pub fn free_bytes(file: &File) -> io::Result<u64> {
-    let about = fstatvfs(file)?;
-    Ok(about.f_bavail.saturating_mul(about.f_frsize))
-}
-
-/// The bytes of a file that take no room yet, where it has or will have `bytes`.
-pub fn hole_bytes(bytes: u64, about: &std::fs::Metadata) -> u64 {
-    /// What the system counts blocks of files in.
-    const BLOCK: u64 = 512;
-    bytes.saturating_sub(about.blocks().saturating_mul(BLOCK))
-}
-
-/// Warns where a file of `bytes`, whose holes take no room yet, may come to need more than its file
-/// system has left. Returns whether it does.
-///
-/// # Errors
-/// When the system does not tell.
-pub fn warn_of_room(path: &Path, file: &File, bytes: u64) -> io::Result<bool> {
-    let free = free_bytes(file)?;
-    let wanted = hole_bytes(bytes, &file.metadata()?);
-    let is_short = wanted > free;
-    if is_short {
-        let [wanted_mib, free_mib] = [wanted, free].map(|bytes| bytes >> 20);
-        let path = path.display();
-        tracing::warn!(%path, wanted_mib, free_mib, "its file system may get full: writes to new places fail then");
-    }
-    Ok(is_short)
-}
-
 /// A new name survives a power loss once its folder is synced.
 pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -845,6 +801,7 @@ impl Storage for DiskFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::room::{free_bytes, hole_bytes};
 
     fn stores(folder: &Path) -> Vec<Box<dyn Storage>> {
         let file =
@@ -880,19 +837,6 @@ mod tests {
         let mut bytes = [1; 4096];
         file.read(0, &mut bytes).expect("it is there");
         assert_eq!(bytes, [0; 4096]);
-    }
-
-    #[test]
-    fn a_file_may_be_short_of_room_by_its_holes() {
-        let file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
-        let free = free_bytes(&file).expect("it tells");
-        let is_short = |bytes| warn_of_room(Path::new("disk"), &file, bytes).expect("it tells");
-        assert!(is_short(2 * free + (1 << 30)));
-        assert!(!is_short(free / 2));
-        file.write_all_at(&[1; 1 << 16], 0).and_then(|()| file.sync_all()).expect("it is written");
-        let about = file.metadata().expect("it is open");
-        let holes = [1 << 16, 1 << 20].map(|bytes| hole_bytes(bytes, &about));
-        assert_eq!(holes, [0, (1 << 20) - (1 << 16)]);
     }
 
     #[test]

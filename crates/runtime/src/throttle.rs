@@ -32,6 +32,13 @@ impl<const BURST: u64> Throttle<BURST> {
         Some(std::mem::take(&mut self.left_out))
     }
 
+    /// Calls `line` to write one, with the number of lines suppressed before it, or suppresses it.
+    pub fn tell(&mut self, now: Time, line: impl FnOnce(u64)) {
+        if let Some(left_out) = self.admit(now) {
+            line(left_out);
+        }
+    }
+
     /// Returns the number of suppressed lines, once a line about them is allowed.
     pub fn take_due(&mut self, now: Time) -> Option<u64> {
         if self.next_due()? > now { None } else { self.admit(now) }

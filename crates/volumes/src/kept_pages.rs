@@ -2,7 +2,7 @@
 
 use crate::notes::{Named, Note, Notes};
 use blox::{PAGE_BYTES, Page, Value, VssdId};
-use runtime::storage::warn_of_room;
+use runtime::room::warn_of_room;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io;

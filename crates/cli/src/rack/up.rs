@@ -8,7 +8,7 @@ use crate::failure::{Failure, failed_at, print};
 use base::Span;
 use campaign::terminal::say;
 use ipnet::IpNet;
-use runtime::storage::{free_bytes, hole_bytes};
+use runtime::room::{free_bytes, hole_bytes};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;

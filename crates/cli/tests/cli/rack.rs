@@ -1,7 +1,7 @@
 //! A rack of processes: started, watched, killed, started again and ended.
 
 use crate::support::{Home, Said, free, volume_target};
-use runtime::storage::free_bytes;
+use runtime::room::free_bytes;
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};

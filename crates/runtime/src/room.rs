@@ -1,0 +1,76 @@
+//! How much room files have and may come to need on their file system.
+
+use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// What is left of the file system of a file or folder.
+///
+/// # Errors
+/// When the system does not tell.
+pub fn free_bytes(file: &File) -> io::Result<u64> {
+    let about = fstatvfs(file)?;
+    Ok(about.f_bavail.saturating_mul(about.f_frsize))
+}
+
+/// The bytes of a file that take no room yet, where it has or will have `bytes`.
+pub fn hole_bytes(bytes: u64, about: &Metadata) -> u64 {
+    /// What the system counts blocks of files in.
+    const BLOCK: u64 = 512;
+    bytes.saturating_sub(about.blocks().saturating_mul(BLOCK))
+}
+
+/// Warns where a file of `bytes`, whose holes take no room yet, may come to need more than its file
+/// system has left. Returns whether it does.
+///
+/// # Errors
+/// When the system does not tell.
+pub fn warn_of_room(path: &Path, file: &File, bytes: u64) -> io::Result<bool> {
+    let free = free_bytes(file)?;
+    let wanted = hole_bytes(bytes, &file.metadata()?);
+    let is_short = wanted > free;
+    if is_short {
+        let [wanted_mib, free_mib] = [wanted, free].map(|bytes| bytes >> 20);
+        let path = path.display();
+        tracing::warn!(%path, wanted_mib, free_mib, "its file system may get full: writes to new places fail then");
+    }
+    Ok(is_short)
+}
+
+/// Takes the room of the first `bytes` of a regular file; a device has its own.
+///
+/// # Errors
+/// When the file system has too little, of which nothing is taken then, or cannot reserve any.
+pub fn reserve(file: &File, bytes: u64) -> io::Result<()> {
+    let about = file.metadata()?;
+    if !about.is_file() {
+        return Ok(());
+    }
+    let (wanted, free) = (hole_bytes(bytes, &about), free_bytes(file)?);
+    if wanted > free {
+        let reason = format!("{wanted} of {bytes} bytes are to be reserved, and {free} are free");
+        return Err(io::Error::new(io::ErrorKind::StorageFull, reason));
+    }
+    Ok(fallocate(file, FallocateFlags::empty(), 0, bytes)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn a_file_may_be_short_of_room_by_its_holes() {
+        let file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).expect("a file");
+        let free = free_bytes(&file).expect("it tells");
+        let is_short = |bytes| warn_of_room(Path::new("disk"), &file, bytes).expect("it tells");
+        assert!(is_short(2 * free + (1 << 30)));
+        assert!(!is_short(free / 2));
+        file.write_all_at(&[1; 1 << 16], 0).and_then(|()| file.sync_all()).expect("it is written");
+        let about = file.metadata().expect("it is open");
+        let holes = [1 << 16, 1 << 20].map(|bytes| hole_bytes(bytes, &about));
+        assert_eq!(holes, [0, (1 << 20) - (1 << 16)]);
+    }
+}
