@@ -8,6 +8,7 @@ use runtime::throttle::{AT_ONCE, Throttle};
 pub(crate) enum Flood {
     Refused,
     Silent,
+    Displaced,
     Crowded,
     Tolerated,
     Unaccepted,
@@ -19,9 +20,10 @@ pub(crate) enum Flood {
 
 impl Flood {
     /// The log's text about suppressed lines, in the order of the kinds.
-    const ALL: [&str; 9] = [
+    const ALL: [&str; 10] = [
         "more connections refused",
         "more connections ended: no Connect came in time",
+        "more connections ended: they made room for others",
         "more Connects of hosts with as many controllers as a host may have",
         "more departures from the specification tolerated",
         "more failures to accept connections",

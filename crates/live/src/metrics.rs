@@ -120,6 +120,12 @@ impl Snapshot {
         for (kind, name, help, value) in [
             (Counter, "connections_accepted", "Connections accepted.", counters.connections_accepted),
             (Counter, "connections_refused", "Connections refused at the limit.", counters.connections_refused),
+            (
+                Counter,
+                "connections_displaced",
+                "Connections without Connect that made room for others at the limit.",
+                counters.connections_displaced,
+            ),
             (Counter, "protocol_errors", "Connections that broke the protocol.", counters.protocol_errors),
             (Counter, "commands", "Commands received.", counters.commands),
             (Counter, "commands_failed", "Commands completed with an error.", counters.commands_failed),

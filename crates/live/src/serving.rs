@@ -605,17 +605,18 @@ impl Loop {
         }
         if let Some(reason) = self.target.should_close(id) {
             let peer = socket.peer;
-            match reason {
-                CloseReason::Handshake => self.floods.tell(self.clock.now(), Flood::Silent, |left_out| {
-                    tracing::warn!(%peer, connection = id.bits(), %reason, left_out, "connection ended");
+            let flood = match reason {
+                CloseReason::Handshake => Some(Flood::Silent),
+                CloseReason::Displaced => Some(Flood::Displaced),
+                CloseReason::Protocol(_) | CloseReason::Authentication => Some(Flood::Wrong),
+                _ => None,
+            };
+            match flood {
+                Some(flood) => self.floods.tell(self.clock.now(), flood, |left_out| {
+                    let hint = hint(&reason);
+                    tracing::warn!(%peer, connection = id.bits(), %reason, left_out, "connection ended{hint}");
                 }),
-                CloseReason::Protocol(_) | CloseReason::Authentication => {
-                    self.floods.tell(self.clock.now(), Flood::Wrong, |left_out| {
-                        let hint = hint(&reason);
-                        tracing::warn!(%peer, connection = id.bits(), %reason, left_out, "connection ended{hint}");
-                    });
-                }
-                _ => tracing::debug!(%peer, connection = id.bits(), %reason, "connection ended"),
+                None => tracing::debug!(%peer, connection = id.bits(), %reason, "connection ended"),
             }
             self.close(self.clock.now(), id);
         } else if socket.has_input() && self.target.wants_input(id) {

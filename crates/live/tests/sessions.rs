@@ -226,11 +226,30 @@ fn an_end_that_comes_with_the_last_bytes_is_noticed() {
 fn a_target_that_is_full_refuses_and_goes_on() {
     let target = Running::start(&format!("limits = {{ connections = 4 }}\n{}", BACKENDS[0]));
     let disk = target.disk();
-    let silent: Vec<_> = (0..2).map(|_| std::net::TcpStream::connect(&target.address).expect("it listens")).collect();
-    assert!(target.host(config("two")).is_err(), "admin and I/O queue of one host, and two that are silent");
-    drop(silent);
+    let other = target.host(config("two")).expect("there is room for it");
+    assert!(target.host(config("three")).is_err(), "two hosts, each with an admin and an I/O queue");
     disk.disconnect().expect("in order");
-    while target.host(config("two")).is_err() {}
+    while target.host(config("three")).is_err() {}
+    drop(other);
+    target.stop();
+}
+
+#[test]
+fn strangers_that_fill_a_target_make_room_for_hosts() {
+    let target = Running::start(&format!("limits = {{ connections = 6, handshake = '1h' }}\n{}", BACKENDS[0]));
+    let mut disk = target.disk();
+    let strangers: Vec<_> =
+        (0..20).map(|_| std::net::TcpStream::connect(&target.address).expect("it listens")).collect();
+    let other = target.host(config("two")).expect("strangers make room for it");
+    let data = vec![7; 512];
+    disk.write(Extent { start: 0, blocks: 1 }, data, true).expect("its host is no stranger");
+    let mut ended = 0;
+    for mut stranger in strangers {
+        stranger.set_read_timeout(Some(std::time::Duration::from_millis(200))).expect("a socket");
+        ended += usize::from(matches!(stranger.read(&mut [0; 1]), Ok(0)));
+    }
+    assert_eq!(ended, 18, "two hosts have four of six connections");
+    drop(other);
     target.stop();
 }
 

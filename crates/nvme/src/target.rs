@@ -177,18 +177,23 @@ impl Target {
         self.controllers.number_after(last);
     }
 
-    /// Accepts a connection on `port`.
+    /// Accepts a connection on `port`. Where as many are open as may be, the one that came first of
+    /// those that have not sent Connect, or have yet to authenticate, makes room.
     pub fn accept(&mut self, now: Time, port: PortId) -> Result<ConnectionId, Refused> {
         self.clock.pass(now);
         if !self.ports.contain(port) {
             return Err(Refused::Port(port));
         }
-        let (most, counters) = (self.limits.connections_max, &mut self.observer.counters);
-        if self.connections.count() + self.group.away >= most as usize {
-            counters.connections_refused += 1;
-            return Err(Refused::Connections { most });
+        let most = self.limits.connections_max;
+        if self.connections.limited() + self.group.away >= most as usize {
+            let Some(stranger) = self.connections.next_stranger() else {
+                self.observer.counters.connections_refused += 1;
+                return Err(Refused::Connections { most });
+            };
+            self.observer.counters.connections_displaced += 1;
+            self.close(stranger, CloseReason::Displaced);
         }
-        counters.connections_accepted += 1;
+        self.observer.counters.connections_accepted += 1;
         let index = self.connections.open(port, &self.limits);
         let place = &mut self.connections[index];
         place.deadline = self.clock.deadline(self.limits.handshake);

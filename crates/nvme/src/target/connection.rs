@@ -154,6 +154,11 @@ impl Connection {
         matches!(self.stage, Stage::Closing(_))
     }
 
+    /// Whether its host has not said who it is, or has yet to prove it.
+    pub(super) fn is_stranger(&self) -> bool {
+        matches!(self.stage, Stage::Initialize | Stage::Connect) || self.has_to_prove() && !self.is_closing()
+    }
+
     /// Why it closes when its deadline passes.
     pub(super) fn late_reason(&self) -> CloseReason {
         match self.stage {
@@ -250,6 +255,10 @@ pub(super) struct Connections {
     free: Vec<u32>,
     /// Connections that have output or have to be closed, each once.
     active: VecDeque<ConnectionId>,
+    /// All strangers, and some that are none any more, in the order in which they came.
+    strangers: VecDeque<ConnectionId>,
+    /// Connections that made room for others and are not closed yet.
+    pub(super) displaced: usize,
     /// Time in which a host has to read something of its output.
     stall: Span,
     /// Whether deviations from the specification are refused.
@@ -259,7 +268,8 @@ pub(super) struct Connections {
 impl Connections {
     pub(super) fn new(limits: &TargetLimits, is_strict: bool) -> Self {
         let (places, use_counts, free) = (Vec::new(), Vec::new(), Vec::new());
-        Connections { places, use_counts, free, active: VecDeque::new(), stall: limits.stall, is_strict }
+        let (active, strangers) = (VecDeque::new(), VecDeque::new());
+        Connections { places, use_counts, free, active, strangers, displaced: 0, stall: limits.stall, is_strict }
     }
 
     /// Opens a connection, and returns its index.
@@ -271,12 +281,33 @@ impl Connections {
         });
         let id = ConnectionId { index, use_count: self.use_counts[index as usize] };
         self.places[index as usize] = Some(Box::new(Connection::new(id, port, limits)));
+        if self.strangers.len() >= 2 * self.places.len() {
+            let mut strangers = std::mem::take(&mut self.strangers);
+            strangers.retain(|id| self.is_stranger(*id));
+            self.strangers = strangers;
+        }
+        self.strangers.push_back(id);
         index
+    }
+
+    fn is_stranger(&self, id: ConnectionId) -> bool {
+        self.get(id).is_some_and(Connection::is_stranger)
+    }
+
+    /// Takes out the stranger that came first.
+    pub(super) fn next_stranger(&mut self) -> Option<u32> {
+        loop {
+            let id = self.strangers.pop_front()?;
+            if self.is_stranger(id) {
+                return Some(id.index);
+            }
+        }
     }
 
     /// Removes a connection, whose output is lost.
     pub(super) fn close(&mut self, index: u32, io: &mut Executor) {
         let Some(mut connection) = self.places[index as usize].take() else { return };
+        self.displaced -= usize::from(connection.stage == Stage::Closing(CloseReason::Displaced));
         let freed = connection.out.clear(&mut io.pool);
         io.freed(freed);
         self.use_counts[index as usize] = self.use_counts[index as usize].wrapping_add(1);
@@ -296,6 +327,11 @@ impl Connections {
 
     pub(super) fn count(&self) -> usize {
         self.places.len() - self.free.len()
+    }
+
+    /// Those that count for the limit.
+    pub(super) fn limited(&self) -> usize {
+        self.count() - self.displaced
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Connection)> {

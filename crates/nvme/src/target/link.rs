@@ -213,6 +213,10 @@ impl Target {
         self.detach(index, reason);
         let place = &mut self.connections[index];
         (place.stage, place.deadline) = (Stage::Closing(reason), None);
+        if reason == CloseReason::Displaced {
+            self.connections.displaced += 1;
+            self.connections.drop_output(index, &mut self.io);
+        }
         self.connections.mark_active(index);
     }
 

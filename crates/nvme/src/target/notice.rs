@@ -21,6 +21,10 @@ pub enum CloseReason {
     /// Neither ICReq nor Connect arrived in time.
     #[error("no Connect came in time")]
     Handshake,
+    /// It had not authenticated, or not even sent Connect, and the limit of connections was reached
+    /// when another came.
+    #[error("it made room for another connection: its host had not said or proven who it is")]
+    Displaced,
     /// The host failed to authenticate, or did not in time.
     #[error("the host did not authenticate")]
     Authentication,
@@ -211,6 +215,8 @@ pub struct Counters {
     pub connections_accepted: u64,
     /// Connections refused for their number.
     pub connections_refused: u64,
+    /// Connections that made room for others.
+    pub connections_displaced: u64,
     /// Connections that broke the protocol.
     pub protocol_errors: u64,
     /// Received commands.
@@ -266,8 +272,8 @@ macro_rules! sum {
     };
 }
 
-sum!(Counters: connections_accepted, connections_refused, protocol_errors, commands, commands_failed, reads, writes,
-    read_bytes, written_bytes, media_errors, data_digest_errors, authentications_failed, keep_alive_expirations,
+sum!(Counters: connections_accepted, connections_refused, connections_displaced, protocol_errors, commands,
+    commands_failed, reads, writes, read_bytes, written_bytes, media_errors, data_digest_errors, authentications_failed, keep_alive_expirations,
     unknown_results, notices_dropped);
 sum!(Gauges: connections, controllers, commands, data_bytes, pool_bytes);
 

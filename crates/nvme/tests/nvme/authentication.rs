@@ -205,6 +205,26 @@ fn a_host_that_does_not_authenticate_in_time_is_closed() {
 }
 
 #[test]
+fn a_host_that_has_not_authenticated_makes_room_with_its_controller_and_one_that_has_does_not() {
+    let mut world = guarded();
+    let mut proven = connected(&mut world);
+    let response = answer(Speaker::Host, &challenged(&mut proven, &mut world));
+    let reply = Message::Reply { transaction: 5, response, challenge: None, public: Vec::new() };
+    assert!(say(&mut proven, &mut world, 12, &reply).is_success());
+    assert!(matches!(hear(&mut proven, &mut world, 13), Some(Message::Success1 { .. })));
+    assert!(is_let_in(&mut proven, &mut world));
+    let unproven = connected(&mut world);
+    (0..6).for_each(|_| _ = Raw::open(&mut world));
+    assert_eq!((world.target.gauges().controllers, world.target.gauges().connections), (2, 8));
+    Raw::open(&mut world);
+    assert_eq!(world.target.should_close(unproven.connection), Some(CloseReason::Displaced));
+    assert_eq!(world.target.gauges().controllers, 1);
+    (0..20).for_each(|_| _ = Raw::open(&mut world));
+    assert_eq!(world.target.should_close(proven.connection), None);
+    assert_eq!(world.target.gauges().controllers, 1);
+}
+
+#[test]
 fn a_host_without_a_secret_is_not_asked() {
     let mut world = guarded();
     world.join(initiator(1), PORT);

@@ -17,15 +17,59 @@ fn io(id: u16, body: Io, data: Sgl) -> Command {
     Command { namespace: 1, data, ..Command::new(id, Body::Io(body)) }
 }
 
+/// Eight connections may be open, each of a controller.
+fn of_eight() -> World {
+    let limits = TargetLimits { controllers_max: 8, controllers_per_host_max: 8, ..limits() };
+    World::new(TargetConfig { limits, ..config() })
+}
+
 #[test]
 fn as_many_connections_as_allowed_are_taken_and_one_more_is_not_until_one_is_gone() {
-    let mut world = World::new(config());
-    let all: Vec<ConnectionId> = (0..8).map(|_| world.target.accept(world.now, PORT).unwrap()).collect();
+    let mut world = of_eight();
+    let all: Vec<ConnectionId> = (0..8).map(|_| Raw::admin(&mut world).connection).collect();
     assert_eq!(world.target.accept(world.now, PORT), Err(Refused::Connections { most: 8 }));
     assert_eq!(world.target.accept(world.now, PortId(7)), Err(Refused::Port(PortId(7))));
     world.target.closed(world.now, all[3]);
     let next = world.target.accept(world.now, PORT).unwrap();
     assert_eq!((next.index(), next == all[3]), (3, false));
+    assert_eq!(world.target.counters().connections_displaced, 0);
+}
+
+/// Of a full target, those that have not sent Connect make room, the first of them first.
+#[test]
+fn strangers_make_room_in_the_order_in_which_they_came() {
+    let mut world = of_eight();
+    let first = Raw::open(&mut world);
+    for _ in 0..40 {
+        let passing = Raw::open(&mut world).connection;
+        world.target.closed(world.now, passing);
+    }
+    let host = Raw::admin(&mut world);
+    let mut greeted = Raw::open(&mut world);
+    greeted.greet(&mut world);
+    let gone = Raw::open(&mut world);
+    let rest: Vec<Raw> = (0..4).map(|_| Raw::open(&mut world)).collect();
+    world.target.closed(world.now, gone.connection);
+    let eighth = Raw::open(&mut world);
+    assert_eq!(world.target.counters().connections_displaced, 0, "eight may be open");
+    let ended = |world: &World, raw: &Raw| world.target.should_close(raw.connection);
+    let order: Vec<&Raw> = [&first, &greeted].into_iter().chain(&rest).chain([&eighth]).collect();
+    let mut late = Vec::new();
+    for (nth, stranger) in order.iter().enumerate() {
+        assert_eq!(ended(&world, stranger), None);
+        late.push(Raw::open(&mut world));
+        assert_eq!(ended(&world, stranger), Some(CloseReason::Displaced), "{nth}");
+        assert_eq!(world.target.counters().connections_displaced, nth as u64 + 1);
+    }
+    assert_eq!(ended(&world, &host), None);
+    assert_eq!(late.len(), 7);
+    // Those that have to be closed are closed by now, and room is as before.
+    order.iter().for_each(|stranger| world.target.closed(world.now, stranger.connection));
+    assert_eq!(world.target.gauges().connections, 8);
+    late.iter_mut().for_each(|raw| raw.greet(&mut world));
+    late.iter_mut().for_each(|raw| assert!(raw.connect(&mut world, 0, 31, 0xffff).status.is_success()));
+    assert_eq!(world.target.accept(world.now, PORT), Err(Refused::Connections { most: 8 }));
+    assert_eq!(world.target.counters().connections_refused, 1);
 }
 
 #[test]
