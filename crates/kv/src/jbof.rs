@@ -83,7 +83,7 @@ fn open(config: &JbofConfig) -> Result<(DiskFile, Seal), StartError> {
     let fail = |error| StartError::file(&config.path, error);
     refuse_cut(config, SUPERBLOCK_BYTES + size)?;
     let size = Some(SUPERBLOCK_BYTES + size);
-    let mut file = DiskFile::try_open(&config.path, size, false, false, Hold::Ever, &InUse::Refused)?;
+    let file = DiskFile::try_open(&config.path, size, false, false, Hold::Ever, &InUse::Refused)?;
     let mut head = vec![0; SUPERBLOCK_BYTES as usize];
     file.read(0, &mut head).map_err(fail)?;
     let seal = match decode(&head) {
@@ -106,7 +106,7 @@ fn open(config: &JbofConfig) -> Result<(DiskFile, Seal), StartError> {
         }
     };
     if config.reserve {
-        file.reserve().map_err(fail)?;
+        file.reserve(false).map_err(fail)?;
     }
     file.keep();
     Ok((file, seal))

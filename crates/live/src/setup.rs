@@ -274,6 +274,12 @@ impl<'a> Preparation<'a> {
             file.share(plan.shared)?;
             self.reshared.push((known.storage.clone(), known.plan.shared));
         }
+        if let Some(file) = known.storage.file().filter(|_| plan.reserve != known.plan.reserve) {
+            match plan.reserve {
+                true => file.reserve(false).map_err(|error| StartError::file(file.path(), error))?,
+                false => file.end_reservation(),
+            }
+        }
         let uuid = plan.uuid.as_deref().and_then(uuid_bytes).unwrap_or(known.uuid);
         let (storage, image) = (known.storage.clone(), known.image.clone());
         let blocks = bytes >> block_shift(plan);
@@ -307,6 +313,9 @@ impl<'a> Preparation<'a> {
         let file = DiskFile::try_open(path.as_ref(), size, direct, plan.read_only, hold, self.in_use)?;
         let file = Arc::new(file);
         self.new.push(file.clone());
+        if plan.reserve {
+            file.reserve(!self.in_use.is_refused()).map_err(|error| StartError::file(path, error))?;
+        }
         let image = Image::of(&file).map_err(|error| StartError::file(path, error))?;
         let drive = drive_of(plan, file.bytes())?;
         let (io, threads) = match plan.backend {
@@ -433,6 +442,7 @@ fn is_same_disk(old: &Namespace, new: &Namespace) -> bool {
         read_only: new.read_only,
         shared: new.shared,
         prefault: new.prefault,
+        reserve: new.reserve,
         ..old.clone()
     };
     changeable == *new && !needs_another_file

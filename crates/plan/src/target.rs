@@ -165,6 +165,8 @@ pub struct Namespace {
     pub uuid: Option<String>,
     /// Whether all of its memory is taken at the start.
     pub prefault: bool,
+    /// Whether the room of its file is taken at the start, and kept.
+    pub reserve: bool,
     /// Its group of asymmetric access.
     pub group: u32,
     /// Whether writes are refused.

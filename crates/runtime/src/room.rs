@@ -39,20 +39,25 @@ pub fn warn_of_room(path: &Path, file: &File, bytes: u64) -> io::Result<bool> {
     Ok(is_short)
 }
 
-/// Takes the room of the first `bytes` of a regular file; a device has its own.
+/// Whether [`reserve`] finds room.
 ///
 /// # Errors
-/// When the file system has too little, of which nothing is taken then, or cannot reserve any.
-pub fn reserve(file: &File, bytes: u64) -> io::Result<()> {
-    let about = file.metadata()?;
-    if !about.is_file() {
-        return Ok(());
-    }
-    let (wanted, free) = (hole_bytes(bytes, &about), free_bytes(file)?);
+/// When there is too little, or the system does not tell.
+pub fn check_room(file: &File, bytes: u64) -> io::Result<()> {
+    let (wanted, free) = (hole_bytes(bytes, &file.metadata()?), free_bytes(file)?);
     if wanted > free {
         let reason = format!("{wanted} of {bytes} bytes are to be reserved, and {free} are free");
         return Err(io::Error::new(io::ErrorKind::StorageFull, reason));
     }
+    Ok(())
+}
+
+/// Takes the room of the first `bytes` of a regular file.
+///
+/// # Errors
+/// When the file system has too little, of which nothing is taken then, or cannot reserve any.
+pub fn reserve(file: &File, bytes: u64) -> io::Result<()> {
+    check_room(file, bytes)?;
     Ok(fallocate(file, FallocateFlags::empty(), 0, bytes)?)
 }
 

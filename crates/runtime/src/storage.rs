@@ -2,7 +2,7 @@
 
 use crate::error::StartError;
 use crate::in_use::InUse;
-use crate::room::{reserve, warn_of_room};
+use crate::room::{check_room, reserve, warn_of_room};
 use crate::syncs::Syncs;
 use memmap2::{Advice, MmapMut};
 use rustix::fs::{FallocateFlags, OFlags, fallocate, fcntl_getfl};
@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Bytes at addresses. Ranges outside are errors of the kind `UnexpectedEof`. Several threads may
@@ -320,7 +320,7 @@ pub struct DiskFile {
     lock: Arc<File>,
     undo: Mutex<Undo>,
     /// What nobody needs any more is given back.
-    gives_back: bool,
+    gives_back: AtomicBool,
 }
 
 /// How to undo the opening of a file.
@@ -410,7 +410,7 @@ impl DiskFile {
             syncs: Syncs::default(),
             luck: Luck::default(),
             undo: Mutex::new(undo),
-            gives_back: true,
+            gives_back: AtomicBool::new(true),
         })
     }
 
@@ -530,14 +530,27 @@ impl DiskFile {
         }
     }
 
-    /// Takes the room of the whole file, and from then on gives nothing back of it.
+    /// Takes the room of the whole file, and from then on gives nothing back of it. A device has
+    /// its own. With `only_checks` it takes none.
     ///
     /// # Errors
     /// When the file system has too little room, or cannot reserve any.
-    pub fn reserve(&mut self) -> io::Result<()> {
-        reserve(&self.file, self.bytes())?;
-        self.gives_back = false;
+    pub fn reserve(&self, only_checks: bool) -> io::Result<()> {
+        if self.is_regular {
+            let take = if only_checks { check_room } else { reserve };
+            take(&self.file, self.bytes())?;
+        }
+        self.gives_back.store(false, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Gives back what nobody needs from now on, as without [`Self::reserve`].
+    pub fn end_reservation(&self) {
+        self.gives_back.store(true, Ordering::Relaxed);
+    }
+
+    fn gives_back(&self) -> bool {
+        self.gives_back.load(Ordering::Relaxed)
     }
 
     /// The first byte at `at` or behind it that is no hole; `None` where a hole is to the end. What
@@ -760,7 +773,7 @@ impl Storage for DiskFile {
     fn zero(&self, at: u64, bytes: u64, gives_back: bool) -> io::Result<()> {
         self.check_whole()?;
         self.check(at, bytes)?;
-        let how = if gives_back && self.gives_back { FallocateFlags::PUNCH_HOLE } else { FallocateFlags::ZERO_RANGE };
+        let how = if gives_back && self.gives_back() { FallocateFlags::PUNCH_HOLE } else { FallocateFlags::ZERO_RANGE };
         // Not every file system or device supports it; all can be written.
         match fallocate(&self.file, how | FallocateFlags::KEEP_SIZE, at, bytes) {
             Ok(()) => Ok(()),
@@ -770,7 +783,7 @@ impl Storage for DiskFile {
     fn give_back(&self, at: u64, bytes: u64) -> io::Result<()> {
         self.check_whole()?;
         self.check(at, bytes)?;
-        if !self.gives_back {
+        if !self.gives_back() {
             return Ok(());
         }
         // Advice: if the medium does not support it, nothing changes.
@@ -785,9 +798,13 @@ impl Storage for DiskFile {
     }
     fn resize(&self, bytes: u64) -> io::Result<()> {
         if self.is_regular && bytes > self.file.metadata()?.len() {
-            self.file.set_len(bytes)?;
+            if self.gives_back() {
+                self.file.set_len(bytes)?;
+                warn_of_room(&self.path, &self.file, bytes)?;
+            } else {
+                reserve(&self.file, bytes)?;
+            }
             self.file.sync_all()?;
-            warn_of_room(&self.path, &self.file, bytes)?;
         }
         let length = (&self.file).seek(SeekFrom::End(0))?;
         if bytes > length {
@@ -820,16 +837,16 @@ mod tests {
         let path = folder.path().join("disk");
         let holes = || hole_bytes(u64::MAX, &std::fs::metadata(&path).expect("it is there"));
         let free = free_bytes(&File::open(folder.path()).expect("it opens")).expect("it tells");
-        let mut file = DiskFile::open(&path, Some(2 * free + (1 << 30)), false, false).expect("it is made");
+        let file = DiskFile::open(&path, Some(2 * free + (1 << 30)), false, false).expect("it is made");
         let before = holes();
-        assert_eq!(file.reserve().map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull));
+        assert_eq!(file.reserve(false).map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull));
         assert_eq!(holes(), before, "nothing was taken");
         drop(file);
         std::fs::remove_file(&path).expect("it is there");
-        let mut file = DiskFile::open(&path, Some(BYTES), false, false).expect("it is made");
+        let file = DiskFile::open(&path, Some(BYTES), false, false).expect("it is made");
         file.write(0, &[1; 4096]).and_then(|()| file.zero(0, BYTES, true)).expect("it is written");
         assert!(holes() > u64::MAX - BYTES, "what nobody needs was given back");
-        file.reserve().expect("there is room");
+        file.reserve(false).expect("there is room");
         assert!(holes() <= u64::MAX - BYTES);
         file.write(0, &[1; 4096]).and_then(|()| file.zero(0, BYTES, true)).expect("it is written");
         file.give_back(0, BYTES).expect("it is advice");
@@ -837,6 +854,13 @@ mod tests {
         let mut bytes = [1; 4096];
         file.read(0, &mut bytes).expect("it is there");
         assert_eq!(bytes, [0; 4096]);
+        file.resize(2 * BYTES).expect("there is room");
+        assert!(holes() <= u64::MAX - 2 * BYTES, "what is new is reserved too");
+        let error = file.resize(2 * free + (1 << 30)).map_err(|error| error.kind());
+        assert_eq!((error, file.bytes()), (Err(io::ErrorKind::StorageFull), 2 * BYTES));
+        file.end_reservation();
+        file.give_back(0, BYTES).expect("it is advice");
+        assert!(holes() > u64::MAX - 2 * BYTES);
     }
 
     #[test]

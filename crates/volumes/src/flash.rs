@@ -134,7 +134,7 @@ impl Flash {
 
     fn kept(&mut self, id: VssdId, pages: u64) -> io::Result<Pages> {
         if let Some(folder) = &self.folder {
-            return KeptPages::open(folder, id, pages).map(Pages::Files);
+            return KeptPages::open(folder, id, pages, self.plan.reserve).map(Pages::Files);
         }
         let mut values = vec![Value(0); pages as usize];
         for (page, value) in self.given.remove(&id).unwrap_or_default() {

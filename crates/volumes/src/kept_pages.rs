@@ -2,7 +2,7 @@
 
 use crate::notes::{Named, Note, Notes};
 use blox::{PAGE_BYTES, Page, Value, VssdId};
-use runtime::room::warn_of_room;
+use runtime::room::{reserve, warn_of_room};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -28,11 +28,12 @@ pub(crate) struct KeptPages {
 }
 
 impl KeptPages {
-    /// Opens the files of a vSSD, or makes empty ones.
+    /// Opens the files of a vSSD, or makes empty ones. Takes their room where `is_reserved`.
     ///
     /// # Errors
-    /// When they cannot be opened or made, or are of an earlier version.
-    pub fn open(folder: &Path, id: VssdId, pages: u64) -> io::Result<KeptPages> {
+    /// When they cannot be opened or made, or are of an earlier version, and where there is less
+    /// room than is to be taken.
+    pub fn open(folder: &Path, id: VssdId, pages: u64, is_reserved: bool) -> io::Result<KeptPages> {
         let path = |what: &str| folder.join(format!("vssd-{}.{what}", id.0));
         let (data, notes) = (path("pages"), path("notes"));
         if !notes.exists() && (data.exists() || path("values").exists()) {
@@ -49,7 +50,11 @@ impl KeptPages {
         let data = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&name)?;
         let bytes = pages * u64::from(PAGE_BYTES);
         data.set_len(bytes)?;
-        warn_of_room(&name, &data, bytes)?;
+        if is_reserved {
+            reserve(&data, bytes)?;
+        } else {
+            warn_of_room(&name, &data, bytes)?;
+        }
         Ok(KeptPages { data, notes, written: vec![false; named.len()], named })
     }
 

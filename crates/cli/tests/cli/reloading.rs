@@ -4,8 +4,9 @@ use crate::support::target::Target;
 use crate::support::{Home, free};
 use live::{Extent, Host, HostError, Proof, RemoteDisk};
 use nvme::feature::Event;
-use nvme::initiator::{HostEvent, InitiatorConfig};
-use nvme::{HostId, Nqn};
+use nvme::initiator::{HostEvent, InitiatorConfig, Payload};
+use nvme::{Body, DatasetManagement, DatasetUse, HostId, Io, Nqn};
+use runtime::room::hole_bytes;
 use std::fs;
 use std::time::Duration;
 
@@ -67,6 +68,16 @@ fn sizes(home: &Home, address: &str, subsystem: &str) -> Vec<(u64, u64)> {
     let number = |value: &serde_json::Value| value.as_u64().unwrap_or_else(|| panic!("{text}"));
     let disks = json["namespaces"].as_array().expect("a list");
     disks.iter().map(|disk| (number(&disk["id"]), number(&disk["bytes"]) >> 20)).collect()
+}
+
+/// The host needs the first MiB no more.
+fn trim(disk: &mut RemoteDisk) {
+    let mut range = vec![0; 16];
+    range[4..8].copy_from_slice(&2048u32.to_le_bytes());
+    let manage = DatasetManagement { ranges_minus_one: 0, intent: DatasetUse::DEALLOCATE };
+    let body = Body::Io(Io::DatasetManagement(manage));
+    let answer = disk.host().call(1, 1, body, Payload::ToController(range)).expect("it answers");
+    assert!(answer.status.is_success());
 }
 
 fn subsystem(name: &str, keys: &str) -> String {
@@ -228,6 +239,39 @@ fn what_of_a_namespace_changes_under_its_number_is_served_as_the_file_says() {
     let said = reload(&home, &target, &(PORT.to_owned() + &other + "[limits]\ncontrollers = 9\n"));
     assert!(said.contains("changes=0"), "{said}");
     target.logs("need a restart keys=\"limits\"");
+}
+
+#[test]
+fn a_file_whose_room_is_reserved_has_it_from_the_start_or_from_a_reload_on_and_keeps_it() {
+    let of = |size: &str, more: &str| {
+        subsystem(A, &format!("namespace = [{{ backend = 'file', path = 'disk', size = '{size}'{more} }}]"))
+    };
+    let reserved = ", reserve = true";
+    let (home, target) = serve(&of("1MiB", ""));
+    let holes = |bytes: u64| hole_bytes(bytes, &fs::metadata(home.path("disk")).expect("it is there"));
+    let mut disk = connect(&target.address, ONE, A).expect("it is let in");
+    let (all, whole) = (Extent { start: 0, blocks: 2048 }, 1 << 20);
+    disk.write(all, vec![1; whole as usize], true).expect("it is inside");
+    trim(&mut disk);
+    assert!(holes(whole) > 0, "what nobody needs is given back");
+    fs::write(home.path("check.toml"), PORT.to_owned() + &of("1MiB", reserved)).expect("a disk");
+    assert_eq!(home.say("target --check --config check.toml").code, Some(0));
+    assert!(holes(whole) > 0, "a check changes nothing");
+    let said = reload(&home, &target, &(PORT.to_owned() + &of("1MiB", reserved)));
+    assert!(!said.contains("nothing was changed") && !said.contains("replaced") && holes(whole) == 0, "{said}");
+    trim(&mut disk);
+    assert_eq!(holes(whole), 0);
+    reload(&home, &target, &(PORT.to_owned() + &of("2MiB", reserved)));
+    assert_eq!((sizes(&home, &target.address, A), holes(2 * whole)), (vec![(1, 2)], 0));
+    let said = reload(&home, &target, &(PORT.to_owned() + &of("8TiB", reserved)));
+    assert!(said.contains("nothing was changed") && said.contains("are to be reserved"), "{said}");
+    assert_eq!(fs::metadata(home.path("disk")).expect("it is there").len(), 2 * whole);
+    reload(&home, &target, &(PORT.to_owned() + &of("2MiB", "")));
+    trim(&mut disk);
+    assert!(holes(2 * whole) > 0);
+    let other = of("1MiB", reserved).replace("'disk'", "'other'");
+    reload(&home, &target, &(PORT.to_owned() + &other));
+    assert_eq!(hole_bytes(whole, &fs::metadata(home.path("other")).expect("it was made")), 0);
 }
 
 #[cfg(feature = "tls")]

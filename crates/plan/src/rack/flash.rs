@@ -13,6 +13,8 @@ pub struct Flash {
     pub path: Option<PathBuf>,
     /// All of its pages.
     pub size: Bytes,
+    /// Whether the room of a replica is taken when it is made or opened.
+    pub reserve: bool,
     /// The share of its blocks that a replica leaves free when it is full.
     pub spare: f64,
     /// Channels that work at the same time.
@@ -62,6 +64,9 @@ table! {
         path: String [length from 1],
         /// All of its pages of 4 KiB: whole blocks on every channel.
         size: Quantity<Bytes> ["1MiB" to "16TiB"] = Bytes::new(1 << 30),
+        /// Take the room of a whole replica on the file system when it is made or opened, so that
+        /// nothing else fills the disk under it.
+        reserve: bool = false,
         /// The share of its blocks that a replica leaves free when it is full, for garbage
         /// collection. It takes two blocks of each channel more.
         spare: f64 [0.01 to 0.9] = 0.2,
@@ -75,7 +80,7 @@ table! {
         program: Quantity<Span> [to "1s"] = Span::ZERO,
         /// Least time of erasing a block.
         erase: Quantity<Span> [to "10s"] = Span::ZERO,
-    } as { path: file, size, spare, channels, pages_per_block, read, program, erase } from {
+    } as { path: file, size, reserve, spare, channels, pages_per_block, read, program, erase } from {
         let file = path.map(PathBuf::from);
     } to {
         let path = file.map(|file| file.to_string_lossy().into_owned());

@@ -34,6 +34,7 @@ scrub = "1h"
 [storage.flash]
 path = "/mnt/s1"
 size = "64MiB"
+reserve = true
 spare = 0.25
 channels = 2
 pages_per_block = 64
@@ -154,6 +155,7 @@ fn servers() -> Vec<Storage> {
     let flash = Flash {
         path: Some("/mnt/s1".into()),
         size: Bytes::new(64 << 20),
+        reserve: true,
         spare: 0.25,
         channels: 2,
         pages_per_block: 64,

@@ -331,6 +331,9 @@ table! {
         group: u32 [1 to 1_024] = 1,
         /// Take all of the memory at the start, so that no first write waits for it.
         prefault: bool where [backend = "ram" | "flash"; without path] = false,
+        /// Take the room of the whole file at the start, and keep it: deallocated blocks read as
+        /// zeros, and nothing else can have their room. Not with `read_only`.
+        reserve: bool where [given path] = false,
         /// Refuse writes.
         read_only: bool = false,
         /// Let other namespaces and targets that say so too serve the same file. Hosts then see one
@@ -339,7 +342,7 @@ table! {
         /// Read a file that another process has and changes, such as that of `rackweave jbof`. No
         /// lock is taken, and hosts see what is written to the file. Only with `read_only`.
         unlocked: bool where [backend = "file"] = false,
-    } as { id, backend: medium, size: held, block, uuid, prefault, group, read_only, shared, unlocked } from {
+    } as { id, backend: medium, size: held, block, uuid, prefault, reserve, group, read_only, shared, unlocked } from {
         let is_sized = matches!(backend, BackendName::File | BackendName::Volume);
         let held = if is_sized { size } else { size.or(Some(SIZE)) };
         let medium = match backend {

@@ -189,6 +189,10 @@ impl<'a> Resolver<'a> {
         if !is_right {
             self.report(&format!("{key}.unlocked"), Problem::Conflict(problem.into()));
         }
+        if namespace.reserve && namespace.read_only {
+            let problem = "what nobody writes needs no room: it is not valid with `read_only`";
+            self.report(&format!("{key}.reserve"), Problem::Conflict(problem.into()));
+        }
         match &namespace.backend {
             Backend::File { path, .. } if path.is_empty() => {
                 self.report(key, Problem::missing("path", "the file or block device"));

@@ -83,13 +83,18 @@ fn keys_are_in_the_plan_as_the_file_says_and_else_by_their_default() {
         let plan = parse("one", &text).expect("it is right");
         let disk = &plan.subsystems[0].namespaces[0];
         let derivation = plan.hosts[0].tls_derivation;
-        (plan.strict, plan.limits.controllers_per_host, derivation, disk.prefault, disk.shared)
+        (plan.strict, plan.limits.controllers_per_host, derivation, disk.prefault, (disk.reserve, disk.shared))
     };
     let file = "backend = 'file', path = 'x'";
-    assert_eq!(named("", file), (false, 64, TlsDerivationName::Any, false, false));
-    assert_eq!(named("strict = true", "prefault = true"), (true, 64, TlsDerivationName::Any, true, false));
+    assert_eq!(named("", file), (false, 64, TlsDerivationName::Any, false, (false, false)));
+    assert_eq!(named("strict = true", "prefault = true"), (true, 64, TlsDerivationName::Any, true, (false, false)));
+    let reserved = named("strict = true", &format!("{file}, reserve = true"));
+    assert_eq!(reserved, (true, 64, TlsDerivationName::Any, false, (true, false)));
     let limits = "limits = { controllers_per_host = 5 }";
-    assert_eq!(named(limits, &format!("{file}, shared = true")), (false, 5, TlsDerivationName::Any, false, true));
+    assert_eq!(
+        named(limits, &format!("{file}, shared = true")),
+        (false, 5, TlsDerivationName::Any, false, (false, true))
+    );
     let old = with_host(&format!("tls_key = '{TLS_KEY}'\ntls_derivation = 'libnvme'"));
     assert_eq!(parse("one", &old).expect("it is right").hosts[0].tls_derivation, TlsDerivationName::Libnvme);
 }
@@ -119,6 +124,8 @@ fn values_that_do_not_go_together_are_refused() {
             "`prefault` is valid only with backend = ram or flash, not with null",
         ),
         (namespace("backend = 'flash', path = 'x', prefault = true"), "`prefault` is not valid with `path`"),
+        (namespace("reserve = true"), "`reserve` is valid only with `path`"),
+        (namespace("backend = 'file', path = 'x', reserve = true, read_only = true"), "needs no room"),
         (namespace("io = 'uring'"), "`io` is valid only with backend = file, not with ram"),
         (namespace("backend = 'file', path = 'x', io = 'magic'"), "uring"),
         (namespace("shared = true"), "`shared` is valid only with backend = file or flash, not with ram"),

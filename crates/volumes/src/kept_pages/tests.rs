@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use runtime::room::hole_bytes;
 use std::fs;
 use std::path::PathBuf;
 
@@ -23,7 +24,7 @@ impl Disk {
         self.folder.path().join(format!("vssd-3.{what}"))
     }
     fn open(&self) -> KeptPages {
-        KeptPages::open(self.folder.path(), ID, PAGES).expect("it opens")
+        KeptPages::open(self.folder.path(), ID, PAGES, false).expect("it opens")
     }
     fn flip(&self, what: &str, byte: usize) {
         let mut bytes = fs::read(self.path(what)).expect("a file");
@@ -155,11 +156,22 @@ fn a_page_that_the_system_cannot_read_is_rotten() {
 }
 
 #[test]
+fn a_reserved_replica_has_its_room_before_it_is_written() {
+    let disk = Disk::new();
+    let holes = || hole_bytes(PAGES * BYTES as u64, &fs::metadata(disk.path("pages")).expect("it is there"));
+    disk.open();
+    assert!(holes() > 0);
+    let mut pages = KeptPages::open(disk.folder.path(), ID, PAGES, true).expect("there is room");
+    assert_eq!(holes(), 0);
+    assert_eq!(read(&mut pages, 5), sound(0));
+}
+
+#[test]
 fn files_of_an_earlier_version_are_refused_by_name_and_stay() {
     for kept in ["pages", "values"] {
         let disk = Disk::new();
         fs::write(disk.path(kept), [7; BYTES]).expect("a disk");
-        let error = KeptPages::open(disk.folder.path(), ID, PAGES).err().expect("it is refused").to_string();
+        let error = KeptPages::open(disk.folder.path(), ID, PAGES, false).err().expect("it is refused").to_string();
         assert!(error.contains("vssd-3.notes: it is of an earlier version"), "{error}");
         assert_eq!(fs::read(disk.path(kept)).expect("a file"), [7; BYTES]);
     }

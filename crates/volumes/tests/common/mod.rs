@@ -33,6 +33,7 @@ pub fn server_of(folder: &Path, server: usize, pages: u64, listen: SocketAddr) -
     let flash = Flash {
         path: Some(folder.join(format!("s{server}"))),
         size: Bytes::kib(4) * pages * 8,
+        reserve: false,
         spare: 0.2,
         channels: 2,
         pages_per_block: 16,
