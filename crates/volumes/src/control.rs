@@ -11,6 +11,7 @@ use bytes::Bytes;
 use plan::rack::Rack;
 use runtime::error::StartError;
 use runtime::metrics::{Number, counter};
+use runtime::throttle::Throttle;
 
 pub(crate) struct ControlRole {
     program: Control,
@@ -18,6 +19,7 @@ pub(crate) struct ControlRole {
     /// Where it keeps its state; nowhere in a twin.
     place: Option<Place>,
     kept: Option<ControlState>,
+    unkept: Throttle,
     out: Vec<ControlOut>,
     sent: u64,
     suspected: u64,
@@ -52,18 +54,22 @@ impl ControlRole {
             Some(state) => Control::resume(config, state).map_err(|error| wrong(error.to_string()))?,
         };
         let (switch, out) = (configs::switch_node(rack), Vec::new());
-        Ok(ControlRole { program, switch, place, kept, out, sent: 0, suspected: 0, restarted: 0, rebuilt: 0 })
+        let unkept = Throttle::default();
+        Ok(ControlRole { program, switch, place, kept, unkept, out, sent: 0, suspected: 0, restarted: 0, rebuilt: 0 })
     }
 
     /// A change is in the file before anybody hears of it. Where the file cannot be written, nobody
     /// hears of it: orders are sent again, and a server without an echo stops to serve.
-    fn act(&mut self, wire: &mut dyn Carrier) {
+    fn act(&mut self, now: Time, wire: &mut dyn Carrier) {
         let state = self.program.state();
         if self.kept.as_ref() != Some(&state) {
             if let Some(place) = &self.place
                 && let Err(error) = place.write(&state)
             {
-                tracing::error!(path = %place.path().display(), %error, "the state cannot be kept: nothing is sent");
+                let path = place.path().display();
+                self.unkept.tell(now, |left_out| {
+                    tracing::error!(%path, %error, left_out, "the state cannot be kept: nothing is sent");
+                });
                 return self.out.clear();
             }
             self.kept = Some(state);
@@ -91,7 +97,7 @@ impl ControlRole {
 impl Role for ControlRole {
     fn on_packet(&mut self, now: Time, packet: Packet, _: &Bytes, wire: &mut dyn Carrier) {
         self.program.on(now, ControlIn::Packet(packet), &mut self.out);
-        self.act(wire);
+        self.act(now, wire);
     }
 
     fn next_wakeup(&self) -> Option<Time> {
@@ -101,7 +107,7 @@ impl Role for ControlRole {
     fn on_wakeup(&mut self, now: Time, wire: &mut dyn Carrier) {
         if self.program.next_wakeup().is_some_and(|due| due <= now) {
             self.program.on_wakeup(now, &mut self.out);
-            self.act(wire);
+            self.act(now, wire);
         }
     }
 
