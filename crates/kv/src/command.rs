@@ -198,14 +198,15 @@ fn wrong_count(name: &str) -> Reply {
 }
 
 fn unknown(name: &[u8], rest: &[Bytes]) -> Reply {
-    let mut text = format!("ERR unknown command '{}', with args beginning with: ", shown(name));
+    let mut arguments = String::new();
     for argument in rest {
-        if text.len() >= 2 * TEXT_MAX {
+        let left = TEXT_MAX.saturating_sub(arguments.len());
+        if left == 0 {
             break;
         }
-        text += &format!("'{}' ", shown(argument));
+        arguments += &format!("'{}' ", String::from_utf8_lossy(&argument[..argument.len().min(left)]));
     }
-    error(text)
+    error(format!("ERR unknown command '{}', with args beginning with: {arguments}", shown(name)))
 }
 
 fn of_name(name: &'static str, rest: &[Bytes]) -> Parsed {
@@ -247,8 +248,10 @@ fn of_name(name: &'static str, rest: &[Bytes]) -> Parsed {
     }
 }
 
+/// A number as Redis writes it: without a plus sign, and without zeros in front.
 fn number(bytes: &[u8]) -> Result<i64, Reply> {
-    let parsed = str::from_utf8(bytes).ok().and_then(|text| text.parse().ok());
+    let text = str::from_utf8(bytes).ok();
+    let parsed = text.and_then(|text| text.parse().ok().filter(|number: &i64| number.to_string() == text));
     parsed.ok_or_else(|| error("ERR value is not an integer or out of range"))
 }
 
@@ -317,15 +320,18 @@ fn left(rest: &[Bytes], unit: Unit) -> Parsed {
 }
 
 fn set(rest: &[Bytes]) -> Parsed {
-    let (mut time_to_live, mut condition) = (None, Condition::Always);
+    let (mut life, mut condition) = (None, Condition::Always);
     let mut options = rest[2..].iter();
     while let Some(option) = options.next() {
         match lower(option).as_str() {
-            "nx" if condition == Condition::Always => condition = Condition::Absent,
-            "xx" if condition == Condition::Always => condition = Condition::Present,
-            unit @ ("ex" | "px") if time_to_live.is_none() => {
-                let count = options.next().ok_or_else(syntax)?;
-                time_to_live = Some(lifetime(count, if unit == "ex" { 1_000 } else { 1 }, "set")?);
+            "nx" if condition != Condition::Present => condition = Condition::Absent,
+            "xx" if condition != Condition::Absent => condition = Condition::Present,
+            unit @ ("ex" | "px") => {
+                let (count, milliseconds) = (options.next().ok_or_else(syntax)?, if unit == "ex" { 1_000 } else { 1 });
+                // The same option again replaces the first one.
+                if life.replace((count, milliseconds)).is_some_and(|(_, before)| before != milliseconds) {
+                    return Err(syntax());
+                }
             }
             other @ ("get" | "keepttl" | "exat" | "pxat") => {
                 return Err(error(format!("ERR the option {} of SET is not supported", other.to_uppercase())));
@@ -333,7 +339,8 @@ fn set(rest: &[Bytes]) -> Parsed {
             _ => return Err(syntax()),
         }
     }
-    put(rest[0].clone(), rest[1].clone(), time_to_live, condition, false)
+    let life = life.map(|(count, milliseconds)| lifetime(count, milliseconds, "set")).transpose()?;
+    put(rest[0].clone(), rest[1].clone(), life, condition, false)
 }
 
 fn mset(rest: &[Bytes]) -> Parsed {
@@ -369,17 +376,19 @@ fn hello(rest: &[Bytes]) -> Parsed {
         version = match &word[..] {
             b"2" => Some(Version::Two),
             b"3" => Some(Version::Three),
-            _ => return Err(error("NOPROTO unsupported protocol version")),
+            _ if number(word).is_ok() => return Err(error("NOPROTO unsupported protocol version")),
+            _ => return Err(error("ERR Protocol version is not an integer or out of range")),
         };
     }
     while let Some(word) = words.next() {
+        let wrong = || error(format!("ERR Syntax error in HELLO option '{}'", shown(word)));
         match lower(word).as_str() {
             "auth" => match (words.next(), words.next()) {
                 (Some(user), Some(password)) => proof = Some((user.clone(), password.clone())),
-                _ => return Err(syntax()),
+                _ => return Err(wrong()),
             },
-            "setname" => name = Some(client_name(words.next().ok_or_else(syntax)?)?),
-            _ => return Err(syntax()),
+            "setname" => name = Some(client_name(words.next().ok_or_else(wrong)?)?),
+            _ => return Err(wrong()),
         }
     }
     Ok(Command::Greet { hello: Some(version), proof, name })
@@ -470,12 +479,19 @@ mod tests {
         let Command::Put { pairs, time_to_live, condition, is_number } = parsed("sEt k v NX Ex 5") else { panic!() };
         assert_eq!(pairs[0].1, "v");
         assert_eq!((time_to_live, condition, is_number), (Some(Span::secs(5)), Condition::Absent, false));
-        for line in ["set k v NX XX", "set k v EX", "set k v EX 1 PX 1", "set k v what"] {
+        for line in ["set k v NX XX", "set k v EX", "set k v EX 1 PX 1", "set k v what", "set k v EX EX EX"] {
             assert_eq!(refused(line), "ERR syntax error", "{line}");
         }
         assert!(refused("set k v EX 0").starts_with("ERR invalid expire time in 'set' command"));
         assert!(refused("set k v EX 18446744").starts_with("ERR invalid expire time"));
         assert!(matches!(parsed("set k v EX 18446743"), Command::Put { .. }));
+        let Command::Put { time_to_live, condition, .. } = parsed("set k v PX 1 XX px 2 xx") else { panic!() };
+        assert_eq!((time_to_live, condition), (Some(Span::ms(2)), Condition::Present));
+        for number in ["x", "+5", "05", "5 ", "1e3", "9223372036854775808", "-0", ""] {
+            let arguments = ["set", "k", "v", "EX", number].map(|word| Bytes::copy_from_slice(word.as_bytes()));
+            let Command::Reply(Reply::Error(text)) = parse(&arguments) else { panic!("{number}") };
+            assert_eq!(text, "ERR value is not an integer or out of range", "{number}");
+        }
         assert!(refused("set k v EX x").starts_with("ERR value is not an integer"));
         assert!(refused("set k v KEEPTTL").contains("KEEPTTL"));
     }
@@ -487,7 +503,12 @@ mod tests {
         assert_eq!(refused("mset a b c"), "ERR wrong number of arguments for 'mset' command");
         assert_eq!(refused("select 1"), "ERR DB index is out of range");
         assert_eq!(refused("hello 4"), "NOPROTO unsupported protocol version");
-        assert!(refused(&format!("x{} {}", "y".repeat(1000), "z".repeat(1000))).len() < 500);
+        assert_eq!(refused("hello x"), "ERR Protocol version is not an integer or out of range");
+        assert_eq!(refused("hello 2 setname"), "ERR Syntax error in HELLO option 'setname'");
+        // Its name has 128 bytes at most, and so have its arguments before the quotes of the last.
+        let (name, first, second) = ("x".repeat(1000), "y".repeat(100), "z".repeat(1000));
+        let told = format!("ERR unknown command '{}', with args beginning with: '{first}' ", "x".repeat(128));
+        assert_eq!(refused(&format!("{name} {first} {second} more")), format!("{told}'{}' ", "z".repeat(25)));
     }
 
     #[test]

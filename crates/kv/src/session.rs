@@ -313,6 +313,7 @@ impl Session {
         match command {
             Command::Late(late) => self.push((Vec::new(), false), 0, 0, Shape::Late(late), None),
             Command::Greet { hello, proof, name } => self.greet(hello, proof, name, rules),
+            Command::MyName if self.name.is_empty() => self.ready(Reply::Nothing),
             Command::MyName => self.ready(Reply::Bulk(self.name.clone())),
             Command::MyNumber => self.ready(Reply::Number(self.number as i64)),
             Command::Quit => {

@@ -50,6 +50,7 @@ fn say_commands(store: Running) {
     assert_eq!((client.say("TTL c"), client.say("TTL none")), (Frame::Integer(-1), Frame::Integer(-2)));
     assert_eq!(client.say("TYPE c"), Frame::SimpleString(Bytes::from_static(b"string")));
     assert_eq!((client.say("PERSIST t"), client.say("TTL t")), (Frame::Integer(1), Frame::Integer(-1)));
+    assert_eq!((client.say("PERSIST t"), client.say("PERSIST none")), (Frame::Integer(0), Frame::Integer(0)));
     let start = Instant::now();
     assert_eq!(client.say("PEXPIRE t 50000"), Frame::Integer(1));
     assert!(is_left(&client.say("TTL t"), 50, start));

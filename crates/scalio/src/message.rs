@@ -73,7 +73,7 @@ pub enum RequestBody<V> {
     Expire {
         /// Under this key.
         key: Key,
-        /// For so long from now on; `None` is for ever.
+        /// For so long from now on; `None` is for ever, and unmet where it is so already.
         time_to_live: Option<Span>,
     },
     /// Stores `new` if `expected` is there, in one step.

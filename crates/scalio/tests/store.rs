@@ -472,6 +472,7 @@ fn how_long_a_key_is_kept_can_be_changed_in_slots_and_on_flash_and_survives_a_mo
     let (Some(Left::For(left)), Source::Cache) = store.described(1) else { panic!("the slot has the new one") };
     assert!(left > Span::secs(4) && left <= Span::secs(6), "{left:?}");
     assert_eq!(store.expire(1, None), Outcome::Stored);
+    assert_eq!(store.expire(1, None), Outcome::Unmet, "it is kept for ever already");
     assert_eq!(store.described(1).0, Some(Left::Ever));
     assert_eq!(store.expire(1, Some(Span::secs(500))), Outcome::Stored);
     // Its zone is won back while it is of use, and so its record moves.

@@ -90,10 +90,14 @@ impl<V: Value> Server<V> {
         RequestResult::Stored
     }
 
-    /// What a slot holds has the older expiry, so it counts as changed.
+    /// What a slot holds has the older expiry, so it counts as changed. Nothing changes where what
+    /// is kept for ever is to be kept so.
     fn apply_expiry(&self, member: &mut Member<V>, key: &Key, expiry: Expiry) -> RequestResult<V> {
         let segment = member.segment.as_mut().expect("a member without a segment is refused");
         let Some(item) = segment.find_mut(key) else { return RequestResult::Unmet };
+        if item.expiry == expiry && expiry == Expiry::default() {
+            return RequestResult::Unmet;
+        }
         item.expiry = expiry;
         member.dirty = true;
         self.note_change(member, key);
