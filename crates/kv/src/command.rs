@@ -2,15 +2,14 @@
 
 use crate::protocol::{Reply, Version};
 use crate::slowlog::Wanted;
-use base::Span;
 use bytes::Bytes;
 use globset::{GlobBuilder, GlobMatcher};
-use scalio::{Condition, Left, Name};
+use scalio::{Condition, Left, Lifetime, Name};
 
 /// Longest text of a client that is kept or repeated.
 const TEXT_MAX: usize = 128;
-/// Seconds that a time to live may be at most: a [`Span`] ends after 213 days.
-const SECONDS_MAX: u64 = u64::MAX / 1_000_000_000_000;
+/// Seconds that a time to live may be at most: the store counts 2^32 of them, from 1970 on.
+const SECONDS_MAX: u64 = u32::MAX as u64;
 
 /// A command.
 #[derive(Clone, Debug)]
@@ -44,7 +43,7 @@ pub enum Command {
         /// The key.
         name: Name,
         /// For so long; `None` is for ever.
-        time_to_live: Option<Span>,
+        time_to_live: Option<Lifetime>,
     },
     /// The names of some blocks.
     Scan {
@@ -60,7 +59,7 @@ pub enum Command {
         /// Keys and values.
         pairs: Vec<(Name, Bytes)>,
         /// For so long.
-        time_to_live: Option<Span>,
+        time_to_live: Option<Lifetime>,
         /// If this is so.
         condition: Condition,
         /// Whether the reply is 1 or 0 in place of OK or nothing.
@@ -101,7 +100,7 @@ impl Unit {
             _ if self == Unit::Kind => return Reply::Status(if left.is_some() { "string" } else { "none" }),
             None => return Reply::Number(-2),
             Some(Left::Ever) => return Reply::Number(-1),
-            Some(Left::For(span)) => span / Span::ms(1),
+            Some(Left::For(Lifetime(milliseconds))) => milliseconds,
         };
         Reply::Number((milliseconds / if self == Unit::Seconds { 1_000 } else { 1 }) as i64)
     }
@@ -256,14 +255,14 @@ fn number(bytes: &[u8]) -> Result<i64, Reply> {
 }
 
 /// A time to live in units of so many milliseconds.
-fn lifetime(bytes: &[u8], milliseconds: u64, command: &str) -> Result<Span, Reply> {
+fn lifetime(bytes: &[u8], milliseconds: u64, command: &str) -> Result<Lifetime, Reply> {
     let wrong = || error(format!("ERR invalid expire time in '{command}' command: 1 ms to {SECONDS_MAX} s"));
     let count = u64::try_from(number(bytes)?).ok().filter(|count| *count > 0).ok_or_else(wrong)?;
-    let total = count.checked_mul(milliseconds).filter(|total| *total / 1_000 < SECONDS_MAX).ok_or_else(wrong)?;
-    Ok(Span::ms(total))
+    let total = count.checked_mul(milliseconds).filter(|total| *total <= SECONDS_MAX * 1_000).ok_or_else(wrong)?;
+    Ok(Lifetime(total))
 }
 
-fn put(name: Bytes, value: Bytes, time_to_live: Option<Span>, condition: Condition, is_number: bool) -> Parsed {
+fn put(name: Bytes, value: Bytes, time_to_live: Option<Lifetime>, condition: Condition, is_number: bool) -> Parsed {
     Ok(Command::Put { pairs: vec![(name_of(&name)?, value)], time_to_live, condition, is_number })
 }
 
@@ -478,15 +477,16 @@ mod tests {
     fn a_set_with_options() {
         let Command::Put { pairs, time_to_live, condition, is_number } = parsed("sEt k v NX Ex 5") else { panic!() };
         assert_eq!(pairs[0].1, "v");
-        assert_eq!((time_to_live, condition, is_number), (Some(Span::secs(5)), Condition::Absent, false));
+        assert_eq!((time_to_live, condition, is_number), (Some(Lifetime::secs(5)), Condition::Absent, false));
         for line in ["set k v NX XX", "set k v EX", "set k v EX 1 PX 1", "set k v what", "set k v EX EX EX"] {
             assert_eq!(refused(line), "ERR syntax error", "{line}");
         }
         assert!(refused("set k v EX 0").starts_with("ERR invalid expire time in 'set' command"));
-        assert!(refused("set k v EX 18446744").starts_with("ERR invalid expire time"));
-        assert!(matches!(parsed("set k v EX 18446743"), Command::Put { .. }));
+        assert!(refused("set k v EX 4294967296").starts_with("ERR invalid expire time"));
+        assert!(refused("set k v PX 4294967295001").starts_with("ERR invalid expire time"));
+        assert!(matches!(parsed("set k v EX 4294967295"), Command::Put { .. }));
         let Command::Put { time_to_live, condition, .. } = parsed("set k v PX 1 XX px 2 xx") else { panic!() };
-        assert_eq!((time_to_live, condition), (Some(Span::ms(2)), Condition::Present));
+        assert_eq!((time_to_live, condition), (Some(Lifetime(2)), Condition::Present));
         for number in ["x", "+5", "05", "5 ", "1e3", "9223372036854775808", "-0", ""] {
             let arguments = ["set", "k", "v", "EX", number].map(|word| Bytes::copy_from_slice(word.as_bytes()));
             let Command::Reply(Reply::Error(text)) = parse(&arguments) else { panic!("{number}") };

@@ -568,7 +568,7 @@ mod tests {
     use super::*;
     use crate::config::Limits;
     use base::Span;
-    use scalio::Left;
+    use scalio::{Left, Lifetime};
 
     const REPLY: usize = 1000;
 
@@ -706,8 +706,8 @@ mod tests {
             ("EXPIRE a -5", vec![Outcome::Deleted { found: true }], ":1\r\n"),
             ("TTL a", vec![Outcome::Described(None)], ":-2\r\n"),
             ("TTL a", vec![Outcome::Described(Some(Left::Ever))], ":-1\r\n"),
-            ("TTL a", vec![Outcome::Described(Some(Left::For(Span::ms(1_999))))], ":1\r\n"),
-            ("PTTL a", vec![Outcome::Described(Some(Left::For(Span::ms(1_999))))], ":1999\r\n"),
+            ("TTL a", vec![Outcome::Described(Some(Left::For(Lifetime(1_999))))], ":1\r\n"),
+            ("PTTL a", vec![Outcome::Described(Some(Left::For(Lifetime(1_999))))], ":1999\r\n"),
             ("TYPE a", vec![Outcome::Described(Some(Left::Ever))], "+string\r\n"),
             ("TYPE a", vec![Outcome::Described(None)], "+none\r\n"),
             ("MGET a b", vec![value("1"), Outcome::Value(None)], "*2\r\n$1\r\n1\r\n$-1\r\n"),

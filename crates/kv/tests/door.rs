@@ -52,6 +52,14 @@ fn say_commands(store: Running) {
     assert_eq!((client.say("PERSIST t"), client.say("TTL t")), (Frame::Integer(1), Frame::Integer(-1)));
     assert_eq!((client.say("PERSIST t"), client.say("PERSIST none")), (Frame::Integer(0), Frame::Integer(0)));
     let start = Instant::now();
+    assert_eq!(client.say("EXPIRE t 63072000"), Frame::Integer(1));
+    assert!(is_left(&client.say("TTL t"), 63_072_000, start), "two years");
+    assert_eq!(
+        error(&client.say("EXPIRE t 4294967295")),
+        "ERR a time to live of 4294967295 s ends beyond the store's clock"
+    );
+    assert!(is_left(&client.say("TTL t"), 63_072_000, start));
+    let start = Instant::now();
     assert_eq!(client.say("PEXPIRE t 50000"), Frame::Integer(1));
     assert!(is_left(&client.say("TTL t"), 50, start));
     assert_eq!((client.say("EXPIRE none 5"), client.say("EXPIRE c 0")), (Frame::Integer(0), Frame::Integer(1)));

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use runtime::clock::Clock;
 use scalio::{
     Block, BlockHeader, ClientId, ClientIn, Condition, Content, Corrupt, Expiry, Extent, FlashAnswer, FlashOperation,
-    Item, KEY_BYTES_MAX, Key, Length, LimitError, MemoryAnswer, MemoryOperation, NAME_BYTES_MAX, Name, Operation, Page,
-    Payload, Record, RecordPlace, Refusal, Reply, RequestBody, RequestId, RequestResult, Segment, SegmentPointer,
-    Sequence, ServerOut, Slot, SlotWord, Version, ZoneKind,
+    Item, KEY_BYTES_MAX, Key, Length, Lifetime, LimitError, MemoryAnswer, MemoryOperation, NAME_BYTES_MAX, Name,
+    Operation, Page, Payload, Record, RecordPlace, Refusal, Reply, RequestBody, RequestId, RequestResult, Segment,
+    SegmentPointer, Sequence, ServerOut, Slot, SlotWord, Version, ZoneKind,
 };
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ fn block() -> impl Strategy<Value = Block<Length>> {
 }
 
 fn body() -> impl Strategy<Value = RequestBody<Length>> {
-    let life = prop::option::of(any::<u64>().prop_map(Span::ps));
+    let life = prop::option::of(any::<u64>().prop_map(Lifetime));
     let condition = prop::sample::select(vec![Condition::Always, Condition::Absent, Condition::Present]);
     (key(), any::<(u32, Option<u32>)>(), life, condition, 0..5).prop_map(|(key, values, life, condition, kind)| {
         let (value, expected) = (Length(values.0), values.1.map(Length));
@@ -102,7 +102,7 @@ fn result() -> impl Strategy<Value = RequestResult<Length>> {
                 3 => RequestResult::Taken { found: value },
                 4 => RequestResult::Differs { found: value },
                 5 => RequestResult::Refused(Refusal::Full { live, capacity }),
-                6 => RequestResult::Refused(Refusal::Limit(LimitError::TimeToLive { got: Span::ps(live) })),
+                6 => RequestResult::Refused(Refusal::Limit(LimitError::TimeToLive { got: Lifetime(live) })),
                 7 => RequestResult::Refused(Refusal::WrongEpoch { got: live as u32, current: capacity as u32 }),
                 8 => RequestResult::Refused(Refusal::SegmentFull { most: live as u32 }),
                 _ => RequestResult::Refused(Refusal::Recovering),

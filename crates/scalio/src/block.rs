@@ -1,7 +1,7 @@
 //! A block of the index: one for all keys of a hash, in memory that clients read and change from
 //! afar.
 
-use crate::{Key, SegmentPointer, SlotWord, Version};
+use crate::{Key, LimitError, SegmentPointer, SlotWord, Version};
 use base::{Span, Time};
 
 /// Second of the store's clock at which something is forgotten; 0 is never.
@@ -9,6 +9,18 @@ use base::{Span, Time};
 pub struct Expiry(pub u32);
 
 impl Expiry {
+    /// When something is forgotten that is stored at `now` for so long, rounded up to a whole
+    /// second, so that nothing is forgotten too early.
+    ///
+    /// # Errors
+    /// When that is beyond the store's clock.
+    pub fn after(now: Time, lifetime: Lifetime, start_second: u32) -> Result<Expiry, LimitError> {
+        let end = u128::from(now.as_ps()) + u128::from(lifetime.0) * u128::from(MILLISECOND);
+        let second = end.div_ceil(SECOND.into()) + u128::from(start_second);
+        let second = u32::try_from(second).ok().filter(|second| *second > 0);
+        second.map(Expiry).ok_or(LimitError::TimeToLive { got: lifetime })
+    }
+
     /// Returns whether it is forgotten at `now`, for a program whose time zero is `start_second` of
     /// the store's clock.
     pub fn is_past(self, now: Time, start_second: u32) -> bool {
@@ -23,14 +35,25 @@ impl Expiry {
         if self.is_past(now, start_second) {
             return None;
         }
-        // A clock that was set back by years leaves more than a span holds.
-        let end = u64::from(self.0.saturating_sub(start_second)).saturating_mul(SECOND);
-        Some(Left::For(Span::ps(end.saturating_sub(now.as_ps()))))
+        let end = u64::from(self.0.saturating_sub(start_second)) * 1_000;
+        Some(Left::For(Lifetime(end.saturating_sub(now.as_ps().div_ceil(MILLISECOND)))))
     }
 }
 
 /// In picoseconds.
+const MILLISECOND: u64 = Span::ms(1).as_ps();
 const SECOND: u64 = Span::secs(1).as_ps();
+
+/// How long something is kept, in milliseconds: a [`Span`] ends after 213 days.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Lifetime(pub u64);
+
+impl Lifetime {
+    /// So many seconds.
+    pub const fn secs(count: u32) -> Lifetime {
+        Lifetime(count as u64 * 1_000)
+    }
+}
 
 /// How long a key is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +61,7 @@ pub enum Left {
     /// Until it is deleted.
     Ever,
     /// So long.
-    For(Span),
+    For(Lifetime),
 }
 
 /// The header of a block.
@@ -112,11 +135,27 @@ mod tests {
     fn what_is_left_ends_at_its_second_and_never_overflows() {
         let at = |seconds: u64| Time::secs(seconds);
         let last = at(5) + Span::secs(1) - Span::ps(1);
-        assert_eq!(Expiry(106).left(last, 100), Some(Left::For(Span::ps(1))));
+        assert_eq!(Expiry(106).left(last, 100), Some(Left::For(Lifetime(0))));
+        assert_eq!(Expiry(106).left(at(5) + Span::ms(1), 100), Some(Left::For(Lifetime(999))));
         assert_eq!((Expiry(106).left(at(6), 100), Expiry(106).is_past(at(6), 100)), (None, true));
         assert_eq!(Expiry(0).left(at(6), 100), Some(Left::Ever));
         // The clock of the store begins behind it, and long before it.
         assert_eq!(Expiry(99).left(at(0), 100), None);
-        assert_eq!(Expiry(u32::MAX).left(at(0), 0), Some(Left::For(Span::ps(u64::MAX))));
+        assert_eq!(Expiry(u32::MAX).left(at(0), 0), Some(Left::For(Lifetime::secs(u32::MAX))));
+    }
+
+    #[test]
+    fn a_time_to_live_is_rounded_up_and_ends_with_the_store_s_clock() {
+        let after = |now, lifetime, start| Expiry::after(now, lifetime, start).map(|expiry| expiry.0);
+        assert_eq!(after(Time::secs(5), Lifetime(1_000), 100), Ok(106));
+        assert_eq!(after(Time::secs(5), Lifetime(1_001), 100), Ok(107));
+        assert_eq!(after(Time::secs(5) + Span::ps(1), Lifetime(1_000), 100), Ok(107));
+        let (now, start) = (Time::secs(10), 4_000_000_000);
+        let most = Lifetime::secs(u32::MAX - start - 10);
+        let got = Lifetime(most.0 + 1);
+        assert_eq!(after(now, most, start), Ok(u32::MAX));
+        assert_eq!(after(now, got, start), Err(LimitError::TimeToLive { got }));
+        let got = Lifetime(u64::MAX);
+        assert_eq!(after(Time::ps(u64::MAX), got, u32::MAX), Err(LimitError::TimeToLive { got }));
     }
 }

@@ -1,7 +1,6 @@
 //! What is refused, and bytes that are not what they should be.
 
-use crate::KEY_BYTES_MAX;
-use base::Span;
+use crate::{KEY_BYTES_MAX, Lifetime};
 
 /// An argument beyond what the store can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,10 +20,10 @@ pub enum LimitError {
         most: u32,
     },
     /// A time to live beyond the clock of the store, which counts 2^32 seconds.
-    #[error("a time to live of {} s ends beyond the store's clock", got.as_secs_f64())]
+    #[error("a time to live of {} s ends beyond the store's clock", got.0 as f64 / 1e3)]
     TimeToLive {
         /// The requested number.
-        got: Span,
+        got: Lifetime,
     },
 }
 

@@ -34,7 +34,7 @@ mod slot;
 mod value;
 mod verbs;
 
-pub use block::{Block, BlockHeader, Expiry, Left, Payload, Slot};
+pub use block::{Block, BlockHeader, Expiry, Left, Lifetime, Payload, Slot};
 pub use client::{Client, ClientConfig, ClientCounters, ClientIn, ClientOut, Operation, Outcome, Protocol, Source};
 pub use cores::CoreMap;
 pub use entry::{ENTRY_BYTES, NAME_BYTES_MAX, Name, NameError};

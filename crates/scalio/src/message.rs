@@ -1,7 +1,6 @@
 //! What clients and servers say to each other.
 
-use crate::{Key, Refusal};
-use base::Span;
+use crate::{Key, Lifetime, Refusal};
 
 /// A client of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,7 +54,7 @@ pub enum RequestBody<V> {
         /// This.
         value: V,
         /// For so long; `None` is for ever.
-        time_to_live: Option<Span>,
+        time_to_live: Option<Lifetime>,
         /// If this is so.
         condition: Condition,
     },
@@ -74,7 +73,7 @@ pub enum RequestBody<V> {
         /// Under this key.
         key: Key,
         /// For so long from now on; `None` is for ever, and unmet where it is so already.
-        time_to_live: Option<Span>,
+        time_to_live: Option<Lifetime>,
     },
     /// Stores `new` if `expected` is there, in one step.
     CompareAndSwap {
@@ -106,7 +105,7 @@ impl<V> RequestBody<V> {
         }
     }
     /// For how long; `None` is for ever, or not said.
-    pub const fn time_to_live(&self) -> Option<Span> {
+    pub const fn time_to_live(&self) -> Option<Lifetime> {
         match self {
             RequestBody::Put { time_to_live, .. } | RequestBody::Expire { time_to_live, .. } => *time_to_live,
             RequestBody::Delete { .. } | RequestBody::Take { .. } | RequestBody::CompareAndSwap { .. } => None,

@@ -20,8 +20,8 @@ pub use group::LONG_PAGE_SECTORS_MAX;
 pub use kept::{Kept, KeptZone};
 
 use crate::{
-    ClientId, Expiry, Extent, FlashAnswer, FlashOperation, Item, LimitError, MemoryAnswer, MemoryOperation, Protocol,
-    Refusal, Reply, Request, RequestBody, RequestId, RequestResult, Segment, SegmentPointer, Sequence, SlotWord, Value,
+    ClientId, Expiry, Extent, FlashAnswer, FlashOperation, Item, MemoryAnswer, MemoryOperation, Protocol, Refusal,
+    Reply, Request, RequestBody, RequestId, RequestResult, Segment, SegmentPointer, Sequence, SlotWord, Value,
     check_value,
 };
 use base::{Program, Span, Time};
@@ -338,7 +338,7 @@ impl<V: Value> Server<V> {
             check_value(value, self.config.value_bytes_max)?;
         }
         let expiry = match request.body.time_to_live() {
-            Some(span) => expiry_of(now, span, self.config.start_second)?,
+            Some(lifetime) => Expiry::after(now, lifetime, self.config.start_second)?,
             None => Expiry::default(),
         };
         let block = request.body.key().place(self.config.blocks).block;
@@ -387,14 +387,6 @@ impl<V: Value> Server<V> {
             self.settle(update.client, update.number, RequestResult::Refused(refusal), out);
         }
     }
-}
-
-/// Rounded up to a whole second, so that nothing is forgotten too early.
-fn expiry_of(now: Time, time_to_live: Span, start_second: u32) -> Result<Expiry, LimitError> {
-    let end = now.as_ps().checked_add(time_to_live.as_ps()).map(|ps| ps.div_ceil(Span::secs(1).as_ps()));
-    let second =
-        end.and_then(|second| u32::try_from(second + u64::from(start_second)).ok()).filter(|second| *second > 0);
-    second.map(Expiry).ok_or(LimitError::TimeToLive { got: time_to_live })
 }
 
 impl<V: Value> Program for Server<V> {

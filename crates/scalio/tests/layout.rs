@@ -1,7 +1,7 @@
 //! Does the protocol hold: whatever is written as bytes is read as what it was, and whatever is
 //! damaged has no meaning.
 
-use base::{Span, Time};
+use base::Time;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use scalio::layout::{
@@ -9,8 +9,8 @@ use scalio::layout::{
     decode_segment, decode_slot, encode_content, encode_header, encode_reply, encode_request, encode_slot, scan,
 };
 use scalio::{
-    Block, BlockHeader, ClientId, Condition, Content, Expiry, Extent, Item, Key, Length, LimitError, Page, Payload,
-    Record, RecordPlace, Refusal, Reply, Request, RequestBody, RequestResult, SEGMENT_ITEMS_MAX, Segment,
+    Block, BlockHeader, ClientId, Condition, Content, Expiry, Extent, Item, Key, Length, Lifetime, LimitError, Page,
+    Payload, Record, RecordPlace, Refusal, Reply, Request, RequestBody, RequestResult, SEGMENT_ITEMS_MAX, Segment,
     SegmentPointer, Sequence, Slot, SlotWord, Version, listed_bytes,
 };
 use std::sync::Arc;
@@ -89,7 +89,7 @@ fn pages() -> impl Strategy<Value = Page<Bytes>> {
 }
 
 fn bodies() -> impl Strategy<Value = RequestBody<Bytes>> {
-    let span = proptest::option::of((1..u64::MAX).prop_map(Span::ps));
+    let span = proptest::option::of((1..u64::MAX).prop_map(Lifetime));
     prop_oneof![
         (keys(), lengthy(), span, conditions()).prop_map(|(key, value, time_to_live, condition)| RequestBody::Put {
             key,
@@ -99,7 +99,7 @@ fn bodies() -> impl Strategy<Value = RequestBody<Bytes>> {
         }),
         keys().prop_map(|key| RequestBody::Delete { key }),
         keys().prop_map(|key| RequestBody::Take { key }),
-        (keys(), proptest::option::of((1..u64::MAX).prop_map(Span::ps)))
+        (keys(), proptest::option::of((1..u64::MAX).prop_map(Lifetime)))
             .prop_map(|(key, time_to_live)| RequestBody::Expire { key, time_to_live }),
         (keys(), proptest::option::of(values()), values())
             .prop_map(|(key, expected, new)| RequestBody::CompareAndSwap { key, expected, new }),
@@ -110,7 +110,7 @@ fn results() -> impl Strategy<Value = RequestResult<Bytes>> {
     let refusals = prop_oneof![
         any::<u16>().prop_map(|got| Refusal::Limit(LimitError::Key { got: got.into() })),
         (any::<u32>(), any::<u32>()).prop_map(|(got, most)| Refusal::Limit(LimitError::Value { got, most })),
-        any::<u64>().prop_map(|got| Refusal::Limit(LimitError::TimeToLive { got: Span::ps(got) })),
+        any::<u64>().prop_map(|got| Refusal::Limit(LimitError::TimeToLive { got: Lifetime(got) })),
         (any::<u64>(), any::<u64>()).prop_map(|(live, capacity)| Refusal::Full { live, capacity }),
         Just(Refusal::SegmentFull { most: SEGMENT_ITEMS_MAX }),
         Just(Refusal::Corrupt),

@@ -6,10 +6,10 @@ use base::{Program, Span, Time};
 use device::Flash;
 use scalio::{
     Client, ClientConfig, ClientCounters, ClientId, ClientIn, ClientOut, Condition, Content, Contents, Corrupt, Expiry,
-    Extent, FlashAnswer, FlashOperation, GRANULE_BYTES, Index, Item, Kept, Key, Left, LimitError, MemoryAnswer,
-    MemoryOperation, Operation, Outcome, Page, Preload, Protocol, RecordPlace, Refusal, Request, RequestBody,
-    SECTOR_BYTES, SEGMENT_ITEMS_MAX, Segment, Sequence, Server, ServerConfig, ServerIn, ServerOut, Source, Token,
-    VALUE_BYTES_MAX, Value, ZoneKind,
+    Extent, FlashAnswer, FlashOperation, GRANULE_BYTES, Index, Item, Kept, Key, Left, Lifetime, LimitError,
+    MemoryAnswer, MemoryOperation, Operation, Outcome, Page, Preload, Protocol, RecordPlace, Refusal, Request,
+    RequestBody, SECTOR_BYTES, SEGMENT_ITEMS_MAX, Segment, Sequence, Server, ServerConfig, ServerIn, ServerOut, Source,
+    Token, VALUE_BYTES_MAX, Value, ZoneKind,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -145,7 +145,7 @@ impl Store {
     fn put(&mut self, number: u32, id: u64) -> Outcome<Token> {
         self.put_for(number, id, None)
     }
-    fn put_for(&mut self, number: u32, id: u64, time_to_live: Option<Span>) -> Outcome<Token> {
+    fn put_for(&mut self, number: u32, id: u64, time_to_live: Option<Lifetime>) -> Outcome<Token> {
         self.ask(Operation::Update(RequestBody::Put {
             key: key(number),
             value: value(id),
@@ -164,7 +164,7 @@ impl Store {
     fn take(&mut self, number: u32) -> Outcome<Token> {
         self.ask(Operation::Update(RequestBody::Take { key: key(number) })).0
     }
-    fn expire(&mut self, number: u32, time_to_live: Option<Span>) -> Outcome<Token> {
+    fn expire(&mut self, number: u32, time_to_live: Option<Lifetime>) -> Outcome<Token> {
         self.ask(Operation::Update(RequestBody::Expire { key: key(number), time_to_live })).0
     }
     fn swap(&mut self, number: u32, expected: Option<u64>, new: u64) -> Outcome<Token> {
@@ -431,7 +431,7 @@ fn compare_and_swap_swaps_what_it_expects_and_says_what_it_found() {
 fn a_time_to_live_ends_at_the_second_after_it_on_flash_and_in_the_cache() {
     let mut store = Store::new(4);
     store.now = Time::ms(1500);
-    assert_eq!(store.put_for(1, 10, Some(Span::ms(600))), Outcome::Stored);
+    assert_eq!(store.put_for(1, 10, Some(Lifetime(600))), Outcome::Stored);
     assert_eq!((store.found(1), store.found(1)), (Some(10), Some(10)));
     store.now = Time::ms(2999);
     assert_eq!(store.found(1), Some(10));
@@ -454,7 +454,7 @@ fn what_is_taken_is_answered_once_and_gone() {
     assert_eq!(store.take(1), Outcome::Taken { found: Some(value(10)) });
     // Neither the slot that held it nor flash has it any more.
     assert_eq!((store.found(1), store.take(1)), (None, Outcome::Taken { found: None }));
-    store.put_for(2, 20, Some(Span::secs(1)));
+    store.put_for(2, 20, Some(Lifetime::secs(1)));
     store.now += Span::secs(2);
     assert_eq!(store.take(2), Outcome::Taken { found: None });
 }
@@ -463,18 +463,18 @@ fn what_is_taken_is_answered_once_and_gone() {
 fn how_long_a_key_is_kept_can_be_changed_in_slots_and_on_flash_and_survives_a_move() {
     let config = ServerConfig { blocks: 64, ..CONFIG };
     let mut store = Store::with(config, 2);
-    assert_eq!(store.expire(1, Some(Span::secs(5))), Outcome::Unmet);
+    assert_eq!(store.expire(1, Some(Lifetime::secs(5))), Outcome::Unmet);
     store.put(1, 10);
     assert_eq!(store.found(1), Some(10));
-    assert_eq!(store.expire(1, Some(Span::secs(5))), Outcome::Stored);
+    assert_eq!(store.expire(1, Some(Lifetime::secs(5))), Outcome::Stored);
     assert!(matches!(store.described(1), (Some(Left::For(_)), Source::Flash)), "no slot has the old time");
     assert_eq!(store.found(1), Some(10));
     let (Some(Left::For(left)), Source::Cache) = store.described(1) else { panic!("the slot has the new one") };
-    assert!(left > Span::secs(4) && left <= Span::secs(6), "{left:?}");
+    assert!(left > Lifetime::secs(4) && left <= Lifetime::secs(6), "{left:?}");
     assert_eq!(store.expire(1, None), Outcome::Stored);
     assert_eq!(store.expire(1, None), Outcome::Unmet, "it is kept for ever already");
     assert_eq!(store.described(1).0, Some(Left::Ever));
-    assert_eq!(store.expire(1, Some(Span::secs(500))), Outcome::Stored);
+    assert_eq!(store.expire(1, Some(Lifetime::secs(500))), Outcome::Stored);
     // Its zone is won back while it is of use, and so its record moves.
     let item = |store: &mut Store| {
         let pointer = store.server.pointer(key(1).place(config.blocks).block).expect("it was published");
@@ -493,10 +493,10 @@ fn how_long_a_key_is_kept_can_be_changed_in_slots_and_on_flash_and_survives_a_mo
         assert!(id < 100_000, "nothing is won back: {:?}", store.server.counters());
     }
     let (Some(Left::For(left)), _) = store.described(1) else { panic!("it is kept for 500 s") };
-    assert!(left > Span::secs(400) && left < Span::secs(502), "{left:?}");
+    assert!(left > Lifetime::secs(400) && left < Lifetime::secs(502), "{left:?}");
     assert_eq!(store.found(1), Some(10));
     let (Some(Left::For(_)), Source::Cache) = store.described(1) else { panic!("the slot knows, too") };
-    store.now = store.now + left + Span::secs(1);
+    store.now = store.now + Span::ms(left.0) + Span::secs(1);
     assert_eq!((store.found(1), store.described(1).0), (None, None));
 }
 
@@ -505,7 +505,7 @@ fn a_description_takes_no_slot_and_reads_no_record() {
     let mut store = Store::new(4);
     assert_eq!(store.described(1), (None, Source::Flash));
     store.put(1, 10);
-    store.put_for(2, 20, Some(Span::secs(5)));
+    store.put_for(2, 20, Some(Lifetime::secs(5)));
     let words = |store: &mut Store| {
         let block = key(1).place(CONFIG.blocks).block;
         let MemoryAnswer::Block(block) = store.index.carry_out(block, MemoryOperation::ReadBlock) else { panic!() };
@@ -516,10 +516,11 @@ fn a_description_takes_no_slot_and_reads_no_record() {
     assert_eq!((store.reads, words(&mut store)), (reads + 1, before));
     store.found(2);
     let (Some(Left::For(left)), Source::Cache) = store.described(2) else { panic!() };
-    assert!(left > Span::secs(4) && left <= Span::secs(6), "{left:?}");
+    assert!(left > Lifetime::secs(4) && left <= Lifetime::secs(6), "{left:?}");
     // The last moment, then the second after it: in the slot, and on flash.
-    store.now = store.now + left - Span::ps(1);
-    assert_eq!(store.described(2).0, Some(Left::For(Span::ps(1))));
+    let end = Time::secs((store.now + Span::ms(left.0)).as_ps().div_ceil(Span::secs(1).as_ps()));
+    store.now = end - Span::ps(1);
+    assert_eq!(store.described(2).0, Some(Left::For(Lifetime(0))));
     store.now += Span::ps(1);
     assert_eq!(store.described(2).0, None);
     store.delete(1);
@@ -530,7 +531,7 @@ fn a_description_takes_no_slot_and_reads_no_record() {
 fn a_time_to_live_beyond_the_clock_is_refused() {
     let mut store = Store::new(4);
     store.now = Time::secs(10);
-    let got = Span::ps(u64::MAX);
+    let got = Lifetime(u64::MAX);
     assert_eq!(store.put_for(1, 10, Some(got)), Outcome::Refused(Refusal::Limit(LimitError::TimeToLive { got })));
 }
 
@@ -928,7 +929,7 @@ fn a_put_stores_if_its_condition_holds_and_says_so_if_not() {
     assert_eq!(put(3, Condition::Absent), Outcome::Unmet);
     assert_eq!(put(4, Condition::Present), Outcome::Stored);
     assert_eq!(store.found(1), Some(4));
-    store.put_for(1, 5, Some(Span::ms(10)));
+    store.put_for(1, 5, Some(Lifetime(10)));
     store.now += Span::secs(2);
     assert_eq!(store.put_value(1, value(6), Condition::Present), Outcome::Unmet, "it has expired");
     assert_eq!(store.put_value(1, value(7), Condition::Absent), Outcome::Stored);
@@ -938,7 +939,7 @@ fn a_put_stores_if_its_condition_holds_and_says_so_if_not() {
 #[test]
 fn the_clock_of_expiries_goes_on_where_it_was_told_to() {
     let mut store = Store::new(4);
-    store.put_for(1, 5, Some(Span::secs(10)));
+    store.put_for(1, 5, Some(Lifetime::secs(10)));
     let time = store.now;
     for (second, found) in [(5, Some(5)), (11, None)] {
         store.now = Time::ZERO;

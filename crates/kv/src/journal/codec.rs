@@ -9,10 +9,10 @@ use scalio::Source as Answerer;
 use scalio::layout::Seal;
 use scalio::{
     Block, BlockHeader, ClientId, ClientIn, ClientOut, Condition, Content, Corrupt, Expiry, Extent, FlashAnswer,
-    FlashOperation, Item, KEY_BYTES_MAX, Kept, KeptZone, Key, Left, Length, LimitError, MemoryAnswer, MemoryOperation,
-    NAME_BYTES_MAX, Name, Operation, Outcome, Page, Payload, Protocol, Record, RecordPlace, Refusal, Reply, Request,
-    RequestBody, RequestId, RequestResult, Segment, SegmentPointer, Sequence, ServerConfig, ServerIn, ServerOut, Slot,
-    SlotWord, Version, ZoneKind,
+    FlashOperation, Item, KEY_BYTES_MAX, Kept, KeptZone, Key, Left, Length, Lifetime, LimitError, MemoryAnswer,
+    MemoryOperation, NAME_BYTES_MAX, Name, Operation, Outcome, Page, Payload, Protocol, Record, RecordPlace, Refusal,
+    Reply, Request, RequestBody, RequestId, RequestResult, Segment, SegmentPointer, Sequence, ServerConfig, ServerIn,
+    ServerOut, Slot, SlotWord, Version, ZoneKind,
 };
 use std::sync::Arc;
 
@@ -76,6 +76,7 @@ made_of! {
     Span(u64) = Span::ps, |span: &Span| span.as_ps();
     ClientId(u16) = ClientId, |client: &ClientId| client.0;
     Expiry(u32) = Expiry, |expiry: &Expiry| expiry.0;
+    Lifetime(u64) = Lifetime, |lifetime: &Lifetime| lifetime.0;
     Length(u32) = Length, |length: &Length| length.0;
     RecordPlace(u64) = RecordPlace, |place: &RecordPlace| place.0;
     Sequence(u64) = Sequence, |sequence: &Sequence| sequence.0;
@@ -193,7 +194,7 @@ noted! {
         7 List { extent },
         8 Trim { extent },
     }
-    enum Left { 0 Ever, 1 For(span), }
+    enum Left { 0 Ever, 1 For(lifetime), }
     enum LimitError { 0 Key { got }, 1 Value { got, most }, 2 TimeToLive { got }, }
     enum MemoryAnswer<V> { 0 Block(block), 1 Checked { block, word }, 2 Found(word), 3 Done, 4 Unreachable, }
     enum MemoryOperation<V> {

@@ -2,7 +2,7 @@
 //!
 //! | bytes of the header | request | reply |
 //! | --- | --- | --- |
-//! | 0 | version, 1 | the same |
+//! | 0 | version, 2 | the same |
 //! | 1 | kind: 1 put, 2 delete, 3 compare-and-swap, 4 take, 5 expire | 14 taken, 15 condition not met, 16 stored, 17 deleted, 18 differs, 19 and above refused |
 //! | 2..4 | client | client |
 //! | 4..8 | CRC-32C of everything else | the same |
@@ -12,16 +12,15 @@
 //! | 28..32 | 1: it has a time to live; 2: only if absent; 4: only if present | what a refusal says second, or whether something was found |
 //!
 //! Behind it a request has its key (a byte of length, then bytes), its time to live (8 bytes,
-//! picoseconds), and its values: a byte (0: none; 1: a byte of length follows; 2: four bytes of
+//! milliseconds), and its values: a byte (0: none; 1: a byte of length follows; 2: four bytes of
 //! length), the length, bytes.
 
 use crate::{
-    ClientId, Condition, KEY_BYTES_MAX, Key, LimitError, RECORD_VALUE_BYTES_MAX, Refusal, Reply, Request, RequestBody,
-    RequestResult, SEGMENT_ITEMS_MAX, VALUE_BYTES_MAX, Value,
+    ClientId, Condition, KEY_BYTES_MAX, Key, Lifetime, LimitError, RECORD_VALUE_BYTES_MAX, Refusal, Reply, Request,
+    RequestBody, RequestResult, SEGMENT_ITEMS_MAX, VALUE_BYTES_MAX, Value,
 };
-use base::Span;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const HEADER_BYTES: usize = 32;
 
 /// Reason why bytes are no message.
@@ -34,7 +33,7 @@ pub enum MessageError {
         got: usize,
     },
     /// Another version.
-    #[error("version {0} of the messages is not known, 1 is")]
+    #[error("version {0} of the messages is not known, {VERSION} is")]
     Version(u8),
     /// The message was corrupted in transit.
     #[error("the checksum is {got:#010x}, and {expected:#010x} was sent")]
@@ -179,7 +178,7 @@ fn refusal_fields(refusal: &Refusal, body: &mut Vec<u8>) -> (u8, u64, u32) {
     match refusal {
         Refusal::Limit(LimitError::Key { got }) => (19, *got as u64, 0),
         Refusal::Limit(LimitError::Value { got, most }) => (20, (*got).into(), *most),
-        Refusal::Limit(LimitError::TimeToLive { got }) => (21, got.as_ps(), 0),
+        Refusal::Limit(LimitError::TimeToLive { got }) => (21, got.0, 0),
         Refusal::Full { live, capacity } => {
             body.extend(capacity.to_le_bytes());
             (22, *live, 0)
@@ -217,7 +216,7 @@ fn refusal(header: &Header, reader: &mut Reader) -> Result<Refusal, MessageError
     Ok(match header.kind {
         19 => LimitError::Key { got: header.first as usize }.into(),
         20 => LimitError::Value { got: low, most: header.second }.into(),
-        21 => LimitError::TimeToLive { got: Span::ps(header.first) }.into(),
+        21 => LimitError::TimeToLive { got: Lifetime(header.first) }.into(),
         22 => Refusal::Full { live: header.first, capacity: u64::from_le_bytes(reader.array()?) },
         23 if low == SEGMENT_ITEMS_MAX => Refusal::SegmentFull { most: low },
         24 => Refusal::Corrupt,
@@ -286,8 +285,8 @@ fn put_value<V: Value>(value: Option<&V>, bytes: &mut Vec<u8>) {
 }
 
 /// Returns the bit that says whether there is one.
-fn put_time_to_live(time_to_live: Option<Span>, bytes: &mut Vec<u8>) -> u32 {
-    time_to_live.iter().for_each(|span| bytes.extend(span.as_ps().to_le_bytes()));
+fn put_time_to_live(time_to_live: Option<Lifetime>, bytes: &mut Vec<u8>) -> u32 {
+    time_to_live.iter().for_each(|lifetime| bytes.extend(lifetime.0.to_le_bytes()));
     time_to_live.is_some().into()
 }
 
@@ -351,8 +350,8 @@ impl<'a> Reader<'a> {
         }
         V::decode(self.take(length as usize)?).map(Some).ok_or(wrong)
     }
-    fn time_to_live(&mut self, bits: u32) -> Result<Option<Span>, MessageError> {
-        if bits & 1 == 0 { Ok(None) } else { self.array().map(|bytes| Some(Span::ps(u64::from_le_bytes(bytes)))) }
+    fn time_to_live(&mut self, bits: u32) -> Result<Option<Lifetime>, MessageError> {
+        if bits & 1 == 0 { Ok(None) } else { self.array().map(|bytes| Some(Lifetime(u64::from_le_bytes(bytes)))) }
     }
     fn end(&self) -> Result<(), MessageError> {
         if self.bytes.is_empty() { Ok(()) } else { Err(MessageError::Length { got: self.length }) }

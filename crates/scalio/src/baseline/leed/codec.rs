@@ -94,8 +94,7 @@ fn unknown(first: u8) -> MessageError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ClientId, Condition, Key, Refusal};
-    use base::Span;
+    use crate::{ClientId, Condition, Key, Lifetime, Refusal};
 
     fn calls() -> Vec<Operation<Vec<u8>>> {
         let key = Key::new(b"key").expect("short");
@@ -104,7 +103,7 @@ mod tests {
             RequestBody::Put {
                 key,
                 value: value.clone(),
-                time_to_live: Some(Span::secs(3)),
+                time_to_live: Some(Lifetime::secs(3)),
                 condition: Condition::Always,
             },
             RequestBody::Delete { key },

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::{
-    BUCKETS_MAX, ClientId, Condition, Corrupt, Item, Key, LimitError, Outcome, Page, Refusal, RequestBody,
+    BUCKETS_MAX, ClientId, Condition, Corrupt, Item, Key, Lifetime, LimitError, Outcome, Page, Refusal, RequestBody,
     RequestResult, SEGMENT_ITEMS_MAX, Segment, SegmentPointer, Source,
 };
-use base::{Program, Seed, Span, Stream, Time};
+use base::{Program, Seed, Stream, Time};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -160,7 +160,7 @@ fn put(name: &str, value: &str) -> Operation<Vec<u8>> {
     })
 }
 
-fn put_for(name: &str, value: &str, time_to_live: Span) -> Operation<Vec<u8>> {
+fn put_for(name: &str, value: &str, time_to_live: Lifetime) -> Operation<Vec<u8>> {
     let time_to_live = Some(time_to_live);
     Operation::Update(RequestBody::Put {
         key: key(name),
@@ -312,7 +312,7 @@ fn who_waited_for_a_change_that_failed_reads_the_device() {
 #[test]
 fn a_key_that_has_lived_its_time_is_not_there_in_a_segment_that_was_handed_over() {
     let mut rack = Rack::new(roomy());
-    rack.call(put_for("a", "1", Span::secs(1)));
+    rack.call(put_for("a", "1", Lifetime::secs(1)));
     rack.call(delete("a"));
     rack.now = Time::secs(5);
     rack.settle();
@@ -430,14 +430,14 @@ fn a_segment_lists_so_many_keys_and_no_more() {
 #[test]
 fn what_has_lived_its_time_is_not_there() {
     let mut rack = Rack::new(roomy());
-    rack.ask(put_for("a", "1", Span::secs(2)));
+    rack.ask(put_for("a", "1", Lifetime::secs(2)));
     rack.now = Time::secs(2);
     assert_eq!(rack.ask(get("a")), value("1"), "stored at 1 us, it lives into the third second");
     rack.now = Time::secs(3);
     assert_eq!(rack.ask(get("a")), NOTHING);
     assert_eq!(rack.ask(delete("a")), CallResult::Update(RequestResult::Deleted { found: false }));
-    let got = Span::secs(5);
-    rack.now = Time::ps(u64::MAX);
+    let got = Lifetime::secs(u32::MAX);
+    rack.now = Time::secs(4);
     assert_eq!(
         rack.ask(put_for("a", "1", got)),
         CallResult::Update(RequestResult::Refused(LimitError::TimeToLive { got }.into()))

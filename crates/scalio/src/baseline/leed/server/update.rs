@@ -9,10 +9,10 @@
 use super::{Holder, Operated, Server, check_length, item_of, record_in, segment_in};
 use crate::baseline::leed::{CallResult, ServerOut};
 use crate::{
-    BUCKETS_MAX, Condition, Content, Expiry, FlashAnswer, FlashOperation, Item, Key, LimitError, Operation, Page,
-    Record, Refusal, RequestBody, RequestResult, Segment, SegmentPointer, VALUE_BYTES_MAX, Value, check_value,
+    BUCKETS_MAX, Condition, Content, Expiry, FlashAnswer, FlashOperation, Item, Key, Operation, Page, Record, Refusal,
+    RequestBody, RequestResult, Segment, SegmentPointer, VALUE_BYTES_MAX, Value, check_value,
 };
-use base::{Span, Time};
+use base::Time;
 use std::sync::Arc;
 
 /// An open change.
@@ -78,7 +78,7 @@ impl<V: Value> Server<V> {
             }
         };
         check_value(&value, VALUE_BYTES_MAX)?;
-        let expiry = expiry_at(now, time_to_live)?;
+        let expiry = time_to_live.map_or(Ok(Expiry(0)), |lifetime| Expiry::after(now, lifetime, 0))?;
         let record = Record { key, sequence: self.next_sequence(), expiry, value };
         let page = Page { epoch: 0, records: vec![record] };
         self.records.claim(page.sectors(), 0)?;
@@ -340,12 +340,4 @@ impl<V: Value> Server<V> {
     fn update(&mut self, work: usize) -> &mut Update<V> {
         self.works[work].update.as_mut().expect("a change on its way")
     }
-}
-
-/// The second at which something is forgotten, rounded up.
-fn expiry_at(now: Time, time_to_live: Option<Span>) -> Result<Expiry, LimitError> {
-    let Some(time_to_live) = time_to_live else { return Ok(Expiry(0)) };
-    let end = now.checked_add(time_to_live).ok_or(LimitError::TimeToLive { got: time_to_live })?;
-    let second = end.as_ps().div_ceil(Span::secs(1).as_ps());
-    u32::try_from(second).map(Expiry).map_err(|_| LimitError::TimeToLive { got: time_to_live })
 }
