@@ -97,6 +97,34 @@ fn set() -> impl Strategy<Value = Words> {
     })
 }
 
+/// A word with values behind it.
+fn with_values(known: &[&'static str], most: usize) -> impl Strategy<Value = Words> + use<> {
+    let values = prop::collection::vec(value(), 0..=most);
+    let known = prop::sample::select(known.to_vec());
+    (known, values).prop_map(|(word, values)| [vec![word.as_bytes().to_vec()], values].concat())
+}
+
+/// What is about no key: commands that there are not or with too few arguments, greetings that are
+/// refused, names of the connection.
+fn oddity() -> impl Strategy<Value = Words> {
+    let wrong = ["get", "SET", "mset", "ttl", "setex", "echo", "select", "setnx", "nope", "N"];
+    let lines = [
+        "hello 4",
+        "hello 1",
+        "hello x",
+        "hello 2 foo",
+        "hello 2 setname",
+        "hello 2 auth a",
+        "client getname",
+        "client setname me",
+        "client setname m\te",
+        "select 0",
+    ];
+    let lines = prop::sample::select(lines.to_vec());
+    let lines = lines.prop_map(|line| words(line.split(' ').map(|word| word.as_bytes().to_vec())));
+    prop_oneof![1 => with_values(&wrong, 1), 2 => lines]
+}
+
 fn command() -> impl Strategy<Value = Words> {
     let of_key = prop::sample::select(vec!["get", "getdel", "persist", "ttl", "type"]);
     let of_key = (of_key, key()).prop_map(|(word, key)| words([word.as_bytes().to_vec(), key]));
@@ -111,20 +139,6 @@ fn command() -> impl Strategy<Value = Words> {
         let odd = is_odd.then(|| b"odd".to_vec());
         words([b"mset".to_vec()].into_iter().chain(pairs.into_iter().flat_map(|(key, value)| [key, value])).chain(odd))
     });
-    let said = prop::sample::select(vec!["ping", "echo"]);
-    let said = (said, prop::collection::vec(value(), 0..3));
-    let said = said.prop_map(|(word, values)| [vec![word.as_bytes().to_vec()], values].concat());
-    // Too few arguments, and commands that there are not.
-    let wrong =
-        prop::sample::select(vec!["get", "SET", "mset", "ttl", "setex", "echo", "select", "setnx", "nope", "N"]);
-    let wrong = (wrong, prop::collection::vec(value(), 0..2));
-    let wrong = wrong.prop_map(|(word, values)| [vec![word.as_bytes().to_vec()], values].concat());
-    let greeted = prop::sample::select(vec!["4", "1", "x", "2 foo", "2 setname", "2 auth a", "2"]);
-    let greeted = greeted.prop_filter("its answer describes the server", |line| *line != "2");
-    let greeted =
-        greeted.prop_map(|line| words(format!("hello {line}").split(' ').map(|word| word.as_bytes().to_vec())));
-    let named = prop::sample::select(vec!["client getname", "client setname me", "client setname m\te", "select 0"]);
-    let named = named.prop_map(|line| words(line.split(' ').map(|word| word.as_bytes().to_vec())));
     prop_oneof![
         4 => set(),
         4 => of_key,
@@ -132,10 +146,8 @@ fn command() -> impl Strategy<Value = Words> {
         1 => stored,
         1 => absent,
         1 => pairs,
-        1 => said,
-        1 => wrong,
-        1 => greeted,
-        1 => named,
+        1 => with_values(&["ping", "echo"], 2),
+        3 => oddity(),
         2 => several("mget", 1),
         1 => several("exists", 1),
         1 => several("DEL", 1),

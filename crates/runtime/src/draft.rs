@@ -1,11 +1,19 @@
 //! Files and folders that are kept only if everything else succeeds: until then, dropping them
 //! removes them.
 
-use crate::storage::sync_folder_of;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+/// Read and write for the owner alone.
+pub const PRIVATE: u32 = 0o600;
+
+/// A new name survives a power loss once its folder is synced.
+pub fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
+}
 
 /// The new text of a file, written and synced beside it.
 #[derive(Debug)]
@@ -40,8 +48,6 @@ impl Drop for Draft {
         let _ = fs::remove_file(&self.beside);
     }
 }
-
-use crate::storage::PRIVATE;
 
 /// A folder, with those above it that were created for it.
 #[derive(Debug, Default)]

@@ -1,6 +1,7 @@
 //! How much room files have and may come to need on their file system.
 
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
+use rustix::io::Errno;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -20,6 +21,20 @@ pub fn hole_bytes(bytes: u64, about: &Metadata) -> u64 {
     /// What the system counts blocks of files in.
     const BLOCK: u64 = 512;
     bytes.saturating_sub(about.blocks().saturating_mul(BLOCK))
+}
+
+/// The first byte at `at` or behind it that is no hole; `None` where a hole is to the end. What
+/// knows no holes has none.
+///
+/// # Errors
+/// When the system fails.
+pub fn next_data(file: &File, at: u64) -> io::Result<Option<u64>> {
+    match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
+        Ok(data) => Ok(Some(data)),
+        Err(Errno::NXIO) => Ok(None),
+        Err(Errno::INVAL) => Ok(Some(at)),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Warns where a file of `bytes`, whose holes take no room yet, may come to need more than its file

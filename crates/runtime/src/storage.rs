@@ -1,8 +1,9 @@
 //! The bytes of a namespace: in memory, nowhere, in a file or block device.
 
+use crate::draft::{PRIVATE, sync_folder_of};
 use crate::error::StartError;
 use crate::in_use::InUse;
-use crate::room::{check_room, reserve, warn_of_room};
+use crate::room::{check_room, next_data, reserve, warn_of_room};
 use crate::syncs::Syncs;
 use memmap2::{Advice, MmapMut};
 use rustix::fs::{FallocateFlags, OFlags, fallocate, fcntl_getfl};
@@ -374,9 +375,6 @@ impl Luck {
     }
 }
 
-/// Read and write for the owner alone.
-pub const PRIVATE: u32 = 0o600;
-
 /// Alignment of direct transfers in memory and, on every drive of today, in the file.
 const ALIGNMENT: usize = 4096;
 
@@ -549,22 +547,12 @@ impl DiskFile {
         self.gives_back.store(true, Ordering::Relaxed);
     }
 
-    fn gives_back(&self) -> bool {
-        self.gives_back.load(Ordering::Relaxed)
-    }
-
-    /// The first byte at `at` or behind it that is no hole; `None` where a hole is to the end. What
-    /// knows no holes has none.
+    /// As [`next_data`], of this file.
     ///
     /// # Errors
     /// When the system fails.
     pub fn next_data(&self, at: u64) -> io::Result<Option<u64>> {
-        match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(at)) {
-            Ok(data) => Ok(Some(data)),
-            Err(rustix::io::Errno::NXIO) => Ok(None),
-            Err(rustix::io::Errno::INVAL) => Ok(Some(at)),
-            Err(error) => Err(error.into()),
-        }
+        next_data(&self.file, at)
     }
 
     /// The length of the file.
@@ -714,12 +702,6 @@ fn explained(path: &Path, error: io::Error, direct: bool) -> StartError {
     }
 }
 
-/// A new name survives a power loss once its folder is synced.
-pub fn sync_folder_of(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder)?.sync_all()
-}
-
 /// A buffer for `bytes` whose address is a multiple of 4 KiB: the buffer, and where to
 /// begin in it.
 pub fn aligned(bytes: usize) -> (Vec<u8>, usize) {
@@ -773,7 +755,8 @@ impl Storage for DiskFile {
     fn zero(&self, at: u64, bytes: u64, gives_back: bool) -> io::Result<()> {
         self.check_whole()?;
         self.check(at, bytes)?;
-        let how = if gives_back && self.gives_back() { FallocateFlags::PUNCH_HOLE } else { FallocateFlags::ZERO_RANGE };
+        let gives_back = gives_back && self.gives_back.load(Ordering::Relaxed);
+        let how = if gives_back { FallocateFlags::PUNCH_HOLE } else { FallocateFlags::ZERO_RANGE };
         // Not every file system or device supports it; all can be written.
         match fallocate(&self.file, how | FallocateFlags::KEEP_SIZE, at, bytes) {
             Ok(()) => Ok(()),
@@ -783,7 +766,7 @@ impl Storage for DiskFile {
     fn give_back(&self, at: u64, bytes: u64) -> io::Result<()> {
         self.check_whole()?;
         self.check(at, bytes)?;
-        if !self.gives_back() {
+        if !self.gives_back.load(Ordering::Relaxed) {
             return Ok(());
         }
         // Advice: if the medium does not support it, nothing changes.
@@ -798,7 +781,7 @@ impl Storage for DiskFile {
     }
     fn resize(&self, bytes: u64) -> io::Result<()> {
         if self.is_regular && bytes > self.file.metadata()?.len() {
-            if self.gives_back() {
+            if self.gives_back.load(Ordering::Relaxed) {
                 self.file.set_len(bytes)?;
                 warn_of_room(&self.path, &self.file, bytes)?;
             } else {

@@ -1,8 +1,8 @@
 //! What a role must know again after its process was killed, in a file.
 
+use runtime::draft::{PRIVATE, sync_folder_of};
 use runtime::error::StartError;
 use runtime::lock::lock_file;
-use runtime::storage::{PRIVATE, sync_folder_of};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use serde::Serialize;
