@@ -5,6 +5,7 @@ use crate::slowlog::Wanted;
 use bytes::Bytes;
 use globset::{GlobBuilder, GlobMatcher};
 use scalio::{Condition, Left, Lifetime, Name};
+use std::borrow::Cow;
 
 /// Longest text of a client that is kept or repeated.
 const TEXT_MAX: usize = 128;
@@ -164,7 +165,11 @@ fn syntax() -> Reply {
     error("ERR syntax error")
 }
 fn shown(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(&bytes[..bytes.len().min(TEXT_MAX)]).into_owned()
+    cut(bytes, TEXT_MAX).into_owned()
+}
+/// The first bytes as text.
+fn cut(bytes: &[u8], most: usize) -> Cow<'_, str> {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(most)])
 }
 fn name_of(bytes: &Bytes) -> Result<Name, Reply> {
     Name::new(bytes.clone()).map_err(|wrong| error(format!("ERR {wrong}")))
@@ -203,7 +208,7 @@ fn unknown(name: &[u8], rest: &[Bytes]) -> Reply {
         if left == 0 {
             break;
         }
-        arguments += &format!("'{}' ", String::from_utf8_lossy(&argument[..argument.len().min(left)]));
+        arguments += &format!("'{}' ", cut(argument, left));
     }
     error(format!("ERR unknown command '{}', with args beginning with: {arguments}", shown(name)))
 }

@@ -153,6 +153,8 @@ pub(crate) struct Preparation<'a> {
     grown: Vec<Grown>,
     /// Files whose lock becomes shared or exclusive, and whether it was shared before.
     reshared: Vec<(Arc<dyn Storage>, bool)>,
+    /// Files whose room becomes reserved or is so no more, and whether it was before.
+    kept_room: Vec<(Arc<dyn Storage>, bool)>,
 }
 
 /// A plan with all names filled in, and its resources.
@@ -172,8 +174,8 @@ impl<'a> Preparation<'a> {
         in_use: &'a InUse,
     ) -> Preparation<'a> {
         let (drafts, added, new) = (Vec::new(), Vec::new(), Vec::new());
-        let (grown, reshared) = (Vec::new(), Vec::new());
-        Preparation { backends, state, before, open, secrets, in_use, drafts, added, new, grown, reshared }
+        let (grown, reshared, kept_room) = (Vec::new(), Vec::new(), Vec::new());
+        Preparation { backends, state, before, open, secrets, in_use, drafts, added, new, grown, reshared, kept_room }
     }
 
     /// Opens everything that `plan` names and is not open yet. `old` is the plan that is served
@@ -223,6 +225,7 @@ impl<'a> Preparation<'a> {
         self.added.clear();
         self.grown.clear();
         self.reshared.clear();
+        self.kept_room.clear();
         self.drafts.drain(..).try_for_each(Draft::keep)
     }
 
@@ -279,6 +282,7 @@ impl<'a> Preparation<'a> {
                 true => file.reserve(false).map_err(|error| StartError::file(file.path(), error))?,
                 false => file.end_reservation(),
             }
+            self.kept_room.push((known.storage.clone(), known.plan.reserve));
         }
         let uuid = plan.uuid.as_deref().and_then(uuid_bytes).unwrap_or(known.uuid);
         let (storage, image) = (known.storage.clone(), known.image.clone());
@@ -412,6 +416,14 @@ impl Drop for Preparation<'_> {
         }
         for (storage, was_shared) in self.reshared.drain(..) {
             let _ = storage.file().map(|file| file.share(was_shared));
+        }
+        for (storage, was_reserved) in self.kept_room.drain(..) {
+            let Some(file) = storage.file() else { continue };
+            match was_reserved {
+                // It has the room still.
+                true => _ = file.reserve(true),
+                false => file.end_reservation(),
+            }
         }
         self.new.drain(..).filter_map(|storage| storage.file().map(DiskFile::undo)).for_each(drop);
         self.added.drain(..).for_each(|backend| self.backends.remove(backend));

@@ -37,21 +37,26 @@ pub fn next_data(file: &File, at: u64) -> io::Result<Option<u64>> {
     }
 }
 
+/// The bytes of holes of a file that has or will have `bytes`, and those that are free, where the
+/// former are more.
+fn shortage(file: &File, bytes: u64) -> io::Result<Option<[u64; 2]>> {
+    let [wanted, free] = [hole_bytes(bytes, &file.metadata()?), free_bytes(file)?];
+    Ok((wanted > free).then_some([wanted, free]))
+}
+
 /// Warns where a file of `bytes`, whose holes take no room yet, may come to need more than its file
 /// system has left. Returns whether it does.
 ///
 /// # Errors
 /// When the system does not tell.
 pub fn warn_of_room(path: &Path, file: &File, bytes: u64) -> io::Result<bool> {
-    let free = free_bytes(file)?;
-    let wanted = hole_bytes(bytes, &file.metadata()?);
-    let is_short = wanted > free;
-    if is_short {
-        let [wanted_mib, free_mib] = [wanted, free].map(|bytes| bytes >> 20);
+    let short = shortage(file, bytes)?;
+    if let Some(both) = short {
+        let [wanted_mib, free_mib] = both.map(|bytes| bytes >> 20);
         let path = path.display();
         tracing::warn!(%path, wanted_mib, free_mib, "its file system may get full: writes to new places fail then");
     }
-    Ok(is_short)
+    Ok(short.is_some())
 }
 
 /// Whether [`reserve`] finds room.
@@ -59,8 +64,7 @@ pub fn warn_of_room(path: &Path, file: &File, bytes: u64) -> io::Result<bool> {
 /// # Errors
 /// When there is too little, or the system does not tell.
 pub fn check_room(file: &File, bytes: u64) -> io::Result<()> {
-    let (wanted, free) = (hole_bytes(bytes, &file.metadata()?), free_bytes(file)?);
-    if wanted > free {
+    if let Some([wanted, free]) = shortage(file, bytes)? {
         let reason = format!("{wanted} of {bytes} bytes are to be reserved, and {free} are free");
         return Err(io::Error::new(io::ErrorKind::StorageFull, reason));
     }

@@ -266,7 +266,16 @@ fn a_file_whose_room_is_reserved_has_it_from_the_start_or_from_a_reload_on_and_k
     let said = reload(&home, &target, &(PORT.to_owned() + &of("8TiB", reserved)));
     assert!(said.contains("nothing was changed") && said.contains("are to be reserved"), "{said}");
     assert_eq!(fs::metadata(home.path("disk")).expect("it is there").len(), 2 * whole);
+    let fails = |more: &str| {
+        let absent = format!("{more} }}, {{ backend = 'file', path = 'absent'");
+        let said = reload(&home, &target, &(PORT.to_owned() + &of("2MiB", &absent)));
+        assert!(said.contains("nothing was changed") && said.contains("it is not there"), "{said}");
+    };
+    fails("");
+    trim(&mut disk);
+    assert_eq!(holes(2 * whole), 0, "nothing was changed");
     reload(&home, &target, &(PORT.to_owned() + &of("2MiB", "")));
+    fails(reserved);
     trim(&mut disk);
     assert!(holes(2 * whole) > 0);
     let other = of("1MiB", reserved).replace("'disk'", "'other'");

@@ -273,8 +273,8 @@ macro_rules! sum {
 }
 
 sum!(Counters: connections_accepted, connections_refused, connections_displaced, protocol_errors, commands,
-    commands_failed, reads, writes, read_bytes, written_bytes, media_errors, data_digest_errors, authentications_failed, keep_alive_expirations,
-    unknown_results, notices_dropped);
+    commands_failed, reads, writes, read_bytes, written_bytes, media_errors, data_digest_errors,
+    authentications_failed, keep_alive_expirations, unknown_results, notices_dropped);
 sum!(Gauges: connections, controllers, commands, data_bytes, pool_bytes);
 
 /// What the target reports to its operator.
