@@ -1,15 +1,13 @@
-//! What both loops of this crate do alike: they wait for events and for fine timers, and hear
-//! signals.
+//! What both loops of this crate do alike: they wait for fine timers, and hear signals.
 
 use base::Time;
-use mio::{Events, Poll, Registry, Token};
+use mio::{Poll, Registry, Token};
 use runtime::clock::Clock;
 use runtime::error::{RunError, StartError};
 use runtime::timer::Timer;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
 use std::io;
-use std::time::Duration;
 
 /// A timer that is set again only where it has to ring earlier, or has rung.
 pub struct Alarm {
@@ -41,17 +39,6 @@ impl Alarm {
             self.at = Some(due);
         }
         Ok(())
-    }
-}
-
-/// Waits for events. A signal may end that early.
-///
-/// # Errors
-/// When the event queue fails.
-pub fn wait(poll: &mut Poll, events: &mut Events, timeout: Option<Duration>) -> Result<(), RunError> {
-    match poll.poll(events, timeout) {
-        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(RunError::in_("waiting for events")(error)),
-        _ => Ok(()),
     }
 }
 

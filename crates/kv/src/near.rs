@@ -3,7 +3,7 @@
 //! Each loop maps its memory and reads its flash. Only requests to the helper go to the thread, all
 //! those of a turn at once, and so do the replies.
 
-use crate::alarm::{self, Alarm};
+use crate::alarm::Alarm;
 use crate::config::{JbofConfig, Journal};
 use crate::direct::Direct;
 use crate::frames::{Tally, Welcome};
@@ -18,6 +18,7 @@ use runtime::clock::Clock;
 use runtime::error::{RunError, StartError};
 use runtime::lock::lock;
 use runtime::stopper::Stopper;
+use runtime::waiting;
 use scalio::{ClientId, Extent, Reply, Request, RequestId, Verb};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -112,7 +113,7 @@ impl NearJbof {
         while !self.stopper.is_asked() {
             let now = self.clock.now();
             self.alarm.set(now, self.jbof.due(now))?;
-            alarm::wait(&mut self.poll, &mut events, None)?;
+            waiting::sleep(&mut self.poll, &mut events, None)?;
             if events.iter().any(|event| event.token() == TIMER) {
                 self.alarm.rang();
             }

@@ -30,6 +30,7 @@ use runtime::records::Recorder;
 use runtime::secret::random;
 use runtime::stopper::Stopper;
 use runtime::throttle::{AT_ONCE, Throttle};
+use runtime::waiting;
 use rustix::event::PollFlags;
 use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
@@ -298,7 +299,7 @@ impl JbofRole {
         self.accept_all();
         while !self.stopper.is_asked() {
             let timeout = self.timeout()?;
-            alarm::wait(&mut self.poll, &mut events, timeout)?;
+            waiting::sleep(&mut self.poll, &mut events, timeout)?;
             for event in &events {
                 self.on_event(event);
             }

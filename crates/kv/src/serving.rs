@@ -30,6 +30,7 @@ use runtime::lock::lock;
 use runtime::records::Recorder;
 use runtime::stopper::Stopper;
 use runtime::throttle::{AT_ONCE, Throttle};
+use runtime::waiting;
 use scalio::{
     ClientIn, ClientOut, FlashAnswer, FlashOperation, Operation, Outcome, Refusal, RequestId, Source, answer, verbs,
 };
@@ -288,7 +289,7 @@ impl Loop {
         let mut events = Events::with_capacity(EVENTS);
         while !self.stopper.is_asked() {
             let timeout = self.timeout()?;
-            alarm::wait(&mut self.poll, &mut events, timeout)?;
+            waiting::sleep(&mut self.poll, &mut events, timeout)?;
             for event in &events {
                 self.on_event(event);
             }

@@ -11,6 +11,7 @@ use mio::Waker;
 use nvme::target::{IoRequest, IoResult, IoTag, Letter, Member, TargetConfig};
 use plan::target::TargetPlan;
 use runtime::lock::lock;
+use runtime::waiting::Ways;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -40,7 +41,6 @@ pub(crate) struct Change {
     pub backends: AllBackends,
     pub secrets: Arc<Secrets>,
     pub old_secrets: Arc<Secrets>,
-    pub busy_poll: Span,
     /// Disks become smaller when the last loop has dropped it.
     pub shrinking: Arc<Shrinking>,
 }
@@ -63,17 +63,20 @@ pub(crate) struct Common {
     told: Mutex<Vec<Told>>,
     changed: Condvar,
     questions: AtomicU64,
+    /// How they wait.
+    pub ways: Arc<Ways>,
 }
 
 impl Common {
-    /// Of loops that these wake.
-    pub(crate) fn new(wakers: &[Arc<Waker>]) -> Common {
+    /// Of loops that these wake, and that poll for so long at most.
+    pub(crate) fn new(wakers: &[Arc<Waker>], busy_poll: Span) -> Common {
         let share = |waker: &Arc<Waker>| Share { parcels: Mutex::default(), waker: waker.clone() };
         Common {
             shares: wakers.iter().map(share).collect(),
             told: Mutex::new(vec![Told::default(); wakers.len()]),
             changed: Condvar::new(),
             questions: AtomicU64::new(0),
+            ways: Arc::new(Ways::new(wakers.len(), busy_poll)),
         }
     }
 
@@ -129,7 +132,7 @@ mod tests {
     fn common() -> Common {
         let poll = Poll::new().expect("there are events");
         let waker = Arc::new(Waker::new(poll.registry(), Token(0)).expect("there are events"));
-        Common::new(&[waker.clone(), waker.clone(), waker])
+        Common::new(&[waker.clone(), waker.clone(), waker], Span::ZERO)
     }
 
     #[test]

@@ -15,7 +15,6 @@
 
 mod attacker;
 mod backend;
-mod busy_poll;
 mod common;
 mod doors;
 mod engine;

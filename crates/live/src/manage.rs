@@ -1,7 +1,6 @@
 //! Replaces a plan while hosts are connected. All that can fail comes first, so that an invalid
 //! plan changes nothing.
 
-use crate::busy_poll::BusyPoll;
 use crate::common::{Change, Parcel};
 use crate::error::StartError;
 use crate::in_use::InUse;
@@ -39,7 +38,7 @@ impl Loop {
         self.doors.change(doors);
         self.security.change(security, &plan, &secrets);
         let old_secrets = std::mem::replace(&mut self.secrets, secrets.clone());
-        self.busy_poll = BusyPoll::new(plan.busy_poll);
+        self.common.ways.poll_at_most(plan.busy_poll);
         // What this loop has decided before reaches the others before.
         self.post();
         let shared = Change {
@@ -48,7 +47,6 @@ impl Loop {
             backends: self.backends.all(),
             secrets,
             old_secrets,
-            busy_poll: plan.busy_poll,
             shrinking: Arc::new(Shrinking::of(&self.opened)),
         };
         self.common.others().for_each(|other| self.common.give(other, Parcel::Change(Box::new(shared.clone()))));
@@ -62,7 +60,7 @@ impl Loop {
 
     /// Takes the configuration that the first loop has taken.
     pub(crate) fn follow(&mut self, now: Time, change: Change) {
-        let Change { plan, config, backends, secrets, old_secrets, busy_poll, shrinking } = change;
+        let Change { plan, config, backends, secrets, old_secrets, shrinking } = change;
         let Some(target) = self.target.managed() else { return };
         if let Err(error) = target.reconfigure(now, config) {
             // The first loop's machine has taken the same.
@@ -70,7 +68,6 @@ impl Loop {
         }
         end_channels(target, now, &plan, (&secrets, &old_secrets));
         self.backends.replace(backends);
-        self.busy_poll = BusyPoll::new(busy_poll);
         drop(shrinking);
     }
 

@@ -89,7 +89,7 @@ impl Server {
         let Ready { plan, doors, config, target, backends, opened, security, secrets, state, metrics } = ready;
         let records = plan.records.as_ref().filter(|_| in_use.is_refused());
         let recorder = records.map(|records| Recorder::start(records, &plan)).transpose()?;
-        let (common, secrets) = (Arc::new(Common::new(&wakers)), Arc::new(secrets));
+        let (common, secrets) = (Arc::new(Common::new(&wakers, plan.busy_poll)), Arc::new(secrets));
         let mut front = Some(Front { doors, opened, security, reload, metrics, signals });
         let of_others: Vec<Backends> = wakers[1..].iter().map(|waker| backends.for_loop(waker.clone())).collect();
         let mut targets = vec![target];

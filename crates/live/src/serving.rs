@@ -5,7 +5,6 @@
 //! `settle` carries out everything that it caused before the next. An idle thread sleeps.
 
 use crate::backend::{Backends, Completion, Memory, Submitted};
-use crate::busy_poll::BusyPoll;
 use crate::clock::Clock;
 use crate::common::{Common, Parcel};
 use crate::doors::Doors;
@@ -31,6 +30,7 @@ use nvme::pdu::PduError;
 use nvme::target::{CloseReason, ConnectionId, IoRequest, Member, Notice, PortId};
 use plan::target::TargetPlan;
 use runtime::stopper::Stopper;
+use runtime::waiting::{self, Waiting};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
 use std::collections::VecDeque;
@@ -112,7 +112,7 @@ pub(crate) struct Loop {
     sockets: Vec<Option<Socket>>,
     /// Connections that may have more input.
     listed: VecDeque<ConnectionId>,
-    pub(crate) busy_poll: BusyPoll,
+    waiting: Waiting,
     timer: Timer,
     /// Time to which the timer is set.
     alarm: Option<Time>,
@@ -132,7 +132,7 @@ impl Loop {
         let Seat { own, common, poll, waker, clock } = seat;
         let LoopParts { plan, target, backends, state, secrets, recorder } = parts;
         let mut serving = Loop {
-            busy_poll: BusyPoll::new(plan.busy_poll),
+            waiting: Waiting::new(common.ways.clone(), usize::from(own.0), clock),
             timer: Timer::new(poll.registry(), TIMER)?,
             poll,
             clock,
@@ -212,42 +212,15 @@ impl Loop {
         self.end(&mut events)
     }
 
-    /// Polls for a while, then sleeps until an event arrives or a timer is due.
+    /// Waits until an event arrives or a timer is due.
     fn wait(&mut self, events: &mut Events) -> Result<(), RunError> {
         let timeout = self.timeout()?;
         // Backends need the processor themselves.
-        if timeout == Some(Duration::ZERO) || self.backends.open() > 0 {
-            return self.sleep(events, timeout);
+        if self.backends.open() > 0 {
+            return waiting::sleep(&mut self.poll, events, timeout);
         }
-        let began = self.clock.now();
-        let poll = self.busy_poll.span(began, self.target.target().counters().commands);
-        if !self.poll_until(events, began + poll)? {
-            // A timeout may be late by one poll; precise timers are events.
-            let polled = Clock::wait(began, self.clock.now());
-            self.sleep(events, timeout.map(|timeout| timeout.saturating_sub(polled)))?;
-            self.busy_poll.slept(self.clock.now().saturating_since(began));
-        }
-        Ok(())
-    }
-
-    /// Polls until an event arrives or `until` passes, and yields the processor in between. Returns
-    /// whether one arrived.
-    fn poll_until(&mut self, events: &mut Events, until: Time) -> Result<bool, RunError> {
-        while self.clock.now() < until {
-            self.sleep(events, Some(Duration::ZERO))?;
-            if !events.is_empty() {
-                return Ok(true);
-            }
-            std::thread::yield_now();
-        }
-        Ok(false)
-    }
-
-    fn sleep(&mut self, events: &mut Events, timeout: Option<Duration>) -> Result<(), RunError> {
-        match self.poll.poll(events, timeout) {
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(RunError::in_("waiting for events")(error)),
-            _ => Ok(()),
-        }
+        let served = self.target.target().counters().commands;
+        self.waiting.wait(&mut self.poll, events, timeout, served)
     }
 
     fn timeout(&mut self) -> Result<Option<Duration>, RunError> {
@@ -686,12 +659,7 @@ impl Loop {
             self.listed.clear();
             self.timeout()?;
             let wait = Clock::wait(self.clock.now(), until);
-            match self.poll.poll(events, Some(wait)) {
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                    return Err(RunError::in_("waiting for backends")(error));
-                }
-                _ => {}
-            }
+            waiting::sleep(&mut self.poll, events, Some(wait))?;
             if !self.signals.iter_mut().flat_map(|signals| signals.pending()).all(|signal| signal == SIGHUP) {
                 tracing::warn!("exiting at once");
                 std::process::exit(130);

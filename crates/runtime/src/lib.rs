@@ -3,6 +3,7 @@
 //! | to | look at |
 //! | --- | --- |
 //! | keep time | [`clock`], [`timer`] |
+//! | wait for events | [`waiting`] |
 //! | listen | [`listen`], [`in_use`] |
 //! | send and receive many datagrams at a time | [`datagrams`] |
 //! | keep data | [`storage`]: memory, nothing, files |
@@ -40,3 +41,4 @@ mod syncs;
 pub mod throttle;
 pub mod timer;
 pub mod times;
+pub mod waiting;

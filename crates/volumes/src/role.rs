@@ -15,6 +15,7 @@ use runtime::listen::listen;
 use runtime::metrics::{Number, counter, text};
 use runtime::stopper::Stopper;
 use runtime::timer::Timer;
+use runtime::waiting;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
 use std::io;
@@ -250,12 +251,7 @@ impl<R: Role> Loop<R> {
         let mut events = Events::with_capacity(EVENTS);
         while !self.stopper.is_asked() {
             let timeout = self.timeout()?;
-            match self.poll.poll(&mut events, timeout) {
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                    return Err(RunError::in_("waiting for events")(error));
-                }
-                _ => {}
-            }
+            waiting::sleep(&mut self.poll, &mut events, timeout)?;
             let now = self.clock.now();
             for event in &events {
                 self.on_event(now, event.token());
