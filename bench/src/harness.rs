@@ -2,6 +2,7 @@
 //! ever adds CPU time. Contenders compare by the median over rounds of their ratio: turns of one
 //! round have the same neighbours on the machine.
 
+use runtime::processor::thread_ran_ns;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -45,9 +46,16 @@ pub fn cpu_seconds(work: impl FnOnce()) -> f64 {
     (cpu_clock() - before).as_secs_f64()
 }
 
+/// The CPU time of this process.
 fn cpu_clock() -> Duration {
     let spent = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
+}
+
+/// Returns the CPU time of this process without the calling thread: that of the server or the role,
+/// which is the only other active one.
+pub fn server_cpu() -> Duration {
+    cpu_clock().saturating_sub(Duration::from_nanos(thread_ran_ns()))
 }
 
 impl Better {

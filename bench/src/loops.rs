@@ -18,17 +18,17 @@
 //! measured with two servers of one loop each, which share nothing and have half of the connections
 //! each: `apart_ratio` and `same_load_apart_ratio` are two loops over these.
 
-use crate::harness::Figures;
-use crate::target::{Kind, PREPARED, Target, median, requests, server_cpu};
+use crate::harness::{Figures, server_cpu};
+use crate::target::{Kind, PREPARED, Target, median, requests};
 use anyhow::{Context, ensure};
 use kv::{Config, JbofConfig, JbofPlace, Store};
 use live::Host;
 use mio::net::TcpStream as Socket;
 use mio::{Events, Interest, Poll, Token};
+use runtime::processor::thread_ran_ns;
 use rustix::fs::{MemfdFlags, memfd_create, sendfile};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
-use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -324,14 +324,14 @@ fn turn(served: Served, load: &Load, messages: usize, pace: Pace) -> anyhow::Res
         connections.push(Connection { socket, place: load.request, due: 0, asked: 0, came: 0 });
     }
     let each = messages / connections.len();
-    let (cpu, client, began) = (server_cpu(), thread_cpu(), Instant::now());
+    let (cpu, client, began) = (server_cpu(), thread_ran_ns(), Instant::now());
     play(&mut poll, &mut connections, load, each, pace)?;
     let took = began.elapsed().as_secs_f64();
     let messages = (each * connections.len()) as f64;
     let turn = Turn {
         per_second: messages / took,
         cpu_ns: server_cpu().saturating_sub(cpu).as_secs_f64() * 1e9 / messages,
-        client: (thread_cpu() - client).as_secs_f64() / took,
+        client: (thread_ran_ns() - client) as f64 / 1e9 / took,
     };
     drop(connections);
     drop(served.server);
@@ -365,10 +365,4 @@ fn play(poll: &mut Poll, connections: &mut [Connection], load: &Load, each: usiz
     let answers = each * load.answer;
     ensure!(connections.iter().all(|connection| connection.came == answers), "answers of another length came");
     Ok(())
-}
-
-/// Returns the CPU time of this thread.
-fn thread_cpu() -> Duration {
-    let spent = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
 }

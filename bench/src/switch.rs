@@ -6,13 +6,12 @@
 //! alone, again and again over one frame: from its headers to the checksums of the frame that it
 //! sends. What a driver or the network stack does before and after is not in that number.
 
-use crate::harness::{Better, Contender, Group, cpu_seconds};
+use crate::harness::{Better, Contender, Group, cpu_seconds, server_cpu};
 use base::NodeId;
 use blox::{Body, PAGE_BYTES, Packet, Page, Tag, Value, VssdId, encode_datagram};
 use express::{Express, Neighbour, Own, Verdict};
 use plan::rack::Rack;
 use runtime::datagrams::{Inbox, Outbox};
-use rustix::time::{ClockId, clock_gettime};
 use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -92,15 +91,6 @@ impl Drop for Role {
     }
 }
 
-/// The CPU time of this process without the calling thread: that of the role.
-fn role_cpu() -> Duration {
-    let clock = |id| {
-        let spent = clock_gettime(id);
-        Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
-    };
-    clock(ClockId::ProcessCPUTime).saturating_sub(clock(ClockId::ThreadCPUTime))
-}
-
 fn datagram(tag: [u8; 8], body: Body) -> Vec<u8> {
     let packet = Packet { vssd: VssdId(0), latency_ns: 0, source: DOOR, target: SERVER, body };
     let mut bytes = tag.to_vec();
@@ -156,9 +146,9 @@ fn by_role(name: &str, body: Body, burst: u64) -> Contender {
     let mut boxes = (Inbox::new(ROOM), Outbox::default());
     let bursts = PACKETS / burst;
     let run = move || {
-        let before = role_cpu();
+        let before = server_cpu();
         (0..bursts).for_each(|_| role.burst(&mut boxes, &text, burst));
-        (bursts * burst) as f64 / (role_cpu() - before).as_secs_f64()
+        (bursts * burst) as f64 / (server_cpu() - before).as_secs_f64()
     };
     Contender { key: format!("switch.packets_per_cpu_s.{name}"), run: Box::new(run) }
 }

@@ -16,7 +16,7 @@
 //! is the same with the default `busy_poll`: if the client is slower than the target, all polling
 //! time of the target counts.
 
-use crate::harness::Figures;
+use crate::harness::{Figures, server_cpu};
 use anyhow::{Context, ensure};
 use base::{Seed, Span, Stream};
 use live::{Host, Server, ServerOptions, Stopper};
@@ -26,7 +26,6 @@ use nvme::initiator::InitiatorConfig;
 use nvme::pdu::{Digests, Framing, Header};
 use nvme::{Access, AccessFlags, Body, Command, HostId, Io, Nqn, Sgl};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use rustix::time::{ClockId, clock_gettime};
 use std::io::{self, IoSlice, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -360,16 +359,6 @@ fn turn(
 fn median_us(mut spans_ns: Vec<u32>) -> f64 {
     spans_ns.sort_unstable();
     spans_ns.get(spans_ns.len() / 2).map_or(f64::NAN, |ns| f64::from(*ns) / 1e3)
-}
-
-/// Returns the CPU time of this process without the calling thread: the server's is the only other
-/// active one.
-pub fn server_cpu() -> Duration {
-    let clock = |id| {
-        let spent = clock_gettime(id);
-        Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
-    };
-    clock(ClockId::ProcessCPUTime).saturating_sub(clock(ClockId::ThreadCPUTime))
 }
 
 /// The live target in a thread.

@@ -7,6 +7,7 @@ use base::Span;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use nvme::attack::{Action, Attack, LINKS, LinkId, Player, Verdict, Victim};
+use runtime::waiting::poll_once;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -118,10 +119,7 @@ impl Stage {
     fn wait(&mut self, events: &mut Events) -> io::Result<()> {
         let now = self.clock.now();
         let timeout = self.player.next_wakeup().map(|at| Clock::wait(now, at));
-        match self.poll.poll(events, timeout) {
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
-            _ => {}
-        }
+        poll_once(&mut self.poll, events, timeout)?;
         for event in events.iter() {
             let Some(link) = self.links.get_mut(event.token().0).and_then(Option::as_mut) else { continue };
             link.may_read |= event.is_readable() || event.is_read_closed() || event.is_error();

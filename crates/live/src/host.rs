@@ -14,6 +14,7 @@ use nvme::initiator::{
 use nvme::property::PropertyId;
 use nvme::tls::{Derivation, IdentityVersion, PreSharedKey, TlsKey};
 use nvme::{Body, Fabrics, HostId, Nqn, Status};
+use runtime::waiting::poll_once;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice, Read, Write};
@@ -358,12 +359,7 @@ impl Host {
         let opening = self.queues.values().filter_map(|queue| queue.open_by).min();
         let due = [self.initiator.next_wakeup(), opening].into_iter().flatten().min().map(|at| Clock::wait(now, at));
         let timeout = [due, most].into_iter().flatten().min();
-        match self.poll.poll(&mut self.events, timeout) {
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => {
-                return Err(system("waiting for events")(error));
-            }
-            _ => {}
-        }
+        poll_once(&mut self.poll, &mut self.events, timeout).map_err(system("waiting for events"))?;
         let happened: Vec<(u16, bool, bool)> = self
             .events
             .iter()

@@ -1,8 +1,15 @@
 //! How long a thread waited for a processor, and how busy all processors of its machine were.
 
 use base::Span;
+use rustix::time::{ClockId, clock_gettime};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+
+/// Nanoseconds for which this thread has run.
+pub fn thread_ran_ns() -> u64 {
+    let ran = clock_gettime(ClockId::ThreadCPUTime);
+    ran.tv_sec as u64 * 1_000_000_000 + ran.tv_nsec as u64
+}
 
 /// Nanoseconds of a tick of /proc/stat on every Linux of today.
 const TICK_NS: u64 = 10_000_000;

@@ -8,17 +8,16 @@
 //! Where requests arrive in groups, other ways may serve as many with less processor time. A loop
 //! that sleeps at once leaves the processor to others. One that yields first lets those that share
 //! its processor send more, and finds larger groups. But it also waits for the slices of time of
-//! whoever else is busy there. So each way is tried for 10 ms now and then, and what is
-//! measured decides. The loops of a server try together: one that yields alone only waits for the
-//! others.
+//! whoever else is busy there. So each way is tried for 10 ms now and then, and what is measured
+//! decides. The loops of a server try together: one that yields alone only waits for the others.
 
 use crate::clock::Clock;
 use crate::error::RunError;
 use crate::lock::lock;
+use crate::processor::thread_ran_ns;
 use base::{Span, Time};
 use mio::{Events, Poll};
 use rustix::thread::sched_yield;
-use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -60,6 +59,16 @@ struct Totals {
     served: u64,
     /// Nanoseconds of processor time.
     cpu: u64,
+}
+
+impl Totals {
+    fn since(self, before: Totals) -> Totals {
+        Totals {
+            waits: self.waits.saturating_sub(before.waits),
+            served: self.served.saturating_sub(before.served),
+            cpu: self.cpu.saturating_sub(before.cpu),
+        }
+    }
 }
 
 /// What an epoch has shown of a way.
@@ -133,14 +142,12 @@ impl Learner {
 
     /// An epoch ends, by the end of which so much was done.
     fn end_epoch(&mut self, now: Time, done: Totals) {
-        let since = |now: u64, then: u64| now.saturating_sub(then);
-        let (waits, served) = (since(done.waits, self.done.waits), since(done.served, self.done.served));
+        let Totals { waits, served, cpu } = done.since(self.done);
         let elapsed = now.saturating_since(self.began).as_secs_f64();
-        let cpu = since(done.cpu, self.done.cpu) as f64 / served as f64;
         let was_grouped = std::mem::replace(&mut self.is_grouped, served > 0 && served >= GROUP * waits);
         (self.began, self.done) = (now, done);
         if was_grouped && self.is_grouped {
-            self.learn(Seen { rate: served as f64 / elapsed, cpu });
+            self.learn(Seen { rate: served as f64 / elapsed, cpu: cpu as f64 / served as f64 });
         } else if let Some(before) = self.before.take() {
             self.way = before;
         }
@@ -166,14 +173,13 @@ impl Learner {
 
     /// Begins the trial that is due, if one is.
     fn try_another(&mut self) {
-        let is_other = |way: &Way| *way != self.way && (self.polls || *way != Way::Poll);
-        let others: Vec<Way> = Way::ALL.into_iter().filter(is_other).collect();
-        for way in &others {
-            let trial = &mut self.trials[*way as usize];
+        let now = self.way;
+        for way in Way::ALL.into_iter().filter(|way| *way != now && (self.polls || *way != Way::Poll)) {
+            let trial = &mut self.trials[way as usize];
             trial.left = trial.left.saturating_sub(1);
-        }
-        if let Some(due) = others.into_iter().find(|way| self.trials[*way as usize].left == 0) {
-            self.before = Some(std::mem::replace(&mut self.way, due));
+            if trial.left == 0 && self.before.is_none() {
+                (self.way, self.before) = (way, Some(now));
+            }
         }
     }
 }
@@ -249,7 +255,6 @@ pub struct Waiting {
     clock: Clock,
     /// The poll of now.
     span: Span,
-    waits: u64,
     /// When it told its processor time.
     told: Time,
 }
@@ -257,7 +262,7 @@ pub struct Waiting {
 impl Waiting {
     /// The loop of this number among those of `ways`. All of them have the same clock.
     pub fn new(ways: Arc<Ways>, number: usize, clock: Clock) -> Waiting {
-        Waiting { ways, number, clock, span: Span::ZERO, waits: 0, told: Time::ZERO }
+        Waiting { ways, number, clock, span: Span::ZERO, told: Time::ZERO }
     }
 
     /// Waits for events until `timeout` is over, where this loop has served `served` requests since
@@ -278,7 +283,7 @@ impl Waiting {
         let began = self.clock.now();
         self.tell(began, served);
         match self.ways.way(began) {
-            Way::Poll if self.poll_until(poll, events, began + self.span)? => return Ok(()),
+            Way::Poll if self.poll_until(poll, events, began + self.span())? => return Ok(()),
             Way::Poll | Way::Sleep => {}
             Way::Yield => sched_yield(),
         }
@@ -290,14 +295,19 @@ impl Waiting {
     }
 
     fn tell(&mut self, now: Time, served: u64) {
-        self.waits += 1;
         let told = &self.ways.told[self.number];
-        told.waits.store(self.waits, Ordering::Relaxed);
+        // Nobody else writes it.
+        told.waits.store(told.waits.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         told.served.store(served, Ordering::Relaxed);
         if now.saturating_since(self.told) >= TOLD {
-            told.cpu.store(thread_cpu(), Ordering::Relaxed);
+            told.cpu.store(thread_ran_ns(), Ordering::Relaxed);
             self.told = now;
         }
+    }
+
+    /// How long to poll now: the longest may have become shorter.
+    fn span(&self) -> Span {
+        self.span.min(self.ways.longest())
     }
 
     /// Polls until an event arrives or `until` passes, and yields the processor in between. Returns
@@ -326,16 +336,18 @@ impl Waiting {
 /// # Errors
 /// When the event queue fails.
 pub fn sleep(poll: &mut Poll, events: &mut Events, timeout: Option<Duration>) -> Result<(), RunError> {
-    match poll.poll(events, timeout) {
-        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(RunError::in_("waiting for events")(error)),
-        _ => Ok(()),
-    }
+    poll_once(poll, events, timeout).map_err(RunError::in_("waiting for events"))
 }
 
-/// Nanoseconds for which this thread has run.
-fn thread_cpu() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+/// The same for who reports the error himself.
+///
+/// # Errors
+/// When the event queue fails.
+pub fn poll_once(poll: &mut Poll, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
+    match poll.poll(events, timeout) {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -368,6 +380,15 @@ mod tests {
         (0..6).for_each(|_| waiting.slept(Span::ZERO));
         waiting.slept(LONGEST * 2 + Span::ps(1));
         assert_eq!(waiting.span, Span::ZERO);
+    }
+
+    #[test]
+    fn a_longest_poll_that_became_shorter_holds_from_the_next_poll_on() {
+        let mut waiting = waiting(LONGEST);
+        (0..6).for_each(|_| waiting.slept(Span::ZERO));
+        assert_eq!(waiting.span(), LONGEST);
+        waiting.ways.poll_at_most(FIRST);
+        assert_eq!(waiting.span(), FIRST);
     }
 
     #[test]
